@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{Digest, RepoPath};
+use crucible_model::RepoPath;
 use crucible_repo::Oid;
-use crucible_verify::{
-    FailureEvidence, GateBefore, GateOrigin, GateSpec, TestResults, TestStatus, TestTally,
-};
+use crucible_verify::{FailureEvidence, GateBefore, GateSpec, TestResults, TestStatus, TestTally};
 use serde::{Deserialize, Serialize};
 
 use crate::canary::Canary;
@@ -47,9 +45,6 @@ pub struct GateResult {
     /// Why it could not run or does not compile, if that is unrelated to the goal. It then does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<String>,
-    /// The digest of its normalised output, if it failed and reports no tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure_output: Option<Digest>,
 }
 
 /// The document.
@@ -104,19 +99,7 @@ impl Analysis {
 
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
-        let is_found = |id: &str| {
-            self.gates
-                .iter()
-                .any(|gate| gate.id.as_str() == id && gate.origin == GateOrigin::Found)
-        };
-        let output = |id: &str| {
-            self.baseline
-                .iter()
-                .find(|gate| gate.id == id)?
-                .failure_output
-        };
         let with_canary = |before: GateBefore| GateBefore {
-            failure_output: output(&before.id).filter(|_| is_found(&before.id)),
             canary: self
                 .canary
                 .as_ref()
@@ -226,7 +209,6 @@ mod tests {
                 failure: None,
                 by_environment: false,
                 set_aside: None,
-                failure_output: None,
             }
         };
         assert_eq!(result(0).failing(), "exited with 1");

@@ -31,6 +31,8 @@ const MAX_FAILED: usize = 200;
 pub struct GateCheck {
     /// Which gate.
     pub id: GateId,
+    /// Its command; for a detected gate that could not run, the one that took its place.
+    pub command: Vec<String>,
     /// How it fares.
     pub state: GateState,
     /// How long it took.
@@ -95,6 +97,7 @@ pub async fn check_gates(
     });
     let checked = runs.zip(&trial.results).map(|(run, result)| GateCheck {
         id: run.id.clone(),
+        command: run.command.clone(),
         state: state(run, &result.end, &result.excerpt),
         duration: run.duration,
     });

@@ -37,8 +37,10 @@ use crate::plan_evidence::check_signature;
 use crate::world::World;
 
 mod change;
+mod changed_together;
 
 use change::write_change;
+use changed_together::changed_together;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
@@ -208,10 +210,12 @@ pub(crate) async fn verify(
         .filter(|finding| finding.code == EXAMPLE_CHANGED)
         .map(|finding| finding.subject.clone())
         .collect();
+    let together = changed_together(by.git, &by.record.base_commit, &gates).await;
     let baseline = Baseline {
         gates: &gates,
         tests,
         goal: &goal,
+        together: &together,
         changed: &changed,
         edited_examples: &edited_examples,
         reruns: &[],
@@ -761,7 +765,6 @@ impl TrialResult {
         let end = match judged.verdict.errors().next() {
             Some(first) => first.hint.clone(),
             None if run.end == GateEnd::Exited(0) => "passed".to_owned(),
-            None if run.failure_output.is_some() => "fails before and after the change".to_owned(),
             None if cannot_compile(run).is_some() || could_not_run(run).is_some() => {
                 "cannot run before or after the change".to_owned()
             }
@@ -776,7 +779,6 @@ impl TrialResult {
             results: run.results.clone(),
             by_environment: !judged.verdict.passes() && failed_by_environment(run, &log),
             set_aside: None,
-            failure_output: run.failure_output,
             failure: (!judged.verdict.passes()).then(|| {
                 let mut failure = FailureEvidence::read(&log);
                 failure.add_tests(
@@ -1074,7 +1076,6 @@ mod tests {
             report: None,
             isolation: None,
             results: None,
-            failure_output: None,
         };
         let outcome = AttemptOutcome {
             schema_version: AttemptVersion::V1,

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gate::{GateEnd, GateRun};
-use crate::results::{STEP, TestResults, TestStatus};
+use crate::gate::{GateEnd, GateRun, NotStarted};
+use crate::results::{STEP, TestResults, TestStatus, is_step};
 use crate::tally::{TallyBasis, TestTally};
 
 /// What a gate's run on broken sources showed.
@@ -47,6 +47,14 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
         return CanaryOutcome::Unknown;
     }
     let has_ended_otherwise = match (&before.end, &broken.end) {
+        // A build does not compile broken sources.
+        (
+            _,
+            GateEnd::NotStarted {
+                why: NotStarted::Setup,
+                ..
+            },
+        ) => true,
         // Nothing ran, so nothing was noticed.
         (_, GateEnd::NotStarted { .. }) => return CanaryOutcome::Unnoticed,
         (GateEnd::Exited(0), end) => *end != GateEnd::Exited(0),
@@ -67,8 +75,11 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
     let has_lost_failures = with_status(before, TestStatus::Failed).any(is_gone);
     if has_ended_otherwise || has_lost_tests || has_lost_failures {
         CanaryOutcome::Noticed
-    } else if with_status(before, TestStatus::Failed).any(|name| name.starts_with(STEP)) {
-        // What the tests of a failed step cover is not reported.
+    } else if with_status(before, TestStatus::Failed).any(is_step)
+        || with_status(before, TestStatus::Failed).next().is_some()
+            && passed(before).all(|name| name.starts_with(STEP))
+    {
+        // What the tests of a failed step cover is not reported, and tests that all fail show nothing.
         CanaryOutcome::Unknown
     } else {
         CanaryOutcome::Unnoticed
@@ -194,9 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn build_that_fails_on_broken_sources_has_noticed() {
+        let failed = GateEnd::NotStarted {
+            why: NotStarted::Setup,
+            message: String::new(),
+        };
+        let broken = run_of("x", failed, "", "");
+        assert_eq!(judge_canary(&run(0, ""), &broken), CanaryOutcome::Noticed);
+    }
+
+    #[test]
     fn gate_that_ends_as_before_has_not_noticed() {
         let absent = GateEnd::NotStarted {
-            why: crate::NotStarted::Sandbox,
+            why: NotStarted::Sandbox,
             message: String::new(),
         };
         for (before, broken) in [

@@ -1,12 +1,13 @@
 //! Judges the outcomes of gates. Pure: from outcomes to findings.
 
+mod changed_tests;
 mod environment;
 mod per_test;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crucible_model::{Code, Digest, Finding, Verdict};
+use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
 use crate::canary::CanaryOutcome;
@@ -17,6 +18,7 @@ use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
+pub use changed_tests::changed_tests;
 pub use environment::failed_by_environment;
 pub use per_test::{GateTests, TestList};
 
@@ -38,6 +40,8 @@ pub struct Baseline<'a> {
     pub tests: TestFiles,
     /// The goal's words and the files that the plan names: tests that they name have to turn green.
     pub goal: &'a str,
+    /// Failing tests that one commit added or changed, without a source: one cause may be behind all of a set.
+    pub together: &'a [BTreeSet<String>],
     /// The paths that the change touches.
     pub changed: &'a [String],
     /// Files in whose documentation the change edits examples that run as tests. Their current results were
@@ -64,23 +68,15 @@ pub struct GateBefore {
     pub environment: Option<FailureEvidence>,
     /// Why it could not run or did not compile, if that is unrelated to the goal.
     pub set_aside: Option<String>,
-    /// The output with which it failed, if it was detected and reports no tests.
-    pub failure_output: Option<Digest>,
     /// Files that it consists of, that the change touches and that the plan names.
     pub touched: Vec<String>,
 }
 
 impl GateBefore {
-    /// Returns whether it could not run or compile both before and now, or fails in the same way, so that it proves
-    /// nothing about the change.
+    /// Returns whether it could not run or compile both before and now, so that it proves nothing about the
+    /// change.
     fn is_set_aside(&self, run: &GateRun) -> bool {
-        let cannot_run = || cannot_compile(run).is_some() || could_not_run(run).is_some();
-        self.fails_as_before(run) || self.set_aside.is_some() && cannot_run()
-    }
-
-    /// Returns whether it failed before and fails now with the same output.
-    fn fails_as_before(&self, run: &GateRun) -> bool {
-        self.failure_output.is_some() && self.failure_output == run.failure_output
+        self.set_aside.is_some() && (cannot_compile(run).is_some() || could_not_run(run).is_some())
     }
 }
 
@@ -272,8 +268,7 @@ pub fn judge_set<'r>(
     };
     let failed_before = runs.clone().any(|(run, judged)| {
         let results = before(run).and_then(|before| before.results.as_ref());
-        let fails_as_before = before(run).is_some_and(|before| before.fails_as_before(run));
-        fails_as_before || judged.tests.is_some() && results.is_some_and(has_failed)
+        judged.tests.is_some() && results.is_some_and(has_failed)
     });
     let progress = runs.clone().any(|(run, judged)| match &judged.tests {
         Some(tests) => !tests.fixed.is_empty(),
@@ -380,15 +375,9 @@ fn is_environment<'r>(
 pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> JudgedRun {
     let before = baseline.before(run);
     if let Some(before) = before.filter(|before| before.is_set_aside(run)) {
-        let hint = match &before.set_aside {
-            Some(cause) => {
-                format!("it cannot run before or after the change, so it does not count: {cause}")
-            }
-            None => {
-                "it fails with the same output before and after the change, so it does not count"
-                    .to_owned()
-            }
-        };
+        let cause = before.set_aside.as_deref().unwrap_or_default();
+        let hint =
+            format!("it cannot run before or after the change, so it does not count: {cause}");
         let warning = Finding::warning(Code::new("verify-gate-set-aside"), run.id.as_str(), hint);
         let mut verdict = Verdict::new(vec![warning]);
         verdict.merge(remarks(run));

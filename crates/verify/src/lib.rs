@@ -34,7 +34,7 @@ pub use gate::{
     RunnerReport, VariableError, builtin_gates, check_variable,
 };
 pub use judge::{
-    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList,
+    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, changed_tests,
     failed_by_environment, judge, judge_run, judge_run_after, judge_set,
 };
 pub use makefile::{MakeRule, Makefile};

@@ -18,8 +18,15 @@ use crate::text::Normaliser;
 /// Maximum number of tests with kept results.
 pub const MAX_TESTS: usize = 100_000;
 
-/// What the name of a step of a script begins with, if it counts as one test.
+/// What the name of the test begins with that stands for a step of a script.
 pub(crate) const STEP: &str = "step: ";
+/// The same for a step that runs tests.
+pub(crate) const TEST_STEP: &str = "test step: ";
+
+/// Returns whether a test stands for a step of a script.
+pub(crate) fn is_step(name: &str) -> bool {
+    name.starts_with(STEP) || name.starts_with(TEST_STEP)
+}
 
 /// Maximum length of a kept name in bytes.
 const MAX_NAME: usize = 512;
@@ -73,9 +80,10 @@ impl TestResults {
             results.add(cut(&names.name(&name)), status);
         }
         for (name, output) in Self::outputs_of_failed_steps(run, names) {
-            results
-                .step_outputs
-                .insert(cut(&names.name(&name)).to_owned(), output);
+            let name = cut(&names.name(&name)).to_owned();
+            if results.tests.get(&name) == Some(&TestStatus::Failed) {
+                results.step_outputs.insert(name, output);
+            }
         }
         let has_failed = results.with_status(TestStatus::Failed).next().is_some();
         if !(run.end == GateEnd::Exited(0) || has_failed && ended_with_failed_tests(run)) {

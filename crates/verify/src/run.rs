@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crucible_model::{ByteLimit, Digest, RepoPath};
+use crucible_model::{ByteLimit, RepoPath};
 use crucible_sandbox::{
     Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits,
     Mount, MountContent, Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn,
@@ -109,9 +109,7 @@ pub async fn run_gates(
             },
             GateInput::Command(spec) => {
                 let mut run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
-                let normaliser = setting.normaliser();
-                run.results = TestResults::of_run(&run, &normaliser);
-                run.failure_output = failure_output(&run, &normaliser);
+                run.results = TestResults::of_run(&run, &setting.normaliser());
                 GateOutcome::Ran(Box::new(run))
             }
         };
@@ -119,19 +117,6 @@ pub async fn run_gates(
         outcomes.push(outcome);
     }
     outcomes
-}
-
-/// Returns the digest of the normalised output of a command that failed and reports no tests; `None` if some of it was lost.
-fn failure_output(run: &GateRun, normaliser: &Normaliser) -> Option<Digest> {
-    let is_whole = |captured: &Captured| captured.extent == Extent::Whole;
-    let has_failed = matches!(run.end, GateEnd::Exited(code) if code != 0);
-    if !has_failed || run.results.is_some() || !is_whole(&run.stdout) || !is_whole(&run.stderr) {
-        return None;
-    }
-    let mut output = normaliser.apply(&run.stdout.bytes);
-    output.push('\0');
-    output.push_str(&normaliser.apply(&run.stderr.bytes));
-    Some(Digest::of(output.as_bytes()))
 }
 
 /// Combines the kept output of all commands.
@@ -362,7 +347,6 @@ fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
         report: None,
         isolation: Some(completed.receipt),
         results: None,
-        failure_output: None,
     }
 }
 
@@ -377,7 +361,6 @@ fn not_started(spec: &GateSpec, why: NotStarted, message: String) -> GateRun {
         report: None,
         isolation: None,
         results: None,
-        failure_output: None,
     }
 }
 

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, one_line};
-use crucible_run::configured::{GateChoice, MissingPart, WrittenSettings, write_project_settings};
+use crucible_run::configured::{
+    GateChoice, MissingPart, WrittenSettings, with_alternatives, write_project_settings,
+    write_replaced_commands,
+};
 use crucible_run::{GateCheck, GateDocument, GateState};
 use crucible_settings::Settings;
 use crucible_spec::keep_out_of_git;
@@ -66,11 +69,14 @@ impl Init {
             keep_out_of_git(&root)?;
         }
         let config = app.config(&root, &[])?;
-        let gates = GateChoice {
+        let mut gates = GateChoice {
             tests: &[],
             ..choice
         }
         .named(&config)?;
+        if written != WrittenSettings::Nothing {
+            gates = with_alternatives(gates, &root)?;
+        }
         let mut missing = Vec::new();
         let checks = match &top {
             Some(top) if !self.no_run && !gates.is_empty() => {
@@ -78,6 +84,7 @@ impl Init {
             }
             _ => Vec::new(),
         };
+        let gates = write_replaced_commands(&app.env, &root, gates, &checks)?;
         missing.extend(MissingPart::of_project(top.as_deref(), &gates, &checks));
         if app.output.is_json() {
             let gates = GateDocument::list(&gates, &checks);

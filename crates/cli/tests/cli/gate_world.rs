@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crucible_testkit::RepoBuilder;
+use crucible_testkit::{RepoBuilder, TestRepo};
 
 use crate::support::{
     Desk, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file,
@@ -13,7 +13,11 @@ use crate::support::{
 
 /// A repository with this gate at a place that a gate can see; temporary directories are private to it.
 fn placed(desk: &Desk, builder: RepoBuilder) -> PathBuf {
-    let (repo, place) = (builder.build(), desk.path("original"));
+    placed_repo(desk, &builder.build())
+}
+
+fn placed_repo(desk: &Desk, repo: &TestRepo) -> PathBuf {
+    let place = desk.path("original");
     repo.git(["tag", "-a", "v1.2", "-m", "release"]);
     let copied = Command::new("cp")
         .arg("-a")
@@ -106,6 +110,13 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
         told.contains("gate pytest runs `python3 -m unittest discover`"),
         "{told}"
     );
+    // What is written runs later, too.
+    let init = desk.call(["init"]).current_dir(&original).run().ok();
+    let shown = "gate pytest: python3 -m unittest discover\n";
+    assert!(init.stdout.contains(shown), "{}", init.stdout);
+    let written = std::fs::read_to_string(original.join(".crucible/config.toml")).unwrap();
+    let command = "\n[gates.pytest]\ncommand = [\"python3\", \"-m\", \"unittest\", \"discover\"]\n";
+    assert!(written.contains(command), "{written}");
 }
 
 #[test]
@@ -267,7 +278,7 @@ fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
         "const {{area}} = require('./area.js');\n\
         console.log(area(3, 4) === 12 ? '{now}' : 'no network');\nprocess.exit(1);\n"
     );
-    let manifest = "{\"scripts\": {\"test\": \"npm run lint && node check.js && node last.js\", \"lint\": \"node lint.js\"}}\n";
+    let manifest = "{\"scripts\": {\"test\": \"npm run lint && node test.js && node last.js\", \"lint\": \"node lint.js\"}}\n";
     let builder = RepoBuilder::new().files([
         ("package.json", manifest),
         (
@@ -276,7 +287,7 @@ fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
         ),
         ("lint.js", ""),
         (
-            "check.js",
+            "test.js",
             "process.exit(require('./area.js').area(3, 4) === 12 ? 0 : 1);\n",
         ),
         ("last.js", last.as_str()),
@@ -302,6 +313,102 @@ fn step_that_fails_as_before_does_not_decide() {
             std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
         assert!(report.contains("step: node last.js"), "{report}");
     }
+}
+
+/// A commit of two tests, and one that failed long before.
+fn two_new_tests(desk: &Desk) -> PathBuf {
+    let test = |more: &str| {
+        format!(
+            "const test = require('node:test'), assert = require('node:assert');\n\
+             const box = require('./box.js');\n\n\
+             test('reaches a server', () => assert.ok(false));\n{more}"
+        )
+    };
+    let repo = RepoBuilder::new()
+        .files([
+            (
+                "package.json",
+                "{\"scripts\": {\"test\": \"node --test\"}}\n",
+            ),
+            (
+                "box.js",
+                "exports.area = (a, b) => a + b;\nexports.rim = (a, b) => a + b;\n",
+            ),
+            ("box.test.js", test("").as_str()),
+        ])
+        .build();
+    repo.write(
+        "box.test.js",
+        test(
+            "\ntest('computes the area', () => assert.equal(box.area(3, 4), 12));\n\n\
+             test('computes the rim', () => assert.equal(box.rim(3, 4), 14));\n",
+        ),
+    );
+    repo.commit("Test the area and the rim");
+    placed_repo(desk, &repo)
+}
+
+#[test]
+fn half_of_a_fix_is_refused() {
+    let half = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => a + b;\n";
+    let whole = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => 2 * (a + b);\n";
+    for (answer, state) in [(half, "failed"), (whole, "verified")] {
+        let server = answering(whole_file("box.js", answer));
+        let desk = Desk::with(&server);
+        let original = two_new_tests(&desk);
+        let run = desk
+            .start_call(&original)
+            .args(["--max-iterations", "1", "--file", "box.js"]);
+        let ran = run.run();
+        let status: serde_json::Value =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        assert_eq!(status["state"], state, "{status}");
+        let report =
+            std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        let is_refused = report.contains("verify-related-test-fails");
+        assert_eq!(is_refused, state == "failed", "{report}");
+    }
+}
+
+#[test]
+fn gate_that_tests_a_build_builds_first() {
+    let answer = "export const area = (a, b) => a * b;\n";
+    let server = answering(whole_file("src/area.mjs", answer));
+    let desk = Desk::with(&server);
+    let manifest = "{\"scripts\": {\"compile\": \"node build.mjs\", \"test\": \"node --test\"}}\n";
+    let build = "import { readdirSync, copyFileSync } from 'node:fs';\nimport { execFileSync } from 'node:child_process';\n\
+                 for (const name of readdirSync('src')) {\n  const file = ['src', name].join('/');\n\
+                 execFileSync('node', ['--check', file]);\n  copyFileSync(file, ['out', name].join('/'));\n}\n";
+    let test = "import test from 'node:test';\nimport assert from 'node:assert';\n\
+                import { area } from './out/area.mjs';\ntest('area', () => assert.equal(area(3, 4), 12));\n\
+                test('zero', () => assert.equal(area(0, 0), 0));\n";
+    let original = placed(
+        &desk,
+        RepoBuilder::new().files([
+            ("package.json", manifest),
+            (".gitignore", "out\n"),
+            ("build.mjs", build),
+            ("src/area.mjs", "export const area = (a, b) => a + b;\n"),
+            ("area.test.mjs", test),
+        ]),
+    );
+    write(
+        original.join("out/area.mjs"),
+        "export const area = (a, b) => a + b;\n",
+    );
+    let run = desk
+        .start_call(&original)
+        .args(["--max-iterations", "1", "--file", "src/area.mjs"])
+        .run();
+    assert!(
+        run.stderr.contains(
+            "gate npm-test tested what an earlier build left; it now runs `npm run compile` first"
+        ),
+        "{}",
+        run.stderr
+    );
+    let status = run.ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
 }
 
 #[test]

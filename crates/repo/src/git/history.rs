@@ -12,6 +12,9 @@ use crate::oid::Oid;
 /// Maximum output of git in bytes for the messages, and for the files. A larger history is refused.
 const MAX_OUTPUT: ByteLimit = ByteLimit(64 << 20);
 
+/// Maximum size of a diff in bytes.
+const MAX_DIFF: ByteLimit = ByteLimit(8 << 20);
+
 /// The longest name of a repository.
 const MAX_NAME: usize = 100;
 
@@ -93,6 +96,34 @@ impl Git {
         Ok(commits)
     }
 
+    /// Returns the changes of a commit in these files as a diff that shows whole files. Bytes that are no UTF-8 are
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git fails, or when a limit is exceeded.
+    pub async fn whole_diff(&self, commit: &Oid, paths: &[RepoPath]) -> Result<String, RepoError> {
+        let mut words = vec![
+            "diff-tree",
+            "-r",
+            "-p",
+            "--unified=1000000",
+            "--no-commit-id",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--end-of-options",
+            commit.as_str(),
+            "--",
+        ];
+        words.extend(paths.iter().map(RepoPath::as_str));
+        let output = self.run_ok(Call::new(words).at_most(MAX_DIFF)).await?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Returns the repository's name, which is the same at every checkout: the last part of the URL of
     /// `origin`. Without such a remote or a plain name, the name of the top directory. Fixed when the
     /// repository is opened.
@@ -172,6 +203,29 @@ mod tests {
             )
         }
         history.iter().map(one).collect()
+    }
+
+    #[tokio::test]
+    async fn whole_diff_shows_all_lines_of_the_named_files() {
+        let lines = |last: &str| format!("{}{last}\n", "line\n".repeat(50));
+        let repo = RepoBuilder::new()
+            .files([("a*", lines("old").as_str()), ("ab", "1\n")])
+            .build();
+        repo.write("a*", lines("new"));
+        repo.write("ab", "2\n");
+        repo.commit("Change both");
+        let git = open(&repo).await;
+        let path = "a*".parse().unwrap();
+        let diff = git
+            .whole_diff(&git.opened_at().commit, &[path])
+            .await
+            .unwrap();
+        assert_eq!(diff.matches("\n line").count(), 50, "{diff}");
+        assert!(
+            diff.contains("\n+++ b/a*\n") && diff.contains("\n-old\n+new\n"),
+            "{diff}"
+        );
+        assert!(!diff.contains("ab"), "{diff}");
     }
 
     #[tokio::test]

@@ -18,6 +18,8 @@ pub use gates::{GateChoice, default_timeout, no_repository};
 pub use launch::{ExistingRun, RunHost, RunSpending, UnattendedEnd, UnattendedRun};
 pub use limits::{context_settings, pack_limits, patch_limits};
 pub use missing::MissingPart;
-pub use project::{WrittenSettings, write_project_settings};
+pub use project::{
+    WrittenSettings, with_alternatives, write_project_settings, write_replaced_commands,
+};
 pub use roles::{RoleBackends, configured_dispatch, needs_provider};
 pub use start::{StartRequest, StartedRun, StartedWith, parameters};

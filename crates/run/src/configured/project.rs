@@ -5,12 +5,14 @@
 
 use std::path::Path;
 
+use crucible_host::env::Environment;
 use crucible_host::fs::{create_dir_all, read_regular_up_to, write_atomic};
 use crucible_model::{ByteLimit, Failure, one_line};
-use crucible_settings::Settings;
+use crucible_settings::{ConfigFiles, Edit, EditedFile, Settings};
 use crucible_verify::GateSpec;
 
 use super::gates::{GateChoice, default_timeout};
+use crate::check_gates::GateCheck;
 use crate::error::RunError;
 use crate::found::found_gates;
 
@@ -111,6 +113,54 @@ pub fn write_project_settings(
     }
     write_atomic(&path, text.as_bytes()).map_err(RunError::from)?;
     Ok(WrittenSettings::Added)
+}
+
+/// Returns gates that were just written, with the other commands of the detected ones.
+///
+/// # Errors
+///
+/// Fails if the directory cannot be read.
+pub fn with_alternatives(gates: Vec<GateSpec>, root: &Path) -> Result<Vec<GateSpec>, Failure> {
+    let found = found_gates(root, None, default_timeout())?;
+    let completed = gates.into_iter().map(|gate| {
+        let is_same = |found: &&GateSpec| found.id == gate.id && found.command == gate.command;
+        let alternatives = found
+            .iter()
+            .find(is_same)
+            .map(|found| found.alternatives.clone());
+        GateSpec {
+            alternatives: alternatives.unwrap_or_default(),
+            ..gate
+        }
+    });
+    Ok(completed.collect())
+}
+
+/// Writes the commands that took the place of those in the settings file of `root`. Returns the gates with them.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read or written.
+pub fn write_replaced_commands(
+    env: &Environment,
+    root: &Path,
+    gates: Vec<GateSpec>,
+    checks: &[GateCheck],
+) -> Result<Vec<GateSpec>, Failure> {
+    let mut replaced = gates;
+    for gate in &mut replaced {
+        let Some(check) = checks.iter().find(|check| check.id == gate.id) else {
+            continue;
+        };
+        if check.command != gate.command {
+            let files = ConfigFiles::discover(env, root);
+            let key = format!("gates.{}.command", gate.id);
+            let value = toml::Value::from(check.command.clone()).to_string();
+            Edit::new(&files, root, env, EditedFile::Project, &key, &value)?.write()?;
+            gate.command.clone_from(&check.command);
+        }
+    }
+    Ok(replaced)
 }
 
 /// Returns the gates as tables of a settings file.

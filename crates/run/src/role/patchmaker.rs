@@ -380,7 +380,6 @@ mod tests {
         ]);
         let failing = GateResult {
             set_aside: None,
-            failure_output: None,
             id: "tests".into(),
             passed: false,
             end: "exit 1".into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crucible_host::words::shell_word;
-use crucible_model::{ByteLimit, Digest, RepoPath, Verdict};
+use crucible_model::{ByteLimit, RepoPath, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -41,6 +41,9 @@ pub struct GateSpec {
     /// Commands to try in its place, if it was detected and cannot run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Vec<String>>,
+    /// Commands that build what its tests run, if it was detected and does not test the sources as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<Vec<String>>,
     /// Its time limit; in JSON `timeout_ms`, milliseconds.
     #[serde(
         rename = "timeout_ms",
@@ -121,6 +124,7 @@ impl GateSpec {
             id,
             command,
             alternatives: Vec::new(),
+            builds: Vec::new(),
             timeout,
             source: source.into(),
             origin: GateOrigin::Named,
@@ -188,8 +192,6 @@ pub struct GateRun {
     pub isolation: Option<IsolationReceipt>,
     /// Its results per test; absent if it reports none.
     pub results: Option<TestResults>,
-    /// The digest of its normalised output, if it failed and reports no tests.
-    pub failure_output: Option<Digest>,
 }
 
 /// A runner's report, apart from the output for people.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::GateId;
 use crate::judge::{Baseline, TestFiles};
-use crate::results::{STEP, TestResults, TestStatus};
+use crate::results::{STEP, TestResults, TestStatus, is_step};
 
 /// Tests that may fail by chance: they passed before and fail now.
 pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
@@ -167,9 +167,10 @@ pub(crate) fn compare(
     let has_added = now.iter().any(is_added);
     let mut goal = Goal::new(baseline.goal);
     let mut otherwise = TestList::default();
-    // The goal may be about such a step, so that one that only looks at sources shows no progress.
+    let mut fixed = BTreeSet::new();
+    // The goal may be about such a step, so that only tests show progress.
     let still_fails = before.tests.iter().any(|(name, status)| {
-        name.starts_with(STEP)
+        is_step(name)
             && *status == TestStatus::Failed
             && now.get(name.as_str()) == Some(&TestStatus::Failed)
     });
@@ -178,7 +179,15 @@ pub(crate) fn compare(
         let mut is_fixed = false;
         match (earlier, status) {
             (TestStatus::Passed | TestStatus::Skipped, Some(TestStatus::Passed))
-            | (TestStatus::Skipped, None | Some(TestStatus::Skipped)) => {}
+            | (TestStatus::Skipped, Some(TestStatus::Skipped)) => {}
+            // The failed tests of its report decide.
+            (TestStatus::Passed | TestStatus::Failed, Some(TestStatus::Skipped))
+                if is_step(name) => {}
+            (TestStatus::Skipped, None) => {
+                if is_step(name) {
+                    tests.gone.push(name);
+                }
+            }
             (TestStatus::Passed, Some(TestStatus::Failed)) => tests.broken.push(name),
             (TestStatus::Skipped, Some(TestStatus::Failed)) => tests.new_failing.push(name),
             (TestStatus::Passed, None) => tests.gone.push(name),
@@ -188,7 +197,7 @@ pub(crate) fn compare(
             (TestStatus::Failed, Some(TestStatus::Passed)) => is_fixed = true,
             (TestStatus::Failed, Some(TestStatus::Failed)) => {
                 let output = before.step_outputs.get(name);
-                if name.starts_with(STEP) && (output.is_none() || output != outputs.get(name)) {
+                if is_step(name) && (output.is_none() || output != outputs.get(name)) {
                     otherwise.push(name);
                 } else {
                     tests.still_failing.push(name);
@@ -205,8 +214,8 @@ pub(crate) fn compare(
             }
             (TestStatus::Failed, None) => tests.gone.push(name),
         }
-        let shows_nothing =
-            is_edited_example(name, baseline.edited_examples) || still_fails && is_checker(name);
+        let shows_nothing = is_edited_example(name, baseline.edited_examples)
+            || still_fails && name.starts_with(STEP);
         if is_fixed && shows_nothing {
             // A test that failed is not one that passes now.
             is_fixed = false;
@@ -214,6 +223,7 @@ pub(crate) fn compare(
         }
         if is_fixed {
             tests.fixed.push(name);
+            fixed.insert(name);
         }
         if *earlier == TestStatus::Failed {
             goal.see(name, is_fixed);
@@ -229,8 +239,12 @@ pub(crate) fn compare(
             TestStatus::Skipped => {}
         }
     }
+    let related = match goal.names_tests {
+        true => empty(),
+        false => related(&fixed, &now, baseline.together),
+    };
     let unmet = goal.unmet();
-    let mut verdict = findings(&tests, &unmet, baseline.tests);
+    let mut verdict = findings(&tests, &unmet, &related, baseline.tests);
     if !otherwise.is_empty() {
         verdict.push(Finding::error(
             Code::new("verify-gate-failed"),
@@ -244,34 +258,23 @@ pub(crate) fn compare(
     Compared { tests, verdict }
 }
 
-/// Programs that look at sources without running them.
-const CHECKERS: [&str; 16] = [
-    "biome",
-    "check-dts",
-    "cspell",
-    "depcheck",
-    "eslint",
-    "flow",
-    "knip",
-    "markdownlint",
-    "oxlint",
-    "prettier",
-    "publint",
-    "size-limit",
-    "standard",
-    "stylelint",
-    "tsc",
-    "xo",
-];
-
-/// Returns whether a step of a script is of a program that only looks at sources.
-fn is_checker(name: &str) -> bool {
-    let words = name.strip_prefix(STEP).map(str::split_whitespace);
-    let mut words = words.into_iter().flatten();
-    words.any(|word| CHECKERS.contains(&word))
+/// Returns the failing tests that were last changed together with one that passes now.
+fn related(
+    fixed: &BTreeSet<&String>,
+    now: &BTreeMap<&str, TestStatus>,
+    together: &[BTreeSet<String>],
+) -> TestList {
+    let mut list = TestList::default();
+    for set in together {
+        if set.iter().any(|name| fixed.contains(name)) {
+            let failing = |name: &&String| now.get(name.as_str()) == Some(&TestStatus::Failed);
+            set.iter().filter(failing).for_each(|name| list.push(name));
+        }
+    }
+    list
 }
 
-fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
+fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: TestFiles) -> Verdict {
     let gate = tests.gate.as_str();
     let mut verdict = Verdict::default();
     let mut error = |list: &TestList, code, what: &str| {
@@ -297,6 +300,11 @@ fn findings(tests: &GateTests, unmet: &TestList, files: TestFiles) -> Verdict {
         unmet,
         Code::new("verify-goal-tests-fail"),
         "the goal's tests do not pass",
+    );
+    error(
+        related,
+        Code::new("verify-related-test-fails"),
+        "tests fail that were last changed in the same commit as tests that pass now",
     );
     let mut by_files = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
@@ -500,6 +508,8 @@ struct Goal<'g> {
     unmet: TestList,
     /// Files that it names, and whether a test of them turned green.
     located: BTreeMap<String, bool>,
+    /// Whether it names a test that failed, or its file.
+    names_tests: bool,
 }
 
 impl<'g> Goal<'g> {
@@ -520,6 +530,7 @@ impl<'g> Goal<'g> {
             words: words.filter(is_name).collect(),
             unmet: TestList::default(),
             located: BTreeMap::new(),
+            names_tests: false,
         }
     }
 
@@ -535,12 +546,27 @@ impl<'g> Goal<'g> {
         if self.words.is_empty() {
             return;
         }
+        if is_step(name) {
+            let mut words = name.split(|c: char| c.is_whitespace() || "\"'`()".contains(c));
+            let is_named = |word: &str| {
+                let ends = |named: &&&str| {
+                    let before = word.strip_suffix(**named);
+                    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+                };
+                self.words.iter().any(|named| ends(&named))
+            };
+            if !is_fixed && words.any(is_named) {
+                self.unmet.push(name);
+            }
+            return;
+        }
         let whole = name.split('[').next().unwrap_or(name).trim_end();
         let own = whole.rsplit([':', '.', ' ', '>']).next().unwrap_or(whole);
         if [name, whole, own]
             .iter()
             .any(|test| self.words.contains(test))
         {
+            self.names_tests = true;
             if !is_fixed {
                 self.unmet.push(name);
             }
@@ -553,6 +579,7 @@ impl<'g> Goal<'g> {
                 && before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
         };
         if let Some(word) = self.words.iter().find(is_file) {
+            self.names_tests = true;
             *self.located.entry((*word).to_owned()).or_default() |= is_fixed;
         }
     }

@@ -26,7 +26,6 @@ pub(crate) fn run_of(command: &str, end: GateEnd, stdout: &str, stderr: &str) ->
         report: None,
         isolation: None,
         results: None,
-        failure_output: None,
     };
     GateRun {
         results: TestResults::of_run(&run, &Normaliser::new(Path::new("/copy"))),

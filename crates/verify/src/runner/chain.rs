@@ -1,16 +1,20 @@
 //! A test script of several steps, such as `eslint . && c8 mocha` or `npm run lint && npm run unit`.
 //!
 //! The steps are run one after another by a script of ours ([`driver`]), which goes on after a failure and records how each
-//! ended. Steps whose tests are not reported count as one test each. So a linter that fails before and after a change, or an
-//! integration test that needs a network, does not decide about the tests, and a step behind them is not hidden.
+//! ended, behind the reports that it wrote. So a linter that fails before and after a change, or an integration test that
+//! needs a network, does not decide about the tests, and a step behind them is not hidden.
+//!
+//! Every step also counts as one test. A step that failed counts as skipped if a test in its own report failed, which then
+//! decides.
 //!
 //! jest and vitest take options only as arguments, which do not reach every step. A file that Node.js loads
 //! first ([`PRELOAD`]) adds the options for a report to the runner's own process.
 
 use std::collections::BTreeMap;
 
+use crucible_host::words::shell_word;
 use crucible_model::Digest;
-use crucible_sandbox::Extent;
+use crucible_sandbox::{Captured, Extent};
 use serde::Deserialize;
 
 use super::format::{self, jest_json, tap};
@@ -19,8 +23,8 @@ use super::steps::{Scripts, Step};
 use super::{
     Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, ava, mocha,
 };
-use crate::gate::GateRun;
-use crate::results::{STEP, TestResults, TestStatus};
+use crate::gate::{GateEnd, GateRun, RunnerReport};
+use crate::results::{STEP, TEST_STEP, TestResults, TestStatus};
 use crate::text::Normaliser;
 
 /// The name of the file that Node.js loads first.
@@ -77,27 +81,27 @@ impl Runner for Chain {
     }
 
     fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        let is_found = |results: &TestResults| !results.tests.is_empty();
-        let in_report = told.report.as_deref().map(|report| tap::read(report, told));
-        let tests = jest_json::read(told)
-            .filter(is_found)
-            .or_else(|| in_report.filter(is_found))
-            .or_else(|| format::any_stream(told))
-            .or_else(|| mocha::read_counted(told).filter(is_found))
-            .or_else(|| ava::read(told).filter(is_found));
-        let mut results = tests.unwrap_or_else(|| told.new_results());
-        let has_failed = results.with_status(TestStatus::Failed).next().is_some();
-        for ended in ended_steps(told.report.as_deref().unwrap_or_default()) {
-            let status = if ended.code == 0 {
-                TestStatus::Passed
-            } else {
-                TestStatus::Failed
-            };
-            // The tests show how a runner's step ended.
-            let is_reported = ended.is_runner && (ended.code == 0 || has_failed);
-            if !is_reported {
-                results.add(format!("{STEP}{}", ended.name), status);
+        let steps = ended_steps(told.report.as_deref()?);
+        let first = steps.iter().position(|step| step.runs_tests);
+        let [stdout, stderr] = [&told.stdout, &told.stderr].map(|text| outputs(text, steps.len()));
+        let mut results = told.new_results();
+        for (index, (step, printed)) in steps.iter().zip(stdout.iter().zip(&stderr)).enumerate() {
+            let own = own_results(told, step, printed);
+            let failed = own.with_status(TestStatus::Failed).next().is_some();
+            for (name, status) in own.tests {
+                // Two steps may have tests of the same name.
+                let name = match first {
+                    Some(first) if first != index => format!("{} > {name}", step.name),
+                    _ => name,
+                };
+                results.add(name, status);
             }
+            let status = match (step.code, failed) {
+                (0, _) => TestStatus::Passed,
+                (_, true) => TestStatus::Skipped,
+                (_, false) => TestStatus::Failed,
+            };
+            results.add(step.test_name(), status);
         }
         Some(results)
     }
@@ -107,6 +111,56 @@ impl Runner for Chain {
     }
 }
 
+/// Returns the tests of one step.
+fn own_results(
+    told: &CommandOutput<'_>,
+    step: &EndedStep,
+    printed: (&Option<String>, &Option<String>),
+) -> TestResults {
+    let captured = |all: &Captured, text: &Option<String>| {
+        let bytes = text.clone().unwrap_or_default().into_bytes();
+        Captured {
+            total: bytes.len() as u64,
+            bytes,
+            extent: all.extent,
+        }
+    };
+    let report = told.run.report.as_ref().map(|report| RunnerReport {
+        bytes: step.report.as_bytes().to_vec(),
+        ..report.clone()
+    });
+    let run = GateRun {
+        id: told.run.id.clone(),
+        command: Vec::new(),
+        end: GateEnd::Exited(step.code),
+        stdout: captured(&told.run.stdout, printed.0),
+        stderr: captured(&told.run.stderr, printed.1),
+        report,
+        isolation: None,
+        results: None,
+        ..*told.run
+    };
+    let told = CommandOutput::of(&run);
+    let is_found = |results: &TestResults| !results.tests.is_empty();
+    let in_report = || {
+        told.report
+            .as_deref()
+            .map(|report| tap::read(report, &told))
+    };
+    // What another program prints may look like tests.
+    let in_output = || {
+        format::any_stream(&told)
+            .or_else(|| mocha::read_counted(&told).filter(is_found))
+            .or_else(|| ava::read(&told).filter(is_found))
+            .filter(|_| step.runs_tests)
+    };
+    jest_json::read(&told)
+        .filter(is_found)
+        .or_else(|| in_report().filter(is_found))
+        .or_else(in_output)
+        .unwrap_or_else(|| told.new_results())
+}
+
 /// Returns how a script of several steps reports; `None` if its steps cannot be separated.
 pub(super) fn reporting(
     call: &Call<'_>,
@@ -114,9 +168,22 @@ pub(super) fn reporting(
     manifest: &serde_json::Value,
     at: &ReportAt<'_>,
 ) -> Option<Reporting> {
+    let manager = call.words.first().map_or("npm", String::as_str);
+    // Arguments of the script are for its last command.
+    let mut behind = call.args.iter().skip_while(|word| *word != script).skip(1);
+    if !behind.all(|word| manager == "npm" && word.starts_with('-') && word != "--") {
+        return None;
+    }
+    let is_new_yarn = || {
+        let named = manifest.get("packageManager")?.as_str()?;
+        let major = named.strip_prefix("yarn@")?.split('.').next()?;
+        Some(major != "1")
+    };
+    let ignores_scripts = call.has("--ignore-scripts");
     let scripts = Scripts {
         manifest,
-        manager: call.words.first().map_or("npm", String::as_str),
+        manager,
+        has_hooks: !ignores_scripts && is_new_yarn() != Some(true),
         runners: at.runners,
     };
     let steps = scripts.steps(script)?;
@@ -129,21 +196,21 @@ pub(super) fn reporting(
         return None;
     }
     let mut options = Vec::new();
-    let mut needs = vec![(DRIVER_NAME, driver(&steps, &started, at.dir))];
-    let mut known = started.iter().flatten();
-    if let (Some(&"node-test"), None) = (known.next(), known.next()) {
-        let step = steps.iter().zip(&started).find(|(_, id)| id.is_some())?.0;
-        let node = at.runners.iter().find(|known| known.id() == "node-test")?;
-        options = node.reporting(&Call::of(&step.words)?, at)?.options;
-    } else if started
+    let node = steps
         .iter()
-        .flatten()
-        .any(|id| ["jest", "vitest"].contains(id))
-    {
-        options.push((
-            "NODE_OPTIONS",
-            format!("--require={}/{PRELOAD_NAME}", at.dir),
-        ));
+        .zip(&started)
+        .find(|(_, id)| **id == Some("node-test"));
+    if let Some((step, _)) = node {
+        let runner = at.runners.iter().find(|known| known.id() == "node-test")?;
+        options = runner.reporting(&Call::of(&step.words)?, at)?.options;
+    }
+    let mut text = variables(script, manifest, ignores_scripts);
+    text.push_str(&driver(&scripts, &steps, at.dir));
+    let mut needs = vec![(DRIVER_NAME, text)];
+    let by_preload = |id: &&str| ["jest", "vitest"].contains(id);
+    if started.iter().flatten().any(by_preload) {
+        let option = format!("--require={}/{PRELOAD_NAME}", at.dir);
+        options.push(("NODE_OPTIONS", option));
         needs.push((PRELOAD_NAME, PRELOAD.to_owned()));
     }
     Some(Reporting {
@@ -154,29 +221,58 @@ pub(super) fn reporting(
     })
 }
 
-/// Returns the script that runs every step, and records its code in `dir`. It fails if one of them did.
-fn driver(steps: &[Step], started: &[Option<&str>], dir: &str) -> String {
+/// Returns the lines that set what a package manager sets for a script.
+fn variables(script: &str, manifest: &serde_json::Value, ignores_scripts: bool) -> String {
+    let of_manifest = |key: &str| manifest.get(key)?.as_str();
     let mut text = String::from(
-        "PATH=\"$PWD/node_modules/.bin:$PATH\"\nworst=0\nmissing=127\n\
-         step() {\n  printf '%s\\n' \"$1\"\n  printf '%s\\n' \"$1\" >&2\n  sh -c \"$2\"\n  code=$?\n\
-         \x20 printf '%s%s}}\\n' \"$3\" \"$code\" >> \"$4\"\n\
-         \x20 if [ \"$code\" != 0 ]; then worst=1; [ \"$code\" = 127 ] || missing=1; fi\n}\n",
+        "dir=$PWD bins=\n\
+         while [ -n \"$dir\" ]; do bins=\"$bins$dir/node_modules/.bin:\" dir=${dir%/*}; done\n\
+         export PATH=\"$bins$PATH\" INIT_CWD=\"$PWD\"\n",
     );
-    for (index, (step, runner)) in steps.iter().zip(started).enumerate() {
-        let name = serde_json::Value::from(step.text.as_str());
+    let set = [
+        ("npm_lifecycle_event", Some(script)),
+        ("npm_package_name", of_manifest("name")),
+        ("npm_package_version", of_manifest("version")),
+        (
+            "npm_config_ignore_scripts",
+            ignores_scripts.then_some("true"),
+        ),
+    ];
+    for (name, value) in set {
+        if let Some(value) = value {
+            text.push_str(&format!("export {name}={}\n", shell_word(value)));
+        }
+    }
+    text
+}
+
+/// Returns the script that runs every step, and records its reports and its code in `dir`. It fails if one of them did.
+fn driver(scripts: &Scripts<'_>, steps: &[Step], dir: &str) -> String {
+    let mut text = format!(
+        "records={dir}/steps.json worst=0 missing=127\n\
+         step() {{\n  printf '%s\\n' \"$1\"\n  printf '%s\\n' \"$1\" >&2\n  sh -c \"$2\"\n  code=$?\n\
+         \x20 for report in {dir}/report*; do\n\
+         \x20   [ ! -f \"$report\" ] || {{ cat \"$report\"; echo; }} >> \"$records\"\n\
+         \x20   rm -rf \"$report\"\n  done\n\
+         \x20 printf '%s%s}}}}\\n' \"$3\" \"$code\" >> \"$records\"\n\
+         \x20 if [ \"$code\" != 0 ]; then worst=1; [ \"$code\" = 127 ] || missing=1; fi\n}}\n",
+    );
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, step) in steps.iter().enumerate() {
+        let count = seen.entry(&step.text).or_default();
+        *count += 1;
+        let name = match count {
+            1 => step.text.clone(),
+            count => format!("{} ({count})", step.text),
+        };
         let record = format!(
-            "{{\"step\":{{\"name\":{name},\"is_runner\":{},\"code\":",
-            runner.is_some()
+            "{{\"step\":{{\"name\":{},\"runs_tests\":{},\"code\":",
+            serde_json::Value::from(name),
+            scripts.runs_tests(&step.words)
         );
         let heading = format!("{HEADING}{} of {}: {}", index + 1, steps.len(), step.text);
-        let words = [
-            &heading,
-            &step.command,
-            &record,
-            &format!("{dir}/steps.json"),
-        ];
         text.push_str("step");
-        for word in words {
+        for word in [&heading, &step.command, &record] {
             text.push_str(&format!(" '{}'", word.replace('\'', r"'\''")));
         }
         text.push('\n');
@@ -198,19 +294,46 @@ struct Recorded {
 #[derive(Deserialize)]
 struct EndedStep {
     name: String,
-    is_runner: bool,
+    runs_tests: bool,
     code: i32,
+    /// The reports that it wrote.
+    #[serde(skip)]
+    report: String,
 }
 
-fn ended_steps(report: &str) -> impl Iterator<Item = EndedStep> {
-    report
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Recorded>(line).ok())
-        .map(|recorded| recorded.step)
+impl EndedStep {
+    /// The name of the test that it counts as.
+    fn test_name(&self) -> String {
+        let kind = if self.runs_tests { TEST_STEP } else { STEP };
+        format!("{kind}{}", self.name)
+    }
+}
+
+/// Returns the steps of a record, each with the lines in front of it.
+fn ended_steps(record: &str) -> Vec<EndedStep> {
+    let mut steps = Vec::new();
+    let mut report = String::new();
+    for line in record.lines() {
+        // Most lines are those of reports.
+        let recorded = line
+            .starts_with("{\"step\":")
+            .then(|| serde_json::from_str::<Recorded>(line).ok());
+        if let Some(Recorded { step }) = recorded.flatten() {
+            steps.push(EndedStep {
+                report: std::mem::take(&mut report),
+                ..step
+            });
+        } else {
+            report.push_str(line);
+            report.push('\n');
+        }
+    }
+    steps
 }
 
 impl TestResults {
-    /// Returns the digests of the normalised output of each failed step, by its name; empty if some output was lost.
+    /// Returns the digests of the normalised output of each failed step that printed something, by its name; empty if some
+    /// output was lost.
     pub(crate) fn outputs_of_failed_steps(
         run: &GateRun,
         normaliser: &Normaliser,
@@ -228,35 +351,68 @@ impl TestResults {
         {
             return BTreeMap::new();
         }
-        let streams = [&run.stdout, &run.stderr].map(|stream| normaliser.apply(&stream.bytes));
-        let report = String::from_utf8_lossy(&report.bytes);
-        let steps: Vec<EndedStep> = ended_steps(&report).collect();
-        let mut outputs = BTreeMap::new();
-        for (index, step) in steps.iter().enumerate() {
-            let parts = streams.each_ref().map(|stream| part(stream, index + 1));
+        let steps = ended_steps(&String::from_utf8_lossy(&report.bytes));
+        let [stdout, stderr] = [&run.stdout, &run.stderr]
+            .map(|stream| outputs(&normaliser.apply(&stream.bytes), steps.len()));
+        let mut digests = BTreeMap::new();
+        for (step, printed) in steps.iter().zip(stdout.iter().zip(&stderr)) {
             if step.code != 0
-                && let [Some(stdout), Some(stderr)] = parts
+                && let (Some(stdout), Some(stderr)) = printed
+                && [stdout, stderr]
+                    .into_iter()
+                    .any(|text| says_something(text))
             {
                 let digest = Digest::of(format!("{stdout}\0{stderr}").as_bytes());
-                outputs.insert(format!("{STEP}{}", step.name), digest);
+                digests.insert(step.test_name(), digest);
             }
         }
-        outputs
+        digests
     }
 }
 
-/// Returns the output of the step with this number; `None` if its heading does not stand there once.
-fn part(stream: &str, number: usize) -> Option<String> {
-    let begins = |line: &str, number: usize| line.starts_with(&format!("{HEADING}{number} of "));
-    if stream.lines().filter(|line| begins(line, number)).count() != 1 {
-        return None;
+/// Returns the output of each of `count` steps; `None` for one whose heading does not stand there once.
+fn outputs(stream: &str, count: usize) -> Vec<Option<String>> {
+    let number = |line: &str| {
+        let (number, _) = line.strip_prefix(HEADING)?.split_once(" of ")?;
+        number.parse::<usize>().ok()?.checked_sub(1)
+    };
+    let mut outputs: Vec<Option<String>> = vec![None; count];
+    let mut has_two = vec![false; count];
+    let mut current = None;
+    for line in stream.lines() {
+        if let Some(index) = number(line).filter(|index| *index < count) {
+            has_two[index] |= outputs[index].replace(String::new()).is_some();
+            current = Some(index);
+        } else if let Some(output) = current.and_then(|index| outputs[index].as_mut()) {
+            output.push_str(line);
+            output.push('\n');
+        }
     }
-    let lines = stream
-        .lines()
-        .skip_while(|line| !begins(line, number))
-        .skip(1);
-    let lines = lines.take_while(|line| !begins(line, number + 1));
-    Some(lines.collect::<Vec<_>>().join("\n"))
+    outputs
+        .into_iter()
+        .zip(has_two)
+        .map(|(output, has_two)| output.filter(|_| !has_two))
+        .collect()
+}
+
+/// Returns whether an output holds more than what package managers print around any script.
+fn says_something(output: &str) -> bool {
+    const AROUND: [&str; 9] = [
+        "> ",
+        "$ ",
+        "npm ",
+        "yarn run ",
+        "info Visit ",
+        "error Command failed ",
+        "error: script ",
+        "ELIFECYCLE",
+        "ERR_PNPM_",
+    ];
+    let is_around = |line: &str| {
+        let line = line.trim();
+        line.is_empty() || AROUND.iter().any(|begin| line.starts_with(begin))
+    };
+    !output.lines().all(is_around)
 }
 
 #[cfg(test)]
@@ -264,19 +420,21 @@ mod tests {
     use super::*;
     use crate::runner::{command, runners};
 
+    fn at() -> ReportAt<'static> {
+        ReportAt {
+            file: "/r/report",
+            dir: "/r",
+            read: &|_| None,
+            runners: runners(),
+        }
+    }
+
     /// The runner, whether a file is loaded first, and the texts of the steps.
     fn reporting_of(scripts: serde_json::Value) -> Option<(bool, Vec<String>)> {
         let manifest = serde_json::json!({ "scripts": scripts });
         let words = command(&["npm", "test"]);
         let call = Call::of(&words)?;
-        let read = |_: &str| None;
-        let at = ReportAt {
-            file: "/r/report",
-            dir: "/r",
-            read: &read,
-            runners: runners(),
-        };
-        let reporting = reporting(&call, "test", &manifest, &at)?;
+        let reporting = reporting(&call, "test", &manifest, &at())?;
         assert_eq!(reporting.runner, "script-steps");
         assert_eq!(reporting.command, ["sh", "/r/steps.sh"]);
         let driver = &reporting.needs[0].1;
@@ -350,7 +508,25 @@ mod tests {
             (
                 serde_json::json!({"test": "A=1 pnpm run /^test:/", "test:lint": "eslint .", "test:unit": "uvu test"}),
                 false,
-                &["A=1 npm run test:lint", "A=1 npm run test:unit"],
+                &[
+                    "export A=1; pnpm run test:lint",
+                    "export A=1; pnpm run test:unit",
+                ],
+            ),
+            (
+                serde_json::json!({"test": "mocha && npm run e2e -- --slow", "e2e": "jest --ci"}),
+                true,
+                &["mocha", "npm run e2e -- --slow"],
+            ),
+            (
+                serde_json::json!({"test": "eslint . && npm run unit", "preunit": "tsc", "unit": "cd a; mocha"}),
+                false,
+                &["eslint .", "npm run unit"],
+            ),
+            (
+                serde_json::json!({"pretest": "tsc || true", "test": "mocha", "posttest": "eslint ."}),
+                false,
+                &["npm run pretest", "mocha", "npm run posttest"],
             ),
         ] {
             let expected = (steps.len() > 1).then(|| {
@@ -380,6 +556,205 @@ mod tests {
             serde_json::json!({"test": "./run-tests"}),
         ] {
             assert_eq!(reporting_of(scripts.clone()), None, "{scripts}");
+        }
+    }
+
+    /// What a package manager does with the command.
+    fn commands_of(command: &str, more: serde_json::Value) -> Option<Vec<String>> {
+        let mut manifest = serde_json::json!({"scripts": {
+            "pretest": "tsc", "test": "mocha && eslint .", "posttest": "publint",
+        }});
+        manifest.as_object_mut()?.extend(more.as_object()?.clone());
+        let words = command.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let reporting = reporting(&Call::of(&words)?, "test", &manifest, &at())?;
+        let driver = &reporting.needs[0].1;
+        let commands = driver
+            .lines()
+            .filter_map(|line| line.strip_prefix("step '")?.split("' '").nth(1));
+        Some(commands.map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn options_of_the_manager_are_followed() {
+        let all = Some(
+            ["npm run pretest", "mocha", "eslint .", "npm run posttest"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
+        let own = Some(["mocha", "eslint ."].map(str::to_owned).to_vec());
+        let none = serde_json::json!({});
+        assert_eq!(commands_of("npm test", none.clone()), all);
+        assert_eq!(commands_of("npm test --silent", none.clone()), all);
+        assert_eq!(commands_of("npm test --ignore-scripts", none.clone()), own);
+        for yarn in ["yarn@1.22.22", "yarn@4.5.0"] {
+            let named = serde_json::json!({"packageManager": yarn});
+            let has_hooks = commands_of("yarn test", named) != own;
+            assert_eq!(has_hooks, yarn == "yarn@1.22.22", "{yarn}");
+        }
+        for with_arguments in ["npm test -- --grep a", "npm test a", "pnpm test --bail"] {
+            assert_eq!(
+                commands_of(with_arguments, none.clone()),
+                None,
+                "{with_arguments}"
+            );
+        }
+    }
+
+    /// Runs the test script of a package with these files, and returns its results.
+    fn run_of(test: &str, files: &[(&str, &str)]) -> TestResults {
+        let room = tempfile::tempdir().unwrap();
+        let (package, private) = (room.path().join("a"), room.path().join("private"));
+        for dir in [&package.join("node_modules/.bin"), &private] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        for (path, content) in files {
+            std::fs::write(package.join(path), content).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(package.join(path), mode).unwrap();
+        }
+        let words = command(&["npm", "test"]);
+        let report = private.join("report");
+        let (file, dir) = (report.to_str().unwrap(), private.to_str().unwrap());
+        let manifest = serde_json::json!({
+            "name": "it's", "scripts": {"test": test, "e2e": "A=1; node e2e.js"}
+        });
+        std::fs::write(package.join("package.json"), manifest.to_string()).unwrap();
+        let at = ReportAt { file, dir, ..at() };
+        let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at).unwrap();
+        for (name, text) in &reporting.needs {
+            std::fs::write(private.join(name), text).unwrap();
+        }
+        let ran = std::process::Command::new(&reporting.command[0])
+            .args(&reporting.command[1..])
+            .envs(reporting.options.iter().map(|(name, value)| (*name, value)))
+            .env_remove("NODE_TEST_CONTEXT")
+            .current_dir(&package)
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let end = GateEnd::Exited(ran.status.code().unwrap());
+        let (stdout, stderr) = (text(&ran.stdout), text(&ran.stderr));
+        let mut run = crate::judge::tests::run_of("npm test", end, &stdout, &stderr);
+        run.report = Some(RunnerReport {
+            runner: Chain.id().to_owned(),
+            bytes: std::fs::read(private.join("steps.json")).unwrap(),
+            extent: Extent::Whole,
+        });
+        let names = Normaliser::new(&package);
+        TestResults::of_run(&run, &names).unwrap()
+    }
+
+    #[test]
+    fn steps_that_run_tests_are_known() {
+        for (step, expected) in [
+            ("c8 npm run unit", true),
+            ("npm run unit -- --bail", true),
+            ("uvu test \"\\\\.js$\"", true),
+            ("FORCE_COLOR=1 tape test/*.js | tap-spec", true),
+            ("node --import tsx test/index.js", true),
+            ("sh ./run-tests.sh", true),
+            ("./scripts/test.sh", true),
+            ("cargo test", true),
+            ("make test", true),
+            ("npm test --workspaces", true),
+            ("eslint test", false),
+            ("tsc -p test", false),
+            ("node check.js", false),
+            ("node scripts/lint.js test", false),
+            ("make lint", false),
+            ("prettier --check \"test/$A\"", false),
+        ] {
+            let manifest = serde_json::json!({"scripts": {
+                "test": format!("{step} && true"), "unit": "uvu test \"\\.js$\""
+            }});
+            let words = command(&["npm", "test"]);
+            let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at());
+            let driver = &reporting.unwrap().needs[0].1;
+            assert_eq!(driver.contains(r#""runs_tests":true"#), expected, "{step}");
+        }
+    }
+
+    const UNIT: (&str, &str) = (
+        "unit.test.js",
+        "const test = require('node:test'), assert = require('assert'), area = require('./area.js');\n\
+         test('old', () => assert.equal(1, 2));\ntest('area', () => assert.equal(area(3, 4), 12));\n",
+    );
+    const SUM: (&str, &str) = ("area.js", "module.exports = (a, b) => a + b;\n");
+    const PRODUCT: (&str, &str) = ("area.js", "module.exports = (a, b) => a * b;\n");
+
+    fn status(results: &TestResults, name: &str) -> Option<TestStatus> {
+        results.tests.get(name).copied()
+    }
+
+    #[test]
+    fn each_step_has_its_own_results() {
+        use TestStatus::{Failed, Passed, Skipped};
+        let label = "const test = require('node:test'), assert = require('assert');\ntest('old', () => {});\n\
+             test('name', () => assert.equal(process.env.npm_package_name, \"it's\"));\n";
+        let mocha = "#!/bin/sh\necho '  area'\necho '    1) area'\necho '  0 passing (1ms)'\necho '  1 failing'\nexit 1\n";
+        let files = [
+            UNIT,
+            SUM,
+            ("label.test.js", label),
+            ("node_modules/.bin/mocha", mocha),
+            ("node_modules/.bin/uvu", "#!/bin/sh\nexit 1\n"),
+        ];
+        let test = "node --test unit.test.js && node --test label.test.js && eslint . && mocha && uvu && npm run e2e -- x && echo $A";
+        let results = run_of(test, &files);
+        for (name, expected) in [
+            ("old", Failed),
+            ("area", Failed),
+            ("node --test label.test.js > old", Passed),
+            ("node --test label.test.js > name", Passed),
+            ("mocha > area > area", Failed),
+            ("test step: node --test unit.test.js", Skipped),
+            ("test step: node --test label.test.js", Passed),
+            ("test step: mocha", Skipped),
+            ("test step: uvu", Failed),
+            ("step: eslint .", Failed),
+            ("step: npm run e2e -- x", Failed),
+            ("step: echo $A", Passed),
+        ] {
+            assert_eq!(
+                status(&results, name),
+                Some(expected),
+                "{name} in {:?}",
+                results.tests
+            );
+        }
+        assert_eq!(results.tests.len(), 12, "{:?}", results.tests);
+        assert!(results.is_whole());
+        // A step that prints nothing may fail for any reason.
+        let compared: Vec<_> = results.step_outputs.keys().collect();
+        assert_eq!(compared, ["step: eslint .", "step: npm run e2e -- x"]);
+    }
+
+    #[test]
+    fn failed_test_excuses_no_other_step() {
+        let e2e = "process.exit(require('./area.js')(0, 1) === 1 ? 0 : 1);\n";
+        let mocha = "#!/bin/sh\nexec node e2e.js\n";
+        for test in [
+            "node --test unit.test.js && mocha",
+            "node --test unit.test.js && node e2e.js && true",
+        ] {
+            let base = [
+                UNIT,
+                SUM,
+                ("e2e.js", e2e),
+                ("node_modules/.bin/mocha", mocha),
+            ];
+            let mut now = base;
+            now[1] = PRODUCT;
+            let (before, after) = (run_of(test, &base), run_of(test, &now));
+            assert_eq!(status(&after, "area"), Some(TestStatus::Passed));
+            let last = test.split(" && ").nth(1).unwrap();
+            let name = if last == "mocha" {
+                "test step: mocha"
+            } else {
+                "step: node e2e.js"
+            };
+            assert_eq!(status(&before, name), Some(TestStatus::Passed));
+            assert_eq!(status(&after, name), Some(TestStatus::Failed));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The steps of a script of `package.json`, such as `eslint . && c8 mocha` or `npm run lint && npm run unit`.
 //!
 //! Scripts that a step calls are followed, with what runs before and after them. Nothing is expanded or run here. A step is
-//! for a shell to run; one that changes the shell for those behind it, such as `cd web`, makes the script one whole.
+//! for a shell to run. A script stays whole where its steps depend on each other in another way than by `&&`: one changes
+//! the shell for those behind it, such as `cd web`, or there is `;`, `||`, a loop or a comment.
 
 use crucible_host::words::shell_word;
 
@@ -14,13 +15,65 @@ const MAX_STEPS: usize = 40;
 /// How deep scripts may call scripts.
 const MAX_DEPTH: usize = 6;
 
-/// Words of a shell that change it for what follows.
-const SHELL: [&str; 12] = [
-    ".", "alias", "cd", "eval", "exec", "exit", "export", "popd", "pushd", "set", "source", "unset",
+/// Words of a shell that change it for what follows, or that begin a compound command.
+const SHELL: [&str; 34] = [
+    ".", "alias", "case", "cd", "declare", "do", "done", "elif", "else", "esac", "eval", "exec",
+    "exit", "export", "fi", "for", "function", "if", "local", "popd", "pushd", "readonly",
+    "return", "set", "shift", "source", "then", "trap", "ulimit", "umask", "unset", "until",
+    "wait", "while",
+];
+
+/// Test programs without reports that can be read, beside the known runners.
+const TEST_PROGRAMS: [&str; 14] = [
+    "ava",
+    "borp",
+    "brittle",
+    "cypress",
+    "jasmine",
+    "karma",
+    "lab",
+    "playwright",
+    "qunit",
+    "tap",
+    "tape",
+    "testem",
+    "uvu",
+    "wtr",
+];
+
+/// Programs that run a file of the repository, which may hold tests.
+const INTERPRETERS: [&str; 12] = [
+    "babel-node",
+    "bash",
+    "bun",
+    "deno",
+    "electron",
+    "esno",
+    "node",
+    "sh",
+    "ts-node",
+    "tsm",
+    "tsx",
+    "zx",
+];
+
+/// Programs that run a task by its name.
+const TASK_RUNNERS: [&str; 11] = [
+    "bun", "deno", "just", "lerna", "make", "npm", "nx", "pnpm", "turbo", "wireit", "yarn",
 ];
 
 /// Parts of the names of scripts that do not end by themselves.
 const SERVERS: [&str; 4] = ["dev", "serve", "start", "watch"];
+
+/// Options whose value is not the file that an interpreter runs.
+const WITH_VALUE: [&str; 6] = [
+    "--experimental-loader",
+    "--import",
+    "--loader",
+    "--require",
+    "-C",
+    "-r",
+];
 
 /// One step.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,16 +94,55 @@ pub(super) struct Scripts<'m> {
     pub(super) manifest: &'m serde_json::Value,
     /// The package manager.
     pub(super) manager: &'m str,
+    /// Whether `pre` and `post` scripts run.
+    pub(super) has_hooks: bool,
     pub(super) runners: Runners,
 }
 
+/// What calls a script.
+#[derive(Clone, Copy)]
+struct Caller<'c> {
+    /// The package manager.
+    manager: &'c str,
+    /// Commands that set variables.
+    env: &'c str,
+    /// How many more levels of scripts may follow.
+    depth: usize,
+}
+
 impl Scripts<'_> {
-    /// Returns the steps of the script `name` with its `pre` script; `None` if they cannot be separated.
+    /// Returns the steps of the script `name` and of those around it; `None` if they cannot be separated.
     pub(super) fn steps(&self, name: &str) -> Option<Vec<Step>> {
+        parts(self.text(name)?)?;
+        let from = Caller {
+            manager: self.manager,
+            env: "",
+            depth: MAX_DEPTH,
+        };
         let mut steps = Vec::new();
-        self.add(&format!("pre{name}"), "", MAX_DEPTH, &mut steps)?;
-        self.add(name, "", MAX_DEPTH, &mut steps)?;
+        self.add_called(name, from, &mut steps)?;
         Some(steps)
+    }
+
+    /// Returns whether a step starts a program that runs tests, as far as its words show.
+    pub(super) fn runs_tests(&self, words: &[String]) -> bool {
+        let Some(call) = Call::of(words) else {
+            return false;
+        };
+        let mut after_option = false;
+        let mut files = call.args.iter().filter(|word| {
+            let is_value =
+                std::mem::replace(&mut after_option, WITH_VALUE.contains(&word.as_str()));
+            !is_value && !word.starts_with('-')
+        });
+        self.runners
+            .iter()
+            .any(|known| !known.calls_others() && known.runs(&call))
+            || TEST_PROGRAMS.contains(&call.program)
+            || names_tests(call.program)
+            || INTERPRETERS.contains(&call.program)
+                && files.next().is_some_and(|file| names_tests(file))
+            || TASK_RUNNERS.contains(&call.program) && call.has("test")
     }
 
     /// The name of the JavaScript runner that a step starts.
@@ -69,70 +161,116 @@ impl Scripts<'_> {
         self.manifest.get("scripts")?.get(name)?.as_str()
     }
 
-    /// Adds the steps of a script, if it exists; `env` are assignments of variables in front of each.
-    fn add(&self, name: &str, env: &str, depth: usize, steps: &mut Vec<Step>) -> Option<()> {
+    /// Adds the steps of a script that is called by its name, and of those that run before and after it.
+    fn add_called(&self, name: &str, from: Caller<'_>, steps: &mut Vec<Step>) -> Option<()> {
+        // A package manager that runs a script as a whole runs those around it too.
+        let has_hooks = self.has_hooks && self.text(name).and_then(parts).is_some();
+        if has_hooks {
+            self.add(&format!("pre{name}"), from, steps)?;
+        }
+        self.add(name, from, steps)?;
+        if has_hooks {
+            self.add(&format!("post{name}"), from, steps)?;
+        }
+        Some(())
+    }
+
+    /// Adds the steps of a script, if it exists.
+    fn add(&self, name: &str, from: Caller<'_>, steps: &mut Vec<Step>) -> Option<()> {
         let Some(text) = self.text(name) else {
             return Some(());
         };
-        let depth = depth.checked_sub(1)?;
-        let parts = parts(text);
-        let has = |kind: &str| self.text(&format!("{kind}{name}")).is_some();
+        let Caller { manager, env, .. } = from;
+        let depth = from.depth.checked_sub(1)?;
+        let by_name = format!("{} run {}", shell_word(manager), shell_word(name));
+        let Some(parts) = parts(text) else {
+            steps.push(Step {
+                command: format!("{env}{by_name}"),
+                words: self.test_words(text),
+                text: by_name,
+            });
+            return Some(());
+        };
+        let has = |kind: &str| self.has_hooks && self.text(&format!("{kind}{name}")).is_some();
         let is_alone = parts.len() == 1 && !has("pre") && !has("post");
         for part in parts {
-            let first = part.split_whitespace().next()?;
-            if SHELL.contains(&first) || steps.len() >= MAX_STEPS {
+            if steps.len() >= MAX_STEPS {
                 return None;
             }
             let step = |words: &[String]| Step {
                 command: if is_alone {
-                    format!("{env}{} run {}", shell_word(self.manager), shell_word(name))
+                    format!("{env}{by_name}")
                 } else {
                     format!("{env}{part}")
                 },
                 words: words.to_vec(),
                 text: part.to_owned(),
             };
-            // A pipe or a variable is for the shell that runs the step.
-            let words = script_words(part).unwrap_or_default();
+            let Some(words) = script_words(part) else {
+                // A pipe or a variable is for the shell that runs the step.
+                steps.push(step(&self.test_words(part)));
+                continue;
+            };
             let words = self.direct(&words);
             let Some(call) = Call::of(words) else {
                 steps.push(step(words));
                 continue;
             };
-            let Called::Scripts(names) = self.called(&call)? else {
+            let Called::Scripts { names, is_plain } = self.called(&call)? else {
                 steps.push(step(words));
                 continue;
             };
             let launchers = words.get(..words.len() - call.args.len() - 1)?;
-            if let Some(added) = assignments(launchers) {
-                let env = format!("{env}{added}");
+            if let Some(added) = assignments(launchers).filter(|_| is_plain) {
+                let is_manager = MANAGERS.contains(&call.program);
+                let inner = Caller {
+                    manager: if is_manager { call.program } else { manager },
+                    env: &format!("{env}{added}"),
+                    depth,
+                };
                 for name in names {
-                    self.add(&format!("pre{name}"), &env, depth, steps)?;
-                    self.add(&name, &env, depth, steps)?;
-                    self.add(&format!("post{name}"), &env, depth, steps)?;
+                    self.add_called(&name, inner, steps)?;
                 }
             } else {
-                // A program around scripts, such as one that measures coverage.
+                // A program around scripts, such as one that measures coverage, or arguments for one.
                 let mut inner = Vec::new();
                 for name in &names {
-                    self.add(name, "", depth, &mut inner)?;
+                    self.add(name, Caller { depth, ..from }, &mut inner)?;
                 }
-                let runner = inner
-                    .iter()
-                    .find(|inner| self.runner(&inner.words).is_some());
-                steps.push(step(runner.map_or(words, |inner| &inner.words)));
+                let tests = inner.iter().find(|inner| self.runs_tests(&inner.words));
+                steps.push(step(tests.map_or(words, |inner| &inner.words)));
             }
         }
         Some(())
+    }
+
+    /// Returns the words from the first program on that runs tests, in a text that only a shell can read.
+    fn test_words(&self, text: &str) -> Vec<String> {
+        let words: Vec<String> = text
+            .split(|c: char| c.is_whitespace() || ";&|()".contains(c))
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let starts = (0..words.len()).map(|at| &words[at..]);
+        let mut tests = starts.filter(|words| self.runs_tests(words));
+        tests.next().unwrap_or_default().to_vec()
     }
 
     fn called(&self, call: &Call<'_>) -> Option<Called> {
         let operands = || call.args.iter().filter(|word| !word.starts_with('-'));
         let options = || call.args.iter().take_while(|word| *word != "--");
         let has = |names: &[&str]| options().any(|word| names.contains(&word.as_str()));
-        let one = |name: Option<&String>| {
-            let name = name.filter(|name| self.text(name).is_some())?;
-            Some(Called::Scripts(vec![name.clone()]))
+        // npm passes on what stands behind `--`, and operands; the others everything.
+        let is_plain = |name: &String| {
+            let mut behind = call.args.iter().skip_while(|word| *word != name).skip(1);
+            behind.all(|word| call.program == "npm" && word.starts_with('-') && word != "--")
+        };
+        let one = |name: &String, script: &str| {
+            self.text(script)?;
+            Some(Called::Scripts {
+                names: vec![script.to_owned()],
+                is_plain: is_plain(name),
+            })
         };
         match call.program {
             "run-s" | "run-p" | "npm-run-all" | "npm-run-all2" => {
@@ -150,7 +288,10 @@ impl Scripts<'_> {
                     names.extend(self.named(pattern)?);
                 }
                 let ends = |name: &String| !name.split(':').any(|part| SERVERS.contains(&part));
-                (is_sequence || names.iter().all(ends)).then_some(Called::Scripts(names))
+                (is_sequence || names.iter().all(ends)).then_some(Called::Scripts {
+                    names,
+                    is_plain: true,
+                })
             }
             "npm" | "pnpm" | "yarn" | "bun" => {
                 // Workspaces run at the same time.
@@ -171,26 +312,26 @@ impl Scripts<'_> {
                     return Some(Called::Program);
                 }
                 let mut operands = operands();
-                match operands.next()?.as_str() {
+                let first = operands.next()?;
+                match first.as_str() {
                     "run" | "run-script" => {
                         let name = operands.next()?;
                         match name
                             .strip_prefix("/^")
                             .and_then(|rest| rest.strip_suffix('/'))
                         {
-                            Some(prefix) if call.program == "pnpm" => {
-                                self.beginning_with(prefix).map(Called::Scripts)
-                            }
-                            _ => one(Some(name)),
+                            Some(prefix) if call.program == "pnpm" => Some(Called::Scripts {
+                                names: self.beginning_with(prefix)?,
+                                is_plain: is_plain(name),
+                            }),
+                            _ => one(name, name),
                         }
                     }
-                    "test" | "t" | "tst" => one(Some(&"test".to_owned())),
+                    "test" | "t" | "tst" if call.program != "bun" => one(first, "test"),
                     "workspace" | "workspaces" | "recursive" | "multi" | "m" => {
                         Some(Called::Program)
                     }
-                    name if call.program != "npm" && self.text(name).is_some() => {
-                        one(Some(&name.to_owned()))
-                    }
+                    name if call.program != "npm" && self.text(name).is_some() => one(first, name),
                     _ => Some(Called::Program),
                 }
             }
@@ -234,12 +375,27 @@ impl Scripts<'_> {
     }
 }
 
-/// Returns the commands between `&&` that are neither quoted nor in parentheses.
-fn parts(text: &str) -> Vec<&str> {
+/// Package managers.
+const MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+
+/// Returns the commands between `&&` that are neither quoted nor in parentheses; `None` if the text is more than a list of
+/// commands that each stand alone.
+fn parts(text: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut from, mut depth, mut quote) = (0, 0_usize, None);
+    let mut previous = ' ';
     let mut characters = text.char_indices().peekable();
     while let Some((at, next)) = characters.next() {
+        let behind = text[at + next.len_utf8()..].chars().next();
+        // A manager sets such variables for its own scripts.
+        if next == '$'
+            && quote != Some('\'')
+            && text[at..]
+                .trim_start_matches(['$', '{'])
+                .starts_with("npm_")
+        {
+            return None;
+        }
         match (quote, next) {
             (Some('\''), '\'') => quote = None,
             (Some('\''), _) => {}
@@ -249,24 +405,54 @@ fn parts(text: &str) -> Vec<&str> {
             (None, '\'' | '"' | '`') => quote = Some(next),
             (None, '(' | '{') => depth += 1,
             (None, ')' | '}') => depth = depth.saturating_sub(1),
-            (None, '&') if depth == 0 && characters.next_if(|(_, next)| *next == '&').is_some() => {
+            (None, _) if depth > 0 => {}
+            (None, '&') if behind == Some('&') => {
+                characters.next();
                 parts.push(text[from..at].trim());
                 from = at + 2;
             }
+            // Not of `2>&1` and `&>`.
+            (None, '&') if previous == '>' || previous == '<' || behind == Some('>') => {}
+            (None, '&' | ';' | '\n' | '\r') => return None,
+            (None, '|') if behind == Some('|') => return None,
+            (None, '<') if behind == Some('<') => return None,
+            (None, '#') if previous.is_whitespace() => return None,
             (None, _) => {}
         }
+        previous = next;
     }
     parts.push(text[from..].trim());
-    parts
+    let is_closed = quote.is_none() && depth == 0;
+    (is_closed && parts.iter().all(|part| stands_alone(part))).then_some(parts)
 }
 
-/// Returns words in front of a program as assignments for a shell; `None` if they are anything else.
+/// Returns whether a command leaves the shell as it was for the next one.
+fn stands_alone(part: &str) -> bool {
+    let Some(first) = part.split_whitespace().next() else {
+        return false;
+    };
+    let is_assignment = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_name(name));
+    let only_assigns = match script_words(part) {
+        Some(words) => words.iter().all(|word| is_assignment(word)),
+        // The output of a command may be the value.
+        None => is_assignment(first) && (first.contains("$(") || first.contains('`')),
+    };
+    !(only_assigns || first.starts_with('{') || SHELL.contains(&first))
+}
+
+/// Returns whether a part of a name says that it holds tests, such as `test/unit.js` or `run-specs`.
+fn names_tests(name: &str) -> bool {
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
+    parts.any(|part| ["test", "tests", "spec", "specs"].contains(&part))
+}
+
+/// Returns words in front of a program as commands that set variables; `None` if they are anything else.
 fn assignments(words: &[String]) -> Option<String> {
     let mut text = String::new();
     for word in words {
         match word.split_once('=') {
             Some((name, value)) if is_name(name) => {
-                text.push_str(&format!("{name}={} ", shell_word(value)));
+                text.push_str(&format!("export {name}={}; ", shell_word(value)));
             }
             None if ["env", "cross-env"].contains(&word.as_str()) => {}
             _ => return None,
@@ -288,7 +474,11 @@ enum Called {
     /// A program.
     Program,
     /// Scripts of the manifest.
-    Scripts(Vec<String>),
+    Scripts {
+        names: Vec<String>,
+        /// Whether they get no arguments.
+        is_plain: bool,
+    },
 }
 
 #[cfg(test)]
@@ -299,18 +489,46 @@ mod tests {
     fn quoted_and_enclosed_operators_part_nothing() {
         for (text, expected) in [
             ("a && b&&c", &["a", "b", "c"][..]),
-            ("a | b && c || d; e", &["a | b", "c || d; e"]),
-            ("(cd x && y) && z", &["(cd x && y)", "z"]),
+            ("a | b && c", &["a | b", "c"]),
+            ("(cd x && y; z) && z", &["(cd x && y; z)", "z"]),
+            ("a > b 2>&1 && c &> d", &["a > b 2>&1", "c &> d"]),
+            ("a#b && A=1 c $(d; e)", &["a#b", "A=1 c $(d; e)"]),
             (
-                r#"a "b && c" 'd && "' && e\&& f"#,
-                &[r#"a "b && c" 'd && "'"#, r"e\&& f"],
+                r#"a "b && c; $X" 'd && "; $npm_x # ' && e\&\& f"#,
+                &[r#"a "b && c; $X" 'd && "; $npm_x # '"#, r"e\&\& f"],
             ),
-            ("a & b", &["a & b"]),
             ("a \"\\\" && b\" && c", &["a \"\\\" && b\"", "c"]),
-            ("a 'b && c", &["a 'b && c"]),
-            ("", &[""]),
         ] {
-            assert_eq!(parts(text), expected, "{text}");
+            assert_eq!(parts(text).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_list_of_commands_have_no_parts() {
+        for text in [
+            "a; b",
+            "a\nb",
+            "a || b && c",
+            "a & b",
+            "a && b &",
+            "a # && b",
+            "# a",
+            "cat <<X && a",
+            "a && echo \"$npm_package_name\"",
+            "a ${npm_config_x}",
+            "if a && b",
+            "for a in b && c",
+            "{ a && b; }",
+            "A=1 && b",
+            "V=$(a b) && c $V",
+            "a && cd b && c",
+            "ulimit -n 10 && a",
+            "a 'b && c",
+            "(a && b",
+            "",
+            "a && ",
+        ] {
+            assert_eq!(parts(text), None, "{text}");
         }
     }
 }

@@ -272,7 +272,10 @@ fn reports_of_javascript_are_read() {
 #[test]
 fn reports_of_script_steps_are_read() {
     let of_steps = |stdout: &str, report: &str| {
-        let mut run = reported("npm test", stdout, "", Some(report));
+        let record = r#"{"step":{"name":"a","runs_tests":true,"code":0}}"#;
+        let stdout = format!("== step 1 of 1: a\n{stdout}");
+        let report = format!("{report}\n{record}\n");
+        let mut run = reported("npm test", &stdout, "", Some(&report));
         if let Some(report) = &mut run.report {
             report.runner = "script-steps".to_owned();
         }
@@ -283,10 +286,11 @@ fn reports_of_script_steps_are_read() {
             r#"{{"testResults":[{{"name":"{name}","status":"{status}","assertionResults":[{{"title":"t","status":"{status}"}}]}}]}}"#
         )
     };
+    let step = ("test step: a", Passed);
     let two = format!("{}\n{}\n", file("a.js", "passed"), file("b.js", "failed"));
     expect(
         &of_steps("", &two),
-        &[("a.js > t", Passed), ("b.js > t", Failed)],
+        &[("a.js > t", Passed), ("b.js > t", Failed), step],
     );
     let mocha = "> lint\n\n  group\n    ✓ one (12ms)\n    1) two\n    - three\n\n  1 passing (5ms)\n  1 pending\n  1 failing\n\n  1) group\n       two:\n     Error\n";
     expect(
@@ -295,12 +299,13 @@ fn reports_of_script_steps_are_read() {
             ("group > one", Passed),
             ("group > two", Failed),
             ("group > three", Skipped),
+            step,
         ],
     );
     let ava = "\n  ✔ one (1.2s)\n  ✘ [fail]: two\n  - [skip] three\n  ─\n\n  two\n\n  ✔ quoted\n\n  1 test failed\n  1 test skipped\n";
     expect(
         &of_steps(ava, ""),
-        &[("one", Passed), ("two", Failed), ("three", Skipped)],
+        &[("one", Passed), ("two", Failed), ("three", Skipped), step],
     );
     // Counts that differ show another reporter or a second run.
     for other in [
@@ -309,7 +314,7 @@ fn reports_of_script_steps_are_read() {
         ava.replace("1 test failed", "2 tests failed"),
         format!("{ava}{ava}"),
     ] {
-        assert_eq!(TestResults::read(&of_steps(&other, "")), None, "{other}");
+        expect(&of_steps(&other, ""), &[step]);
     }
 }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::gate::{GateEnd, GateRun};
 use crate::judge::tests::{codes, run_of};
 use crate::judge::{GateBefore, JudgedRun, judge_run_after, judge_set};
+use crate::results::TEST_STEP;
 use crate::tally::TestTally;
 
 /// The output of a run of Rust's own harness: `+` passes, `-` fails, `~` is ignored.
@@ -68,6 +69,7 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
         goal: case.goal,
         changed: &[],
         edited_examples: &edited,
+        together: &[],
         reruns: &case.reruns,
     };
     let judged = judge_run_after(now, &baseline);
@@ -244,6 +246,7 @@ fn failing_duplicate_does_not_hide_another() {
             goal: "",
             changed: &[],
             edited_examples: &[],
+            together: &[],
             reruns: &[],
         };
         compare(
@@ -607,80 +610,28 @@ fn change_in_untested_language_is_refused() {
     assert_eq!(judge("./run-tests", "web/a.js"), []);
 }
 
-#[test]
-fn detected_gate_that_fails_as_before_needs_progress_elsewhere() {
-    let lint = |text: &str, code: i32| GateRun {
-        id: "lint".parse().unwrap(),
-        failure_output: (code != 0).then(|| Digest::of(text.as_bytes())),
-        ..run_of("eslint .", GateEnd::Exited(code), text, "")
-    };
-    let judge = |base: [&GateRun; 2], now: [&GateRun; 2]| {
-        let gates = base.map(|run| GateBefore {
-            id: run.id.to_string(),
-            failure_output: run.failure_output,
-            ..before(run)
-        });
-        let baseline = Baseline {
-            gates: &gates,
-            ..Baseline::default()
-        };
-        let judged = now.map(|run| judge_run_after(run, &baseline));
-        let mut verdict = judge_set(now.into_iter().zip(&judged), &baseline);
-        judged
-            .into_iter()
-            .for_each(|judged| verdict.merge(judged.verdict));
-        verdict
-            .errors()
-            .map(|finding| finding.code.to_string())
-            .collect::<Vec<_>>()
-    };
-    let (red, green) = (run("+a -b"), run("+a +b"));
-    let broken = lint("no network", 1);
-    assert_eq!(judge([&red, &broken], [&green, &broken]), [""; 0]);
-    // The tests themselves may be what fails, and the linter shows nothing about them.
-    assert_eq!(
-        judge([&green, &broken], [&green, &broken]),
-        ["verify-nothing-fixed"]
-    );
-    assert_eq!(
-        judge([&red, &broken], [&red, &broken]),
-        ["verify-nothing-fixed"]
-    );
-    assert_eq!(
-        judge([&red, &broken], [&green, &lint("worse", 1)]),
-        ["verify-gate-failed"]
-    );
-    assert_eq!(
-        judge([&red, &lint("", 0)], [&green, &broken]),
-        ["verify-gate-failed"]
-    );
-    // Alone, it does not count.
-    let alone = GateBefore {
-        id: "lint".to_owned(),
-        failure_output: broken.failure_output,
-        ..GateBefore::default()
-    };
-    let baseline = Baseline {
-        gates: std::slice::from_ref(&alone),
-        ..Baseline::default()
-    };
-    let judged = judge_run_after(&broken, &baseline);
-    assert!(!judge_set([(&broken, &judged)].into_iter(), &baseline).passes());
-}
-
-/// Results of a script's steps; `-name:output` is one that failed.
+/// Results of a script's steps: `+name` passed, `-name:output` failed; a name with `t/` is of a step that runs tests, and
+/// one with `r/` that of a reported test.
 fn steps(text: &str) -> TestResults {
     let mut results = TestResults::default();
     for step in text.split(' ') {
         let (name, output) = step.split_once(':').unwrap_or((step, ""));
-        let full = format!("{STEP}{}", &name[1..]);
-        if name.starts_with('-') {
-            results
-                .step_outputs
-                .insert(full.clone(), Digest::of(output.as_bytes()));
-            results.add(full, TestStatus::Failed);
-        } else {
-            results.add(full, TestStatus::Passed);
+        let name = &name[1..];
+        let full = match name.split_once('/') {
+            Some(("t", name)) => format!("{TEST_STEP}{name}"),
+            Some(("r", name)) => name.to_owned(),
+            _ => format!("{STEP}{name}"),
+        };
+        match &step[..1] {
+            "-" => {
+                if !output.is_empty() {
+                    let digest = Digest::of(output.as_bytes());
+                    results.step_outputs.insert(full.clone(), digest);
+                }
+                results.add(full, TestStatus::Failed);
+            }
+            "?" => results.add(full, TestStatus::Skipped),
+            _ => results.add(full, TestStatus::Passed),
         }
     }
     results
@@ -688,33 +639,114 @@ fn steps(text: &str) -> TestResults {
 
 #[test]
 fn step_of_script_that_fails_as_before_is_listed() {
-    let judge = |base: &str, now: &str| {
+    let refused = |code: &'static str| vec![code];
+    let broken = || refused("verify-test-broken");
+    for (base, now, fixed, expected) in [
+        (
+            "-t/uvu:1 -e2e:x +eslint",
+            "+t/uvu -e2e:x +eslint",
+            1,
+            vec![],
+        ),
+        (
+            "-t/uvu:1 -e2e:x",
+            "+t/uvu -e2e:y",
+            1,
+            refused("verify-gate-failed"),
+        ),
+        (
+            "-t/uvu:1 -e2e",
+            "+t/uvu -e2e",
+            1,
+            refused("verify-gate-failed"),
+        ),
+        ("-t/uvu:1 +eslint", "+t/uvu -eslint:1", 1, broken()),
+        ("+t/uvu -e2e:x", "+t/uvu", 0, refused("verify-test-gone")),
+        ("?t/uvu -r/a", "+r/a", 1, refused("verify-test-gone")),
+        // Only tests are progress, unless every step passes.
+        ("-t/uvu:1 -eslint:1", "-t/uvu:1 +eslint", 0, vec![]),
+        ("-check:1 -jshint:1", "-check:1 +jshint", 0, vec![]),
+        ("-t/uvu:1 -t/ava:1", "-t/uvu:1 +t/ava", 1, vec![]),
+        ("-e2e:1 -r/a ?t/uvu", "-e2e:1 +r/a +t/uvu", 1, vec![]),
+        ("+t/uvu -eslint:1", "+t/uvu +eslint", 1, vec![]),
+        // A step with reported failures leaves the verdict to them.
+        ("?t/uvu -r/a -r/b", "?t/uvu +r/a -r/b", 1, vec![]),
+        (
+            "?t/uvu -r/a",
+            "-t/uvu:1 +r/a",
+            1,
+            refused("verify-new-test-fails"),
+        ),
+        ("+t/uvu +r/a", "?t/uvu -r/a", 0, broken()),
+        ("+t/uvu +r/a", "-t/uvu:1 +r/a", 0, broken()),
+    ] {
         let gate = "npm-test".parse().unwrap();
-        let compared = compare(&gate, &steps(base), &steps(now), None, &Baseline::default());
-        let errors = compared
+        let (before, after) = (steps(base), steps(now));
+        let compared = compare(&gate, &before, &after, None, &Baseline::default());
+        let codes: Vec<String> = compared
             .verdict
             .errors()
-            .map(|finding| finding.code.to_string());
-        (compared.tests.fixed.count, errors.collect::<Vec<_>>())
+            .map(|finding| finding.code.to_string())
+            .collect();
+        assert_eq!(compared.tests.fixed.count, fixed, "{base} / {now}");
+        assert_eq!(codes, expected, "{base} / {now}");
+    }
+}
+
+#[test]
+fn step_that_the_goal_names_has_to_pass() {
+    let judge = |goal: &'static str, now: &str| {
+        let gate = "npm-test".parse().unwrap();
+        let base = "-r/a ?t/uvu";
+        let [mut before, mut after] = [base, now].map(steps);
+        for results in [&mut before, &mut after] {
+            let name = format!("{STEP}node \"scripts/check.js\" --all");
+            let digest = Digest::of(b"1");
+            results.step_outputs.insert(name.clone(), digest);
+            results.add(name, TestStatus::Failed);
+        }
+        let baseline = Baseline {
+            goal,
+            ..Baseline::default()
+        };
+        let compared = compare(&gate, &before, &after, None, &baseline);
+        compared.verdict.errors().next().is_none()
     };
-    let refused = |code: &str| vec![code.to_owned()];
-    assert_eq!(
-        judge("-uvu:1 -e2e:x +eslint", "+uvu -e2e:x +eslint"),
-        (1, vec![])
-    );
-    assert_eq!(
-        judge("-uvu:1 -e2e:x", "+uvu -e2e:y"),
-        (1, refused("verify-gate-failed"))
-    );
-    assert_eq!(
-        judge("-uvu:1 +eslint", "+uvu -eslint:1"),
-        (1, refused("verify-test-broken"))
-    );
-    assert_eq!(
-        judge("+uvu -e2e:x", "+uvu"),
-        (0, refused("verify-test-gone"))
-    );
-    // A linter is progress only if everything else passes.
-    assert_eq!(judge("-uvu:1 -eslint:1", "-uvu:1 +eslint"), (0, vec![]));
-    assert_eq!(judge("+uvu -eslint:1", "+uvu +eslint"), (1, vec![]));
+    for goal in ["make check.js pass", "`node scripts/check.js` fails"] {
+        assert!(!judge(goal, "+r/a +t/uvu"), "{goal}");
+    }
+    for goal in ["correct the area", "look at recheck.js"] {
+        assert!(judge(goal, "+r/a +t/uvu"), "{goal}");
+    }
+}
+
+#[test]
+fn failing_tests_of_the_commit_of_a_fixed_test_refuse_the_change() {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let together = [set(&["parses_all", "prints"]), set(&["loads", "stores"])];
+    let judge = |goal: &'static str, now: &str| {
+        let gate = "npm-test".parse().unwrap();
+        let base = steps("-r/parses_all -r/prints -r/loads -r/network +r/adds");
+        let baseline = Baseline {
+            goal,
+            together: &together,
+            ..Baseline::default()
+        };
+        let compared = compare(&gate, &base, &steps(now), None, &baseline);
+        let mut codes = compared
+            .verdict
+            .errors()
+            .map(|found| found.code.to_string());
+        (codes.next(), compared.tests.still_failing.count)
+    };
+    let related = || Some("verify-related-test-fails".to_owned());
+    let half = "+r/parses_all -r/prints -r/loads -r/network +r/adds";
+    let whole = "+r/parses_all +r/prints -r/loads -r/network +r/adds";
+    let nothing = "-r/parses_all -r/prints -r/loads -r/network +r/adds";
+    assert_eq!(judge("correct it", half), (related(), 3));
+    // Those of another commit, and of none, decide nothing.
+    assert_eq!(judge("correct it", whole), (None, 2));
+    assert_eq!(judge("correct it", nothing), (None, 4));
+    assert_eq!(judge("`parses_all` has to pass", half), (None, 3));
+    assert_eq!(judge("`parses_none` has to pass", half), (related(), 3));
 }

@@ -1,0 +1,56 @@
+//! Tests that one commit changed together, read from git's history.
+
+use std::collections::BTreeSet;
+
+use crucible_model::is_source;
+use crucible_patch::is_test_path;
+use crucible_repo::{Git, Oid};
+use crucible_verify::{GateBefore, TestStatus, changed_tests};
+
+/// How many commits are looked at, and how many diffs are read.
+const COMMITS: u32 = 50;
+const DIFFS: usize = 5;
+/// The most test files of a commit. Larger ones move or reformat files.
+const FILES: usize = 200;
+
+/// Returns the failing tests of `gates` that the last commits before `base` changed, one set for each commit that changed
+/// tests and no source: its author wrote them for a change still to come. A history that cannot be read gives none.
+pub(super) async fn changed_together(
+    git: &Git,
+    base: &Oid,
+    gates: &[GateBefore],
+) -> Vec<BTreeSet<String>> {
+    let results = || gates.iter().filter_map(|gate| gate.results.as_ref());
+    let failing: BTreeSet<&str> = results()
+        .flat_map(|results| results.with_status(TestStatus::Failed))
+        .collect();
+    if failing.len() < 2 {
+        return Vec::new();
+    }
+    let mut sets = Vec::new();
+    let mut seen = BTreeSet::new();
+    let commits = git.history(base, COMMITS).await.unwrap_or_default();
+    let of_tests = commits.iter().filter_map(|commit| {
+        let tests: Vec<_> = commit
+            .paths
+            .iter()
+            .filter(|path| is_test_path(path))
+            .cloned()
+            .collect();
+        let is_of_tests = (1..=FILES).contains(&tests.len()) && !commit.paths.iter().any(is_source);
+        is_of_tests.then_some((&commit.commit, tests))
+    });
+    for (commit, paths) in of_tests.take(DIFFS) {
+        let Ok(diff) = git.whole_diff(commit, &paths).await else {
+            continue;
+        };
+        let tests = results().flat_map(|results| results.tests.keys().map(String::as_str));
+        let mut changed = changed_tests(&diff, tests);
+        // A later commit's version of a test counts.
+        changed.retain(|test| failing.contains(test) && seen.insert((*test).to_owned()));
+        if changed.len() > 1 {
+            sets.push(changed.into_iter().map(str::to_owned).collect());
+        }
+    }
+    sets
+}
