@@ -13,13 +13,20 @@ const MOST_BEFORE: usize = 16;
 /// How many names lead from one to the other.
 pub(super) const MOST_NAMES: usize = 16;
 
+/// The names and the texts in the values of a name of C.
+#[derive(Debug, Default)]
+struct Parts {
+    names: Vec<Vec<u8>>,
+    texts: Vec<String>,
+}
+
 /// What the touched files say of names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// The values that the preprocessor of C is given for each name.
     values: BTreeMap<Vec<u8>, BTreeSet<String>>,
-    /// The names and the texts in these values.
-    parts: BTreeMap<Vec<u8>, (Vec<Vec<u8>>, Vec<String>)>,
+    /// What these values hold.
+    parts: BTreeMap<Vec<u8>, Parts>,
     /// Macros of C with parameters that have an assembler read a file.
     c_readers: BTreeSet<Vec<u8>>,
     /// Names of C that stand for the word that begins an assembler's text.
@@ -68,8 +75,8 @@ impl Names {
             let parts = names.parts.entry(name.clone()).or_default();
             for value in values.iter().take(MOST_NAMES) {
                 let (others, texts) = c::parts(value.as_bytes());
-                parts.0.extend(others);
-                parts.1.extend(texts);
+                parts.names.extend(others);
+                parts.texts.extend(texts);
             }
         }
         names.pass_on(&rust);
@@ -117,11 +124,11 @@ impl Names {
         let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
         let mut out = Vec::new();
         while let Some(name) = next.pop() {
-            let Some((names, literals)) = self.parts.get(&name) else {
+            let Some(parts) = self.parts.get(&name) else {
                 continue;
             };
-            out.extend(literals.iter().cloned());
-            for name in names {
+            out.extend(parts.texts.iter().cloned());
+            for name in &parts.names {
                 if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
                     next.push(name.clone());
                 }
