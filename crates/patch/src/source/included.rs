@@ -19,6 +19,7 @@ mod python;
 mod rust;
 mod script;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -79,6 +80,9 @@ const PLACES: [&str; 10] = [
     "usr",
 ];
 
+/// Words that macros of assemblers begin with.
+const ASSEMBLER_MACROS: [&str; 4] = [".irp", ".macro", "%define", "%macro"];
+
 /// Whether a text plainly is the path of a place of the machine, or one that climbs.
 fn is_place(text: &str) -> bool {
     if text.contains([' ', '\n']) {
@@ -129,8 +133,10 @@ impl Family {
             | "c++m" | "ccm" | "mpp" | "m" | "mm" | "cu" | "cuh" | "cl" | "hip" | "metal"
             | "glsl" | "vert" | "frag" | "geom" | "comp" | "tesc" | "tese" | "hlsl" | "def"
             | "pch" | "y" | "yy" | "ypp" | "l" | "ll" | "lpp" | "re" | "idl" | "ino" | "i"
-            | "ii" | "mi" | "xpm" | "xbm" | "swig" | "rc" | "dts" | "dtsi" | "lds" => Self::C,
-            "s" | "sx" | "asm" | "nasm" | "inc" | "a51" => Self::Assembly,
+            | "ii" | "mi" | "xpm" | "xbm" | "swig" | "rc" | "dts" | "dtsi" | "lds" | "inc" => {
+                Self::C
+            }
+            "s" | "sx" | "asm" | "nasm" | "a51" => Self::Assembly,
             "md" | "markdown" | "rst" | "adoc" | "asciidoc" | "txt" | "html" | "htm" | "xml"
             | "svg" | "json" | "yaml" | "yml" | "toml" | "lock" | "csv" | "tsv" | "ini" | "cfg"
             | "log" | "patch" | "diff" | "out" | "snap" | "po" | "css" | "less" | "sass"
@@ -145,9 +151,25 @@ impl Family {
 pub(crate) fn included<'a>(
     files: &[(&'a RepoPath, &'a [u8])],
 ) -> Vec<(&'a RepoPath, Vec<Included>)> {
+    let texts: Vec<Cow<'_, [u8]>> = files
+        .iter()
+        .map(|(path, source)| with_plain_blanks(source, Family::of(path)))
+        .collect();
+    let files: Vec<(&RepoPath, &[u8])> = files
+        .iter()
+        .zip(&texts)
+        .map(|((path, _), text)| (*path, &**text))
+        .collect();
     let mut families: Vec<BTreeSet<Family>> = files
         .iter()
-        .map(|(path, _)| BTreeSet::from([Family::of(path)]))
+        .map(|(path, source)| {
+            let mut families = BTreeSet::from([Family::of(path)]);
+            // The ending says little: macros of an assembler do.
+            if path.extension() == Some("inc") && has_any(source, &ASSEMBLER_MACROS) {
+                families.insert(Family::Assembly);
+            }
+            families
+        })
         .collect();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, (path, _)) in files.iter().enumerate() {
@@ -181,6 +203,28 @@ pub(crate) fn included<'a>(
     }
 }
 
+/// The text without a byte order mark, and with plain blanks for the white space that some compilers skip and tokens here do not.
+fn with_plain_blanks(source: &[u8], family: Family) -> Cow<'_, [u8]> {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    let source = source.strip_prefix(MARK).unwrap_or(source);
+    if source.is_ascii() && !source.contains(&0x0b) {
+        return Cow::Borrowed(source);
+    }
+    let mut out = Vec::with_capacity(source.len());
+    for chunk in source.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\u{2028}' | '\u{2029}' if family == Family::Script => out.push(b'\n'),
+                '\u{180e}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => out.push(b' '),
+                c if c.is_whitespace() && !c.is_ascii_whitespace() => out.push(b' '),
+                c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        out.extend_from_slice(chunk.invalid());
+    }
+    Cow::Owned(out)
+}
+
 /// Reads a text in each of these languages.
 fn read<'a>(
     path: &'a RepoPath,
@@ -205,11 +249,11 @@ fn read<'a>(
             Family::C => c::read(source, names, &mut found),
             Family::Assembly => {
                 c::directives(source, names, &mut found);
-                assembler::read(source, names, &mut found);
+                c::assembly_file(source, names, &mut found);
             }
             Family::Script => script::read(source, &mut found),
             Family::Go => go::read(source, names, &mut found),
-            Family::Python => python::read(source, &mut found),
+            Family::Python => python::read(source, names, &mut found),
             Family::Data | Family::Other => {}
         }
         if family == own {
@@ -471,6 +515,9 @@ fn unescaped(text: &str) -> String {
             'u' if rest.starts_with("u{") => digits(2, 6, 16).map(|(read, end)| (read, end + 1)),
             'u' => digits(1, 4, 16),
             '0'..='7' => digits(0, 3, 8),
+            'n' => Some(('\n', 1)),
+            'r' => Some(('\r', 1)),
+            't' => Some(('\t', 1)),
             _ => None,
         };
         match read {

@@ -13,7 +13,21 @@ const SOURCES: [&str; 12] = [
     ".c", ".cc", ".cpp", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp",
 ];
 /// Directives that read a file.
-const DIRECTIVES: [&str; 4] = ["embed", "import", "include", "include_next"];
+const DIRECTIVES: [&str; 5] = ["embed", "import", "include", "include_next", "using"];
+/// Operators that look for a file.
+const LOOKUPS: [&str; 3] = ["__has_embed", "__has_include", "__has_include_next"];
+/// Words that a pragma begins with whose texts are no paths.
+const MESSAGES: [&str; 7] = [
+    "endregion",
+    "error",
+    "mark",
+    "message",
+    "region",
+    "warning",
+    "ident",
+];
+/// Directives and pragmas of compilers that read the file behind them.
+const PRAGMAS: [&str; 2] = ["dependency", "pch_preprocess"];
 /// What stands where a word may go on in the next line.
 const JOINED: [&str; 4] = ["\\\n", "\\\r", "\\ ", "??/"];
 /// How long the tag of a raw literal may be, with its bracket.
@@ -240,9 +254,10 @@ enum Operand {
     Nothing,
 }
 
-/// Whether the mark of a directive stands before the token at `at`: `#`, `%:` or `??=` at the beginning of a line.
+/// Whether the mark of a directive stands before the token at `at`: `#`, `%:` or `??=` at the beginning of a line, or the `%` of SWIG and
+/// NASM.
 fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
-    const MARKS: [&[&str]; 3] = [&["#"], &["%", ":"], &["?", "?", "="]];
+    const MARKS: [&[&str]; 4] = [&["#"], &["%"], &["%", ":"], &["?", "?", "="]];
     MARKS.iter().any(|mark| {
         at.checked_sub(mark.len())
             .and_then(|start| tokens.get(start..at))
@@ -290,14 +305,7 @@ fn defines_of(text: &Text, names: &mut Names) {
 
 pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     directives(source, names, found);
-    let words = ["##", "asm", "incbin", "INCBIN", "INCTXT", ".include"];
-    if has_any(source, &words)
-        || has_any(source, &JOINED)
-        || names.has_c_readers()
-        || names.has_assemblers()
-    {
-        each_reading(source, found, |text, found| assembly(text, names, found));
-    }
+    each_reading(source, found, |text, found| assembly(text, names, found));
 }
 
 /// Reads a text in each way in which it may be read. What one of them finds counts, and counts once.
@@ -313,7 +321,14 @@ fn each_reading(source: &[u8], found: &mut Found<'_>, read: impl Fn(&Text, &mut 
 
 /// The directives that read a file.
 pub(super) fn directives(source: &[u8], names: &Names, found: &mut Found<'_>) {
-    if has_any(source, &DIRECTIVES) || has_any(source, &JOINED) {
+    let is_concerned = [
+        &DIRECTIVES[..],
+        &LOOKUPS,
+        &PRAGMAS,
+        &["pragma", "Pragma"],
+        &JOINED,
+    ];
+    if is_concerned.iter().any(|words| has_any(source, words)) {
         each_reading(source, found, |text, found| {
             directives_of(text, names, found)
         });
@@ -330,6 +345,32 @@ fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
                 "#pragma include_alias",
                 &String::from_utf8_lossy(text.line(at)),
             );
+            continue;
+        }
+        if token.is("pragma") && is_marked(&tokens, index) {
+            pragma(text.line(token.range.end), found);
+            continue;
+        }
+        if token.is("_Pragma") {
+            // The text in its bracket is a pragma.
+            let mut literals = text.literals.iter();
+            let literal = literals.find(|range| range.start >= token.range.end);
+            if let Some(range) = literal {
+                pragma(value(&text.joined[range.clone()]).as_bytes(), found);
+            }
+            continue;
+        }
+        let looks_up = LOOKUPS.iter().any(|word| token.is(word));
+        if looks_up || PRAGMAS.iter().any(|word| token.is(word)) {
+            let opens = tokens
+                .get(index + 1)
+                .filter(|open| open.is("(") && looks_up);
+            let at = opens.map_or(token.range.end, |open| open.range.end);
+            if let Operand::File(target, _) = text.operand(at)
+                && leaves(&target, found.depth)
+            {
+                found.outside(&token.name(), &target);
+            }
             continue;
         }
         if !DIRECTIVES.iter().any(|word| token.is(word)) {
@@ -355,6 +396,29 @@ fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
             Operand::Name(name) if !is_prose => named(&construct, &name, names, found),
             Operand::Other(expression) if !is_prose => found.unknown(&construct, expression.trim()),
             Operand::Name(_) | Operand::Other(_) | Operand::Nothing => {}
+        }
+    }
+}
+
+/// A pragma: compilers and linkers read files by the paths in many of them.
+fn pragma(line: &[u8], found: &mut Found<'_>) {
+    let text = Text::of(line);
+    let tokens = tokens(&text.closed);
+    let Some(first) = tokens.first() else { return };
+    if MESSAGES.iter().any(|word| first.is(word)) || has(line, "include_alias") {
+        return;
+    }
+    for range in &text.literals {
+        let target = value(&text.joined[range.clone()]);
+        // What follows an option of a linker: `/DEFAULTLIB:a.lib`.
+        let is_option = tokens.iter().any(|token| token.is("linker"));
+        let path = match target.split_once(':') {
+            Some((_, path)) if is_option => path,
+            _ if is_option => continue,
+            _ => target.as_str(),
+        };
+        if leaves(path, found.depth) {
+            found.outside("#pragma", &target);
         }
     }
 }
@@ -435,13 +499,19 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
     while let Some(item) = items.get(at) {
         at += 1;
         if item.is_literal {
-            let mut all = value(item.text);
-            while let Some(more) = items.get(at).filter(|item| item.is_literal) {
-                all.push_str(&value(more.text));
+            joined(&items, at - 1, names, found);
+            while items.get(at).is_some_and(|item| item.is_literal) {
                 at += 1;
             }
-            assembler::literal(&all, found);
             continue;
+        }
+        // Names of which each stands for a text.
+        let stands = |at: usize| {
+            let item = items.get(at).filter(|item| !item.is_literal);
+            item.is_some_and(|item| !names.literals_of(item.text).is_empty())
+        };
+        if stands(at - 1) && stands(at) {
+            joined(&items, at - 1, names, found);
         }
         let is_reader = names.is_c_reader(item.text) || LIBRARY.iter().any(|word| item.is(word));
         if is_reader && is_at(at, "(") && !(at >= 2 && is_at(at - 2, "define")) {
@@ -467,6 +537,18 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
                 None => {}
             }
             continue;
+        }
+        // No code has a text right behind a dot and a word.
+        if item.is(".") || names.is_directive(item.text) {
+            let behind = if item.is(".") { at + 1 } else { at };
+            let behind = match is_at(behind, "(") {
+                true => inside(&items, behind).map(|list| behind + list.len() + 2),
+                false => Some(behind),
+            };
+            let target = behind.and_then(|at| items.get(at)).and_then(Item::value);
+            if let Some(target) = target.filter(|text| leaves(text, 0)) {
+                found.unknown(DIRECTIVE, &target);
+            }
         }
         // A paste makes one word of two.
         if is_at(at, "#") && is_at(at + 1, "#") {
@@ -509,6 +591,53 @@ pub(super) const QUALIFIERS: [&str; 6] = [
     "__volatile",
 ];
 const DIRECTIVE: &str = "an assembler's directive";
+
+/// Judges the text that the literal or name at `at` begins.
+fn joined(items: &[Item<'_>], at: usize, names: &Names, found: &mut Found<'_>) {
+    let (text, is_whole) = joined_text(items, at, names);
+    assembler::literal(&text, found);
+    if !is_whole {
+        found.unknown(DIRECTIVE, "a text of too many names");
+    }
+}
+
+/// The text that the compiler makes of the literal at `at` and of what it joins to it: further literals, and names that stand for some.
+/// What is not known is a hole. Says too whether that is all of it.
+fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> (String, bool) {
+    let mut out = String::new();
+    // A name before it may stand for a text, too.
+    let known = |item: &Item<'_>| match item.is_literal {
+        true => Vec::new(),
+        false => names.literals_of(item.text),
+    };
+    let mut start = at;
+    while start > 0 && at - start < MOST_NAMES && !known(&items[start - 1]).is_empty() {
+        start -= 1;
+    }
+    let (mut next, mut count) = (start, 0);
+    while let Some(item) = items.get(next).filter(|_| count < MOST_WORDS) {
+        next += 1;
+        if let Some(text) = item.value() {
+            out.push_str(&text);
+            continue;
+        }
+        let first = item.text.first();
+        let is_name = first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+        if !is_name || WORDS.iter().any(|word| item.is(word)) {
+            break;
+        }
+        count += 1;
+        let texts = known(item);
+        out.extend(texts.iter().map(String::as_str));
+        if texts.is_empty() && !out.ends_with(assembler::HOLE) {
+            out.push(assembler::HOLE);
+        }
+        if items.get(next).is_some_and(|open| open.is("(")) {
+            next += inside(items, next).map_or(1, |list| list.len() + 2);
+        }
+    }
+    (out, count < MOST_WORDS)
+}
 
 fn is_reader_word(item: &Item<'_>) -> bool {
     !item.is_literal
@@ -584,6 +713,35 @@ fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, bool) {
         }
     }
     (out, is_filled)
+}
+
+/// A file of assembly, which the preprocessor may read first.
+pub(super) fn assembly_file(source: &[u8], names: &Names, found: &mut Found<'_>) {
+    let mut known = std::mem::take(&mut found.list);
+    assembler::template(&String::from_utf8_lossy(source), names, found);
+    let raw = std::mem::take(&mut found.list);
+    each_reading(source, found, |text, found| {
+        assembler::template(&String::from_utf8_lossy(&text.joined), names, found);
+        unquoted(text, found);
+    });
+    known.extend(union(raw, std::mem::take(&mut found.list)));
+    found.list = known;
+}
+
+/// Paths outside that a macro may put quotes around.
+fn unquoted(text: &Text, found: &mut Found<'_>) {
+    let code = String::from_utf8_lossy(&text.closed);
+    let lines = code.lines().filter_map(|line| line.split("//").next());
+    for line in lines.filter(|line| line.contains('/')) {
+        let is_rooted = |open: char| {
+            let behind = line.split(open).skip(1).map(str::trim_start);
+            let mut behind = behind.filter_map(|text| text.strip_prefix('/'));
+            behind.any(|text| text.starts_with(|c: char| c.is_alphanumeric()))
+        };
+        if line.contains("../") || line.contains("/..") || is_rooted('(') || is_rooted(',') {
+            found.unknown(DIRECTIVE, line.trim());
+        }
+    }
 }
 
 fn joined_lines(source: &[u8], joins_blanks: bool) -> Vec<u8> {

@@ -13,52 +13,132 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
     if !has_any(source, &["go:embed", "import"]) {
         return;
     }
-    let is_cgo = imports_c(source);
-    let text = String::from_utf8_lossy(source);
-    let mut preamble = String::new();
-    let mut in_block = false;
-    for line in text.lines() {
-        if let Some(patterns) = line
-            .strip_prefix("//go:embed")
-            .filter(|patterns| patterns.starts_with([' ', '\t']))
-        {
-            for pattern in patterns.split_whitespace() {
-                let pattern = pattern.trim_matches(['"', '`']);
-                found.path("go:embed", pattern.strip_prefix("all:").unwrap_or(pattern));
-                if pattern.contains('\\') {
-                    found.unknown("go:embed", pattern);
-                }
+    let comments = comments(source);
+    let embeds = comments
+        .iter()
+        .filter_map(|comment| comment.text.strip_prefix("//go:embed"));
+    for text in embeds.filter(|text| text.starts_with([' ', '\t'])) {
+        for pattern in text.split_whitespace() {
+            let pattern = pattern.trim_matches(['"', '`']);
+            found.path("go:embed", pattern.strip_prefix("all:").unwrap_or(pattern));
+            if pattern.contains('\\') {
+                found.unknown("go:embed", pattern);
             }
-            continue;
         }
-        let trimmed = line.trim();
-        let comment = match trimmed {
-            _ if in_block => Some(trimmed),
-            _ => trimmed
-                .strip_prefix("//")
-                .or_else(|| trimmed.strip_prefix("/*")),
+    }
+    if !imports_c(source) {
+        return;
+    }
+    let (groups, all) = preambles(&comments);
+    let mut known = std::mem::take(&mut found.list);
+    groups
+        .iter()
+        .for_each(|group| preamble(group, names, found));
+    let by_group = std::mem::take(&mut found.list);
+    preamble(&all, names, found);
+    known.extend(union(by_group, std::mem::take(&mut found.list)));
+    found.list = known;
+}
+
+fn preamble(text: &str, names: &Names, found: &mut Found<'_>) {
+    let (flags, code): (Vec<&str>, Vec<&str>) = text
+        .lines()
+        .partition(|line| line.trim().starts_with("#cgo"));
+    flags.iter().for_each(|flags| cgo(flags, found));
+    c::read(code.join("\n").as_bytes(), names, found);
+}
+
+/// Collects the names that the preambles give values to.
+pub(super) fn defines(source: &[u8], names: &mut Names) {
+    if imports_c(source) {
+        let (groups, all) = preambles(&comments(source));
+        for preamble in groups.iter().chain([&all]) {
+            c::defines(preamble.as_bytes(), names);
+        }
+    }
+}
+
+/// A comment as it is written, but for carriage returns, which Go drops.
+struct Comment {
+    text: String,
+    /// Whether it goes on with the comment before it.
+    is_joined: bool,
+}
+
+fn comments(source: &[u8]) -> Vec<Comment> {
+    let mut out: Vec<Comment> = Vec::new();
+    // The lines on which the last comment and the last code before it end.
+    let (mut line, mut comment_line, mut code_line) = (0usize, None, None);
+    let mut is_trailing = false;
+    let mut at = 0;
+    while let Some(byte) = source.get(at) {
+        let rest = &source[at..];
+        let end = |close: &[u8], from: usize| {
+            let found = rest[from..]
+                .windows(close.len())
+                .position(|text| text == close);
+            found.map_or(rest.len(), |found| from + found + close.len())
         };
-        in_block = match comment {
-            Some(_) if in_block => !trimmed.contains("*/"),
-            _ => trimmed
-                .rfind("/*")
-                .is_some_and(|open| !trimmed[open..].contains("*/") && !trimmed.starts_with("//")),
+        let length = match rest {
+            [b'/', b'/', ..] => end(b"\n", 2) - usize::from(end(b"\n", 2) < rest.len()),
+            [b'/', b'*', ..] => end(b"*/", 2),
+            [b'`', ..] => end(b"`", 1),
+            [quote @ (b'"' | b'\''), ..] => {
+                let mut is_escaped = false;
+                let inner = rest[1..].iter().position(|byte| {
+                    let ends = !is_escaped && byte == quote || *byte == b'\n';
+                    is_escaped = *byte == b'\\' && !is_escaped;
+                    ends
+                });
+                inner.map_or(rest.len(), |inner| inner + 2)
+            }
+            _ => 1,
         };
-        let Some(comment) = comment.filter(|_| is_cgo) else {
-            continue;
-        };
-        let comment = comment.split("*/").next().unwrap_or_default().trim();
-        match comment.strip_prefix("#cgo") {
-            Some(flags) => cgo(flags, found),
+        let text = &rest[..length];
+        let start_line = line;
+        line += text.iter().filter(|byte| **byte == b'\n').count();
+        at += length;
+        if text.starts_with(b"//") || text.starts_with(b"/*") {
+            let most = if is_trailing { 0 } else { 1 };
+            let is_joined = comment_line.is_some_and(|end| start_line <= end + most);
+            if !is_joined {
+                is_trailing = code_line == Some(start_line);
+            }
+            out.push(Comment {
+                text: String::from_utf8_lossy(text).replace('\r', ""),
+                is_joined,
+            });
+            comment_line = Some(line);
+        } else if !byte.is_ascii_whitespace() {
+            comment_line = None;
+            code_line = Some(line);
+        }
+    }
+    out
+}
+
+/// Each text that cgo may take for a preamble, and all of them together.
+fn preambles(comments: &[Comment]) -> (Vec<String>, String) {
+    let mut out: Vec<String> = Vec::new();
+    let mut all = String::new();
+    for Comment { text, is_joined } in comments {
+        let inner = match text.strip_prefix("//") {
+            Some(line) => format!("{line}\n"),
             None => {
-                preamble.push_str(comment);
-                preamble.push('\n');
+                let inner = text.strip_prefix("/*").unwrap_or_default();
+                inner.strip_suffix("*/").unwrap_or(inner).to_owned()
+            }
+        };
+        match out.last_mut().filter(|_| *is_joined) {
+            Some(group) => group.push_str(&inner),
+            None => {
+                all.push('\n');
+                out.push(inner.clone());
             }
         }
+        all.push_str(&inner);
     }
-    if is_cgo {
-        c::read(preamble.as_bytes(), names, found);
-    }
+    (out, all)
 }
 
 /// Whether the text imports the package of cgo, however its name is written.

@@ -6,18 +6,27 @@ use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
 use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_name_module};
-use super::{Family, c, has, inside, items, value};
+use super::{Family, c, go, has, inside, items, value};
 
 /// How many words before a macro may be its attributes.
 const MOST_BEFORE: usize = 16;
 /// How many names lead from one to the other.
 pub(super) const MOST_NAMES: usize = 16;
 
+/// The names and the texts in the values of a name of C.
+#[derive(Debug, Default)]
+struct Parts {
+    names: Vec<Vec<u8>>,
+    texts: Vec<String>,
+}
+
 /// What the touched files say of names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// The values that the preprocessor of C is given for each name.
     values: BTreeMap<Vec<u8>, BTreeSet<String>>,
+    /// What these values hold.
+    parts: BTreeMap<Vec<u8>, Parts>,
     /// Macros of C with parameters that have an assembler read a file.
     c_readers: BTreeSet<Vec<u8>>,
     /// Names of C that stand for the word that begins an assembler's text.
@@ -49,9 +58,10 @@ impl Names {
         let mut rust: Vec<&[u8]> = Vec::new();
         for (family, source) in files {
             match family {
-                Family::C | Family::Assembly | Family::Go if has(source, "define") => {
-                    c::defines(source, &mut names)
+                Family::C | Family::Assembly if has(source, "define") => {
+                    c::defines(source, &mut names);
                 }
+                Family::Go if has(source, "define") => go::defines(source, &mut names),
                 Family::Rust => {
                     if has(source, "macro") {
                         names.rust(source);
@@ -59,6 +69,14 @@ impl Names {
                     rust.push(source);
                 }
                 _ => {}
+            }
+        }
+        for (name, values) in &names.values {
+            let parts = names.parts.entry(name.clone()).or_default();
+            for value in values.iter().take(MOST_NAMES) {
+                let (others, texts) = c::parts(value.as_bytes());
+                parts.names.extend(others);
+                parts.texts.extend(texts);
             }
         }
         names.pass_on(&rust);
@@ -106,13 +124,13 @@ impl Names {
         let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
         let mut out = Vec::new();
         while let Some(name) = next.pop() {
-            for value in self.values(&name).into_iter().flatten().take(MOST_NAMES) {
-                let (names, literals) = c::parts(value.as_bytes());
-                out.extend(literals);
-                for name in names {
-                    if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
-                        next.push(name);
-                    }
+            let Some(parts) = self.parts.get(&name) else {
+                continue;
+            };
+            out.extend(parts.texts.iter().cloned());
+            for name in &parts.names {
+                if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
+                    next.push(name.clone());
                 }
             }
         }
@@ -121,10 +139,6 @@ impl Names {
 
     pub(super) fn is_c_reader(&self, name: &[u8]) -> bool {
         self.c_readers.contains(name)
-    }
-
-    pub(super) fn has_c_readers(&self) -> bool {
-        !self.c_readers.is_empty()
     }
 
     pub(super) fn is_rust_reader(&self, name: &[u8]) -> bool {
@@ -177,8 +191,10 @@ impl Names {
         self.directives.contains(name)
     }
 
-    pub(super) fn has_assemblers(&self) -> bool {
-        !self.assemblers.is_empty()
+    /// Whether a name of C stands for what begins with a dot.
+    pub(super) fn is_directive(&self, name: &[u8]) -> bool {
+        let mut values = self.values(name).into_iter().flatten();
+        values.any(|value| value.starts_with('.'))
     }
 
     /// The names of C whose value satisfies a test, given those that do already.

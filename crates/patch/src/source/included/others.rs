@@ -15,6 +15,8 @@ enum Written {
     Bare,
     /// A path without quotes, up to a blank or a closing bracket.
     Plain,
+    /// Paths in a bracket, with or without quotes.
+    List,
 }
 
 /// One construct.
@@ -52,14 +54,22 @@ const fn of_site(
     }
 }
 
-const CONSTRUCTS: [Construct; 45] = [
+/// Endings of scripts for a linker.
+const LINKED: [&str; 4] = ["ld", "ldscript", "lds", "lcf"];
+
+const CONSTRUCTS: [Construct; 47] = [
     construct(
         &["dts", "dtsi", "dtso"],
         Written::Quoted,
         &["/incbin/", "/include/"],
     ),
     construct(&["pyx", "pxd", "pxi"], Written::Quoted, &["include"]),
-    construct(&["ld", "lds"], Written::Plain, &["INCLUDE"]),
+    construct(&LINKED, Written::Plain, &["INCLUDE"]),
+    construct(
+        &LINKED,
+        Written::List,
+        &["AS_NEEDED", "GROUP", "INPUT", "STARTUP"],
+    ),
     construct(
         &["zig"],
         Written::Only,
@@ -223,7 +233,20 @@ const CONSTRUCTS: [Construct; 45] = [
     of_site(
         &["css", "less", "sass", "scss", "styl", "pcss"],
         Written::Quoted,
-        &["@import", "@use", "@forward", "@plugin", "@require"],
+        &[
+            "@config",
+            "@forward",
+            "@import",
+            "@import url",
+            "@plugin",
+            "@require",
+            "@use",
+        ],
+    ),
+    of_site(
+        &["css", "less", "sass", "scss", "styl", "pcss"],
+        Written::Plain,
+        &["@import url("],
     ),
     of_site(
         &["rst"],
@@ -288,6 +311,7 @@ pub(super) fn read(path: &RepoPath, is_unknown: bool, source: &[u8], found: &mut
                 Written::Quoted => quoted(&text, word, construct, found),
                 Written::Only | Written::Bare => only(&text, word, construct.written, found),
                 Written::Plain => plain(&text, word, construct, found),
+                Written::List => list(&text, word, found),
             }
         }
     }
@@ -378,8 +402,20 @@ fn plain(text: &str, word: &str, construct: &Construct, found: &mut Found<'_>) {
     for rest in after(text, word) {
         let line = rest.lines().next().unwrap_or_default().trim_start();
         let end = line
-            .find([' ', '\t', '}', '[', ']', ':', '>'])
+            .find([' ', '\t', '}', '[', ']', ')', ':', '>'])
             .unwrap_or(line.len());
         judge(construct, word, &line[..end], found);
+    }
+}
+
+/// Each path in the bracket behind `word`.
+fn list(text: &str, word: &str, found: &mut Found<'_>) {
+    for rest in after(text, word) {
+        let Some(list) = rest.trim_start().strip_prefix('(') else {
+            continue;
+        };
+        let list = list.split(')').next().unwrap_or_default();
+        let paths = list.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | '"'));
+        paths.for_each(|path| found.path(word, path));
     }
 }

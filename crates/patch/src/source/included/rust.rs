@@ -429,7 +429,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
 /// What an assembler is given. Which text macros make of theirs is not known, so none of them may read or name a place outside.
 fn assembly(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'_>) {
     const CONSTRUCT: &str = "an assembler's directive";
-    let (text, filled) = template(items, open, names);
+    let (text, filled) = template(items, open, names, found);
     let before = found.list.len();
     assembler::template(&text, names, found);
     if found.list.len() > before {
@@ -445,7 +445,12 @@ fn assembly(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'_
 
 /// What an assembler is given: pieces in one line each, but for those that `concat!` joins. What stands for a text is a hole, but for
 /// the texts of macros of the changed files, which are returned too.
-fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, Vec<String>) {
+fn template(
+    items: &[Item<'_>],
+    open: usize,
+    names: &Names,
+    found: &mut Found<'_>,
+) -> (String, Vec<String>) {
     let mut out = String::new();
     let mut filled = Vec::new();
     let (mut depth, mut joined) = (0usize, Vec::new());
@@ -459,6 +464,18 @@ fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, Vec<Stri
         let is_call = items.get(at + 1).is_some_and(|next| next.is("!"))
             && items.get(at + 2).is_some_and(is_open);
         if at < spelled_until {
+            continue;
+        }
+        if is_call && item.is("include_str") {
+            let argument = inside(items, at + 2).unwrap_or_default();
+            if let Some(target) = argument.first().and_then(Item::value) {
+                found.source(Family::Assembly, "include_str!", &target);
+            }
+            // A text of its own begins and ends its lines.
+            if !joined.is_empty() && !out.is_empty() && !out.ends_with('\n') {
+                out.push(assembler::HOLE);
+            }
+            spelled_until = at + argument.len() + 4;
             continue;
         }
         if is_call && item.is("stringify") {
@@ -536,7 +553,7 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
     } else if is_of_package && !literal.starts_with('/') {
         judge(
             name,
-            &[Piece::Package, Piece::Text(literal.to_owned())],
+            &[Piece::Package, Piece::Text(format!("/{literal}"))],
             literal,
             found,
         );
@@ -713,22 +730,7 @@ fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
     }
     let relative = told.trim_start_matches('/');
     let reach = match pieces.first() {
-        Some(Piece::Package) => {
-            let directories: Vec<&str> = found.path.segments().rev().skip(1).collect();
-            // A directory of sources may itself hold packages: the innermost one decides, and the outermost makes a doubt.
-            let parts = directories
-                .iter()
-                .enumerate()
-                .filter(|(_, name)| PACKAGE_PARTS.contains(name));
-            let depths: Vec<usize> = parts.map(|(at, _)| directories.len() - at - 1).collect();
-            let innermost = depths.first().copied().unwrap_or(found.depth);
-            let outermost = depths.last().copied().unwrap_or(found.depth);
-            match (leaves(relative, innermost), leaves(relative, outermost)) {
-                (true, _) => Some(Reach::Outside),
-                (false, true) => Some(Reach::Unknown),
-                (false, false) => None,
-            }
-        }
+        Some(Piece::Package) => package_reach(relative, has_other_form(name), found),
         Some(Piece::OutDir) => leaves(relative, 0).then_some(Reach::Outside),
         _ => leaves(&told, found.depth).then_some(Reach::Outside),
     };
@@ -736,5 +738,35 @@ fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
         Some(reach) => found.push(reach, name, &told),
         None if is_unknown => found.unknown(name, argument),
         None => {}
+    }
+}
+
+/// Whether a construct can also be given the path from its own file.
+fn has_other_form(construct: &str) -> bool {
+    let name = construct.trim_end_matches('!');
+    READERS.contains(&name)
+}
+
+/// Where a path leads that counts from the directory of the package. Manifests say which directory that is. By convention it is the one
+/// that holds `src` and its like, or `build.rs`.
+fn package_reach(relative: &str, has_other_form: bool, found: &Found<'_>) -> Option<Reach> {
+    let directories: Vec<&str> = found.path.segments().rev().skip(1).collect();
+    let parts = directories
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| PACKAGE_PARTS.contains(name));
+    let depths: Vec<usize> = parts.map(|(at, _)| directories.len() - at - 1).collect();
+    // A directory of sources may itself hold packages: the innermost one decides, and the outermost makes a doubt.
+    let innermost = depths.first().copied().unwrap_or(found.depth);
+    let outermost = match depths.last() {
+        Some(_) if has_other_form => 0,
+        Some(outermost) => *outermost,
+        None if found.path.file_name() == "build.rs" && !has_other_form => found.depth,
+        None => 0,
+    };
+    match (leaves(relative, innermost), leaves(relative, outermost)) {
+        (true, _) => Some(Reach::Outside),
+        (false, true) => Some(Reach::Unknown),
+        (false, false) => None,
     }
 }

@@ -1,6 +1,9 @@
 //! JavaScript and TypeScript: modules by their path, and what bundlers read.
+//!
+//! Scripts compute paths and names when they run. So only the plain forms are read: a call by its own name whose path begins with a
+//! literal, and what bundlers work out of one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::super::mask::{Masked, read as masked};
 use super::super::token::tokens;
@@ -34,31 +37,24 @@ const CALLS: [(&[&str], &str); 18] = [
         &["import", ".", "meta", ".", "webpackContext"],
         "import.meta.webpackContext",
     ),
-    (&["createRequire"], "createRequire"),
+    (&["createMockFromModule"], "createMockFromModule"),
     (&["System", ".", "import"], "System.import"),
 ];
 /// Of these, the ones that are methods.
-const METHODS: [&str; 5] = [
+const METHODS: [&str; 6] = [
+    "createMockFromModule",
     "importActual",
     "importMock",
     "require",
     "requireActual",
     "requireMock",
 ];
-/// Properties of `require` that read nothing.
-const PROPERTIES: [&str; 12] = [
-    "async",
-    "cache",
-    "config",
-    "context",
-    "d",
-    "e",
-    "ensure",
-    "extensions",
-    "main",
-    "r",
-    "resolve",
-    "resolveWeak",
+/// Words of comments by which tools load a file.
+const COMMENTED: [&str; 4] = [
+    "<reference",
+    "<amd-dependency",
+    "@jsxImportSource",
+    "@jest-environment",
 ];
 /// How many blanks may stand before a literal that is looked for anywhere, and how long it may be.
 const MOST_BLANKS: usize = 256;
@@ -82,13 +78,10 @@ const SCHEMES: [&str; 12] = [
 ];
 
 pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
-    if !has_any(
-        source,
-        &["require", "import", "from", "mock", "Mock", "<reference"],
-    ) {
+    references(source, found);
+    if !has_any(source, &["require", "import", "from", "mock", "Mock"]) {
         return;
     }
-    references(source, found);
     let usual = masked(Language::Script, source);
     reading(source, &usual, found);
     let usual_code = usual.closed();
@@ -129,8 +122,7 @@ fn hidden(source: &[u8], usual: &[u8], found: &mut Found<'_>) {
 
 /// Every word that reads a file with a literal behind it, whatever stands before it.
 fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
-    const WORDS: [&str; 7] = [
-        "createRequire",
+    const WORDS: [&str; 6] = [
         "from",
         "import",
         "importActual",
@@ -193,50 +185,9 @@ fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
 fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
     let closed = masked.closed();
     let tokens = tokens(&closed);
-    let items = plain(items(source, &tokens, &masked.literals));
+    let items = without_types(items(source, &tokens, &masked.literals));
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
-    // `import { createRequire as c }`, `const { createRequire: c } = …`
-    let creators: BTreeSet<&[u8]> = items
-        .windows(3)
-        .filter(|window| window[0].is("createRequire") && (window[1].is("as") || window[1].is(":")))
-        .map(|window| window[2].text)
-        .collect();
-    let is_parameter = |at: usize| is_parameter(&items, at);
-    let has_own = (0..items.len()).any(|at| items[at].is("require") && is_parameter(at));
-    let mut is_otherwise = false;
-    // Names of a function that reads, and names that stand for one literal.
-    let mut functions: BTreeSet<&[u8]> = BTreeSet::new();
-    let mut values: BTreeMap<&[u8], &Item<'_>> = BTreeMap::new();
-    for (at, window) in items.windows(3).enumerate() {
-        let [name, equals, value] = window else {
-            continue;
-        };
-        if name.is_literal || !equals.is("=") {
-            continue;
-        }
-        if value.is_literal {
-            values.insert(name.text, value);
-        }
-        // `module.require` stands for it, too.
-        let end = if is_at(at + 3, ".") && is_at(at + 4, "require") {
-            at + 4
-        } else {
-            at + 2
-        };
-        let is_require = is_at(end, "require")
-            && (!["(", "."].iter().any(|mark| is_at(end + 1, mark))
-                || is_at(end + 1, ".") && is_at(end + 2, "bind"));
-        let is_function = is_require
-            || (is_at(end, "createRequire") || creators.contains(items[end].text))
-                && is_at(end + 1, "(")
-                && inside(&items, end + 1).is_none_or(|list| {
-                    let behind = end + list.len() + 3;
-                    !is_at(behind, "(") && !is_at(behind, ".")
-                });
-        if is_function && name.text != b"require" {
-            functions.insert(name.text);
-        }
-    }
+    let is_bundle = (0..items.len()).any(|at| is_parameter(&items, at));
     for (at, item) in items.iter().enumerate() {
         if item.is_literal {
             continue;
@@ -255,12 +206,6 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
             }
             continue;
         }
-        if item.is("require")
-            && let Some(template) = items.get(at + 1).filter(|next| next.is_literal)
-        {
-            specifier("require", template, found);
-            continue;
-        }
         let is_call = |words: &[&str]| {
             words
                 .iter()
@@ -268,49 +213,25 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
                 .all(|(offset, word)| is_at(at + offset, word))
                 && is_at(at + words.len(), "(")
         };
-        let is_creator = item.is("createRequire") || creators.contains(item.text);
-        if is_creator && is_at(at + 1, "(") {
-            // What it gives is called at once.
-            let list = inside(&items, at + 1).map(<[_]>::len);
-            let behind = list.map(|length| at + length + 3);
-            let open = behind.map(|behind| match is_at(behind, ".") {
-                true => behind + 2,
-                false => behind,
-            });
-            if let Some(open) = open.filter(|open| is_at(*open, "("))
-                && let Some(arguments) = inside(&items, open)
-            {
-                call("require", arguments, &values, found);
-            }
-        }
-        if item.is("require") && !is_plain(&items, at) && !is_parameter(at) {
-            is_otherwise = true;
-        }
         let known = CALLS.iter().find(|(words, _)| {
             is_call(words) && (!is_member || METHODS.iter().any(|method| item.is(method)))
         });
-        let named = || {
-            (!is_member && functions.contains(item.text) && is_at(at + 1, "("))
-                .then_some((1, "require"))
-        };
-        let Some((length, construct)) = known
-            .map(|(words, name)| (words.len(), *name))
-            .or_else(named)
-        else {
+        let Some((words, construct)) = known else {
             continue;
         };
         let before = found.list.len();
-        match inside(&items, at + length) {
-            Some(arguments) => call(construct, arguments, &values, found),
+        let open = at + words.len();
+        match inside(&items, open) {
+            Some(arguments) => call(construct, arguments, found),
             // A first argument is all that is seen of a long call.
             None => {
-                if let Some(target) = items.get(at + length + 1).filter(|next| next.is_literal) {
+                if let Some(target) = items.get(open + 1).filter(|next| next.is_literal) {
                     specifier(construct, target, found);
                 }
             }
         }
         // A function of a bundle is given its own `require`, which knows the modules of the bundle.
-        if has_own && item.is("require") && !is_member {
+        if is_bundle && item.is("require") && !is_member {
             for seen in &mut found.list[before..] {
                 if seen.target.starts_with('.') {
                     seen.reach = Reach::Unknown;
@@ -318,51 +239,16 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
             }
         }
     }
-    if is_otherwise {
-        let texts: BTreeSet<String> = items.iter().filter_map(piece).collect();
-        for text in texts.iter().filter(|text| is_place(text)) {
-            let before = found.list.len();
-            target("another use of require", text, found);
-            for seen in &mut found.list[before..] {
-                seen.reach = Reach::Unknown;
-            }
-        }
-    }
 }
 
-/// The items with optional calls and members in brackets written as plain ones, and without the types and the `call` of a call that reads.
-fn plain<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
+/// The items without the types of a call that reads.
+fn without_types<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
     let mut out: Vec<Item<'a>> = Vec::with_capacity(items.len());
     let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let mut at = 0;
     while let Some(item) = items.get(at) {
-        let ends_value = out.last().is_some_and(|last| {
-            last.is(")") || last.is("]") || !last.is_literal && is_name(last.text)
-        });
-        let name = items.get(at + 1).and_then(literal_name);
-        if ends_value && is(at, "?") && is(at + 1, ".") {
-            at += if is(at + 2, "(") || is(at + 2, "[") {
-                2
-            } else {
-                1
-            };
-        } else if ends_value && is(at, "[") && is(at + 2, "]") && name.is_some() {
-            out.push(Item {
-                text: b".",
-                at: item.at,
-                is_literal: false,
-            });
-            out.push(Item {
-                text: name.unwrap_or_default(),
-                at: items[at + 1].at,
-                is_literal: false,
-            });
-            at += 3;
-        } else if is(at, "<")
-            && out
-                .last()
-                .is_some_and(|last| METHODS.iter().any(|m| last.is(m)))
-        {
+        let mut before = out.last().into_iter();
+        if is(at, "<") && before.any(|last| METHODS.iter().any(|method| last.is(method))) {
             let types = (at..items.len().min(at + MOST_TYPES))
                 .find(|close| is(*close, ">") && is(close + 1, "("));
             // The types are read as what they are, too.
@@ -375,82 +261,26 @@ fn plain<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
     out
 }
 
-fn is_name(text: &[u8]) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
-    !text.is_empty() && text.iter().all(is_part) && !text[0].is_ascii_digit()
-}
-
-/// The name that a literal holds and nothing else.
-fn literal_name<'a>(item: &Item<'a>) -> Option<&'a [u8]> {
-    let inner = item
-        .is_literal
-        .then(|| item.text.get(1..item.text.len().checked_sub(1)?))
-        .flatten()?;
-    is_name(inner).then_some(inner)
-}
-
-/// Whether `require` at `at` is a parameter of a function.
+/// Whether `require` at `at` is the first parameter of a function.
 fn is_parameter(items: &[Item<'_>], at: usize) -> bool {
     let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
-    let before = items[..at].iter().rev().take(MOST_WORDS);
-    let back = before
-        .take_while(|item| item.is(",") || !item.is_literal && is_name(item.text))
-        .filter(|item| !item.is("function"))
-        .count();
-    let Some(open) = at.checked_sub(back + 1).filter(|open| is(*open, "(")) else {
-        return false;
-    };
-    let Some(list) = inside(items, open) else {
-        return false;
-    };
-    let close = open + list.len() + 1;
-    let is_arrow = is(close + 1, "=") && is(close + 2, ">");
-    let is_function = is(close + 1, "{") && open > 0 && {
-        let name = &items[open - 1];
-        name.is("function") || open > 1 && is(open - 2, "function")
-    };
-    is_arrow || is_function
-}
-
-/// Whether this use of `require` is understood.
-fn is_plain(items: &[Item<'_>], at: usize) -> bool {
-    let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let before = |back: usize, word: &str| at.checked_sub(back).is_some_and(|at| is(at, word));
-    let is_member = before(1, ".");
-    let is_own = before(2, "module") || before(2, "globalThis") || before(2, "global");
-    let is_asked = is(at + 1, ".") && PROPERTIES.iter().any(|name| is(at + 2, name))
-        || is(at + 1, ".") && is(at + 2, "bind") && (before(1, "=") || is_own && before(3, "="));
-    let is_compared = ["=", "!"].iter().any(|mark| is(at + 1, mark)) && is(at + 2, "=");
-    // `typeof require`, and the tests of it that loaders begin with.
-    let is_tested = before(1, "typeof")
-        || is_compared
-        || before(1, "(") && is(at + 1, ")") && before(2, "if")
-        || before(1, "in")
-        || is(at + 1, "&") && is(at + 2, "&");
-    let is_taken = || {
-        // `const { require: r } = module`
-        let close = (at..items.len().min(at + MOST_TYPES)).find(|close| is(*close, "}"));
-        close.is_some_and(|close| is(close + 1, "=") && !is(close + 2, ">"))
-    };
-    let is_written = is(at + 1, ":") && (before(1, ",") || before(1, "{")) && !is_taken()
-        || ["const", "function", "let", "var"]
-            .iter()
-            .any(|word| before(1, word))
-        || is(at + 1, "=") && !is(at + 2, "=");
-    // `const r = require;` gives it another name, which is known.
-    let is_named = before(1, "=")
-        && at >= 2
-        && is_name(items[at - 2].text)
-        && !["(", ".", ",", ")"].iter().any(|mark| is(at + 1, mark));
-    is(at + 1, "(") || is_member && !is_own || is_asked || is_tested || is_written || is_named
+    let is_function = before(2, "function") || before(3, "function");
+    is(at, "require") && before(1, "(") && is_function && (is(at + 1, ",") || is(at + 1, ")"))
 }
 
-/// `/// <reference path="…" />`
+/// `/// <reference path="…" />`, `@jsxImportSource …` and their like: comments by which tools load a file.
 fn references(source: &[u8], found: &mut Found<'_>) {
-    if !has(source, "<reference") {
+    if !has_any(source, &COMMENTED) {
         return;
     }
     for line in String::from_utf8_lossy(source).lines() {
+        for word in &COMMENTED[2..] {
+            let mut behind = after(line, word).filter_map(|rest| rest.split_whitespace().next());
+            if let Some(path) = behind.find(|path| path.starts_with(['.', '/'])) {
+                found.path(word, path);
+            }
+        }
         let Some(rest) = line.trim_start().strip_prefix("///") else {
             continue;
         };
@@ -469,12 +299,7 @@ fn references(source: &[u8], found: &mut Found<'_>) {
 }
 
 /// The arguments of a call that reads.
-fn call(
-    construct: &str,
-    arguments: &[Item<'_>],
-    values: &BTreeMap<&[u8], &Item<'_>>,
-    found: &mut Found<'_>,
-) {
+fn call(construct: &str, arguments: &[Item<'_>], found: &mut Found<'_>) {
     let mut depth = 0usize;
     let end = arguments.iter().position(|item| {
         match item.text {
@@ -489,13 +314,7 @@ fn call(
     let is_glob = construct.contains("glob");
     let first = &arguments[..if is_glob { arguments.len() } else { end }];
     match first {
-        [] => {}
         [literal] if literal.is_literal => specifier(construct, literal, found),
-        [name] => {
-            if let Some(value) = values.get(name.text) {
-                specifier(construct, value, found);
-            }
-        }
         _ if is_glob || first.iter().any(|item| item.is("?")) => {
             let literals = first.iter().filter(|item| item.is_literal);
             literals.for_each(|literal| specifier(construct, literal, found));
@@ -510,17 +329,6 @@ fn call(
                 Some(rooted) => found.path(construct, rooted),
                 None => found.path(construct, parts.join("/").trim_start_matches('/')),
             }
-        }
-        [name, next, ..] if next.is("+") && values.contains_key(name.text) => {
-            let of = |item: &Item<'_>| {
-                let value = values.get(item.text).copied();
-                piece(item).or_else(|| value.and_then(piece))
-            };
-            let pieces = first.iter().filter(|item| !item.is("+"));
-            let text: String = pieces
-                .map(|item| of(item).unwrap_or_else(|| "x".to_owned()))
-                .collect();
-            target(construct, &text, found);
         }
         [literal, next, ..] if literal.is_literal => {
             // A bundler may work out what a method makes of a literal.
