@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::sandbox_writes::{exec, left, repository};
 use crate::support::{Call, Desk, Ran};
 
 /// Before each script. `program FILE` writes a program that leaves the mark, and `settings FILE` settings that name one.
@@ -676,4 +677,37 @@ fn honest_work_beside_settings_is_possible() {
         let left = |name: &str| Path::new(&room.filled("{R}")).join(name).exists();
         assert!(!left("a/b") && !left("store.sh.git"), "{name}");
     }
+}
+
+/// A mark of a cache, or what makes a directory a repository, hides nothing of a directory that was there.
+#[test]
+fn planted_marks_hide_nothing_from_the_list() {
+    let (desk, repo) = (Desk::new(), repository());
+    let plant = "echo x > src/.envrc; mkdir src/.vscode; echo x > src/.vscode/tasks.json; git init --quiet src/x";
+    let planted = ["src/.vscode/tasks.json", "src/x/.git", "src/.envrc"];
+    let script =
+        format!("echo > src/CACHEDIR.TAG; {plant}; for i in 1 2 3 4; do echo x > src/$i.pth; done");
+    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
+    for path in planted {
+        assert!(left(&ran).contains(&path), "{path}: {ran:#}");
+    }
+    let repo = repository();
+    let script = format!("mkdir src/objects src/refs; echo > src/HEAD; {plant}");
+    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
+    assert_eq!(left(&ran), planted, "{ran:#}");
+    let repo = repository();
+    let script = format!("mkdir src/objects src/refs; cp .git/HEAD src/HEAD; {plant}");
+    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
+    let with_src = ["src", planted[0], planted[1], planted[2]];
+    assert_eq!(left(&ran), with_src, "{ran:#}");
+    // A git directory in two parts, and one among the files of programs.
+    let repo = repository();
+    let script = "mkdir src/d node_modules; cp .git/HEAD src/d/; echo ../c > src/d/commondir\n\
+        for i in 1 2 3 4; do echo x > node_modules/$i.pth; done; git init --quiet --bare node_modules/b";
+    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    assert_eq!(
+        left(&ran),
+        ["node_modules", "node_modules/b", "src/d"],
+        "{ran:#}"
+    );
 }

@@ -18,14 +18,14 @@ try moved \"mv $1 $1.other\"\n\
 try head \"echo x > $1/HEAD\"\n\
 true\n";
 
-fn repository() -> TestRepo {
+pub(crate) fn repository() -> TestRepo {
     RepoBuilder::new()
         .file("src/a.txt", "a\n")
         .file(".gitignore", "target\nvenv\n")
         .build()
 }
 
-fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
+pub(crate) fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
     let words = [
         &["sandbox", "exec", "--json", "--write", "."],
         flags,
@@ -44,7 +44,7 @@ fn planted(desk: &Desk, at: &Path, git_dir: &str, flags: &[&str]) -> String {
 }
 
 /// The paths that were left, in order.
-fn left(document: &Value) -> Vec<&str> {
+pub(crate) fn left(document: &Value) -> Vec<&str> {
     document["left_behind"]
         .as_array()
         .unwrap()
@@ -576,39 +576,6 @@ fn a_repository_that_the_command_makes_is_listed() {
     let script = "for n in 1 2 3 4 5 6; do echo x > node_modules/x/$n.so; done; git init --quiet node_modules/y";
     let ran = exec(&desk, repo.path(), &[], script).ok().json();
     assert_eq!(left(&ran), ["node_modules", "node_modules/y/.git"]);
-}
-
-/// A mark of a cache, or what makes a directory a repository, hides nothing of a directory that was there.
-#[test]
-fn planted_marks_hide_nothing_from_the_list() {
-    let (desk, repo) = (Desk::new(), repository());
-    let plant = "echo x > src/.envrc; mkdir src/.vscode; echo x > src/.vscode/tasks.json; git init --quiet src/x";
-    let planted = ["src/.vscode/tasks.json", "src/x/.git", "src/.envrc"];
-    let script =
-        format!("echo > src/CACHEDIR.TAG; {plant}; for i in 1 2 3 4; do echo x > src/$i.pth; done");
-    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
-    for path in planted {
-        assert!(left(&ran).contains(&path), "{path}: {ran:#}");
-    }
-    let repo = repository();
-    let script = format!("mkdir src/objects src/refs; echo > src/HEAD; {plant}");
-    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
-    assert_eq!(left(&ran), planted, "{ran:#}");
-    let repo = repository();
-    let script = format!("mkdir src/objects src/refs; cp .git/HEAD src/HEAD; {plant}");
-    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
-    let with_src = ["src", planted[0], planted[1], planted[2]];
-    assert_eq!(left(&ran), with_src, "{ran:#}");
-    // A git directory in two parts, and one among the files of programs.
-    let repo = repository();
-    let script = "mkdir src/d node_modules; cp .git/HEAD src/d/; echo ../c > src/d/commondir\n\
-        for i in 1 2 3 4; do echo x > node_modules/$i.pth; done; git init --quiet --bare node_modules/b";
-    let ran = exec(&desk, repo.path(), &[], script).ok().json();
-    assert_eq!(
-        left(&ran),
-        ["node_modules", "node_modules/b", "src/d"],
-        "{ran:#}"
-    );
 }
 
 #[test]
