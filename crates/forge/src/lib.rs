@@ -81,7 +81,7 @@ pub use research::{
 pub use runner::{
     DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, ResidueReason,
     RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan,
-    SkillRunReport, StagingError, execute, find_python, git_directory_around, run_skill,
+    SkillRunReport, StagingError, execute, find_python, run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};

@@ -9,6 +9,7 @@ use crucible_model::{
     Denial, PathPrefix, PathRole, PathRoles, RepoPath, RepoPathError, denied_place, is_hidden,
 };
 use crucible_patch::{is_ci, is_git_setting, is_manifest};
+use crucible_repo::is_dot_git;
 use crucible_secrets::{is_secret_directory, is_secret_file};
 
 /// Crucible's own directory.
@@ -76,12 +77,7 @@ pub struct RefusedPlace {
 
 /// Whether the name is that of Crucible's own directory or of git's, in any spelling that some file system takes for it.
 pub(crate) fn is_own(name: &str) -> bool {
-    name.eq_ignore_ascii_case(OWN) || is_git(name)
-}
-
-/// Whether the name is that of git's own directory, in any spelling that some file system takes for it.
-pub(crate) fn is_git(name: &str) -> bool {
-    matches!(name.parse::<RepoPath>(), Err(RepoPathError::GitDirectory))
+    name.eq_ignore_ascii_case(OWN) || is_dot_git(name.as_ref())
 }
 
 /// What the path, from the project's top, means by itself; what the directories on its way mean is for who walks there.

@@ -60,8 +60,9 @@ pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{
-    Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile,
-    TrackedState, has_hard_link,
+    Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, GuardConflict,
+    Guards, Head, TrackedFile, TrackedState, git_directory_around, is_dot_git, is_git_directory,
+    is_git_entry,
 };
 pub use identity::Identity;
 pub use land::{Commit, LandRequest, Landed, RUN_TRAILER};

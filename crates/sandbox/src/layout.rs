@@ -474,6 +474,7 @@ impl Layout {
         if self.around(&place) != Around::Writable {
             return Ok(());
         }
+        let (place, kind) = self.with_missing_parents(place, kind, path);
         let real = self.table.outside(&place);
         let mount = match self.placeholders.hold(&real, kind) {
             Presence::Held(kind) => kind.cover(),
@@ -483,6 +484,34 @@ impl Layout {
         self.anchor(&place);
         self.mounts.insert(place, mount);
         Ok(())
+    }
+
+    /// Creates the missing directories above `path`, of which `place` is the first, so that other files can be created in them.
+    /// Returns where the path itself is then.
+    fn with_missing_parents(&mut self, place: PathBuf, kind: Kind, path: &Path) -> (PathBuf, Kind) {
+        let rest = missing_names(path);
+        let mut place = place;
+        for name in &rest {
+            if self
+                .mounts
+                .get(&place)
+                .is_some_and(|mount| *mount != Mount::Anchor)
+            {
+                break;
+            }
+            let real = self.table.outside(&place);
+            // A placeholder of another run may be a file.
+            if self.placeholders.hold(&real, Kind::Directory) != Presence::Held(Kind::Directory) {
+                break;
+            }
+            self.mounts.entry(place.clone()).or_insert(Mount::Anchor);
+            place.push(name);
+        }
+        let is_whole = rest
+            .last()
+            .is_some_and(|name| place.file_name() == Some(name));
+        let kind = if is_whole { kind_of(path) } else { kind };
+        (place, kind)
     }
 
     /// Makes each directory between `place` and the writable directory around it immovable.
@@ -596,15 +625,35 @@ impl Kind {
     }
 }
 
+/// Which placeholder is made for a path that does not exist.
+fn kind_of(path: &Path) -> Kind {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        Kind::Directory
+    } else {
+        Kind::File
+    }
+}
+
+/// Returns the names of a path below the first one that is missing.
+fn missing_names(path: &Path) -> Vec<OsString> {
+    let mut names = Vec::new();
+    let mut above = path;
+    while let (Some(name), Some(parent)) = (above.file_name(), above.parent()) {
+        match parent.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => names.push(name.to_owned()),
+            Ok(_) | Err(_) => break,
+        }
+        above = parent;
+    }
+    names.reverse();
+    names
+}
+
 /// Where a path to hide or to keep really is: links on the way resolved, and where directories on the way are missing,
 /// the first missing one instead, because as long as it is covered nothing below can come to exist. An error
 /// where the way is barred.
 fn locate(path: &Path) -> io::Result<(PathBuf, Kind)> {
-    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") {
-        Kind::Directory
-    } else {
-        Kind::File
-    };
+    let mut kind = kind_of(path);
     let mut place: PathBuf = path.components().collect();
     loop {
         let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else {

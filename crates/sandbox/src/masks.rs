@@ -177,6 +177,11 @@ fn give_back(path: &Path, file: &File) {
     match placeholder(path, &meta) {
         Some(Kind::Directory) => drop(std::fs::remove_dir(path)),
         Some(Kind::File) => drop(crucible_host::fs::remove_file(path)),
+        // Something was created in it: it is a directory of the user's now.
+        None if meta.is_dir() => {
+            let mode = meta.permissions().mode() & !STICKY;
+            drop(file.set_permissions(std::fs::Permissions::from_mode(mode)));
+        }
         None => {}
     }
 }

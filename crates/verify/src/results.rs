@@ -12,7 +12,6 @@ use crucible_model::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun};
-use crate::runner::runner_of;
 use crate::tally::{TallyBasis, TestRunner, TestTally};
 use crate::text::Normaliser;
 
@@ -131,14 +130,7 @@ fn ended_with_failed_tests(run: &GateRun) -> bool {
         .iter()
         .any(|word| word == "-k" || word == "--keep-going");
     let is_runner = RUNNERS.contains(&program) || program.starts_with("python");
-    // What else a script runs is unknown, unless its runner or its steps report.
-    let reported_by = run.report.as_ref().map_or("", |report| &report.runner);
-    let is_script = runner_of(&run.command)
-        .is_some_and(|runner| runner.suite() == "javascript" && runner.calls_others());
-    if !is_runner
-        || program == "make" && goes_on
-        || is_script && runner_of(&run.command).is_some_and(|runner| runner.id() == reported_by)
-    {
+    if !is_runner || program == "make" && goes_on || TestResults::is_of_unknown_script(run) {
         return false;
     }
     let tally = TestTally::read(run);

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use crucible_forge::{DirectoryState, LeftBehind, git_directory_around};
+use crucible_forge::{DirectoryState, LeftBehind};
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
-use crucible_repo::{Git, has_hard_link};
+use crucible_repo::{Git, Guards, git_directory_around};
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
     Network, Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
@@ -162,7 +162,7 @@ impl Exec {
         }
     }
 
-    /// The directories that the command may write to, without links and without those that lie in others.
+    /// The directories that the command may write to, without links.
     fn directories(&self, app: &App) -> Result<Vec<PathBuf>, Failure> {
         let mut directories = BTreeSet::new();
         for path in &self.write {
@@ -181,14 +181,7 @@ impl Exec {
             }
             directories.insert(real);
         }
-        // An outer directory sorts before what lies in it.
-        let mut outer: Vec<PathBuf> = Vec::new();
-        for directory in directories {
-            if !outer.iter().any(|known| directory.starts_with(known)) {
-                outer.push(directory);
-            }
-        }
-        Ok(outer)
+        Ok(directories.into_iter().collect())
     }
 
     /// What in the writable directories stays as it is: git directories, what decides which programs git starts, and `.crucible`.
@@ -199,47 +192,40 @@ impl Exec {
         before: &[DirectoryState],
         directories: &[PathBuf],
     ) -> Result<Vec<PathBuf>, Failure> {
-        let mut places: BTreeSet<PathBuf> = BTreeSet::new();
+        if directories.is_empty() {
+            return Ok(Vec::new());
+        }
         let known: Vec<PathBuf> = before
             .iter()
             .flat_map(DirectoryState::repositories)
             .cloned()
             .collect();
-        for directory in directories {
-            let known: Vec<PathBuf> = known
-                .iter()
-                .filter(|path| path.starts_with(directory))
-                .cloned()
-                .collect();
-            match Git::guarded_places(Arc::clone(sandbox), &app.env, directory, &known).await {
-                Ok(found) => places.extend(found),
-                Err(_) if self.write_git => {}
-                Err(error) => {
-                    return Err(Failure::usage(format!(
-                        "cannot tell what git runs in {}: {error}",
-                        directory.display()
-                    ))
-                    .hint("Hand out a directory below it, or pass --write-git to leave git directories unprotected."));
-                }
+        let sandbox = Arc::clone(sandbox);
+        let mut guards = match Git::guarded_places(sandbox, &app.env, directories, &known).await {
+            Ok(guards) => guards,
+            Err(_) if self.write_git => Guards::default(),
+            Err(error) => {
+                let directories: Vec<_> = directories
+                    .iter()
+                    .map(|one| one.display().to_string())
+                    .collect();
+                return Err(Failure::usage(format!(
+                    "cannot tell what git runs in {}: {error}",
+                    directories.join(" and ")
+                ))
+                .hint("Hand out a directory below it, or pass --write-git to leave git directories unprotected."));
             }
-        }
+        };
         if self.write_git {
-            places.retain(|place| place.file_name().is_some_and(|name| name == OWN));
+            let is_own = |place: &Path| place.file_name().is_some_and(|name| name == OWN);
+            guards.places.retain(|place| is_own(place));
+            guards.conflicts.retain(|conflict| is_own(conflict.place()));
         }
-        for place in &places {
-            let problem = if directories.contains(place) {
-                "git runs programs from it"
-            } else if place.is_symlink() {
-                "git follows this link, which the command could replace"
-            } else if has_hard_link(place) {
-                "git runs or obeys this file, which a hard link gives another name"
-            } else {
-                continue;
-            };
-            return Err(Failure::usage(format!("{}: {problem}", place.display()))
-                .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected."));
+        match guards.conflicts.first() {
+            Some(conflict) => Err(Failure::usage(conflict.to_string())
+                .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected.")),
+            None => Ok(guards.places),
         }
-        Ok(places.into_iter().collect())
     }
 
     fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
@@ -257,8 +243,13 @@ impl Exec {
         env.extend(toolchain_env(&app.env));
         env.push(("HOME".into(), CONFINED_HOME.into()));
         let directories = self.directories(app)?;
+        let is_outer = |directory: &&PathBuf| {
+            let mut others = directories.iter().filter(|other| other != directory);
+            !others.any(|other| directory.starts_with(other))
+        };
         let before: Vec<DirectoryState> = directories
             .iter()
+            .filter(is_outer)
             .map(|directory| {
                 let top = app
                     .repository_of(directory)

@@ -55,6 +55,7 @@ mod record;
 mod repositories;
 mod run_worst;
 mod sandbox_limits;
+mod sandbox_plants;
 mod sandbox_writes;
 mod scope;
 mod secrets;

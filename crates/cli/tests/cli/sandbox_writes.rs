@@ -18,14 +18,14 @@ try moved \"mv $1 $1.other\"\n\
 try head \"echo x > $1/HEAD\"\n\
 true\n";
 
-fn repository() -> TestRepo {
+pub(crate) fn repository() -> TestRepo {
     RepoBuilder::new()
         .file("src/a.txt", "a\n")
         .file(".gitignore", "target\nvenv\n")
         .build()
 }
 
-fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
+pub(crate) fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
     let words = [
         &["sandbox", "exec", "--json", "--write", "."],
         flags,
@@ -44,7 +44,7 @@ fn planted(desk: &Desk, at: &Path, git_dir: &str, flags: &[&str]) -> String {
 }
 
 /// The paths that were left, in order.
-fn left(document: &Value) -> Vec<&str> {
+pub(crate) fn left(document: &Value) -> Vec<&str> {
     document["left_behind"]
         .as_array()
         .unwrap()
@@ -124,7 +124,7 @@ fn users_own_git_settings_are_read_only() {
     );
 }
 
-/// Whatever a setting is called: a program in the work tree that git would start stays as it is.
+/// A program in the work tree that git would start stays as it is, and so does what decides which it starts.
 #[test]
 fn programs_that_git_settings_name_are_read_only() {
     let (desk, repo) = (Desk::new(), repository());
@@ -158,9 +158,8 @@ fn programs_that_git_settings_name_are_read_only() {
             "tools/attributes",
             "tools/attributes",
         ),
-        ("core.excludesFile", "tools/excludes", "tools/excludes"),
         ("include.path", "../tools/included", "tools/included"),
-        ("new.setting", "tools/new", "tools/new"),
+        ("new.check.command", "tools/new", "tools/new"),
     ]
     .map(|(key, value, file)| (key, value.to_owned(), file));
     std::fs::create_dir_all(at("tools")).unwrap();
@@ -182,6 +181,7 @@ fn programs_that_git_settings_name_are_read_only() {
         script += &format!("(echo x >> '{file}') 2>/dev/null && echo 'planted {file}'\n");
     }
     script += "mv tools other 2>/dev/null && echo moved\n";
+    repo.git(["config", "core.excludesFile", "tools/other"]);
     let honest = "echo x > src/a.txt; echo x > tools/other; echo x > new.txt; echo worked\n";
     let ran = exec(&desk, repo.path(), &[], &format!("{script}{honest}"))
         .ok()
@@ -394,7 +394,8 @@ fn link_on_the_way_to_what_git_runs_is_refused() {
         repo.git(setting.iter().copied());
         let ran = exec(&desk, repo.path(), &[], "true").exits(2);
         assert!(
-            ran.message().contains("links: git follows this link"),
+            ran.message()
+                .contains("links: git follows this symbolic link"),
             "{}",
             ran.message()
         );
@@ -459,9 +460,13 @@ fn sparse_index_keeps_no_command_from_running() {
         let at = at.to_str().unwrap();
         repo.git(["-C", at, "sparse-checkout", "set", "--sparse-index", "none"]);
     }
-    let script = "echo x > new && echo worked; echo x > clone/new && echo planted";
+    let script = "echo x > new && echo worked; echo x > clone/new && echo worked";
     let ran = exec(&desk, repo.path(), &[], script).json();
-    // Its submodules are unknown, so nothing of the nested repository can be changed.
+    // git itself lists the submodules.
+    assert_eq!(ran["stdout"], "worked\nworked\n", "{ran:#}");
+    // If it cannot, nothing of the nested repository can be changed.
+    repo.write("clone/.git/index", "no index");
+    let ran = exec(&desk, repo.path(), &[], script).json();
     assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
 }
 
@@ -904,9 +909,11 @@ fn links_in_git_directories_protect_their_targets() {
         "my/worktrees/outside/config.worktree",
         "my/modules/sub/config",
         "my/objects/info/alternates",
-        "my/free",
+        // `commondir` of the work tree leads here.
+        "my/config",
+        "free",
     ];
-    assert_eq!(written(&desk, &repo, &files), ["my/free"]);
+    assert_eq!(written(&desk, &repo, &files), ["free"]);
 }
 
 /// A bare repository with its work trees beside it is usual.
@@ -932,15 +939,19 @@ fn bare_repository_beside_its_work_trees_is_protected() {
         let ran = exec(&desk, &project, &[], script).ok().json();
         assert_eq!(ran["stdout"], "?? new\n", "{ran:#}");
     }
-    // Any other repository that does not know this work tree is refused.
+    // One that does not know this work tree is followed as git follows it.
     let other = desk.path("other");
     std::fs::create_dir_all(&other).unwrap();
     let stranger = desk.path("stranger.git");
     origin.git(["clone", "--quiet", ".", stranger.to_str().unwrap()]);
     let named = format!("gitdir: {}/.git\n", stranger.display());
     std::fs::write(other.join(".git"), named).unwrap();
-    let ran = exec(&desk, &other, &[], "true").exits(2);
-    assert!(ran.message().contains("cannot tell what git runs"));
+    let settings = stranger.join(".git");
+    let at = ["-C", settings.to_str().unwrap(), "config"];
+    origin.git([&at[..], &["core.hooksPath", "hooks"]].concat());
+    let script = "echo x > new && echo worked; echo x > .git; mkdir -p hooks && echo x > hooks/pre-commit && echo planted";
+    let ran = exec(&desk, &other, &[], script).json();
+    assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
 }
 
 /// A path may be longer than any call of the kernel takes.

@@ -12,11 +12,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crucible_host::fs::FsError;
+use crucible_repo::{is_dot_git, is_git_directory, is_git_entry};
 use serde::Serialize;
 
 use super::RunnerError;
 use super::walls::MOST_ENTRIES;
-use crate::places::{PlaceKind, PlaceMeaning, is_git, is_own, meaning};
+use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
 
 /// The most that are named of what a skill left.
 const MOST_NAMED: usize = 20;
@@ -26,8 +27,6 @@ const MOST_LISTED: usize = 10_000;
 const MOST_SURVEYED: usize = 500_000;
 /// More than this in one directory of a program, or directories of one name, are named together.
 const MOST_ALIKE: usize = 3;
-/// What a git repository is known by wherever it lies.
-const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
 /// Directories in which programs keep what they make: caches, builds, virtual environments.
 const MADE_BY_PROGRAMS: [&str; 3] = ["CACHEDIR.TAG", "pyvenv.cfg", "CMakeCache.txt"];
 /// Where Python keeps what it compiled.
@@ -68,7 +67,7 @@ impl LeftBehind {
     fn rank(&self) -> u8 {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         match self.why {
-            ResidueReason::Obeyed if name.starts_with('.') && !is_git(name) => 1,
+            ResidueReason::Obeyed if name.starts_with('.') && !is_dot_git(name.as_ref()) => 1,
             ResidueReason::Obeyed => 0,
             ResidueReason::NamedSecret
             | ResidueReason::Mode
@@ -176,13 +175,17 @@ impl DirectoryState {
                 }
                 Err(_) => continue,
             };
-            if is_repository(&entries) {
+            let is_repository = is_repository(&at, &entries);
+            if is_repository {
                 state.keep_orders(&at, &mut seen);
                 state.repositories.push(at);
-                continue;
             }
             for (name, path, meta) in entries {
-                if is_git(&name) {
+                // A work tree may be in a git directory, beside the entries of git.
+                if is_repository && is_git_entry(name.as_ref()) {
+                    continue;
+                }
+                if is_dot_git(name.as_ref()) {
                     state.keep_orders(&path, &mut seen);
                     state.repositories.push(path.clone());
                 } else if meta.is_dir() {
@@ -277,22 +280,15 @@ impl DirectoryState {
                     continue;
                 }
             };
-            if is_repository(&entries) {
-                if self.naming == Naming::Grouped && repositories.contains(at.as_path()) {
-                    self.changed_orders(&at, &mut seen, &mut left);
-                    continue;
-                }
-                if entries
-                    .iter()
-                    .any(|(_, path, meta)| self.is_new(path, meta))
-                {
-                    left.push(group, self.told(&at, ResidueReason::Obeyed));
-                }
-                // A directory that was handed out hides nothing by becoming one.
-                if !self.places.contains(&at) {
-                    continue;
-                }
+            let is_repository = is_repository(&at, &entries);
+            let is_known = self.naming == Naming::Grouped && repositories.contains(at.as_path());
+            if is_repository && is_known {
+                self.changed_orders(&at, &mut seen, &mut left);
+            } else if is_repository && self.has_new(&entries) {
+                left.push(None, self.told(&at, ResidueReason::Obeyed));
             }
+            // One that a directory became hides nothing of what is in it.
+            let hides_entries = is_repository && (is_known || !self.modes.contains_key(&at));
             if self.naming == Naming::Grouped
                 && group.is_none()
                 && self.is_of_a_program(&at, &entries)
@@ -302,13 +298,18 @@ impl DirectoryState {
                 group = Some(left.groups.len() - 1);
             }
             for (name, path, meta) in entries {
-                let new = self.is_new(&path, &meta);
-                let why = matters(&self.below(&path), &meta).filter(|_| new);
+                if hides_entries && is_git_entry(name.as_ref()) {
+                    continue;
+                }
+                let is_new = self.is_new(&path, &meta);
+                let why = is_new.then(|| matters(&self.below(&path), &meta)).flatten();
                 let is_entered = meta.is_dir() && self.naming == Naming::Grouped;
                 match why {
                     // A repository is named wherever it is.
-                    Some(why) if is_git(&name) => left.push(None, self.told(&path, why)),
-                    None if is_entered && is_git(&name) => {
+                    Some(why) if is_dot_git(name.as_ref()) => {
+                        left.push(None, self.told(&path, why))
+                    }
+                    None if is_entered && is_dot_git(name.as_ref()) => {
                         self.changed_orders(&path, &mut seen, &mut left);
                     }
                     Some(why) if !is_entered => left.push(group, self.told(&path, why)),
@@ -329,14 +330,22 @@ impl DirectoryState {
         }
     }
 
-    /// Whether a directory, none of those that were named, holds what a program makes.
+    /// Whether a directory, none of those that were named, holds what a program makes. A mark that came into a directory which was
+    /// there says nothing about the rest of it.
     fn is_of_a_program(&self, directory: &Path, entries: &[Entry]) -> bool {
         let means = || meaning(&self.below(directory), PlaceKind::Directory);
+        let is_mark = |(name, path, meta): &Entry| {
+            let counts = !self.modes.contains_key(directory) || !self.is_new(path, meta);
+            MADE_BY_PROGRAMS.contains(&name.as_str()) && counts
+        };
         !self.places.iter().any(|place| place == directory)
-            && (entries
-                .iter()
-                .any(|(name, _, _)| MADE_BY_PROGRAMS.contains(&name.as_str()))
-                || means().is_some())
+            && (entries.iter().any(is_mark) || means().is_some())
+    }
+
+    fn has_new(&self, entries: &[Entry]) -> bool {
+        entries
+            .iter()
+            .any(|(_, path, meta)| self.is_new(path, meta))
     }
 
     fn is_new(&self, path: &Path, meta: &Metadata) -> bool {
@@ -416,18 +425,6 @@ fn stamp(meta: &Metadata) -> Stamp {
     } else {
         (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec())
     }
-}
-
-/// The git directory that `directory` is or lies in, if there is one.
-#[must_use]
-pub fn git_directory_around(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|at| {
-        at.file_name()
-            .is_some_and(|name| is_git(&name.to_string_lossy()))
-            || REPOSITORY
-                .iter()
-                .all(|part| at.join(part).symlink_metadata().is_ok())
-    })
 }
 
 /// What was found, each by itself and in the directories of programs.
@@ -526,11 +523,9 @@ fn is_repository_part(at: &Path, git_dir: &Path, name: &str) -> bool {
     !at.starts_with(git_dir.join("objects")) && !GIT_DATA.contains(&name)
 }
 
-/// Whether a directory of these entries is a git directory.
-fn is_repository(entries: &[Entry]) -> bool {
-    REPOSITORY
-        .iter()
-        .all(|wanted| entries.iter().any(|(name, _, _)| name == wanted))
+/// Whether a directory with these entries is a git directory.
+fn is_repository(directory: &Path, entries: &[Entry]) -> bool {
+    entries.iter().any(|(name, _, _)| name == "HEAD") && is_git_directory(directory)
 }
 
 type Entry = (String, PathBuf, Metadata);
@@ -732,14 +727,14 @@ mod tests {
     fn a_repository_without_the_name_of_one_is_known_by_what_it_holds() {
         let room = Room::new();
         let before = room.look();
-        for path in [
-            "notes/r/HEAD",
-            "notes/r/config",
-            "notes/r/objects/x",
-            "notes/r/refs/x",
-        ] {
+        for path in ["notes/r/config", "notes/r/objects/x", "notes/r/refs/x"] {
             room.put(path, 0o644);
         }
+        // git takes it for none without a valid HEAD.
+        room.put("notes/r/HEAD", 0o644);
+        assert_eq!(before.left_behind(), []);
+        let head = room.dir.path().join("notes/r/HEAD");
+        std::fs::write(head, "ref: refs/heads/main\n").unwrap();
         assert_eq!(
             told(&before.left_behind()),
             [("notes/r", ResidueReason::Obeyed)]

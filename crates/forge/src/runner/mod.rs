@@ -28,7 +28,7 @@ use crucible_sandbox::{
 };
 use serde_json::{Value, json};
 
-pub use left_behind::{DirectoryState, LeftBehind, ResidueReason, git_directory_around};
+pub use left_behind::{DirectoryState, LeftBehind, ResidueReason};
 pub use python::find_python;
 pub use staging::StagingError;
 pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};

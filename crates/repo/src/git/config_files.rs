@@ -15,8 +15,11 @@ use crucible_host::env::Environment;
 use super::command::{Call, Output, Runner, as_path};
 use super::config::PATIENCE;
 use super::identity;
+use super::shell::Script;
 use crate::error::RepoError;
 
+/// Where the users of a machine are listed.
+const PASSWORDS: &str = "/etc/passwd";
 /// How many times included files may include others under a condition.
 const MOST_ROUNDS: usize = 10;
 
@@ -39,16 +42,39 @@ impl Entry {
     }
 }
 
-/// Returns the path that a setting names, relative to `base`. `~` is a home directory.
+/// Returns the path that a setting names, relative to `base`, as git expands it: `~`, `~user`, `%(prefix)` and `:(optional)`.
 pub(super) fn path_in(value: &[u8], base: &Path, env: &Environment) -> Option<PathBuf> {
-    match value.strip_prefix(b"~") {
-        Some(rest) => {
-            let slash = rest.iter().position(|byte| *byte == b'/');
-            let below = slash.map_or(&b""[..], |at| &rest[at + 1..]);
-            Some(env.home()?.join(as_path(below)))
-        }
-        None => Some(base.join(as_path(value))),
+    let value = value.strip_prefix(b":(optional)").unwrap_or(value);
+    if let Some(below) = value.strip_prefix(b"%(prefix)/") {
+        return Some(prefix_of_git(env)?.join(as_path(below)));
     }
+    let Some(rest) = value.strip_prefix(b"~") else {
+        return Some(base.join(as_path(value)));
+    };
+    let slash = rest.iter().position(|byte| *byte == b'/');
+    let (user, below) = rest.split_at(slash.unwrap_or(rest.len()));
+    let home = if user.is_empty() {
+        env.home()
+    } else {
+        home_of(user)
+    };
+    Some(home?.join(as_path(below.strip_prefix(b"/").unwrap_or(below))))
+}
+
+/// Returns the directory that git was installed in.
+pub(super) fn prefix_of_git(env: &Environment) -> Option<PathBuf> {
+    let git = env.find_program("git").ok()?;
+    Some(git.parent()?.parent()?.to_owned())
+}
+
+/// Returns the home directory of a user of this machine.
+fn home_of(user: &[u8]) -> Option<PathBuf> {
+    let users = std::fs::read(PASSWORDS).ok()?;
+    let home = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b':');
+        (fields.next()? == user).then(|| fields.nth(4).map(as_path))?
+    };
+    users.split(|byte| *byte == b'\n').find_map(home)
 }
 
 /// The entries of files, by the path that git opens: a relative path in a file counts from there.
@@ -62,12 +88,12 @@ impl ConfigFiles {
     pub(super) async fn read(
         runner: &Runner,
         env: &Environment,
-        files: &[PathBuf],
-        nested: &[PathBuf],
+        files: BTreeSet<PathBuf>,
+        nested: BTreeSet<PathBuf>,
     ) -> Result<Self, RepoError> {
         let mut read = Self::default();
-        let mut strict: BTreeSet<PathBuf> = existing(files);
-        let mut lenient: BTreeSet<PathBuf> = existing(nested);
+        let mut strict = existing(files);
+        let mut lenient = existing(nested);
         let mut seen = HashSet::new();
         for _ in 0..MOST_ROUNDS {
             strict.retain(|file| seen.insert(file.clone()));
@@ -77,7 +103,7 @@ impl ConfigFiles {
             }
             read.add(runner, env, &strict, &lenient).await?;
             strict.clear();
-            lenient = existing(&read.includes(env));
+            lenient = existing(read.includes(env));
             lenient.retain(|file| !read.entries.contains_key(file));
         }
         let source = std::io::Error::other("too many files of settings include each other");
@@ -88,11 +114,11 @@ impl ConfigFiles {
     /// Returns the entries that git may read from `files`, and the files that these include, which need not exist.
     pub(super) fn reachable(
         &self,
-        files: &[PathBuf],
+        files: Vec<PathBuf>,
         env: &Environment,
     ) -> (Vec<PathBuf>, Vec<&Entry>) {
         let (mut included, mut entries) = (Vec::new(), Vec::new());
-        let mut left = files.to_vec();
+        let mut left = files;
         let mut seen = HashSet::new();
         while let Some(file) = left.pop() {
             if !seen.insert(file.clone()) {
@@ -114,7 +140,7 @@ impl ConfigFiles {
         self.entries.get(file).map_or(&[], Vec::as_slice)
     }
 
-    fn includes(&self, env: &Environment) -> Vec<PathBuf> {
+    fn includes(&self, env: &Environment) -> BTreeSet<PathBuf> {
         let of = |(file, entries): (&PathBuf, &Vec<Entry>)| -> Vec<PathBuf> {
             let included = |entry: &Entry| entry.included(file, env);
             entries.iter().filter_map(included).collect()
@@ -184,12 +210,12 @@ fn listing(file: &Path, env: &Environment) -> Call {
 }
 
 /// Returns the regular files that are not empty.
-fn existing(files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let has_content = |path: &&PathBuf| {
+fn existing(files: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let has_content = |path: &PathBuf| {
         path.metadata()
             .is_ok_and(|meta| meta.is_file() && meta.len() > 0)
     };
-    files.iter().filter(has_content).cloned().collect()
+    files.into_iter().filter(has_content).collect()
 }
 
 /// Returns a file of settings that includes all these.
@@ -209,27 +235,38 @@ fn list<'f>(files: impl Iterator<Item = &'f PathBuf>) -> Vec<u8> {
     text
 }
 
-/// Returns the settings in the environment: `GIT_CONFIG_KEY_n`, and every other variable that may name a program or a file of git.
+/// Returns the settings in the environment: `GIT_CONFIG_KEY_n` and `GIT_CONFIG_PARAMETERS`.
 pub(super) fn in_environment(env: &Environment) -> Vec<Entry> {
-    const PROGRAMS: [&str; 4] = ["EDITOR", "PAGER", "SSH_ASKPASS", "VISUAL"];
-    let entry = |(name, value): (&OsStr, &OsStr)| {
-        let name = name.to_str()?;
-        let key = match name.strip_prefix("GIT_CONFIG_KEY_") {
-            Some(number) => {
-                let (key, value) = (value, env.get_os(&format!("GIT_CONFIG_VALUE_{number}"))?);
-                return Some(Entry {
-                    key: key.as_bytes().to_ascii_lowercase(),
-                    value: value.as_bytes().to_owned(),
-                });
-            }
-            None if name.starts_with("GIT_CONFIG_VALUE_") => return None,
-            None if name.starts_with("GIT_") || PROGRAMS.contains(&name) => name,
-            None => return None,
-        };
+    let numbered = |(name, key): (&OsStr, &OsStr)| {
+        let number = name.to_str()?.strip_prefix("GIT_CONFIG_KEY_")?;
+        let value = env.get_os(&format!("GIT_CONFIG_VALUE_{number}"))?;
         Some(Entry {
-            key: key.to_ascii_lowercase().into_bytes(),
+            key: canonical(key.as_bytes()),
             value: value.as_bytes().to_owned(),
         })
     };
-    env.pairs().filter_map(entry).collect()
+    let mut entries: Vec<Entry> = env.pairs().filter_map(numbered).collect();
+    let parameters = env.get_os("GIT_CONFIG_PARAMETERS").unwrap_or_default();
+    for word in Script::parse(parameters.as_bytes()).words() {
+        // A subsection may contain the sign that ends the key.
+        let ends = word.iter().enumerate().filter(|(_, byte)| **byte == b'=');
+        entries.extend(ends.map(|(end, _)| Entry {
+            key: canonical(&word[..end]),
+            value: word[end + 1..].to_owned(),
+        }));
+    }
+    entries
+}
+
+/// Returns a key with section and name in lower case.
+fn canonical(key: &[u8]) -> Vec<u8> {
+    let first = key
+        .iter()
+        .position(|byte| *byte == b'.')
+        .unwrap_or(key.len());
+    let last = key.iter().rposition(|byte| *byte == b'.').unwrap_or(0);
+    let mut key = key.to_owned();
+    key[..first].make_ascii_lowercase();
+    key[last..].make_ascii_lowercase();
+    key
 }

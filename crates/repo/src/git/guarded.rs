@@ -1,12 +1,15 @@
-//! Finds the paths in a directory that decide what git runs, so that writers can be kept from them.
+//! Finds the places that decide what git runs, so that writers can be kept from them.
 //!
-//! Every repository in reach is treated in the same way: its git directories, its submodules, the files of its settings with all
-//! that they include, and the files that these settings name in each of its work trees.
+//! Every repository in, around and behind the writable directories is treated in the same way: its git directories, its submodules,
+//! the files of its settings with all that they include, and the files that these settings name in each of its work trees.
 //!
-//! Invariant: everything that git treats as a repository is listed completely, or the result is an error; a
-//! failure of git never shortens the list.
+//! Invariant: everything that git treats as a repository is listed completely, or the result is an error; a failure of git never
+//! shortens the list.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,29 +17,112 @@ use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 
 use super::command::{Call, Runner, as_path};
-use super::config::Listing;
-use super::config_files::{ConfigFiles, Entry, in_environment};
-use super::locate::Place;
-use super::nested::{Found, Repository};
-use super::{Git, config, locate, named_files, nested};
+use super::config_files::{ConfigFiles, Entry, in_environment, prefix_of_git};
+use super::git_dir::{is_git_directory, is_in_work_tree};
+use super::links::{other_name, resolve, with_unknown_names};
+use super::nested::{Found, Repository, absent_repository, paths_in};
+use super::programs::{Named, Role, named_by, role, subsection, variable_role};
+use super::{Git, config};
 use crate::error::RepoError;
 use crate::tree_edit::GuardedPlaces;
 
 /// How many places are guarded at most: each is a mount.
 const MOST_PLACES: usize = 300;
+/// How many entries of guarded directories are read at most.
+const MOST_CONTENTS: usize = 300_000;
+/// Where the names of other directories of objects are.
+const ALTERNATES: &str = "alternates";
+/// Directories in a git directory of which every entry decides what git runs. Other repositories in it are listed by themselves.
+const WHOLE_IN_GIT: [&str; 5] = ["branches", "hooks", "info", "rebase-apply", "rebase-merge"];
 /// The mode of a submodule in the index, before its path.
 const GITLINK: &[u8] = b"160000 ";
+/// Commands of an unfinished rebase, each in a line with one of these words before it.
+const REBASE: &str = "rebase-merge/git-rebase-todo";
+const REBASE_COMMANDS: [&[u8]; 2] = [b"exec ", b"x "];
+
+/// The places in some directories that decide what git runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guards {
+    /// The places, none of which is in another one, except for `.crucible`. One that does not exist and would be a directory ends
+    /// with `/`.
+    pub places: Vec<PathBuf>,
+    /// Why read-only places are not enough.
+    pub conflicts: Vec<GuardConflict>,
+}
+
+/// Why a place that decides what git runs cannot be protected in a writable directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuardConflict {
+    /// The writable directory is a part of the place.
+    Around {
+        /// The place, which may be the directory itself.
+        place: PathBuf,
+        /// The writable directory.
+        directory: PathBuf,
+    },
+    /// The place is reached through a link, which a writer could replace.
+    Link {
+        /// The link.
+        place: PathBuf,
+    },
+    /// A file of the place has another name in a writable directory.
+    HardLink {
+        /// The file.
+        place: PathBuf,
+        /// Its other name.
+        other: PathBuf,
+    },
+}
+
+impl GuardConflict {
+    /// Returns the place that decides what git runs.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        match self {
+            Self::Around { place, .. } | Self::Link { place } | Self::HardLink { place, .. } => {
+                place
+            }
+        }
+    }
+}
+
+impl fmt::Display for GuardConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Around { place, directory } if place == directory => {
+                write!(f, "{}: git runs programs from it", directory.display())
+            }
+            Self::Around { place, directory } => {
+                let (directory, place) = (directory.display(), place.display());
+                write!(f, "{directory} is in {place}: git runs programs from there")
+            }
+            Self::Link { place } => {
+                let place = place.display();
+                write!(
+                    f,
+                    "{place}: git follows this symbolic link, which the command could replace"
+                )
+            }
+            Self::HardLink { place, other } => {
+                let (place, other) = (place.display(), other.display());
+                write!(
+                    f,
+                    "{other} is a hard link to {place}, which git runs or obeys"
+                )
+            }
+        }
+    }
+}
 
 impl Git {
-    /// Returns the places in `directory` that decide which programs git runs, or which receipts are believed.
+    /// Returns the places in `directories` that decide which programs git runs, or which receipts are believed.
     ///
-    /// These are the git directories of the work tree; the repository of each submodule that an index names, also of
-    /// those that do not exist yet; directories of hooks; files with settings of a repository or the user; files that
-    /// a word of a setting names; each repository and each `.crucible` at any depth, except in `node_modules` and
-    /// `target`; and each link on the way to one of them. A directory that does not exist ends with `/`. If `directory`
-    /// is in no repository, only what it contains counts. The repository needs no commit.
+    /// These are git directories; the repository of each submodule that an index names, also of those that do not exist yet;
+    /// directories of hooks; files with settings of a repository or the user; files that the settings make git run; and each
+    /// `.crucible`. Directories named `node_modules` and `target` are not searched. The repositories around the directories and
+    /// around the working directory count, too. They need no commit.
     ///
-    /// `known` names repositories wherever they are, by `.git` or as bare ones.
+    /// `known` names repositories wherever they are in the directories, by `.git` or as bare ones.
     ///
     /// # Errors
     ///
@@ -44,108 +130,94 @@ impl Git {
     pub async fn guarded_places(
         sandbox: Arc<Sandbox>,
         env: &Environment,
-        directory: &Path,
+        directories: &[PathBuf],
         known: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, RepoError> {
-        let place = match locate::locate(directory) {
-            Ok(place) => Some(place),
-            Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let mut found = below(directory, known).await?;
-        if let Some(place) = &place {
-            let submodules = match Repository::from(place).submodules()? {
-                Some(places) => places,
-                None => {
-                    let runner = Runner::find(Arc::clone(&sandbox), env)?;
-                    listed_submodules(&runner, place).await?
-                }
-            };
-            add_top(&mut found, place, submodules);
-        }
-        let runner = Runner::find(sandbox, env);
-        let settings = Settings::read(runner, env, &found, place.as_ref()).await?;
-        if let Some(place) = &place {
-            settings.check(place)?;
-        }
-        settings.guarded(directory, found)
+    ) -> Result<Guards, RepoError> {
+        guards_of(Runner::find(sandbox, env), env, directories, known).await
     }
 
     /// Returns the current paths of this work tree that decide what git runs.
     pub async fn guards(&self) -> GuardedPlaces {
-        GuardedPlaces::told(self.top(), self.guarded().await)
-    }
-
-    async fn guarded(&self) -> Result<Vec<PathBuf>, RepoError> {
-        let mut found = below(self.top(), &[]).await?;
-        let paths = self.submodules().await?;
-        let submodules = paths
-            .iter()
-            .map(|path| nested::submodule(&self.top().join(path)));
-        add_top(&mut found, &self.place, submodules.collect());
+        let top = self.top().to_owned();
         let runner = Ok(self.runner.clone());
-        let settings = Settings::read(runner, &self.env, &found, Some(&self.place)).await?;
-        settings.guarded(self.top(), found)
+        let guards = guards_of(runner, &self.env, &[top], &[]).await;
+        GuardedPlaces::new(self.top(), guards)
     }
 }
 
-/// Searches a directory; `known` are repositories in it.
-async fn below(directory: &Path, known: &[PathBuf]) -> Result<Found, RepoError> {
-    let (searched, known) = (directory.to_owned(), known.to_vec());
-    let search = tokio::task::spawn_blocking(move || Found::below(&searched, &known));
-    let died = |error| RepoError::io("search", directory, std::io::Error::other(error));
-    search.await.map_err(died)?
-}
-
-/// Adds the repository that contains the searched directory.
-fn add_top(found: &mut Found, place: &Place, submodules: Vec<PathBuf>) {
-    let repository = Repository::from(place);
-    found.places.extend(repository.places());
-    found.places.extend(submodules);
-    // A new one would hold settings and receipts that are believed.
-    found.places.push(place.top.join(".crucible").join(""));
-    if !found.repositories.contains(&repository) {
-        found.repositories.push(repository);
-    }
-}
-
-/// Returns the places of the submodules in an index that only git can read.
-async fn listed_submodules(runner: &Runner, place: &Place) -> Result<Vec<PathBuf>, RepoError> {
-    let listing = config::list(runner, place, config::PATIENCE).await?;
-    place.check(&listing)?;
-    let neutral = listing.neutral(&place.top)?;
-    let call = Call::new(["ls-files", "--stage", "-z"]);
-    let index = runner.run(&place.top, Some(place), &neutral, call).await?;
-    if index.code != 0 {
-        return Err(index.failed());
-    }
-    let submodule = |record: &[u8]| {
-        let tab = record
-            .iter()
-            .position(|byte| *byte == b'\t')
-            .ok_or_else(|| index.unreadable())?;
-        let path = as_path(&record[tab + 1..]);
-        Ok(nested::submodule(&place.top.join(path)))
+async fn guards_of(
+    runner: Result<Runner, RepoError>,
+    env: &Environment,
+    directories: &[PathBuf],
+    known: &[PathBuf],
+) -> Result<Guards, RepoError> {
+    let real = |directory: &PathBuf| {
+        let real = directory.canonicalize();
+        real.map_err(|source| RepoError::io("open", directory, source))
     };
-    let links = index.records().filter(|record| record.starts_with(GITLINK));
-    links.map(submodule).collect()
+    let directories: Vec<PathBuf> = directories.iter().map(real).collect::<Result<_, _>>()?;
+    let (searched, known, env) = (directories.clone(), known.to_vec(), env.clone());
+    let own_env = env.clone();
+    let found = blocking(move || Found::find(&searched, &known, &own_env)).await?;
+    let settings = Settings::read(&runner, &env, &found).await?;
+    let mut work_trees = Vec::new();
+    for repository in &found.repositories {
+        work_trees.push(WorkTrees::of(repository, &settings, &runner, &directories).await?);
+    }
+    let expected: Vec<Vec<PathBuf>> = found
+        .repositories
+        .iter()
+        .map(|repository| expected_tops(repository, &found, &work_trees))
+        .collect();
+    for (trees, expected) in work_trees.iter_mut().zip(expected) {
+        trees.expected = expected;
+    }
+    blocking(move || {
+        let mut places = Places::default();
+        places.all.extend(found.places.iter().cloned());
+        places.tops.extend(
+            work_trees
+                .iter()
+                .flat_map(|trees| trees.tops.iter().cloned()),
+        );
+        places.add_settings(&settings, &found, &work_trees)?;
+        for (repository, trees) in found.repositories.iter().zip(&work_trees) {
+            places.add_repository(repository, trees, &settings)?;
+        }
+        places.guards(&directories)
+    })
+    .await
+}
+
+/// Runs a search on a thread for blocking work.
+async fn blocking<T: Send + 'static>(
+    search: impl FnOnce() -> Result<T, RepoError> + Send + 'static,
+) -> Result<T, RepoError> {
+    let died = |error| {
+        RepoError::io(
+            "search",
+            "the writable directories",
+            std::io::Error::other(error),
+        )
+    };
+    tokio::task::spawn_blocking(search).await.map_err(died)?
 }
 
 /// The settings of all repositories in reach, and those that git reads everywhere.
-struct Settings<'a> {
-    env: &'a Environment,
+struct Settings {
+    env: Environment,
     files: ConfigFiles,
     /// The files of the machine and of the user.
     shared: Vec<PathBuf>,
+    /// Settings in variables.
     in_environment: Vec<Entry>,
 }
 
-impl<'a> Settings<'a> {
+impl Settings {
     async fn read(
-        runner: Result<Runner, RepoError>,
-        env: &'a Environment,
+        runner: &Result<Runner, RepoError>,
+        env: &Environment,
         found: &Found,
-        place: Option<&Place>,
     ) -> Result<Self, RepoError> {
         let mut shared = system_settings(env);
         shared.extend(users_settings(env));
@@ -153,97 +225,482 @@ impl<'a> Settings<'a> {
         // A relative path in a variable is refused by git.
         let included = |entry: &Entry| entry.included(Path::new("/environment"), env);
         shared.extend(in_environment.iter().filter_map(included));
-        let mut strict = shared.clone();
-        strict.extend(
-            place
-                .map(Repository::from)
-                .iter()
-                .flat_map(Repository::settings),
-        );
-        let nested: Vec<PathBuf> = found
-            .repositories
-            .iter()
-            .flat_map(Repository::settings)
-            .collect();
+        let of = |is_around: bool| -> BTreeSet<PathBuf> {
+            let repositories = found.repositories.iter();
+            let repositories = repositories.filter(|repository| repository.is_around == is_around);
+            repositories.flat_map(Repository::settings).collect()
+        };
+        let (mut strict, nested) = (of(true), of(false));
+        strict.extend(shared.iter().cloned());
         let files = match runner {
-            Ok(runner) => ConfigFiles::read(&runner, env, &strict, &nested).await?,
-            Err(error) if nested.iter().any(|file| file.exists()) => return Err(error),
+            Ok(runner) => ConfigFiles::read(runner, env, strict, nested).await?,
+            Err(_) if nested.iter().chain(&of(true)).any(|file| file.exists()) => {
+                return Err(git_is_missing(env));
+            }
             // Without git and without settings of a repository nothing is run.
             Err(_) => ConfigFiles::default(),
         };
         Ok(Self {
-            env,
+            env: env.clone(),
             files,
             shared,
             in_environment,
         })
     }
 
-    /// Checks that a git directory which a file names belongs to this work tree.
-    fn check(&self, place: &Place) -> Result<(), RepoError> {
-        let mut listing = Listing::default();
-        for entry in self.files.of(&place.common_dir.join("config")) {
-            match &entry.key[..] {
-                b"core.worktree" => listing.work_tree = Some(as_path(&entry.value)),
-                b"core.bare" => listing.is_bare = config::is_true(Some(&entry.value)),
-                _ => {}
-            }
-        }
-        match place.check(&listing) {
-            // It has no work tree here that git could change; those that are linked to it are covered.
-            Err(RepoError::GitDirElsewhere { .. } | RepoError::Bare { .. }) if listing.is_bare => {
-                Ok(())
-            }
-            checked => checked,
-        }
+    /// Returns the files that settings in `files` include, and all their entries.
+    fn of(&self, files: impl IntoIterator<Item = PathBuf>) -> (Vec<PathBuf>, Vec<&Entry>) {
+        self.files.reachable(files.into_iter().collect(), &self.env)
     }
 
-    /// Returns the places in `directory`: those that were found, and those that settings name.
-    fn guarded(&self, directory: &Path, found: Found) -> Result<Vec<PathBuf>, RepoError> {
-        let mut places = found.places;
-        let (included, mut shared) = self.files.reachable(&self.shared, self.env);
-        places.extend(self.shared.iter().cloned().chain(included));
-        shared.extend(&self.in_environment);
-        let named = |entry: &&Entry, top: &Path| named_files::named_by(entry, top, self.env);
-        for entry in &shared {
-            places.extend(named(entry, Path::new("/")));
-        }
-        for repository in &found.repositories {
-            let (included, mut entries) = self.files.reachable(&repository.settings(), self.env);
-            places.extend(included);
-            let mut tops = repository.tops();
-            let work_trees = entries.iter().filter(|entry| entry.key == b"core.worktree");
-            tops.extend(work_trees.map(|entry| repository.git_dir().join(as_path(&entry.value))));
-            entries.extend(&shared);
-            // A relative path means another file in each work tree.
-            for top in &tops {
-                places.extend(entries.iter().flat_map(|entry| named(entry, top)));
-            }
-        }
-        let real = directory
-            .canonicalize()
-            .map_err(|source| RepoError::io("open", directory, source))?;
-        let places = outermost(&real, &places);
-        if places.len() > MOST_PLACES {
-            return Err(too_many_places(directory, places.len()));
-        }
-        Ok(places)
+    /// Returns the files that git reads everywhere, and their entries with those of the environment.
+    fn shared(&self) -> (Vec<PathBuf>, Vec<&Entry>) {
+        let (mut files, mut entries) = self.of(self.shared.clone());
+        files.extend(self.shared.iter().cloned());
+        entries.extend(&self.in_environment);
+        (files, entries)
     }
 }
 
-/// Returns the places below `directory` that are in no other one, with the links that lead to them.
-///
-/// A file with a hard link is kept, since the place around it does not protect it, and so is each `.crucible`.
-fn outermost(directory: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
-    let with_links = |path: &PathBuf| {
-        let (path, links) = nested::resolve(path);
-        links.into_iter().chain([path])
+fn git_is_missing(env: &Environment) -> RepoError {
+    RepoError::GitMissing {
+        searched: env.path_dirs(),
+    }
+}
+
+/// The work trees of a repository, and the submodules in them.
+struct WorkTrees {
+    tops: BTreeSet<PathBuf>,
+    submodules: Vec<PathBuf>,
+    /// Where those of the repository of a submodule may be later.
+    expected: Vec<PathBuf>,
+    /// Tops with submodules that nobody can name.
+    unknown: Vec<PathBuf>,
+}
+
+impl WorkTrees {
+    async fn of(
+        repository: &Repository,
+        settings: &Settings,
+        runner: &Result<Runner, RepoError>,
+        directories: &[PathBuf],
+    ) -> Result<Self, RepoError> {
+        let mut tops = repository.tops.clone();
+        let (_, entries) = settings.of(repository.settings());
+        let named = entries.iter().filter(|entry| entry.key == b"core.worktree");
+        tops.extend(named.map(|entry| repository.git_dir.join(as_path(&entry.value))));
+        let mut trees = Self {
+            tops: tops.iter().map(|top| resolve(top).0).collect(),
+            submodules: Vec::new(),
+            expected: Vec::new(),
+            unknown: Vec::new(),
+        };
+        if trees.tops.is_empty() {
+            return Ok(trees);
+        }
+        let listed = match repository.submodules()? {
+            Some(paths) => Ok(paths),
+            None => match runner {
+                Ok(runner) => listed_submodules(runner, &repository.git_dir).await,
+                Err(_) => Err(git_is_missing(&settings.env)),
+            },
+        };
+        match listed {
+            Ok(paths) => {
+                let join =
+                    |top: &PathBuf| paths.iter().map(|path| top.join(path)).collect::<Vec<_>>();
+                trees.submodules = trees.tops.iter().flat_map(join).collect();
+            }
+            Err(error) => {
+                let is_whole = |top: &PathBuf| directories.iter().any(|one| one.starts_with(top));
+                if repository.is_around || trees.tops.iter().any(is_whole) {
+                    return Err(error);
+                }
+                trees.unknown = trees.tops.iter().cloned().collect();
+            }
+        }
+        Ok(trees)
+    }
+}
+
+/// Returns where the work trees of the repository of a submodule may be: at each path of a submodule, or where its name says.
+fn expected_tops(repository: &Repository, found: &Found, work_trees: &[WorkTrees]) -> Vec<PathBuf> {
+    let mut expected = Vec::new();
+    for (outer, trees) in found.repositories.iter().zip(work_trees) {
+        for dir in [&outer.git_dir, &outer.common_dir] {
+            if let Ok(name) = repository.git_dir.strip_prefix(dir.join("modules")) {
+                expected.extend(trees.tops.iter().map(|top| top.join(name)));
+                expected.extend(trees.submodules.iter().cloned());
+            }
+        }
+    }
+    expected
+}
+
+/// Returns the paths of the submodules in an index that only git can read.
+async fn listed_submodules(runner: &Runner, git_dir: &Path) -> Result<Vec<PathBuf>, RepoError> {
+    // Any work tree will do: none is looked at.
+    let words = ["ls-files", "--stage", "-z"].map(Into::into);
+    let place = [
+        "--git-dir".into(),
+        git_dir.as_os_str().to_owned(),
+        "--work-tree".into(),
+    ];
+    let words = place
+        .into_iter()
+        .chain([git_dir.as_os_str().to_owned()])
+        .chain(words);
+    let call = Call::new(words).within(config::PATIENCE);
+    let index = runner.run(git_dir, None, &[], call).await?;
+    if index.code != 0 {
+        return Err(index.failed());
+    }
+    let path = |record: &[u8]| {
+        let tab = record.iter().position(|byte| *byte == b'\t');
+        let tab = tab.ok_or_else(|| index.unreadable())?;
+        Ok(as_path(&record[tab + 1..]))
     };
-    let places: BTreeSet<PathBuf> = places
-        .iter()
-        .flat_map(with_links)
-        .filter(|path| path.starts_with(directory))
-        .collect();
+    let links = index.records().filter(|record| record.starts_with(GITLINK));
+    links.map(path).collect()
+}
+
+/// How much of a guarded directory matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Extent {
+    /// Its files.
+    Files,
+    /// Everything.
+    Whole,
+    /// The entries of git in a git directory.
+    GitDirectory,
+    /// What in a directory of objects leads elsewhere.
+    Objects,
+    /// The names of other directories of objects.
+    ObjectInfo,
+}
+
+impl Extent {
+    /// Returns how much of a directory in such a directory matters.
+    fn of_entry(self, name: &OsStr) -> Option<Self> {
+        match (self, name.to_str()) {
+            (Self::Whole, _) => Some(Self::Whole),
+            (Self::GitDirectory, Some("objects")) => Some(Self::Objects),
+            (Self::GitDirectory, Some(name)) => WHOLE_IN_GIT.contains(&name).then_some(Self::Whole),
+            (Self::Objects, Some("info")) => Some(Self::ObjectInfo),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a file in such a directory decides what git runs. A local clone shares objects and lists of them.
+    fn has_file(self, name: &OsStr) -> bool {
+        match self {
+            Self::Files | Self::Whole | Self::GitDirectory => true,
+            Self::Objects => false,
+            Self::ObjectInfo => name == ALTERNATES,
+        }
+    }
+}
+
+/// The places that decide what git runs, in the writable directories and elsewhere.
+#[derive(Debug, Default)]
+struct Places {
+    all: BTreeSet<PathBuf>,
+    /// Git directories: work trees may be in them, beside the entries of git.
+    git_dirs: BTreeSet<PathBuf>,
+    /// Directories of hooks, of which only the files are run.
+    hooks: BTreeSet<PathBuf>,
+    /// Where git expects repositories.
+    addresses: BTreeSet<PathBuf>,
+    tops: BTreeSet<PathBuf>,
+    /// Directories that were read.
+    contents: HashSet<(PathBuf, Extent)>,
+    seen: usize,
+}
+
+impl Places {
+    /// Adds what the settings that git reads everywhere name.
+    fn add_settings(
+        &mut self,
+        settings: &Settings,
+        found: &Found,
+        work_trees: &[WorkTrees],
+    ) -> Result<(), RepoError> {
+        let (files, entries) = settings.shared();
+        self.all.extend(files);
+        let tops = work_trees.iter().flat_map(|trees| &trees.tops);
+        let mut bases: BTreeSet<&Path> = tops.map(PathBuf::as_path).collect();
+        let here = settings.env.working_directory();
+        if !bases.iter().any(|top| here.starts_with(top)) {
+            bases.insert(here);
+        }
+        bases.extend(
+            found
+                .repositories
+                .iter()
+                .map(|repository| &*repository.git_dir),
+        );
+        self.add_entries(&entries, &bases, settings)?;
+        let variables = settings.env.pairs().filter_map(|(name, value)| {
+            Some((variable_role(name.to_str()?)?, value.as_encoded_bytes()))
+        });
+        for (role, value) in variables {
+            self.add_value(role, value, &bases, settings)?;
+        }
+        let directory = users_directory(&settings.env);
+        self.all
+            .extend(directory.map(|directory| directory.join("attributes")));
+        Ok(())
+    }
+
+    fn add_repository(
+        &mut self,
+        repository: &Repository,
+        trees: &WorkTrees,
+        settings: &Settings,
+    ) -> Result<(), RepoError> {
+        let dirs = [&repository.git_dir, &repository.common_dir];
+        for dir in dirs {
+            self.git_dirs.insert(resolve(dir).0);
+            self.add_directory(dir, Extent::GitDirectory)?;
+            self.add_alternates(&dir.join("objects"))?;
+        }
+        self.all.extend(trees.unknown.iter().cloned());
+        self.all
+            .extend(trees.submodules.iter().map(|path| absent_repository(path)));
+        let (files, entries) = settings.of(repository.settings());
+        self.all.extend(files);
+        let mut bases: BTreeSet<&Path> = dirs.map(PathBuf::as_path).into();
+        bases.extend(
+            trees
+                .tops
+                .iter()
+                .chain(&trees.expected)
+                .map(PathBuf::as_path),
+        );
+        self.add_entries(&entries, &bases, settings)?;
+        // git runs these in the submodules.
+        let submodules: BTreeSet<&Path> = trees.submodules.iter().map(PathBuf::as_path).collect();
+        let of_submodules = entries
+            .into_iter()
+            .filter(|entry| entry.key.starts_with(b"submodule."));
+        self.add_entries(&of_submodules.collect::<Vec<_>>(), &submodules, settings)?;
+        let todo = std::fs::read(repository.git_dir.join(REBASE)).unwrap_or_default();
+        for line in todo.split(|byte| *byte == b'\n') {
+            let command = REBASE_COMMANDS
+                .iter()
+                .find_map(|word| line.strip_prefix(*word));
+            if let Some(command) = command {
+                self.add_value(Role::Command, command, &bases, settings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_entries(
+        &mut self,
+        entries: &[&Entry],
+        bases: &BTreeSet<&Path>,
+        settings: &Settings,
+    ) -> Result<(), RepoError> {
+        for entry in entries {
+            let value = match role(&entry.key) {
+                Some(role @ Role::AddressPrefix) => Some((role, subsection(&entry.key))),
+                role => role.map(|role| (role, &entry.value[..])),
+            };
+            if let Some((role, value)) = value {
+                self.add_value(role, value, bases, settings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_value(
+        &mut self,
+        role: Role,
+        value: &[u8],
+        bases: &BTreeSet<&Path>,
+        settings: &Settings,
+    ) -> Result<(), RepoError> {
+        // A relative path means another file in each work tree.
+        for base in bases {
+            for named in named_by(role, value, base, &settings.env) {
+                self.add_named(named)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_named(&mut self, named: Named) -> Result<(), RepoError> {
+        match named {
+            Named::Path(path) => {
+                self.all.insert(path);
+            }
+            Named::Directory(path) => self.add_directory(&path, Extent::Whole)?,
+            Named::Hooks(path) => {
+                // The hooks of husky start those in the directory above.
+                let above = path.parent().filter(|_| path.ends_with("_"));
+                for hooks in above.into_iter().chain([&*path]) {
+                    self.hooks.insert(resolve(hooks).0);
+                    self.add_directory(hooks, Extent::Files)?;
+                }
+            }
+            Named::Repository(path) => {
+                let is_there =
+                    path.join(".git").symlink_metadata().is_ok() || is_git_directory(&path);
+                if !is_there {
+                    // git tries both names.
+                    let mut with_ending = path.clone().into_os_string();
+                    with_ending.push(".git");
+                    self.add_address(&path);
+                    self.add_address(Path::new(&with_ending));
+                }
+            }
+            Named::Repositories(path) => self.add_address(&path),
+        }
+        Ok(())
+    }
+
+    fn add_address(&mut self, path: &Path) {
+        let path = if path.exists() {
+            path.to_owned()
+        } else {
+            path.join("")
+        };
+        self.addresses.insert(resolve(&path).0);
+        self.all.insert(path);
+    }
+
+    /// Adds a directory, with the links and the files of several names in it, which lead elsewhere.
+    fn add_directory(&mut self, directory: &Path, extent: Extent) -> Result<(), RepoError> {
+        let Ok(real) = directory.canonicalize() else {
+            self.all.insert(directory.join(""));
+            return Ok(());
+        };
+        self.all.insert(directory.to_owned());
+        if !self.contents.insert((real.clone(), extent)) {
+            return Ok(());
+        }
+        for path in paths_in(&real) {
+            self.seen += 1;
+            if self.seen > MOST_CONTENTS {
+                let why = format!(
+                    "git runs programs from it, and it has more than {MOST_CONTENTS} entries"
+                );
+                return Err(RepoError::io(
+                    "search",
+                    directory,
+                    std::io::Error::other(why),
+                ));
+            }
+            let (Some(name), Ok(meta)) = (path.file_name(), path.symlink_metadata()) else {
+                continue;
+            };
+            let is_link = meta.is_symlink();
+            if is_link || meta.nlink() > 1 && meta.is_file() && extent.has_file(name) {
+                self.all.insert(path.clone());
+            }
+            let inner = extent
+                .of_entry(name)
+                .filter(|_| meta.is_dir() || is_link && path.is_dir());
+            if let Some(inner) = inner {
+                self.add_directory(&path, inner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the directories of objects that one borrows from, directly or not.
+    fn add_alternates(&mut self, objects: &Path) -> Result<(), RepoError> {
+        let (mut left, mut seen) = (vec![objects.to_owned()], HashSet::new());
+        while let Some(objects) = left.pop() {
+            let list = std::fs::read(objects.join("info").join(ALTERNATES)).unwrap_or_default();
+            for line in list.split(|byte| *byte == b'\n') {
+                let is_path = !line.is_empty() && !line.starts_with(b"#");
+                let other = objects.join(as_path(line));
+                if is_path && seen.insert(other.clone()) {
+                    self.add_directory(&other, Extent::Objects)?;
+                    left.push(other);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what has to be protected in the writable directories, and what cannot be.
+    fn guards(&self, directories: &[PathBuf]) -> Result<Guards, RepoError> {
+        let is_inside = |path: &Path| {
+            directories
+                .iter()
+                .any(|directory| path.starts_with(directory))
+        };
+        let (mut places, mut inside) = (BTreeSet::new(), BTreeSet::new());
+        for path in &self.all {
+            let (real, links) = resolve(path);
+            inside.extend(links.into_iter().filter(|link| is_inside(link)));
+            if is_inside(&real) {
+                inside.insert(without_file_above(&real));
+            }
+            places.insert(real);
+        }
+        let mut conflicts: Vec<GuardConflict> = Vec::new();
+        for directory in directories {
+            let around = places.iter().filter(|place| directory.starts_with(place));
+            let around = around.filter(|place| !self.is_apart(directory, place));
+            conflicts.extend(around.map(|place| GuardConflict::Around {
+                place: place.clone(),
+                directory: directory.clone(),
+            }));
+        }
+        let kept = outermost(inside);
+        conflicts.extend(kept.iter().filter(|place| place.is_symlink()).map(|place| {
+            GuardConflict::Link {
+                place: place.clone(),
+            }
+        }));
+        let names = with_unknown_names(&places);
+        if !names.is_empty() {
+            let files = names.keys().copied().collect();
+            let kept: BTreeSet<PathBuf> = kept.iter().cloned().collect();
+            for directory in directories {
+                if let Some((other, id)) = other_name(directory, &files, &kept)? {
+                    let place = names[&id].clone();
+                    conflicts.push(GuardConflict::HardLink { place, other });
+                }
+            }
+        }
+        if kept.len() > MOST_PLACES {
+            return Err(too_many_places(directories, kept.len()));
+        }
+        Ok(Guards {
+            places: kept,
+            conflicts,
+        })
+    }
+
+    /// Returns whether a writer in `directory` changes nothing that decides what git runs in the place around it.
+    fn is_apart(&self, directory: &Path, place: &Path) -> bool {
+        let is_of_hooks = || {
+            let mut tops = self.tops.iter();
+            self.hooks.contains(place) && tops.any(|top| top.starts_with(place))
+        };
+        let is_of_git = || self.git_dirs.contains(place) && is_in_work_tree(directory, place);
+        let is_below = directory != place;
+        is_below && (is_of_git() || is_of_hooks() || self.addresses.contains(place))
+    }
+}
+
+/// Returns the path, or the file that is in the place of a directory above it: nothing is created below a file that stays.
+fn without_file_above(path: &Path) -> PathBuf {
+    let mut above = path.ancestors().skip(1);
+    let existing = above.find(|above| above.symlink_metadata().is_ok());
+    match existing {
+        Some(file) if !file.is_dir() => file.to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+/// Returns the places that are in no other one. Each `.crucible` is kept.
+fn outermost(places: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut around: Option<PathBuf> = None;
     let mut outermost = Vec::new();
     // A directory sorts before what it contains.
@@ -252,17 +709,18 @@ fn outermost(directory: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
         if !is_covered && !place.is_symlink() && place.is_dir() {
             around = Some(place.clone());
         }
-        if !is_covered || nested::has_hard_link(&place) || place.ends_with(".crucible") {
+        if !is_covered || place.ends_with(".crucible") {
             outermost.push(place);
         }
     }
     outermost
 }
 
-fn too_many_places(directory: &Path, places: usize) -> RepoError {
+fn too_many_places(directories: &[PathBuf], places: usize) -> RepoError {
     let why = format!(
-        "{places} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)"
+        "{places} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere"
     );
+    let directory = directories.first().cloned().unwrap_or_default();
     RepoError::io("guard", directory, std::io::Error::other(why))
 }
 
@@ -278,8 +736,7 @@ fn system_settings(env: &Environment) -> Vec<PathBuf> {
     match path_of(env, "GIT_CONFIG_SYSTEM") {
         Some(file) => vec![file],
         None => {
-            let git = env.find_program("git").ok();
-            let own = git.and_then(|git| Some(git.parent()?.parent()?.join(FILE)));
+            let own = prefix_of_git(env).map(|prefix| prefix.join(FILE));
             std::iter::once(Path::new("/").join(FILE))
                 .chain(own)
                 .collect()
@@ -287,18 +744,20 @@ fn system_settings(env: &Environment) -> Vec<PathBuf> {
     }
 }
 
+/// Returns where the user's own settings of git are, besides `.gitconfig`.
+fn users_directory(env: &Environment) -> Option<PathBuf> {
+    let config = path_of(env, "XDG_CONFIG_HOME").or_else(|| Some(env.home()?.join(".config")));
+    config.map(|config| config.join("git"))
+}
+
 /// Returns the files with the user's own git settings, and those that git would read if they were created.
 fn users_settings(env: &Environment) -> Vec<PathBuf> {
     match path_of(env, "GIT_CONFIG_GLOBAL") {
         Some(file) => vec![file],
         None => {
-            let home = env.home();
-            let config =
-                path_of(env, "XDG_CONFIG_HOME").or_else(|| Some(home.clone()?.join(".config")));
-            home.map(|home| home.join(".gitconfig"))
-                .into_iter()
-                .chain(config.map(|config| config.join("git/config")))
-                .collect()
+            let home = env.home().map(|home| home.join(".gitconfig"));
+            let directory = users_directory(env).map(|directory| directory.join("config"));
+            home.into_iter().chain(directory).collect()
         }
     }
 }
@@ -321,10 +780,11 @@ mod tests {
         };
         let env = Environment::default();
         let sandbox = Arc::new(Sandbox::new(None, &env));
+        let directories = [dir.path().to_owned()];
         let guarded =
-            async || Git::guarded_places(Arc::clone(&sandbox), &env, dir.path(), &[]).await;
+            async || Git::guarded_places(Arc::clone(&sandbox), &env, &directories, &[]).await;
         clones(0..MOST_PLACES);
-        assert_eq!(guarded().await.unwrap().len(), MOST_PLACES);
+        assert_eq!(guarded().await.unwrap().places.len(), MOST_PLACES);
         clones(MOST_PLACES..MOST_PLACES + 1);
         let why = guarded().await.unwrap_err().to_string();
         assert!(

@@ -14,6 +14,7 @@ use crucible_model::ByteLimit;
 
 use super::command::as_path;
 use super::config::Listing;
+use super::git_dir::is_git_directory;
 use crate::error::RepoError;
 
 /// The directories to pass to git.
@@ -52,7 +53,7 @@ pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
         }
         // Below `.git`, the work tree is its parent.
         let is_inside = directory.file_name() == Some(OsStr::new(".git"));
-        if !is_inside && is_git_dir(directory) {
+        if !is_inside && is_git_directory(directory) {
             return Err(RepoError::Bare {
                 path: directory.to_owned(),
             });
@@ -125,7 +126,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
         );
     }
     if meta.is_dir() {
-        if !is_git_dir(&dot_git) {
+        if !is_git_directory(&dot_git) {
             return Ok(None);
         }
         if fs::symlink_metadata(dot_git.join("commondir")).is_ok() {
@@ -148,7 +149,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
         return refuse(&dot_git, "`.git` is a file that does not name a directory");
     };
     let Some(common_dir) = read_path(&git_dir.join("commondir"), b"", &git_dir)? else {
-        return if is_git_dir(&git_dir) {
+        return if is_git_directory(&git_dir) {
             let (top, common_dir) = (directory.to_owned(), git_dir.clone());
             Ok(Some(Place {
                 top,
@@ -163,7 +164,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     let knows_us = read_path(&git_dir.join("gitdir"), b"", &git_dir)?
         .is_some_and(|back| fs::canonicalize(&dot_git).is_ok_and(|here| here == back));
     let is_registered = git_dir.parent() == Some(&common_dir.join("worktrees"));
-    if knows_us && is_registered && is_git_dir(&common_dir) {
+    if knows_us && is_registered && is_git_directory(&common_dir) {
         Ok(Some(Place {
             top: directory.to_owned(),
             git_dir,
@@ -209,10 +210,4 @@ pub(super) fn read_named(
         path = Some(shorter);
     }
     Ok(path.map(|path| base.join(as_path(path))))
-}
-
-/// Returns whether git would accept the directory as its own.
-fn is_git_dir(path: &Path) -> bool {
-    let has = |name: &str| fs::symlink_metadata(path.join(name));
-    has("HEAD").is_ok_and(|meta| !meta.is_dir()) && has("objects").is_ok() && has("refs").is_ok()
 }

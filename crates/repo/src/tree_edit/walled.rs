@@ -12,7 +12,7 @@ use crucible_model::RepoPath;
 use crucible_sandbox::Sandbox;
 
 use crate::error::RepoError;
-use crate::git::Git;
+use crate::git::{Git, GuardConflict, Guards};
 
 /// The paths of a directory that decide what git runs there, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +27,25 @@ impl GuardedPlaces {
         let Ok(root) = root.canonicalize() else {
             return Self::unknown(format!("{} cannot be opened", root.display()));
         };
-        let told = Git::guarded_places(sandbox, env, &root, &[]).await;
-        Self::told(&root, told)
+        let directories = [root.clone()];
+        let guards = Git::guarded_places(sandbox, env, &directories, &[]).await;
+        Self::new(&root, guards)
     }
 
     /// Creates the result for the paths below `root`, a path without links.
-    pub(crate) fn told(root: &Path, places: Result<Vec<PathBuf>, RepoError>) -> Self {
-        match places {
-            Ok(places) => Self::below(root, with_real(places)),
+    pub(crate) fn new(root: &Path, guards: Result<Guards, RepoError>) -> Self {
+        match guards {
+            Ok(guards) => {
+                let is_around =
+                    |conflict: &GuardConflict| matches!(conflict, GuardConflict::Around { .. });
+                let whole = guards
+                    .conflicts
+                    .iter()
+                    .any(is_around)
+                    .then(|| root.to_owned());
+                let places = guards.places.into_iter().chain(whole).collect();
+                Self::below(root, with_real(places))
+            }
             Err(error) => Self::unknown(error.to_string()),
         }
     }

@@ -1,6 +1,6 @@
 //! Places in a writable directory that stay as they are.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use crucible_host::env::Environment;
@@ -78,6 +78,33 @@ fn a_read_only_path_that_is_not_there_cannot_come_to_exist() {
             .count(),
         0
     );
+}
+
+#[test]
+fn missing_parents_of_read_only_path_are_writable() {
+    let scratch = Scratch::new();
+    let script = "(echo bad > new/er/kept) 2>/dev/null && echo wrote; mv new/er x 2>/dev/null && echo moved\n\
+        rm -rf new 2>/dev/null && echo removed; mkdir -p new/er; echo fine > new/er/free";
+    for is_filled in [true, false] {
+        let script = if is_filled { script } else { "true" };
+        let spawn = scratch.confined_with(script, |profile| {
+            profile.read_only = vec![scratch.copy.join("new/er/kept")];
+        });
+        assert_eq!(output(&scratch.sandbox(), spawn), "");
+        let new = scratch.copy.join("new");
+        assert!(!new.join("er/kept").exists());
+        assert_eq!(new.join("er/free").exists(), is_filled);
+        assert_eq!(new.exists(), is_filled, "an empty one is removed");
+        if is_filled {
+            let mode = new.metadata().unwrap().permissions().mode();
+            assert_eq!(
+                mode & 0o1000,
+                0,
+                "what was filled is a placeholder no longer"
+            );
+            std::fs::remove_dir_all(&new).unwrap();
+        }
+    }
 }
 
 #[test]

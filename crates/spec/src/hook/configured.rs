@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure};
-use crucible_repo::{Git, has_hard_link};
+use crucible_repo::Git;
 use crucible_sandbox::{Runtime, Strength, base_env, toolchain_env};
 use crucible_secrets::{SecretInName, free_of_secrets};
 use crucible_settings::{
@@ -27,6 +27,10 @@ use crate::receipt::HookReceipt;
 
 /// The longest timeout of a hook, in seconds.
 const MAX_SECONDS: u64 = 3_600;
+
+/// What helps if it is unknown what a hook must not change.
+const WITHOUT_SANDBOX: &str =
+    "or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)";
 
 /// The hooks of a project, ready to run.
 pub struct Hooks {
@@ -117,15 +121,12 @@ impl Hooks {
 /// Other files of the project through which git runs programs, or why git cannot list them.
 async fn guarded(runtime: &Runtime<'_>, project: &Path) -> Result<Vec<PathBuf>, String> {
     let sandbox = Arc::clone(&runtime.sandbox);
-    let places = Git::guarded_places(sandbox, runtime.env, project, &[])
+    let guards = Git::guarded_places(sandbox, runtime.env, &[project.to_owned()], &[])
         .await
-        .map_err(|error| error.to_string())?;
-    match places.iter().find(|place| has_hard_link(place)) {
-        Some(place) => Err(format!(
-            "a hard link gives {} another name, by which it can be changed",
-            place.display()
-        )),
-        None => Ok(places),
+        .map_err(|error| format!("{error}, {WITHOUT_SANDBOX}"))?;
+    match guards.conflicts.first() {
+        Some(conflict) => Err(format!("{conflict}; remove it, {WITHOUT_SANDBOX}")),
+        None => Ok(guards.places),
     }
 }
 

@@ -134,6 +134,17 @@ pub fn detect(root: &Path) -> Result<Vec<DetectedGate>, DetectError> {
 }
 
 impl TestResults {
+    /// Returns whether a package manager ran a script of which neither the runner nor the steps report: what else it runs
+    /// is unknown.
+    pub(crate) fn is_of_unknown_script(run: &GateRun) -> bool {
+        let reported_by = run.report.as_ref().map(|report| report.runner.as_str());
+        runner_of(&run.command).is_some_and(|runner| {
+            runner.suite() == "javascript"
+                && runner.calls_others()
+                && reported_by.is_none_or(|id| id == runner.id())
+        })
+    }
+
     /// Parses the results per test of a gate's command; `None` if its runner reported none.
     #[must_use]
     pub fn read(run: &GateRun) -> Option<Self> {
