@@ -9,9 +9,9 @@ use crucible_llm::Speaker;
 use crucible_model::{ExitStatus, Failure};
 use crucible_run::demo::{Demo as DemoRun, DemoAnswers, GOAL};
 use crucible_run::{EventKind, RunDir, RunObserver, status};
+use crucible_terminal::Output;
 
 use crate::app::App;
-use crate::output::Output;
 use crate::progress::Progress;
 
 /// Run a complete change on a bundled repository, offline

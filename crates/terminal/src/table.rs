@@ -1,16 +1,23 @@
 //! Tables of text for people: columns without lines around them.
 
-use comfy_table::{Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
-/// An empty table with these headings.
-pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+/// Returns an empty table with these headings.
+pub fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table
 }
 
-/// The table as the lines of a text, for the result in one piece: a line written by itself costs a call of the system.
-pub(crate) fn lines_of(rows: &Table) -> String {
+/// Wraps the columns to the width of the terminal, if it has at least `narrowest` columns.
+pub fn wrap_to_terminal(table: &mut Table, narrowest: u16) {
+    if table.width().is_some_and(|width| width >= narrowest) {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+}
+
+/// Returns the table as one text without trailing blanks, to be written by one system call.
+pub fn lines_of(rows: &Table) -> String {
     rows.lines()
         .map(|line| line.trim_end().to_owned())
         .collect::<Vec<_>>()

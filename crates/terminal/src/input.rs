@@ -1,89 +1,81 @@
 //! Standard input, typed by a person or sent by a program: line by line, or as a whole.
 //!
-//! It is read by a thread of its own, so that Ctrl-C is heard while nobody types; one that waits in vain ends with
-//! the process. What holds: no more is kept than what was asked for, and the rest of a line that is longer is passed
-//! over, never taken for the next line.
+//! A separate thread reads, so that signals are handled while nobody types; a thread that still waits ends with
+//! the process. Invariants: no more is kept than what was requested. The rest of a line that is too long is
+//! skipped, never taken for the next line.
 
 use std::io::{self, BufRead, ErrorKind, Read, StdinLock};
 use std::time::Duration;
 
-use crucible_model::Failure;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use crate::app::App;
+use crate::Output;
 
-/// What came.
+/// A line of the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub enum Line {
     /// A line, without its end.
     Text(String),
-    /// One that is longer than what is taken, in bytes.
+    /// A line over the limit, with its length in bytes.
     TooLong(usize),
-    /// One that is not UTF-8.
+    /// A line that is not UTF-8.
     NotText,
     /// The input has ended.
     End,
 }
 
-/// Bytes of space around a text that are taken besides it: they are no part of it and do not count against its limit.
-pub(crate) const SPACE_AROUND: usize = 64 * 1024;
+/// Bytes of space around a text that are read in addition; they do not count against its limit.
+pub const SPACE_AROUND: usize = 64 * 1024;
 
-/// Waits for a line of at most so many bytes. The inner error is the input's, the outer one an interruption.
-pub(crate) fn line(app: &App, most: usize) -> Result<io::Result<Line>, Failure> {
-    let line = beside(app, Awaited::Silently, move |input| read_line(input, most))?;
-    // A reader that is gone without a word has no more lines.
-    Ok(line.unwrap_or(Ok(Line::End)))
+/// Waits for a line of at most `most` bytes.
+pub async fn line(most: usize) -> io::Result<Line> {
+    let line = started(move |input| read_line(input, most)).await;
+    // A reader that ended without a result has no more lines.
+    line.unwrap_or(Ok(Line::End))
 }
 
 /// What is printed while an input is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    /// Nothing: the caller of the program asked for it.
+pub enum Awaited {
+    /// Nothing, because the user named standard input.
     Silently,
-    /// This, once it has taken a moment: it may be that nobody knows of it.
+    /// This text after a moment, because the user may not expect that input is read.
     Saying(&'static str),
 }
 
-/// How long nothing is printed.
+/// How long nothing is printed while input is awaited.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Waits for the end of the input, and gives so many bytes of it and one more where there are more. The errors are as those of a
-/// line.
-pub(crate) fn whole(
-    app: &App,
-    most: usize,
-    awaited: Awaited,
-) -> Result<io::Result<Vec<u8>>, Failure> {
-    let read = move |input: StdinLock<'static>| {
+/// Reads the input to its end, but at most `most` bytes and one more, which shows that there are more.
+pub async fn whole(most: usize, awaited: Awaited, output: &Output) -> io::Result<Vec<u8>> {
+    let mut bytes = started(move |input| {
         let mut bytes = Vec::new();
-        input
-            .take(one_more(most))
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
+        let read = input.take(one_more(most)).read_to_end(&mut bytes);
+        read.map(|_| bytes)
+    });
+    let read = match awaited {
+        Awaited::Silently => bytes.await,
+        Awaited::Saying(what) => match timeout(MOMENT, &mut bytes).await {
+            Ok(read) => read,
+            Err(_) => {
+                output.remark(what);
+                bytes.await
+            }
+        },
     };
-    let gone = || Err(io::Error::other("the reader has stopped"));
-    Ok(beside(app, awaited, read)?.unwrap_or_else(gone))
+    read.unwrap_or_else(|_| Err(io::Error::other("the reader has stopped")))
 }
 
-/// What this reader makes of the input; nothing where it is gone without a word.
-fn beside<T: Send + 'static>(
-    app: &App,
-    awaited: Awaited,
+/// Starts a thread that reads the input. The receiver fails if the thread ends without a result.
+fn started<T: Send + 'static>(
     read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
-) -> Result<Option<T>, Failure> {
-    app.block_on(async {
-        let (done, mut waiting) = oneshot::channel();
-        std::thread::spawn(move || {
-            let _nobody_waits_any_more = done.send(read(io::stdin().lock()));
-        });
-        if let Awaited::Saying(what) = awaited {
-            match tokio::time::timeout(MOMENT, &mut waiting).await {
-                Ok(read) => return Ok(read.ok()),
-                Err(_) => app.output.remark(what),
-            }
-        }
-        Ok(waiting.await.ok())
-    })
+) -> oneshot::Receiver<T> {
+    let (done, waiting) = oneshot::channel();
+    std::thread::spawn(move || {
+        let _nobody_waits_any_more = done.send(read(io::stdin().lock()));
+    });
+    waiting
 }
 
 fn one_more(most: usize) -> u64 {

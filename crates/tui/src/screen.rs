@@ -5,11 +5,11 @@
 
 use std::io;
 
+use crucible_terminal::watched;
 use ratatui::DefaultTerminal;
 
 use super::board::Board;
 use super::draw::{Palette, draw};
-use crate::blocked_write::watched;
 
 /// The owned terminal, restored on drop.
 pub(super) struct Screen {

@@ -4,9 +4,8 @@
 //! the direction of text or forge a line of the result. A result that cannot be written ends the command as an
 //! error; a reader that closes its end of the pipe has read enough, and that is not an error.
 //!
-//! A crawl has a voice of its own: every line that it writes to standard error begins with `[crawl] `, errors too, and
-//! its exit codes are those of its family. Both hold for whatever is written, since it is done here. An error that is to be
-//! JSON is one line of plain JSON, in every voice.
+//! A crawl has a voice of its own: every line on standard error begins with `[crawl] `, errors too, and its exit
+//! codes are those of its family. An error as JSON is one line of plain JSON, in every voice.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Arc, OnceLock};
@@ -22,25 +21,25 @@ use crate::blocked_write::watched;
 
 /// Whether results are for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// Text.
     Human,
     /// One JSON document.
     Json,
 }
 
-/// Whose words these are.
+/// The form of lines on standard error and of exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
-    /// Any command's but a crawl's.
+pub enum Voice {
+    /// That of every command but `crawl`.
     Plain,
-    /// A crawl's.
+    /// That of `crawl`.
     Crawl,
 }
 
 impl Voice {
-    /// What each line on standard error begins with.
-    pub(crate) fn prefix(self) -> &'static str {
+    /// The prefix of each line on standard error.
+    fn prefix(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::Crawl => "[crawl] ",
@@ -48,19 +47,21 @@ impl Voice {
     }
 }
 
-/// How a command speaks.
+/// The output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OutputMode {
-    /// Of the result.
-    pub(crate) format: Format,
-    /// Of an error. A crawl gives its result as JSON to a pipe unasked, but its errors are for people then.
-    pub(crate) errors: Format,
-    pub(crate) voice: Voice,
+pub struct OutputMode {
+    /// The format of the result.
+    pub format: Format,
+    /// The format of errors. The result of `crawl` is JSON on a pipe by default; its errors are then still
+    /// for people.
+    pub errors: Format,
+    /// The form of lines on standard error.
+    pub voice: Voice,
 }
 
 impl OutputMode {
-    /// JSON where it was asked for.
-    pub(crate) fn plain(format: Format) -> Self {
+    /// The same format for results and errors.
+    pub fn plain(format: Format) -> Self {
         Self {
             format,
             errors: format,
@@ -69,23 +70,23 @@ impl OutputMode {
     }
 }
 
-/// Where a command prints.
+/// Prints the results and remarks of a command.
 #[derive(Debug, Clone)]
-pub(crate) struct Output {
+pub struct Output {
     mode: OutputMode,
     colour: bool,
     /// Standard output is a terminal on which colours are wanted.
     colour_result: bool,
-    /// Standard error is a terminal: progress may move.
-    pub(crate) live: bool,
-    /// Nothing is printed beside the result: several pieces of work at once would talk over each other.
+    live: bool,
+    /// Whether remarks are dropped, because several tasks at once would mix theirs.
     quiet: bool,
     /// The first failure to write the result; nothing is written after it.
     failed: Arc<OnceLock<std::io::Error>>,
 }
 
 impl Output {
-    pub(crate) fn new(env: &Environment, mode: OutputMode) -> Self {
+    /// Prints to the streams of this process, in colour if they and the environment allow it.
+    pub fn new(env: &Environment, mode: OutputMode) -> Self {
         let plain = env
             .get_os("NO_COLOR")
             .is_some_and(|value| !value.is_empty())
@@ -102,24 +103,30 @@ impl Output {
         }
     }
 
-    /// The same, without any remark on standard error.
-    pub(crate) fn quiet(&self) -> Self {
+    /// Returns the same output without remarks on standard error.
+    pub fn quiet(&self) -> Self {
         Self {
             quiet: true,
             ..self.clone()
         }
     }
 
-    pub(crate) fn is_json(&self) -> bool {
+    /// Whether standard error is a terminal on which progress may move.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Whether the result is a JSON document.
+    pub fn is_json(&self) -> bool {
         self.mode.format == Format::Json
     }
 
-    /// What each line on standard error begins with.
-    pub(crate) fn prefix(&self) -> &'static str {
+    /// The prefix of each line on standard error.
+    pub fn prefix(&self) -> &'static str {
         self.mode.voice.prefix()
     }
 
-    /// How the process ends with this voice.
+    /// The exit status of the process in this voice.
     fn ending(&self, status: ExitStatus) -> ExitStatus {
         match self.mode.voice {
             Voice::Plain => status,
@@ -127,19 +134,19 @@ impl Output {
         }
     }
 
-    /// Text of the result, escaped, and the end of its line. However a line of it ends, it is the end of a line.
-    pub(crate) fn line(&self, text: &str) {
+    /// Prints text of the result, escaped, and a line end. CRLF counts as one line end.
+    pub fn line(&self, text: &str) {
         self.write(format!("{}\n", escaped(&text.replace("\r\n", "\n"))).as_bytes());
     }
 
-    /// Text of the result, escaped, that is seen at once and whose line goes on.
-    pub(crate) fn part(&self, text: &str) {
+    /// Prints text of the result, escaped and flushed, without a line end.
+    pub fn part(&self, text: &str) {
         self.write(escaped(text).as_bytes());
         self.note(watched(|| std::io::stdout().flush()));
     }
 
-    /// A diff as part of the result: escaped line by line, with its lines in colours where they are wanted.
-    pub(crate) fn diff(&self, diff: &[u8]) {
+    /// Prints a diff as part of the result, escaped line by line, in colours if they are wanted.
+    pub fn diff(&self, diff: &[u8]) {
         let colours = if self.colour_result {
             Colours::Shown
         } else {
@@ -148,13 +155,13 @@ impl Output {
         self.write(shown_diff(diff, colours).as_bytes());
     }
 
-    /// Whether nothing of the result is seen any more.
-    pub(crate) fn is_lost(&self) -> bool {
+    /// Whether standard output failed, so that nothing more is printed to it.
+    pub fn is_lost(&self) -> bool {
         self.failed.get().is_some()
     }
 
-    /// Bytes that are the result: as they are for a file or a pipe, as escaped text on a terminal.
-    pub(crate) fn bytes(&self, bytes: &[u8]) {
+    /// Prints bytes of the result: unchanged to a file or a pipe, as escaped text to a terminal.
+    pub fn bytes(&self, bytes: &[u8]) {
         if std::io::stdout().is_terminal() {
             self.write(escaped(&String::from_utf8_lossy(bytes)).as_bytes());
         } else {
@@ -162,8 +169,8 @@ impl Output {
         }
     }
 
-    /// Bytes beside the result, in the same way.
-    pub(crate) fn aside(&self, bytes: &[u8]) {
+    /// Prints bytes to standard error, in the same way.
+    pub fn aside(&self, bytes: &[u8]) {
         let mut stderr = std::io::stderr();
         let _nobody_is_left_to_tell = watched(|| {
             if stderr.is_terminal() {
@@ -174,16 +181,16 @@ impl Output {
         });
     }
 
-    /// The result as JSON, one document with a final newline.
-    pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+    /// Prints the result as one JSON document with a final newline.
+    pub fn json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::refused(format!("the result has no JSON form: {error}")))?;
         self.write(format!("{}\n", escaped_json(&text)).as_bytes());
         Ok(())
     }
 
-    /// The result of a command that succeeded: as JSON, or as text that `text` prints.
-    pub(crate) fn show<T: Serialize>(
+    /// Prints the result of a successful command: as JSON, or as text by `text`.
+    pub fn show<T: Serialize>(
         &self,
         document: impl FnOnce() -> T,
         text: impl FnOnce(),
@@ -196,18 +203,18 @@ impl Output {
         Ok(ExitStatus::Success)
     }
 
-    /// A document that is JSON already, on one line.
-    pub(crate) fn json_text(&self, document: &str) {
+    /// Prints a text that is JSON already, on one line.
+    pub fn json_text(&self, document: &str) {
         self.write(format!("{}\n", escaped_json(document)).as_bytes());
     }
 
-    /// A remark to the user, beside the result.
-    pub(crate) fn remark(&self, text: &str) {
+    /// Prints a remark to standard error.
+    pub fn remark(&self, text: &str) {
         self.say(&escaped(text));
     }
 
-    /// A question to the user; the answer is typed on the same line.
-    pub(crate) fn question(&self, text: &str) {
+    /// Prints a question; the answer is typed on the same line.
+    pub fn question(&self, text: &str) {
         let text = format!("{}{} ", self.prefix(), escaped(text));
         let mut stderr = std::io::stderr();
         let _nobody_is_left_to_tell = watched(|| {
@@ -217,8 +224,8 @@ impl Output {
         });
     }
 
-    /// A remark that begins with a name in a colour.
-    pub(crate) fn remark_of(&self, name: &str, text: &str) {
+    /// Prints a remark that begins with a name in a colour.
+    pub fn remark_of(&self, name: &str, text: &str) {
         self.say(&format!(
             "  {} {}",
             self.paint("2", &one_line(name)),
@@ -226,8 +233,8 @@ impl Output {
         ));
     }
 
-    /// An error, with its hints; where JSON was asked for as JSON, described in `docs/contracts/error.schema.json`.
-    pub(crate) fn error(&self, error: &Failure) {
+    /// Prints an error with its hints. With `--json` it is a document of `docs/contracts/error.schema.json`.
+    pub fn error(&self, error: &Failure) {
         if self.mode.errors == Format::Json {
             let body = serde_json::json!({
                 "schema_version": "crucible-error-v1",
@@ -252,13 +259,13 @@ impl Output {
         }
     }
 
-    /// Help or version, as clap lays it out.
-    pub(crate) fn clap(&self, help: &clap::Error) {
-        self.note(help.print());
+    /// Runs a writer that prints the result to standard output by itself.
+    pub fn written_by(&self, write: impl FnOnce() -> std::io::Result<()>) {
+        self.note(write());
     }
 
-    /// What clap says of a wrong command line, for people; or the help that it shows instead.
-    pub(crate) fn usage(&self, text: &str) {
+    /// Prints the message of a wrong command line, or the help that takes its place.
+    pub fn usage(&self, text: &str) {
         match text.strip_prefix("error:") {
             Some(rest) => {
                 self.say(&format!(
@@ -271,12 +278,8 @@ impl Output {
         }
     }
 
-    /// A verdict: one JSON object, or a line for each finding.
-    pub(crate) fn verdict(
-        &self,
-        report: &VerdictReport,
-        passed: &str,
-    ) -> Result<ExitStatus, Failure> {
+    /// Prints a verdict: one JSON object, or the findings and, if it passes, `passed`.
+    pub fn verdict(&self, report: &VerdictReport, passed: &str) -> Result<ExitStatus, Failure> {
         if self.is_json() {
             self.json(report)?;
         } else {
@@ -290,16 +293,16 @@ impl Output {
         Ok(report.verdict.exit_status())
     }
 
-    /// One finding, for people.
-    pub(crate) fn finding(&self, finding: &Finding) {
+    /// Prints a finding for people.
+    pub fn finding(&self, finding: &Finding) {
         let level = self.level(finding);
         let hint = escaped(finding.hint.trim_end()).replace('\n', "\n    ");
         let subject = one_line(&finding.subject);
         self.write(format!("{level} {}: {subject}\n    {hint}\n", finding.code).as_bytes());
     }
 
-    /// One finding with its hint on a single line, for people.
-    pub(crate) fn finding_line(&self, finding: &Finding) {
+    /// Prints a finding and its hint on one line, for people.
+    pub fn finding_line(&self, finding: &Finding) {
         let level = self.level(finding);
         let text = |text: &str| one_line(text.trim_end_matches(['.', ' ', '\n']));
         let (subject, hint) = (text(&finding.subject), text(&finding.hint));
@@ -314,8 +317,9 @@ impl Output {
         }
     }
 
-    /// The way the process ends: as the command did, unless its result could not be written; then a success ends as `unwritten`.
-    pub(crate) fn conclude(&self, status: ExitStatus, unwritten: ExitStatus) -> ExitStatus {
+    /// Flushes the result and returns the exit status of the process. A success whose result could not be
+    /// written ends as `unwritten`.
+    pub fn conclude(&self, status: ExitStatus, unwritten: ExitStatus) -> ExitStatus {
         let status = self.ending(status);
         self.note(watched(|| std::io::stdout().flush()));
         let Some(error) = self

@@ -39,8 +39,8 @@ struct Counted {
     ended: u64,
 }
 
-/// Writes to one of the program's streams, watched.
-pub(crate) fn watched<T>(write: impl FnOnce() -> T) -> T {
+/// Runs a write to one of the program's streams, and watches that it returns.
+pub fn watched<T>(write: impl FnOnce() -> T) -> T {
     WRITES.count(|counted| counted.begun += 1);
     let written = write();
     WRITES.count(|counted| counted.ended += 1);

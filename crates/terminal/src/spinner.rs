@@ -1,7 +1,6 @@
-//! The spinner of every command that works for a while on a terminal.
+//! The spinner of a command that works for a while on a terminal.
 //!
-//! What always holds: words are one harmless line, wherever they come from; a spinner that is finished leaves nothing behind; at
-//! most one turns.
+//! Invariants: words are shown as one escaped line. A finished spinner leaves nothing behind.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,15 +12,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 const TICK: Duration = Duration::from_millis(120);
 
 /// A spinner that turns from its first words on, until it is finished.
-pub(crate) struct Spinner {
+pub struct Spinner {
     template: &'static str,
     prefix: &'static str,
     bar: Option<ProgressBar>,
 }
 
 impl Spinner {
-    /// One that shows behind its words how long it has turned.
-    pub(crate) const fn timed() -> Self {
+    /// Returns a spinner that shows its words and the elapsed time.
+    pub const fn timed() -> Self {
         Self {
             template: "{spinner} {msg} {elapsed}",
             prefix: "",
@@ -29,8 +28,8 @@ impl Spinner {
         }
     }
 
-    /// One behind the prefix that the command's lines have.
-    pub(crate) const fn behind(prefix: &'static str) -> Self {
+    /// Returns a spinner behind the prefix of the command's lines.
+    pub const fn behind(prefix: &'static str) -> Self {
         Self {
             template: "{prefix}{spinner} {msg}",
             prefix,
@@ -38,8 +37,8 @@ impl Spinner {
         }
     }
 
-    /// Shows these words from now on.
-    pub(crate) fn turn(&mut self, words: &str) {
+    /// Shows these words from now on; the first ones start the spinner.
+    pub fn turn(&mut self, words: &str) {
         let words = one_line(words);
         if let Some(bar) = &self.bar {
             bar.set_message(words);
@@ -55,32 +54,33 @@ impl Spinner {
         self.bar = Some(bar);
     }
 
-    /// Says something beside it, which goes on turning.
-    pub(crate) fn beside(&self, say: impl FnOnce()) {
+    /// Calls `say`, which may print while the spinner turns.
+    pub fn beside(&self, say: impl FnOnce()) {
         match &self.bar {
             Some(bar) => bar.suspend(say),
             None => say(),
         }
     }
 
-    /// Takes it off the terminal.
-    pub(crate) fn finish(&mut self) {
+    /// Removes it from the terminal.
+    pub fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
 }
 
-/// What is shown, where several tasks show it.
-pub(crate) struct Shown<T>(Mutex<T>);
+/// A display that several tasks update.
+pub struct Shared<T>(Mutex<T>);
 
-impl<T> Shown<T> {
-    pub(crate) fn new(shown: T) -> Self {
-        Self(Mutex::new(shown))
+impl<T> Shared<T> {
+    /// Shares this display.
+    pub fn new(display: T) -> Self {
+        Self(Mutex::new(display))
     }
 
-    /// What is shown is whole even if the thread that showed it panicked.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    /// Locks the display. It is consistent even if a thread that held the lock panicked.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

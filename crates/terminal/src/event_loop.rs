@@ -17,8 +17,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::blocked_write;
 
-/// A loop with its listeners.
-pub(crate) struct EventLoop {
+/// The event loop of a command, with its listeners for signals.
+pub struct EventLoop {
     runtime: Runtime,
     listeners: Listeners,
 }
@@ -31,7 +31,8 @@ pub(crate) struct Listeners {
 }
 
 impl EventLoop {
-    pub(crate) fn new() -> Result<Self, Failure> {
+    /// Starts the loop and listens for signals from now on.
+    pub fn new() -> Result<Self, Failure> {
         Self::begun().map_err(|error| {
             let message = format!("the program's event loop cannot start: {error}");
             Failure::refused(message)
@@ -48,11 +49,8 @@ impl EventLoop {
         Ok(Self { runtime, listeners })
     }
 
-    /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands.
-    pub(crate) fn run<T>(
-        &mut self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    /// Runs `work` to its end, or until the user interrupts: then it is dropped, and its processes end with it.
+    pub fn run<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let mut result = None;
         // Work that is interrupted is dropped with the runtime at hand.
         let handle = self.runtime.handle().clone();
@@ -127,7 +125,8 @@ fn ignores_hang_up() -> bool {
     ignored.is_none_or(|ignored| ignored & hang_up != 0)
 }
 
-fn interrupted() -> Failure {
+/// The failure of work that the user interrupted.
+pub fn interrupted() -> Failure {
     Failure::new(ExitStatus::Interrupted, "interrupted")
 }
 
