@@ -155,7 +155,7 @@ pub struct Validity {
 /// # Errors
 ///
 /// Fails where the room cannot be written; a problem of the task is a result, not an error.
-pub async fn validate(
+pub(crate) async fn validate(
     machine: &Machine<'_>,
     task: &Task,
     room: &Path,

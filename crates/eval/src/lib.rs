@@ -20,11 +20,12 @@ mod place;
 mod report;
 mod statistics;
 mod task;
+mod task_check;
 
 pub use direct::{DirectRequest, ask_directly};
 pub use engine::{
     Configuration, Ending, EvalPlan, Job, Observer, Solved, Solver, TrialMode, Validity, evaluate,
-    spent_before, validate,
+    spent_before,
 };
 pub use error::EvalError;
 pub use import::{ImportSummary, import_swe_bench};
@@ -35,3 +36,4 @@ pub use report::{
 };
 pub use statistics::{Interval, exact_mcnemar, wilson};
 pub use task::{Task, TaskProblem, TaskSource, TaskVersion, read_tasks};
+pub use task_check::CheckedTasks;

@@ -40,6 +40,7 @@ mod hidden;
 mod journal;
 mod land;
 mod layout;
+mod ledger_check;
 mod lookup;
 mod may_drop;
 mod pack_limits;
@@ -106,9 +107,10 @@ pub use gatekeeper::{
     plan_policy, run_of, signed_plan,
 };
 pub use journal::{RunObserver, Unwatched};
-pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
+pub use land::{Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
-pub use lookup::{find_run, missing_ledger, run_id, verify_ledger};
+pub use ledger_check::{LedgerCheck, LedgerWitnesses, check_ledger};
+pub use lookup::{find_run, missing_ledger, run_id};
 pub use may_drop::is_definition_name;
 pub use pack_limits::PackLimits;
 pub use plan_check::{Evidence, PlanCheck};
