@@ -217,7 +217,7 @@ pub(crate) async fn validate(
 /// # Errors
 ///
 /// Fails where a document cannot be read.
-pub fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
+pub(crate) fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
     let mut spent = Spent {
         micro_dollars: Some(0),
         ..Spent::default()

@@ -22,10 +22,8 @@ mod statistics;
 mod task;
 mod task_check;
 
-pub use direct::{DirectRequest, ask_directly};
 pub use engine::{
     Configuration, Ending, EvalPlan, Job, Observer, Solved, Solver, TrialMode, Validity, evaluate,
-    spent_before,
 };
 pub use error::EvalError;
 pub use import::{ImportSummary, import_swe_bench};
@@ -34,6 +32,6 @@ pub use place::{Machine, TaskClone};
 pub use report::{
     Comparison, ConfigurationReport, EvalReportInput, EvalReportVersion, Rate, Report,
 };
-pub use statistics::{Interval, exact_mcnemar, wilson};
-pub use task::{Task, TaskProblem, TaskSource, TaskVersion, read_tasks};
+pub use statistics::Interval;
+pub use task::{Task, TaskProblem, TaskSource, read_tasks};
 pub use task_check::CheckedTasks;
