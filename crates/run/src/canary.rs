@@ -7,7 +7,8 @@
 //! by that line.
 //!
 //! A gate of a Python runner that notices nothing is run once more with `PYTHONPATH` leading to the copy. If
-//! it then ends at least as well as before, and notices, it runs so from then on.
+//! it then ends at least as well as before, and notices, it runs so from then on. A gate whose project has a build command
+//! is run once more after it.
 //!
 //! What always holds: tests, configuration and the files of gates stay as they are (`broken`); only a private
 //! copy is written to; a gate whose run can tell nothing is not run.
@@ -20,7 +21,7 @@ use std::time::Duration;
 use crucible_model::{RepoPath, counted};
 use crucible_repo::{Git, TrackedFile};
 use crucible_verify::{
-    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally,
+    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally, could_not_run,
     is_canary_telling, judge_canary,
 };
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,8 @@ pub(crate) struct Proof {
     pub(crate) python_paths: PythonPaths,
     /// New results of these gates before any change; they replace the first ones.
     pub(crate) again: Vec<GateResult>,
+    /// Gates that build first from now on.
+    pub(crate) building: Vec<GateSpec>,
 }
 
 impl Proof {
@@ -204,6 +207,15 @@ pub(crate) async fn run_canary(
         )
         .await?;
     }
+    build_first(
+        world,
+        on,
+        (&broken, &mut gates),
+        before,
+        &mut proof,
+        observer,
+    )
+    .await?;
     let is_set_aside = |gate: &CanaryGate| {
         before
             .runs()
@@ -379,6 +391,85 @@ async fn look_in_copy(
                 .cloned(),
         );
         proof.python_paths.insert(gate.id, path.clone());
+    }
+    Ok(())
+}
+
+/// Runs the gates that noticed nothing again, each after a command that may build what its tests run.
+async fn build_first(
+    world: &World<'_>,
+    on: CanaryBase<'_>,
+    (broken, shown): (&Broken, &mut [CanaryGate]),
+    before: &TrialResult,
+    proof: &mut Proof,
+    observer: &mut dyn RunObserver,
+) -> Result<(), RunError> {
+    if broken.kind != BrokenFiles::Sources {
+        return Ok(());
+    }
+    for gate in on.base.gates {
+        let unnoticed = shown.iter_mut().find(|shown| {
+            shown.id == gate.id.as_str() && shown.outcome == CanaryOutcome::Unnoticed
+        });
+        let Some(unnoticed) = unnoticed else {
+            continue;
+        };
+        for build in &gate.builds {
+            let tried = GateSpec {
+                setup: gate.setup.iter().chain([build]).cloned().collect(),
+                builds: Vec::new(),
+                ..gate.clone()
+            };
+            let on = CanaryBase {
+                base: TrialBase {
+                    gates: std::slice::from_ref(&tried),
+                    ..on.base
+                },
+                ..on
+            };
+            observer.working(
+                "verifier",
+                &format!("running gate {} again after `{}`", gate.id, build.join(" ")),
+            );
+            let again = trial::run(
+                world,
+                on.git,
+                on.base,
+                on.level,
+                on.room,
+                Copied::Base,
+                observer,
+            )
+            .await?;
+            let ran = |trial: &TrialResult| {
+                let run = trial.runs().find(|run| run.id == gate.id)?;
+                let tests = TestTally::read(run)
+                    .runners
+                    .values()
+                    .map(|counts| counts.ran())
+                    .sum();
+                could_not_run(run).is_none().then_some::<u64>(tests)
+            };
+            // It must not lose tests.
+            if ran(&again).is_none_or(|tests| Some(tests) < ran(before)) {
+                continue;
+            }
+            let outcomes = outcomes(world, on, broken, &again, observer).await?;
+            let has_noticed = outcomes
+                .iter()
+                .any(|shown| shown.outcome == CanaryOutcome::Noticed);
+            if has_noticed {
+                unnoticed.outcome = CanaryOutcome::Noticed;
+                observer.note(&format!(
+                    "  note: gate {} tested what an earlier build left; it now runs `{}` first",
+                    gate.id,
+                    build.join(" ")
+                ));
+                proof.again.extend(again.results);
+                proof.building.push(tried);
+                break;
+            }
+        }
     }
     Ok(())
 }

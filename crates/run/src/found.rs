@@ -37,6 +37,7 @@ pub(crate) fn found_gates(
             let spec = GateSpec::new(id, found.command, timeout, why);
             gates.push(GateSpec {
                 alternatives: found.alternatives,
+                builds: found.builds,
                 cwd: directory.clone(),
                 origin: GateOrigin::Found,
                 ..spec

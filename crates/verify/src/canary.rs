@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gate::{GateEnd, GateRun};
+use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::results::{STEP, TestResults, TestStatus, is_step};
 use crate::tally::{TallyBasis, TestTally};
 
@@ -47,6 +47,14 @@ pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
         return CanaryOutcome::Unknown;
     }
     let has_ended_otherwise = match (&before.end, &broken.end) {
+        // A build does not compile broken sources.
+        (
+            _,
+            GateEnd::NotStarted {
+                why: NotStarted::Setup,
+                ..
+            },
+        ) => true,
         // Nothing ran, so nothing was noticed.
         (_, GateEnd::NotStarted { .. }) => return CanaryOutcome::Unnoticed,
         (GateEnd::Exited(0), end) => *end != GateEnd::Exited(0),
@@ -197,9 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn build_that_fails_on_broken_sources_has_noticed() {
+        let failed = GateEnd::NotStarted {
+            why: NotStarted::Setup,
+            message: String::new(),
+        };
+        let broken = run_of("x", failed, "", "");
+        assert_eq!(judge_canary(&run(0, ""), &broken), CanaryOutcome::Noticed);
+    }
+
+    #[test]
     fn gate_that_ends_as_before_has_not_noticed() {
         let absent = GateEnd::NotStarted {
-            why: crate::NotStarted::Sandbox,
+            why: NotStarted::Sandbox,
             message: String::new(),
         };
         for (before, broken) in [

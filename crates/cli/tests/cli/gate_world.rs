@@ -371,6 +371,47 @@ fn half_of_a_fix_is_refused() {
 }
 
 #[test]
+fn gate_that_tests_a_build_builds_first() {
+    let answer = "export const area = (a, b) => a * b;\n";
+    let server = answering(whole_file("src/area.mjs", answer));
+    let desk = Desk::with(&server);
+    let manifest = "{\"scripts\": {\"compile\": \"node build.mjs\", \"test\": \"node --test\"}}\n";
+    let build = "import { readdirSync, copyFileSync } from 'node:fs';\nimport { execFileSync } from 'node:child_process';\n\
+                 for (const name of readdirSync('src')) {\n  const file = ['src', name].join('/');\n\
+                 execFileSync('node', ['--check', file]);\n  copyFileSync(file, ['out', name].join('/'));\n}\n";
+    let test = "import test from 'node:test';\nimport assert from 'node:assert';\n\
+                import { area } from './out/area.mjs';\ntest('area', () => assert.equal(area(3, 4), 12));\n\
+                test('zero', () => assert.equal(area(0, 0), 0));\n";
+    let original = placed(
+        &desk,
+        RepoBuilder::new().files([
+            ("package.json", manifest),
+            (".gitignore", "out\n"),
+            ("build.mjs", build),
+            ("src/area.mjs", "export const area = (a, b) => a + b;\n"),
+            ("area.test.mjs", test),
+        ]),
+    );
+    write(
+        original.join("out/area.mjs"),
+        "export const area = (a, b) => a + b;\n",
+    );
+    let run = desk
+        .start_call(&original)
+        .args(["--max-iterations", "1", "--file", "src/area.mjs"])
+        .run();
+    assert!(
+        run.stderr.contains(
+            "gate npm-test tested what an earlier build left; it now runs `npm run compile` first"
+        ),
+        "{}",
+        run.stderr
+    );
+    let status = run.ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
+}
+
+#[test]
 fn gate_sees_generated_files_and_tags_and_no_secrets() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);

@@ -52,8 +52,15 @@ impl<'c> GateChoice<'c> {
     ///
     /// Fails as [`GateChoice::named`] does, or if no gate is detected.
     pub fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, Failure> {
-        let named = self.named(config)?;
+        let mut named = self.named(config)?;
         if !named.is_empty() {
+            // `crucible init` writes detected gates.
+            let found = found_gates(top, self.directory.as_ref(), default_timeout());
+            for gate in &mut named {
+                let is_same = |found: &&GateSpec| found.command == gate.command;
+                let same = found.iter().flatten().find(is_same);
+                gate.builds = same.map(|found| found.builds.clone()).unwrap_or_default();
+            }
             return Ok(named);
         }
         let found = found_gates(top, self.directory.as_ref(), default_timeout())?;

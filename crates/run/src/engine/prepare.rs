@@ -40,7 +40,7 @@ impl Engine<'_> {
             let gates = counted(self.record.settings.gates.len() as u64, "gate");
             let what = format!("running {gates} before any change");
             self.journal.working("verifier", &what)?;
-            let (mut trial, gates) = self.trial().await?;
+            let (mut trial, mut gates) = self.trial().await?;
             let goal = self.record.goal.clone();
             trial.set_aside(&gates, &goal, self.journal.observer()?)?;
             for gate in trial
@@ -101,6 +101,10 @@ impl Engine<'_> {
             }
             let proof = self.canary(&gates, &gate_files, &trial).await?;
             trial.replace(&proof.again);
+            for building in proof.building {
+                let same = gates.iter_mut().find(|gate| gate.id == building.id);
+                same.into_iter().for_each(|gate| gate.clone_from(&building));
+            }
             let analysis = Analysis {
                 schema_version: AnalysisVersion::V1,
                 base_commit: self.record.base_commit.clone(),

@@ -41,6 +41,9 @@ pub struct GateSpec {
     /// Commands to try in its place, if it was detected and cannot run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Vec<String>>,
+    /// Commands that build what its tests run, if it was detected and does not test the sources as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<Vec<String>>,
     /// Its time limit; in JSON `timeout_ms`, milliseconds.
     #[serde(
         rename = "timeout_ms",
@@ -121,6 +124,7 @@ impl GateSpec {
             id,
             command,
             alternatives: Vec::new(),
+            builds: Vec::new(),
             timeout,
             source: source.into(),
             origin: GateOrigin::Named,

@@ -6,8 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::results::is_step;
+
 /// The shortest name of a function that is looked for.
 const SHORTEST: usize = 3;
+
+/// Words in front of the name of a function or class where it is defined.
+const DEFINING: [&str; 10] = [
+    "class", "def", "fn", "fun", "func", "function", "method", "proc", "sub", "void",
+];
 
 /// The names of tests by what stands in their files.
 struct Names<'t> {
@@ -60,10 +67,14 @@ pub fn changed_tests<'t>(
 
 impl<'t> Names<'t> {
     fn add(&mut self, test: &'t str) {
+        // A step of a script is in no file.
+        if is_step(test) {
+            return;
+        }
         let title = test.rsplit(" > ").next().unwrap_or(test);
         self.titles.entry(title).or_default().push(test);
-        let function = test
-            .split(['[', '(', ' '])
+        let function = title
+            .split(['[', '('])
             .next()
             .and_then(|name| name.rsplit("::").next())
             .and_then(|name| name.split('/').next())
@@ -76,13 +87,22 @@ impl<'t> Names<'t> {
 
     /// Returns the tests that a line names.
     fn on_line(&self, line: &str, path: &str) -> Vec<&'t str> {
-        let words = line
+        let words: Vec<&str> = line
             .split(|c| !is_of_name(c))
-            .filter_map(|word| self.functions.get(word));
+            .filter(|word| !word.is_empty())
+            .collect();
+        let is_macro = words
+            .first()
+            .is_some_and(|first| first.contains("TEST") && *first == first.to_uppercase());
+        let defined = words.iter().enumerate().filter(|(at, _)| {
+            let before = at.checked_sub(1).and_then(|before| words.get(before));
+            is_macro || before.is_some_and(|before| DEFINING.contains(before))
+        });
+        let functions = defined.filter_map(|(_, word)| self.functions.get(word));
         let titles = quoted(line)
             .into_iter()
             .filter_map(|text| self.titles.get(text));
-        let mut named: Vec<&str> = words.chain(titles).flatten().copied().collect();
+        let mut named: Vec<&str> = functions.chain(titles).flatten().copied().collect();
         named.retain(|test| may_be_in(test, path));
         named
     }
@@ -287,6 +307,10 @@ mod tests {
             "a::old",
             "a::new_one",
             "TestOld/case",
+            // What is called, and what stands in front of titles, is no test.
+            "expect",
+            "test step: node expect",
+            "it works",
         ];
         assert_eq!(
             changed_tests(&(javascript + &rust), tests)

@@ -91,6 +91,22 @@ impl Runner for Scripts {
         Some((command, why))
     }
 
+    fn builds(&self, view: &TreeView) -> Vec<Vec<String>> {
+        let runs = |name: &str, script: &str| {
+            let mut words = script.split(|c: char| c.is_whitespace() || ";&|()'\"".contains(c));
+            words.any(|word| word == name)
+        };
+        let tests = ["pretest", "test"].map(|name| script(view, name).unwrap_or_default());
+        let is_left = |name: &&str| {
+            script(view, name).is_some_and(|text| !runs("test", &text))
+                && !tests.iter().any(|text| runs(name, text))
+        };
+        let names = ["compile", "build"].into_iter().filter(is_left);
+        names
+            .map(|name| command(&[self.program, "run", name]))
+            .collect()
+    }
+
     fn runs(&self, call: &Call<'_>) -> bool {
         call.program == self.program && self.script(call).is_some()
     }
@@ -230,11 +246,15 @@ pub(super) fn script_words(script: &str) -> Option<Vec<String>> {
 
 /// The `test` script of the manifest, unless it is the placeholder.
 pub(super) fn test_script(view: &TreeView) -> Option<String> {
-    let manifest: serde_json::Value = serde_json::from_str(view.text("package.json")?).ok()?;
-    let script = manifest.get("scripts")?.get("test")?.as_str()?.trim();
     // The placeholder always fails with these words.
-    let is_real = !script.is_empty() && !script.contains("no test specified");
-    is_real.then(|| script.to_owned())
+    script(view, "test").filter(|text| !text.is_empty() && !text.contains("no test specified"))
+}
+
+/// The text of a script of the manifest.
+fn script(view: &TreeView, name: &str) -> Option<String> {
+    let manifest: serde_json::Value = serde_json::from_str(view.text("package.json")?).ok()?;
+    let text = manifest.get("scripts")?.get(name)?.as_str()?;
+    Some(text.trim().to_owned())
 }
 
 /// Returns whether the manifest has a `posttest` script and no `pretest`: npm runs it after the tests, for

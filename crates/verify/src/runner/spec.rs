@@ -50,6 +50,12 @@ pub trait Runner: Sync {
         Vec::new()
     }
 
+    /// Returns commands that build what the tests of the detected command may run, the likelier first.
+    fn builds(&self, view: &TreeView) -> Vec<Vec<String>> {
+        let _none = view;
+        Vec::new()
+    }
+
     /// Returns the same by a weaker sign, which counts where no runner detects a gate.
     fn detect_alone(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let _none = view;

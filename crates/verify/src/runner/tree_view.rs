@@ -69,6 +69,8 @@ pub struct DetectedGate {
     pub command: Vec<String>,
     /// Commands for the same tests, if this one cannot run.
     pub alternatives: Vec<Vec<String>>,
+    /// Commands that build what its tests run, where they do not run the sources.
+    pub builds: Vec<Vec<String>>,
     /// Which file shows it, one sentence.
     pub why: String,
 }
@@ -142,6 +144,7 @@ impl TreeView {
             found.map(|(command, why)| DetectedGate {
                 id: runner.id().to_owned(),
                 alternatives: runner.alternatives(self),
+                builds: runner.builds(self),
                 command,
                 why,
             })
