@@ -1,8 +1,8 @@
 //! Search, inspect, plan, export: from a name to a build plan that is safe to run.
 //!
-//! [`Pipeline`] runs the steps: `search` ranks repositories, `inspect` fetches one and examines it, `plan` has a plan drafted,
+//! `Pipeline` runs the steps: `search` ranks repositories, `inspect` fetches one and examines it, `plan` has a plan drafted,
 //! criticised and judged, and `export` writes it for other programs. All decisions are pure functions: [`rank`], the
-//! detection in `crucible-repo`, [`validate_plan_safety`], [`derive_recipe`]. Only `debate` calls models.
+//! detection in `crucible-repo`, [`validate_plan_safety`], `derive_recipe`. Only `debate` calls models.
 //!
 //! Invariants:
 //!

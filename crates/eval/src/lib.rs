@@ -3,7 +3,7 @@
 //! [`read_tasks`] reads a directory of tasks. In [`evaluate`], a [`Solver`] solves each task in its own
 //! clone, and hidden tests judge a fresh clone of the result. A [`Report`] counts the outcomes with
 //! confidence intervals and compares configurations pairwise. The caller provides the solver: `cli` wires up
-//! the governed change, and [`ask_directly`] is the same model without a judge.
+//! the governed change, and `ask_directly` is the same model without a judge.
 //!
 //! What always holds: a hidden test and a solution reach neither the clone that is worked on nor a prompt; a
 //! repository's hooks never run; setup and check commands run in the sandbox; nothing outside the

@@ -4,7 +4,7 @@
 //! parses its answer with a pure function, and writes an artifact and a receipt. [`PhaseDefinition`]s in
 //! [`phases`] contain the prompts and parsers. [`build_packet`] gathers what the model may see, within
 //! limits and without secrets. [`SpecStore`] keeps artifacts and receipts, promoted together or not at
-//! all. [`gate_findings`] compares receipts with the files on disk.
+//! all. `gate_findings` compares receipts with the files on disk.
 //!
 //! Invariants: a model's words reach the disk only as an artifact in `.crucible/`. A fixup reaches the
 //! user's files only through the patch gate, on request, for all files or none. A dry run or a failed run

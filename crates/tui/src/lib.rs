@@ -1,6 +1,6 @@
 //! A full-screen, read-only view of the workspace.
 //!
-//! [`Board`] is the state, a value that keys change; `draw` renders it into cells; `Screen` owns the
+//! `Board` is the state, a value that keys change; `draw` renders it into cells; `Screen` owns the
 //! terminal. A separate thread reads the keyboard, so that signals are handled while no key is pressed.
 //!
 //! Invariants: only the terminal is written to. It is restored when the view ends, by a key, a signal
