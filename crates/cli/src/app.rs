@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,9 +14,8 @@ use crucible_model::{Clock, Failure};
 use crucible_run::{RunDir, World, find_run, missing_ledger};
 use crucible_sandbox::{Cap, Caps, Launcher, Runtime, Sandbox};
 use crucible_settings::{ConfigFiles, Settings};
-
-use crate::event_loop::EventLoop;
-use crate::output::Output;
+use crucible_terminal::input::{self, Awaited};
+use crucible_terminal::{EventLoop, Output};
 
 /// The ledger's file, in Crucible's own directory.
 pub(crate) const LEDGER: &str = "ledger.db";
@@ -252,6 +252,16 @@ impl App {
             .join(path)
             .components()
             .collect()
+    }
+
+    /// Reads standard input to its end, but at most `most` bytes and one more. The inner error is that of the
+    /// input.
+    pub(crate) fn read_input(
+        &self,
+        most: usize,
+        awaited: Awaited,
+    ) -> Result<io::Result<Vec<u8>>, Failure> {
+        self.block_on(async { Ok(input::whole(most, awaited, &self.output).await) })
     }
 
     /// Runs `work` as [`App::block_on`] does.

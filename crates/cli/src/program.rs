@@ -7,10 +7,10 @@ use clap::Parser;
 use crucible_host::clock::clock_from;
 use crucible_host::env::Environment;
 use crucible_model::{ExitStatus, Failure};
+use crucible_terminal::Output;
 
 use crate::app::{App, INNER_STAGE};
 use crate::commands::{Arguments, Command};
-use crate::output::Output;
 use crate::usage;
 
 pub(crate) fn main() -> ExitCode {

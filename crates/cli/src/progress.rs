@@ -2,9 +2,7 @@
 
 use crucible_ledger::EventRecord;
 use crucible_run::RunObserver;
-
-use crate::output::Output;
-use crate::spinner::Spinner;
+use crucible_terminal::{Output, Spinner};
 
 /// Shows the progress of one command on standard error.
 pub(crate) struct Progress {
@@ -37,7 +35,7 @@ impl RunObserver for Progress {
     fn working(&mut self, role: &str, what: &str) {
         self.finish();
         let message = format!("{role}: {what}");
-        if self.output.live {
+        if self.output.is_live() {
             self.spinner.turn(&message);
         } else {
             self.output.remark(&format!("  ... {message}"));

@@ -11,8 +11,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use crucible_model::{ExitStatus, Failure};
 use crucible_secrets::SecretInName;
-
-use crate::output::{Format, Output, OutputMode, Voice};
+use crucible_terminal::{Format, Output, OutputMode, Voice};
 
 /// Whether JSON is asked for. What follows a bare `--` belongs to another program.
 fn wants_json(arguments: &[OsString]) -> bool {
@@ -57,7 +56,7 @@ pub(crate) fn mode(arguments: &[OsString]) -> OutputMode {
 /// Prints what clap found, and tells how the process ends.
 pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Output) -> ExitStatus {
     if !error.use_stderr() {
-        output.clap(error);
+        output.written_by(|| error.print());
         return ExitStatus::Success;
     }
     // Clap quotes what was typed.

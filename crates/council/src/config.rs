@@ -145,10 +145,10 @@ impl Default for CouncilLimits {
 
 impl EngineConfig {
     /// The default triage model at OpenRouter (seed 001 §2.1).
-    pub const OPENROUTER_TRIAGE_MODEL: &str = "anthropic/claude-sonnet-4-20250514";
+    pub(crate) const OPENROUTER_TRIAGE_MODEL: &str = "anthropic/claude-sonnet-4-20250514";
 
     /// The default model of every other call there: OpenRouter chooses (seed 001 §2.1).
-    pub const OPENROUTER_MODEL: &str = "openrouter/auto";
+    pub(crate) const OPENROUTER_MODEL: &str = "openrouter/auto";
 
     /// Creates a configuration for OpenRouter with this key and the models of seed 001 §2.1.
     ///

@@ -197,7 +197,7 @@ impl ConfiguredCouncil {
 
     /// Creates an engine for one question under the caller's own budget and record. Each call also counts
     /// against `budget`, and the triage does not reword the question.
-    pub fn engine_within(
+    pub(crate) fn engine_within(
         &self,
         budget: &Arc<CallBudget>,
         limits: CouncilLimits,
@@ -245,7 +245,7 @@ impl ConfiguredCouncil {
 
     /// The models that these parts used, each once. Models that the triage chose for seats are not
     /// included.
-    pub fn models_of(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+    pub(crate) fn models_of(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         let mut asked = Vec::new();
         for part in parts.keys() {
             let model = self.model_of(*part);

@@ -1,8 +1,8 @@
 //! Search, inspect, plan, export: from a name to a build plan that is safe to run.
 //!
-//! [`Pipeline`] runs the steps: `search` ranks repositories, `inspect` fetches one and examines it, `plan` has a plan drafted,
+//! `Pipeline` runs the steps: `search` ranks repositories, `inspect` fetches one and examines it, `plan` has a plan drafted,
 //! criticised and judged, and `export` writes it for other programs. All decisions are pure functions: [`rank`], the
-//! detection in `crucible-repo`, [`validate_plan_safety`], [`derive_recipe`]. Only `debate` calls models.
+//! detection in `crucible-repo`, [`validate_plan_safety`], `derive_recipe`. Only `debate` calls models.
 //!
 //! Invariants:
 //!
@@ -39,9 +39,8 @@ pub use configured::{DebateBackends, OpenPlannerBackends, PlannerBackends};
 pub use context::{CrawlContext, CrawlHost, Intent, LookUp, Pick, RepoSelection, RepoSource};
 pub use debate::{
     CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner,
-    DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis,
-    REVISION_TOKENS, RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate,
-    prompt_hash,
+    DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, REVISION_TOKENS,
+    RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate, prompt_hash,
 };
 pub use export::{
     Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,
@@ -50,13 +49,10 @@ pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 pub use github::{FoundRepo, GitHub, GitHubError, SearchPage};
 pub use history::{PastCrawl, PastDocument, PastMessage, PastSession};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect, workspace_of};
-pub use offline::{OfflineError, offline_plan};
-pub use pipeline::{
-    Checked, CrawlError, ExportOf, Inspected, Pipeline, PlannedCrawl, Planner, PreparedExport,
-};
-pub use plan::{Planned, assemble};
+pub use offline::OfflineError;
+pub use pipeline::{Checked, CrawlError, Inspected, PlannedCrawl, Planner, PreparedExport};
+pub use plan::Planned;
 pub use rank::rank;
-pub use recipe::derive_recipe;
 pub use safety::{PlanSafety, Workspace, allowed_prefixes, judge_plan, validate_plan_safety};
 pub use search::{MaxResults, SearchError, SearchOptions, UseCache, search};
 pub use session::{ConfigSnapshot, CrawlSession, SessionError, SessionStatus, abort_dead_sessions};

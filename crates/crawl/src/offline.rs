@@ -52,7 +52,7 @@ fn seen(files: &[String]) -> String {
 /// # Errors
 ///
 /// [`OfflineError::UnknownBuildSystem`] if none was detected.
-pub fn offline_plan(inspection: &Inspection) -> Result<DebateOutcome, OfflineError> {
+pub(crate) fn offline_plan(inspection: &Inspection) -> Result<DebateOutcome, OfflineError> {
     let found = &inspection.artifact.build_system;
     let system = found.name.parse().unwrap_or(BuildSystem::Unknown);
     let view = View(inspection);

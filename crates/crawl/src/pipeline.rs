@@ -41,7 +41,7 @@ use crate::witness::CrawlObserver;
 const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
 
 /// One crawl from its beginning to its end.
-pub struct Pipeline<'a> {
+pub(crate) struct Pipeline<'a> {
     session: CrawlSession,
     now: Timestamp,
     witness: &'a dyn CrawlObserver,
@@ -98,7 +98,7 @@ pub struct PlannedCrawl {
 
 /// The input of an export.
 #[derive(Debug, Clone, Copy)]
-pub struct ExportOf<'e> {
+pub(crate) struct ExportOf<'e> {
     /// How the repository was found.
     pub search: &'e Checked<SearchV1>,
     /// The inspection.
@@ -170,7 +170,11 @@ pub enum CrawlError {
 impl<'a> Pipeline<'a> {
     /// Starts a crawl at `now`.
     #[must_use]
-    pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn CrawlObserver) -> Self {
+    pub(crate) fn new(
+        session: CrawlSession,
+        now: Timestamp,
+        witness: &'a dyn CrawlObserver,
+    ) -> Self {
         Self {
             session,
             now,
@@ -181,7 +185,7 @@ impl<'a> Pipeline<'a> {
 
     /// The session.
     #[must_use]
-    pub fn session(&self) -> &CrawlSession {
+    pub(crate) fn session(&self) -> &CrawlSession {
         &self.session
     }
 
@@ -190,7 +194,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn search(
+    pub(crate) async fn search(
         &mut self,
         github: &GitHub<'_>,
         query: &str,
@@ -213,7 +217,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn look_up(
+    pub(crate) async fn look_up(
         &mut self,
         github: &GitHub<'_>,
         repo: &RepoName,
@@ -233,7 +237,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub fn nothing_searched(
+    pub(crate) fn nothing_searched(
         &mut self,
         inspected: &Inspected,
     ) -> Result<Checked<SearchV1>, CrawlError> {
@@ -258,7 +262,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn fetch(
+    pub(crate) async fn fetch(
         &mut self,
         github: &GitHub<'_>,
         tools: &FetchTools,
@@ -279,7 +283,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn fetch_local(
+    pub(crate) async fn fetch_local(
         &mut self,
         tools: &FetchTools,
         path: &Path,
@@ -300,7 +304,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn look(
+    pub(crate) async fn look(
         &self,
         fetched: &Fetched,
         subpath: Option<&RepoPath>,
@@ -319,7 +323,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub fn inspected(&mut self, inspection: Inspection) -> Result<Inspected, CrawlError> {
+    pub(crate) fn inspected(&mut self, inspection: Inspection) -> Result<Inspected, CrawlError> {
         for warning in &inspection.warnings {
             self.witness.warning(warning);
         }
@@ -339,7 +343,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn plan(
+    pub(crate) async fn plan(
         &mut self,
         inspected: &Inspected,
         planner: &Planner<'_>,
@@ -388,7 +392,10 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// [`CrawlError::PlanRejected`] if the safety rules reject the plan, and see [`CrawlError`].
-    pub fn prepare_export(&mut self, of: &ExportOf<'_>) -> Result<PreparedExport, CrawlError> {
+    pub(crate) fn prepare_export(
+        &mut self,
+        of: &ExportOf<'_>,
+    ) -> Result<PreparedExport, CrawlError> {
         let PlannedCrawl {
             planned: Planned { plan, safety },
             outcome,
@@ -450,7 +457,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub fn export(
+    pub(crate) fn export(
         &mut self,
         prepared: &PreparedExport,
         dir: &OutputDir,
@@ -465,7 +472,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub fn end(&mut self, status: SessionStatus) -> Result<(), CrawlError> {
+    pub(crate) fn end(&mut self, status: SessionStatus) -> Result<(), CrawlError> {
         Ok(self.session.end(status)?)
     }
 

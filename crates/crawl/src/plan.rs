@@ -44,7 +44,7 @@ pub struct Planned {
 
 /// Assembles the plan and judges it.
 #[must_use]
-pub fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Timestamp) -> Planned {
+pub(crate) fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Timestamp) -> Planned {
     let artifact = &inspection.artifact;
     let mut plain = Plain::default();
     let steps: Vec<PlanStep> = (1..)

@@ -452,7 +452,7 @@ impl Variant {
 /// # Errors
 ///
 /// Fails if `sandbox.strength` cannot be used.
-pub fn machine<'a>(
+pub(crate) fn machine<'a>(
     runtime: &Runtime<'a>,
     settings: &Settings,
     directory: PathBuf,

@@ -23,7 +23,7 @@ use crate::place::Machine;
 const MAX_SHOWN: u64 = 64 * 1024;
 
 /// How the baseline asks.
-pub struct DirectRequest<'a> {
+pub(crate) struct DirectRequest<'a> {
     /// The model, in all its layers.
     pub client: &'a ModelClient,
     /// The model's name.
@@ -39,7 +39,7 @@ pub struct DirectRequest<'a> {
 /// # Errors
 ///
 /// Fails where the clone or the trial's directory cannot be used.
-pub async fn ask_directly(
+pub(crate) async fn ask_directly(
     machine: &Machine<'_>,
     request: DirectRequest<'_>,
     job: &Job<'_>,

@@ -155,7 +155,7 @@ pub struct Validity {
 /// # Errors
 ///
 /// Fails where the room cannot be written; a problem of the task is a result, not an error.
-pub async fn validate(
+pub(crate) async fn validate(
     machine: &Machine<'_>,
     task: &Task,
     room: &Path,
@@ -217,7 +217,7 @@ pub async fn validate(
 /// # Errors
 ///
 /// Fails where a document cannot be read.
-pub fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
+pub(crate) fn spent_before(plan: &EvalPlan) -> Result<Spent, EvalError> {
     let mut spent = Spent {
         micro_dollars: Some(0),
         ..Spent::default()

@@ -11,7 +11,7 @@ use crucible_host::words::shell_word;
 use crucible_model::ByteLimit;
 use crucible_repo::Oid;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::EvalError;
 use crate::task::{TaskFile, TaskVersion, is_plain_name};
@@ -21,6 +21,9 @@ const MAX_FILE: ByteLimit = ByteLimit(512 << 20);
 /// Maximum bytes of a check: the limit of one command argument, with a margin.
 const MAX_CHECK: usize = 100 * 1024;
 
+/// The schema name of the JSON result.
+const SCHEMA: &str = "crucible-eval-import-v1";
+
 /// What an import came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportSummary {
@@ -28,6 +31,26 @@ pub struct ImportSummary {
     pub written: Vec<String>,
     /// Instances that were not, each with the reason.
     pub skipped: Vec<(String, String)>,
+}
+
+impl ImportSummary {
+    /// Returns the result for people.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let (written, skipped) = (self.written.len(), self.skipped.len());
+        format!("{written} tasks written, {skipped} skipped")
+    }
+
+    /// Returns the result for programs.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let skipped: Vec<_> = self
+            .skipped
+            .iter()
+            .map(|(task, reason)| json!({ "task": task, "reason": reason }))
+            .collect();
+        json!({ "schema_version": SCHEMA, "written": self.written, "skipped": skipped })
+    }
 }
 
 /// An instance; other keys are ignored.

@@ -3,7 +3,7 @@
 //! [`read_tasks`] reads a directory of tasks. In [`evaluate`], a [`Solver`] solves each task in its own
 //! clone, and hidden tests judge a fresh clone of the result. A [`Report`] counts the outcomes with
 //! confidence intervals and compares configurations pairwise. The caller provides the solver: `cli` wires up
-//! the governed change, and [`ask_directly`] is the same model without a judge.
+//! the governed change, and `ask_directly` is the same model without a judge.
 //!
 //! What always holds: a hidden test and a solution reach neither the clone that is worked on nor a prompt; a
 //! repository's hooks never run; setup and check commands run in the sandbox; nothing outside the
@@ -20,11 +20,10 @@ mod place;
 mod report;
 mod statistics;
 mod task;
+mod task_check;
 
-pub use direct::{DirectRequest, ask_directly};
 pub use engine::{
     Configuration, Ending, EvalPlan, Job, Observer, Solved, Solver, TrialMode, Validity, evaluate,
-    spent_before, validate,
 };
 pub use error::EvalError;
 pub use import::{ImportSummary, import_swe_bench};
@@ -33,5 +32,6 @@ pub use place::{Machine, TaskClone};
 pub use report::{
     Comparison, ConfigurationReport, EvalReportInput, EvalReportVersion, Rate, Report,
 };
-pub use statistics::{Interval, exact_mcnemar, wilson};
-pub use task::{Task, TaskProblem, TaskSource, TaskVersion, read_tasks};
+pub use statistics::Interval;
+pub use task::{Task, TaskProblem, TaskSource, read_tasks};
+pub use task_check::CheckedTasks;

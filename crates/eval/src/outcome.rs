@@ -44,7 +44,7 @@ impl TrialOutcome {
 
     /// Whether it counts as an observation of the configuration.
     #[must_use]
-    pub const fn is_scored(self) -> bool {
+    pub(crate) const fn is_scored(self) -> bool {
         matches!(
             self,
             Self::Right | Self::WrongLanded | Self::NothingLanded | Self::Declined

@@ -79,7 +79,7 @@ impl TaskClone {
     /// # Errors
     ///
     /// Fails where a file cannot be written or git fails.
-    pub async fn commit_files(
+    pub(crate) async fn commit_files(
         &self,
         files: impl IntoIterator<Item = (RepoPath, Vec<u8>)>,
     ) -> Result<Oid, EvalError> {

@@ -18,7 +18,7 @@ pub struct Interval {
 /// Returns Wilson's 95 % score interval of a proportion observed in `n` independent tasks. For no task it
 /// covers everything.
 #[must_use]
-pub fn wilson(proportion: f64, n: u64) -> Interval {
+pub(crate) fn wilson(proportion: f64, n: u64) -> Interval {
     if n == 0 {
         return Interval {
             low: 0.0,
@@ -50,7 +50,7 @@ pub fn wilson(proportion: f64, n: u64) -> Interval {
 /// The two-sided exact p-value of McNemar's test: `only_first` tasks were right for the first configuration alone, `only_second` for the
 /// second alone.
 #[must_use]
-pub fn exact_mcnemar(only_first: u64, only_second: u64) -> f64 {
+pub(crate) fn exact_mcnemar(only_first: u64, only_second: u64) -> f64 {
     let n = only_first.saturating_add(only_second);
     if n == 0 {
         return 1.0;

@@ -35,7 +35,7 @@ const MAX_SECONDS: u64 = 24 * 3600;
 
 /// The version of `task.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TaskVersion {
+pub(crate) enum TaskVersion {
     /// The only one so far.
     #[serde(rename = "crucible-eval-task-v1")]
     V1,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::io_schema::{IoSchema, IoSide};
 
 /// The most examples.
-pub const MAX_EXAMPLES: usize = 64;
+pub(crate) const MAX_EXAMPLES: usize = 64;
 /// The most bytes that they take together.
 pub const MAX_EXAMPLES_BYTES: usize = 256 * 1024;
 /// The form in which they are kept.

@@ -59,7 +59,7 @@ impl SkillFailure {
 
     /// Whether the program of the agent failed, whatever it left.
     #[must_use]
-    pub fn agent_failed(&self) -> bool {
+    pub(crate) fn agent_failed(&self) -> bool {
         self.has(AGENT_FAILED)
     }
 

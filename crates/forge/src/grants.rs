@@ -126,7 +126,7 @@ impl Grants {
     /// # Errors
     ///
     /// [`RefusedPlace`] names the first path that does.
-    pub fn check_places(&self) -> Result<(), RefusedPlace> {
+    pub(crate) fn check_places(&self) -> Result<(), RefusedPlace> {
         self.write_paths
             .iter()
             .try_for_each(|place| may_be_granted(place, PlaceUse::Write))?;

@@ -44,17 +44,14 @@ mod verify;
 mod workspace;
 mod world;
 
-pub use agent::{
-    AdoptExisting, AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent,
-    CommandSkillAgent, SkillAgent, WholeFileSkillAgent,
-};
+pub use agent::{AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
 pub use answer_form::AnswerForm;
 pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
     UnsettledBuild, build_skill, settle_interrupted,
 };
 pub use check::SkillCheck;
-pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES, MAX_EXAMPLES_BYTES};
+pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES_BYTES};
 pub use failure::{FailureKind, SkillFailure};
 pub use gates::{GateObstacle, SkillGate, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
 pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, SecretNameError};
@@ -65,23 +62,20 @@ pub use name::{SkillName, SkillNameError};
 pub use packet::{PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
 pub use places::RefusedPlace;
-pub use policy::{
-    MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy, check_test_policy,
-};
-pub use project::{ForgeProject, POLICY_FILE, PolicyUnread};
-pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillProposal};
-pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
-pub use registry::{REGISTRY_FILE, RegistryError, SkillRegistry, TrustedFile, UnhashedEntry};
+pub use policy::{SkillPolicy, SkillPolicyError, check_policy, check_test_policy};
+pub use project::{ForgeProject, PolicyUnread};
+pub use proposal::{ProposalError, ProposalParts, SkillProposal};
+pub use python::{PythonFault, PythonSource};
+pub use registry::{RegistryError, SkillRegistry, TrustedFile, UnhashedEntry};
 pub use research::{
-    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep,
-    FailureDiagnosis, FailureFact, KeptAdvice, MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError,
-    ResearchNote, ResearchOutcome, RetryMaterial, SkillReview, StandingFailure, diagnose,
-    escalation, needs_review, record_review, research, retry_material, standing_failure,
+    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailureDiagnosis,
+    FailureFact, NotedAdvice, ResearchError, ResearchNote, ResearchOutcome, RetryMaterial,
+    escalation, needs_review, research,
 };
 pub use runner::{
-    DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, ResidueReason,
-    RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan,
-    SkillRunReport, StagingError, execute, find_python, run_skill,
+    DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, ResidueReason, RunRequest, RunStepError,
+    RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError, execute,
+    run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};
@@ -91,8 +85,5 @@ pub use trust::{
 pub use verify::{
     SkillGateObserver, SkillVerification, SkillVerified, VerifyRequest, VerifyStepError,
 };
-pub use workspace::{
-    BuiltFile, CopyBackError, MAX_SCOPE_FINDINGS, Scope, SkillWorkspace, WorkspaceError,
-    check_built, check_scope, copy_back, recover_copy_back,
-};
+pub use workspace::{BuiltFile, CopyBackError, Scope, SkillWorkspace, WorkspaceError};
 pub use world::ForgeWorld;

@@ -14,7 +14,7 @@ use crate::policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError};
 const SKILLS: &str = "skills";
 
 /// The operator's own rules for skills, from the project's top.
-pub const POLICY_FILE: &str = ".crucible/skills/policy.yaml";
+pub(crate) const POLICY_FILE: &str = ".crucible/skills/policy.yaml";
 
 /// A project with skills: its top, the digest it is known by in the ledger, and the package that holds its skills.
 #[derive(Debug, Clone, PartialEq, Eq)]

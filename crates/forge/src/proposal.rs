@@ -12,7 +12,7 @@ use crate::name::SkillName;
 use crate::project::ForgeProject;
 
 /// The most characters of a description.
-pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
+pub(crate) const MAX_DESCRIPTION_CHARS: usize = 2_000;
 /// The form of the specification.
 const FORM: &str = "skill-spec.v1";
 

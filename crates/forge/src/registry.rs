@@ -21,7 +21,7 @@ use crate::trust::read_skill_file;
 use crate::world::ForgeWorld;
 
 /// The file, from the project's top.
-pub const REGISTRY_FILE: &str = ".crucible/skills/registry.yaml";
+pub(crate) const REGISTRY_FILE: &str = ".crucible/skills/registry.yaml";
 /// The form of it.
 const FORM: &str = "skill-registry.v1";
 /// The largest that is read.

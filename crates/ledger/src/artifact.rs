@@ -11,7 +11,7 @@ use crate::event::{ArtifactRef, MAX_NAME_BYTES, check_size};
 use crate::store::Ledger;
 
 /// The largest artifact, in bytes: 512 MiB, half of what SQLite can hold in one value.
-pub const MAX_ARTIFACT_BYTES: usize = 512 << 20;
+pub(crate) const MAX_ARTIFACT_BYTES: usize = 512 << 20;
 
 impl Ledger {
     /// Stores `bytes` under their digest; bytes that are already there stay as they are.

@@ -31,7 +31,6 @@ mod spec_receipts;
 mod store;
 mod verify;
 
-pub use artifact::MAX_ARTIFACT_BYTES;
 pub use calls::{
     Allowance, BudgetedResource, CallRow, CallState, MicroDollars, NewCall, Reservation,
     Settlement, Usage,

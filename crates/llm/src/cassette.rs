@@ -20,7 +20,7 @@ use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult, Role};
 
 /// The name and version of the format.
-pub const CASSETTE_SCHEMA: &str = "crucible-cassette-v1";
+pub(crate) const CASSETTE_SCHEMA: &str = "crucible-cassette-v1";
 
 /// The prefix of every version of the format.
 const SCHEMA_FAMILY: &str = "crucible-cassette-v";
@@ -257,7 +257,7 @@ impl CallOutcome {
     /// # Errors
     ///
     /// The recorded error.
-    pub fn into_result(self) -> Result<LlmResult, LlmError> {
+    pub(crate) fn into_result(self) -> Result<LlmResult, LlmError> {
         match self {
             Self::Answered(result) => Ok(result),
             Self::Failed(error) => Err(error),

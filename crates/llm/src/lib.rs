@@ -66,8 +66,8 @@ pub use budget::{
 pub use call_error::{CallError, SecretInRequest, SecretPlace};
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
-    Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall,
-    RecordedMessage, RecordedRequest, TornTail,
+    Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedMessage,
+    RecordedRequest, TornTail,
 };
 pub use cassette_source::{CassetteSource, MAX_CASSETTE};
 pub use client::{ClientOptions, ModelClient};
@@ -88,6 +88,5 @@ pub use registry::{UNSPECIFIED, construct, provider, registry};
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};
-pub use template::PromptTemplate;
 pub use usage_text::{cost_in_words, tokens_in_words};
 pub use watch::CallWatch;

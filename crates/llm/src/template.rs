@@ -18,7 +18,7 @@ use crate::provider_settings::ProviderSettings;
 
 /// A layout of prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptTemplate {
+pub(crate) enum PromptTemplate {
     /// System instructions and user messages as separate messages, unchanged.
     Plain,
     /// Both between tags, as Anthropic recommends for its models.
@@ -31,11 +31,11 @@ pub enum PromptTemplate {
 
 impl PromptTemplate {
     /// All templates.
-    pub const ALL: [Self; 4] = [Self::Plain, Self::Claude, Self::Headings, Self::OneMessage];
+    pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::Claude, Self::Headings, Self::OneMessage];
 
     /// The name in the configuration.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Claude => "claude",
@@ -56,7 +56,7 @@ impl PromptTemplate {
 
     /// Whether this provider supports it.
     #[must_use]
-    pub fn fits(self, provider: &str) -> bool {
+    pub(crate) fn fits(self, provider: &str) -> bool {
         self.providers()
             .is_none_or(|providers| providers.contains(&provider))
     }

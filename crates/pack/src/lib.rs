@@ -24,7 +24,7 @@ pub use build::build;
 pub use error::PackError;
 pub use imports::ImportIndex;
 pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
-pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryError};
+pub use mandatory::{Mandatory, MandatoryError};
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{
     Candidate, Choice, Evidence, FileClass, Goal, GoalCut, History, LeftOut, PastChange,

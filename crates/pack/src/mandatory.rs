@@ -3,14 +3,14 @@
 use crucible_model::{RepoPath, RepoPathError};
 
 /// Required in a repository that carries the contract.
-pub const CONTRACT_REQUIRED: [&str; 3] = [
+pub(crate) const CONTRACT_REQUIRED: [&str; 3] = [
     "AGENTS.md",
     "ai_context/00_AI_CONTRACT.md",
     "ai_context/CTCP_FAST_RULES.md",
 ];
 
 /// Included where the repository has them.
-pub const CONTRACT_OPTIONAL: [&str; 2] = ["docs/00_CORE.md", "PATCH_README.md"];
+pub(crate) const CONTRACT_OPTIONAL: [&str; 2] = ["docs/00_CORE.md", "PATCH_README.md"];
 
 /// Which documents come first, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

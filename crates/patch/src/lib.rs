@@ -36,7 +36,7 @@ pub use diff::{DiffError, make_diff};
 pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
 pub use judge::{RELEASE_NOTES, judge, judge_places};
 pub use outline::{OutlineItem, outline};
-pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
+pub use parse::{PatchError, PatchErrorKind, parse};
 pub use patch::{
     Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
 };

@@ -20,7 +20,7 @@ const MAX_NAMED: usize = 10;
 /// One gate's end on one tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GateResult {
+pub(crate) struct GateResult {
     /// Which gate.
     pub id: String,
     /// Whether it passed.
@@ -50,7 +50,7 @@ pub struct GateResult {
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Analysis {
+pub(crate) struct Analysis {
     /// Which version of the document this is.
     pub schema_version: AnalysisVersion,
     /// The commit that was looked at.
@@ -166,7 +166,7 @@ impl GateResult {
 /// Whether a repository has a behaviour catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum BehaviorCatalogue {
+pub(crate) enum BehaviorCatalogue {
     /// It has none.
     Absent,
     /// A catalogue exists. The variant's name is from the first version, which did not check catalogues: the

@@ -62,7 +62,7 @@ pub enum AttemptEnd {
 impl AttemptEnd {
     /// Whether the gates ran on the change.
     #[must_use]
-    pub fn is_tried(self) -> bool {
+    pub(crate) fn is_tried(self) -> bool {
         match self {
             Self::Refused | Self::Malformed | Self::Repeated | Self::FilesRequested => false,
             Self::VerifyFailed | Self::Verified => true,

@@ -18,7 +18,7 @@ use crate::world::World;
 /// # Errors
 ///
 /// Fails when another process holds the run, or its files were edited.
-pub fn raise_budget(
+pub(crate) fn raise_budget(
     world: &World<'_>,
     dir: &RunDir,
     calls: u64,

@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// What the gates showed on broken sources; a part of `artifacts/analysis.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Canary {
+pub(crate) struct Canary {
     /// Which files were broken.
     pub broken: BrokenFiles,
     /// How many files.
@@ -52,7 +52,7 @@ pub struct Canary {
 /// Which files are broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum BrokenFiles {
+pub(crate) enum BrokenFiles {
     /// Source files in a known language.
     Sources,
     /// Text files, if there is no source file.
@@ -67,7 +67,7 @@ pub enum BrokenFiles {
 /// What one gate showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CanaryGate {
+pub(crate) struct CanaryGate {
     /// Which gate.
     pub id: String,
     /// What it showed.

@@ -47,7 +47,7 @@ pub async fn check_repository_behaviors(git: &Git) -> Result<Verdict, RunError> 
 /// Returns the behaviours listed in the index of the work tree at `root`; empty if there is no readable
 /// index.
 #[must_use]
-pub fn listed_behaviors(root: &Path) -> Vec<String> {
+pub(crate) fn listed_behaviors(root: &Path) -> Vec<String> {
     let mut places = Places::new(root);
     let index = places.document(Path::new(BEHAVIOR_INDEX));
     BehaviorFiles {

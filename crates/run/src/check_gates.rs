@@ -155,7 +155,7 @@ fn failed_tests(run: &GateRun) -> Vec<String> {
 
 /// Returns a finding for each gate that does not pass.
 #[must_use]
-pub fn judge_checks(checks: &[GateCheck]) -> Verdict {
+pub(crate) fn judge_checks(checks: &[GateCheck]) -> Verdict {
     let finding = |check: &GateCheck| match &check.state {
         GateState::Passes => None,
         GateState::Fails { end, .. } => Some(Finding::error(

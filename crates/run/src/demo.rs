@@ -1,5 +1,7 @@
 //! The demo: a governed change of a bundled repository, with a model's recorded answers.
 
+mod story;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,13 +9,14 @@ use std::time::Duration;
 
 use crucible_host::fs::{create_dir_all, read_up_to, write_atomic};
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, CassetteSource, ProviderSettings, Speaker, configured};
+use crucible_llm::{Backend, CassetteSource, ProviderSettings, configured};
 use crucible_model::{ByteLimit, EditFormat, Failure};
 use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
 use crucible_repo::baseline;
 use crucible_sandbox::{Runtime, Strength};
 use crucible_settings::Settings;
 
+pub use self::story::{DemoStory, conclusion};
 use crate::contract::{AgentCommands, ContextSettings, PatchLimits, RunSettings};
 use crate::engine::advance;
 use crate::journal::RunObserver;
@@ -26,7 +29,7 @@ use crate::state::RunState;
 use crate::world::World;
 
 /// What the model is asked for.
-pub const GOAL: &str = "twelve must return 12 when hour % 12 is 0";
+const GOAL: &str = "twelve must return 12 when hour % 12 is 0";
 
 /// How long the demo's own tests may take.
 const GATE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -119,12 +122,6 @@ impl<'a> Demo<'a> {
     #[must_use]
     pub fn repository(&self) -> &Path {
         &self.repository
-    }
-
-    /// Returns the provider and the model that answer.
-    #[must_use]
-    pub fn speaker(&self) -> &Speaker {
-        self.backend.speaker()
     }
 
     /// Returns the ledger of the demo.

@@ -5,7 +5,7 @@ use crucible_ledger::EventRecord;
 
 /// The kinds of events of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EventKind {
+pub(crate) enum EventKind {
     /// The run was made.
     RunCreated,
     /// What is to be achieved.
@@ -90,7 +90,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub const ALL: [Self; 40] = [
+    pub(crate) const ALL: [Self; 40] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -143,7 +143,7 @@ impl EventKind {
 
     /// Returns the name used in the ledger and in `events.jsonl`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::RunCreated => "RUN_CREATED",
             Self::GoalStated => "GOAL_STATED",
@@ -190,7 +190,7 @@ impl EventKind {
 
     /// Returns the kind with this name, if it is a known one.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }

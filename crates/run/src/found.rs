@@ -17,7 +17,7 @@ use crate::error::RunError;
 /// # Errors
 ///
 /// Fails when a directory cannot be listed, or a build file is too large to be read.
-pub fn found_gates(
+pub(crate) fn found_gates(
     top: &Path,
     from: Option<&RepoPath>,
     timeout: Duration,
@@ -57,7 +57,7 @@ pub fn found_gates(
 
 /// Returns the error if no gate is configured or detected.
 #[must_use]
-pub fn no_gates(from: Option<&RepoPath>) -> RunError {
+pub(crate) fn no_gates(from: Option<&RepoPath>) -> RunError {
     RunError::NoGates {
         looked_in: from.map_or_else(
             || "the repository's top directory".to_owned(),
@@ -73,7 +73,7 @@ pub fn no_gates(from: Option<&RepoPath>) -> RunError {
 
 /// Returns the path of the directory `start` inside the repository at `top`; `None` if it is the top.
 #[must_use]
-pub fn directory_in(top: &Path, start: &Path) -> Option<RepoPath> {
+pub(crate) fn directory_in(top: &Path, start: &Path) -> Option<RepoPath> {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let inside = real(start)?
         .strip_prefix(real(top)?)

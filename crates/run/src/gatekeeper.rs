@@ -31,7 +31,7 @@ mod signed;
 #[cfg(test)]
 mod whole_gate;
 
-pub use apply::{AppliedPatch, AppliedPatchDocument, apply_patch, apply_patch_in_turn};
+pub use apply::{AppliedPatch, AppliedPatchDocument, apply_patch_in_turn};
 pub use check::check_patch;
 pub use signed::{SignedPlan, run_of, signed_plan};
 

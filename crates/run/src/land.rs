@@ -35,7 +35,7 @@ use crate::verify_record::verify_before_landing;
 use crate::world::World;
 
 /// The key of the trailer that ties a commit to the ledger's head.
-pub const LEDGER_TRAILER: &str = "Crucible-Ledger";
+pub(crate) const LEDGER_TRAILER: &str = "Crucible-Ledger";
 
 /// The command that lands.
 const LAND: &str = "crucible run land";

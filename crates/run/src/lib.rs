@@ -40,6 +40,7 @@ mod hidden;
 mod journal;
 mod land;
 mod layout;
+mod ledger_check;
 mod lookup;
 mod may_drop;
 mod pack_limits;
@@ -65,68 +66,54 @@ mod verify_record;
 mod world;
 
 pub use allow::allow;
-pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
+pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
-pub use budget::raise_budget;
 pub use bundle::RunBundle;
 pub use call_book::LedgerBook;
-pub use canary::{BrokenFiles, Canary, CanaryGate};
-pub use catalogue::{check_repository_behaviors, listed_behaviors};
-pub use check_gates::{GateCheck, GateState, check_gates, judge_checks};
-pub use clients::{Clients, stand_in};
+pub use catalogue::check_repository_behaviors;
+pub use check_gates::{GateCheck, GateState, check_gates};
+pub use clients::Clients;
 pub use commit_message::{SubjectError, check_subject};
 pub use context_build::{BuiltContext, BuiltContextDocument, ContextRequest, WrittenDocument};
 pub use contract::{
-    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments,
-    DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails,
-    GuardrailsError, MANUAL_OUTBOX, PatchLimits, Plan, PlanStatus, Review, ReviewError,
-    ReviewVerdict, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service, Signature,
-    SignatureVersion, WebLimits, check_plan, required_gates,
+    AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
+    DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, PatchLimits, Plan, PlanStatus,
+    Review, ReviewVerdict, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service,
+    Signature, SignatureVersion, WebLimits, required_gates,
 };
-pub use contract::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound,
-    ExpectedResult, NO_CATALOGUE, PlanDocuments, behavior_markers, check_behaviors, check_evidence,
-    check_executed, check_reasons, is_page_name, read_results,
-};
-pub use dispatch::{AgentBackend, OutboxBackend, check_agents};
+pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
+pub use dispatch::OutboxBackend;
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
 pub use engine::advance;
 pub use error::RunError;
-pub use event_kind::EventKind;
 pub use find::{
-    Domain, DomainError, FIND_WEB_SCHEMA, FindCandidate, FindResult, FindResultVersion, FindWeb,
-    GoalKind, LocatorKind, MAX_FIND_WEB, PastRun, PastRuns, RepoFacts, WORKFLOWS_DIR,
-    WebConstraints, WebLocator, WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits,
-    WorkflowOrigin, Workflows, WorkflowsError, check_web, externals, resolve,
+    Domain, DomainError, FindCandidate, FindResult, FindResultVersion, GoalKind, PastRun, PastRuns,
+    RepoFacts, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
+    WorkflowsError, resolve,
 };
-pub use found::{directory_in, found_gates, no_gates};
 pub use gate_document::{CheckedGates, GateDocument, ListedGates};
 pub use gatekeeper::{
-    AppliedPatch, AppliedPatchDocument, SignedPlan, apply_patch, apply_patch_in_turn, check_patch,
-    plan_policy, run_of, signed_plan,
+    AppliedPatch, AppliedPatchDocument, SignedPlan, apply_patch_in_turn, check_patch, plan_policy,
+    run_of, signed_plan,
 };
 pub use journal::{RunObserver, Unwatched};
-pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
+pub use land::{Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
-pub use lookup::{find_run, missing_ledger, run_id, verify_ledger};
+pub use ledger_check::{LedgerCheck, LedgerWitnesses, check_ledger};
+pub use lookup::{find_run, missing_ledger, run_id};
 pub use may_drop::is_definition_name;
-pub use pack_limits::PackLimits;
 pub use plan_check::{Evidence, PlanCheck};
-pub use plan_evidence::{RunPlan, check_signature, check_status, executed_gates, find_evidence};
-pub use receipt::{PhaseReceipt, RunReceipt};
-pub use recording::{AnswersFrom, Opening, check_recording, parameters_of_recording};
+pub use plan_evidence::executed_gates;
+pub use recording::{AnswersFrom, Opening};
 pub use replay::{Replayed, replay};
 pub use role::chair::{
-    ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
+    ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome,
 };
-pub use role::librarian::pack_context;
-pub use run_client::{CouncilService, RunClient, RunClients};
-pub use scope::{NamedPlaceError, NamedPlaces, named_places};
+pub use run_client::CouncilService;
+pub use scope::NamedPlaceError;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};
 pub use verify_again::{VerifiedAgain, VerifiedAgainDocument, verify_again};
-pub use verify_record::{
-    AccountedFiles, FilesListed, RecordCheck, UnrecordedFiles, unrecorded, verify_record,
-};
+pub use verify_record::{FilesListed, RecordCheck, UnrecordedFiles, unrecorded, verify_record};
 pub use world::World;

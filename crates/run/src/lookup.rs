@@ -1,27 +1,16 @@
-//! Finds the run that a command names, and compares the recorded runs with the ledger.
+//! Finds the run that a command names.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use crucible_ledger::{Anchor, EventRecord, Ledger};
-use crucible_model::{Code, Failure, Finding, RunId, Verdict, counted};
+use crucible_ledger::Ledger;
+use crucible_model::{Failure, counted};
 
 use crate::error::RunError;
-use crate::event_kind::EventKind;
-use crate::layout::{EVENTS, RunDir};
-use crate::recording::check_recording;
+use crate::layout::RunDir;
 use crate::world::World;
 
 /// The most ids in the error of an ambiguous prefix.
 const SHOWN_RUNS: usize = 5;
-
-const UNANCHORED: Code = Code::new("ledger-unanchored");
-const LANDING_MISSING: Code = Code::new("ledger-landing-missing");
-const RUN_UNKNOWN: Code = Code::new("ledger-run-unknown");
-
-/// What the database alone cannot show.
-const NOT_DETECTED: &str = "no landed commit vouches for this ledger: an emptied database, and a history written anew with its hashes, are not detected; \
-                            name the repositories with --repo, or a head with --anchor";
 
 /// Returns the directory of the run that is named by its id or a prefix of it. Without a name, returns the newest run of the
 /// repository at `here`, or the newest of all without a repository.
@@ -107,88 +96,9 @@ pub fn missing_ledger(ledger_file: &Path) -> Failure {
     .hint("Put it back from a copy, or set CRUCIBLE_HOME to where it lies.")
 }
 
-/// Checks the chain of the ledger against these anchors, each run's recording against the ledger, and the ledger against the runs
-/// that commits name as landed. Returns the number of recordings too.
-///
-/// # Errors
-///
-/// Fails if the ledger or a recording cannot be read.
-pub fn verify_ledger(
-    world: &World<'_>,
-    ledger: &Ledger,
-    anchors: &[Anchor],
-    landed: &BTreeSet<RunId>,
-) -> Result<(Verdict, u64), RunError> {
-    let mut verdict = ledger.verify(anchors)?;
-    if anchors.is_empty() {
-        verdict.push(Finding::info(
-            UNANCHORED,
-            "the head of the chain",
-            NOT_DETECTED,
-        ));
-    }
-    for run in unknown_runs(&world.runs_root, ledger)? {
-        let hint = "its directory holds events, and the ledger knows none of them: the ledger was emptied or replaced, or the directory belongs to another one";
-        verdict.push(Finding::warning(RUN_UNKNOWN, format!("run {run}"), hint));
-    }
-    // The digests of a damaged ledger prove nothing.
-    let runs = if verdict.passes() {
-        ledger.runs()?
-    } else {
-        Vec::new()
-    };
-    let mut recordings = 0;
-    for run in runs {
-        let is_landing = |event: &EventRecord| event.event == EventKind::Landed.name();
-        // The landing is recorded after the commit that vouches for what was before.
-        if landed.contains(&run.id) && !ledger.events(Some(&run.id))?.iter().any(is_landing) {
-            let hint = "a commit says that it landed, and no event does: the end of the ledger was cut, or the landing was interrupted; `crucible run land` with this run records it";
-            verdict.push(Finding::error(
-                LANDING_MISSING,
-                format!("run {}", run.id),
-                hint,
-            ));
-        }
-        // A run whose directory was removed or moved has no recording here.
-        let Ok(dir) = world.open_run(run.id.as_str()) else {
-            continue;
-        };
-        verdict.merge(check_recording(&dir, &run.id, ledger)?);
-        recordings += 1;
-    }
-    Ok((verdict, recordings))
-}
-
 fn has_runs(runs_root: &Path) -> bool {
     // A killed `run start` leaves a directory with a hidden name, which is not a run.
     let is_shown =
         |entry: std::fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
     std::fs::read_dir(runs_root).is_ok_and(|entries| entries.flatten().any(is_shown))
-}
-
-/// Returns the runs that have a directory with events and are unknown to the ledger, in order.
-fn unknown_runs(runs_root: &Path, ledger: &Ledger) -> Result<Vec<RunId>, RunError> {
-    let Ok(entries) = std::fs::read_dir(runs_root) else {
-        return Ok(Vec::new());
-    };
-    let mut unknown = Vec::new();
-    for entry in entries.flatten() {
-        let Some(run) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<RunId>().ok())
-        else {
-            continue;
-        };
-        let has_events = entry
-            .path()
-            .join(EVENTS)
-            .metadata()
-            .is_ok_and(|events| events.is_file() && events.len() > 0);
-        if has_events && ledger.run(&run)?.is_none() && ledger.events(Some(&run))?.is_empty() {
-            unknown.push(run);
-        }
-    }
-    unknown.sort();
-    Ok(unknown)
 }

@@ -16,7 +16,7 @@ const BYTES_PER_FILE: u64 = 3_000;
 
 /// The limits of a context pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackLimits {
+pub(crate) struct PackLimits {
     /// Files at the most.
     pub max_files: u64,
     /// Bytes at the most.
@@ -28,7 +28,7 @@ impl PackLimits {
     /// `answer` tokens of answer and `requests` further file requests. `defaults` apply without a known
     /// window and for the number of files.
     #[must_use]
-    pub fn for_window(window: u64, answer: u64, requests: u64, defaults: Self) -> Self {
+    pub(crate) fn for_window(window: u64, answer: u64, requests: u64, defaults: Self) -> Self {
         // An answer that may be longer than half of the window never is.
         let question = window
             .saturating_sub(answer.min(window / 2))

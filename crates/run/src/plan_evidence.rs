@@ -18,7 +18,7 @@ const NOT_VERIFIED: Code = Code::new("plan-not-verified");
 
 /// The texts of a plan and its documents in a run directory.
 #[derive(Debug, Clone)]
-pub struct RunPlan {
+pub(crate) struct RunPlan {
     /// `artifacts/PLAN.md`, byte for byte.
     pub plan: Vec<u8>,
     /// `artifacts/REASONS.md`, if present.
@@ -35,7 +35,7 @@ impl RunPlan {
     /// # Errors
     ///
     /// Fails when there is no plan, or a document cannot be read as text.
-    pub fn read(dir: &RunDir) -> Result<Self, RunError> {
+    pub(crate) fn read(dir: &RunDir) -> Result<Self, RunError> {
         let text = |path| {
             dir.read_if_there(path)?
                 .map(|_| dir.read_text(path))
@@ -56,7 +56,7 @@ impl RunPlan {
 
 /// Checks that a plan claims to be approved.
 #[must_use]
-pub fn check_status(plan: &Plan) -> Verdict {
+pub(crate) fn check_status(plan: &Plan) -> Verdict {
     match plan.status {
         PlanStatus::Signed => Verdict::default(),
         PlanStatus::Draft => unsigned(
@@ -71,7 +71,7 @@ pub fn check_status(plan: &Plan) -> Verdict {
 /// # Errors
 ///
 /// Fails when a review cannot be read.
-pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
+pub(crate) fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
     if !dir.has(layout::SIGNATURE) {
         let hint = "The plan is not signed. Continue the run with `crucible run advance`.";
         return Ok(unsigned(layout::PLAN, hint));
@@ -121,7 +121,10 @@ pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict
 /// Returns what is at each of these paths, in the first place that has it. Links are followed within their
 /// place.
 #[must_use]
-pub fn find_evidence(paths: &[RepoPath], places: &[&Path]) -> BTreeMap<RepoPath, EvidenceFound> {
+pub(crate) fn find_evidence(
+    paths: &[RepoPath],
+    places: &[&Path],
+) -> BTreeMap<RepoPath, EvidenceFound> {
     let look = |path: &RepoPath| {
         let looks = places.iter().map(|place| look_at(place, path));
         looks.fold(EvidenceFound::Nothing, |before, now| match before {

@@ -17,7 +17,7 @@ pub(crate) const LLM: &str = "llm";
 
 /// The receipt of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunReceipt {
+pub(crate) struct RunReceipt {
     /// `crucible-receipt-v1`.
     pub schema_version: String,
     /// The run, under the two names that receipts use for their subject.
@@ -32,7 +32,7 @@ pub struct RunReceipt {
 
 /// One call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseReceipt {
+pub(crate) struct PhaseReceipt {
     /// The role that asked.
     pub phase_id: String,
     /// `success` when the model answered, whatever became of the answer; otherwise `failed`.

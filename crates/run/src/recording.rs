@@ -50,7 +50,9 @@ pub enum AnswersFrom {
 
 /// Returns the parameters with which a run repeats a recorded first call.
 #[must_use]
-pub fn parameters_of_recording(first_call: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+pub(crate) fn parameters_of_recording(
+    first_call: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
     let mut parameters = first_call.clone();
     parameters.remove(SEED);
     parameters
@@ -61,7 +63,11 @@ pub fn parameters_of_recording(first_call: &BTreeMap<String, Value>) -> BTreeMap
 /// # Errors
 ///
 /// Fails when ledger or recording cannot be read; a recording that differs is a verdict.
-pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Verdict, RunError> {
+pub(crate) fn check_recording(
+    dir: &RunDir,
+    run: &RunId,
+    ledger: &Ledger,
+) -> Result<Verdict, RunError> {
     let known = known_lines(&ledger.events(Some(run))?);
     let bytes = dir.read_if_there(layout::CASSETTE)?;
     if bytes.is_none() && known.is_empty() {

@@ -38,7 +38,7 @@ pub trait CouncilService {
 }
 
 /// What the clients of a run need besides the models.
-pub struct RunClient<'a> {
+pub(crate) struct RunClient<'a> {
     world: &'a World<'a>,
     /// The ledger's file, which holds the run's reservations.
     ledger: &'a Path,
@@ -59,7 +59,7 @@ impl<'a> RunClient<'a> {
     /// # Errors
     ///
     /// Fails if a price, a limit or the clock's variable cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         world: &'a World<'a>,
         ledger: &'a Path,
         dir: &'a RunDir,
@@ -81,13 +81,13 @@ impl<'a> RunClient<'a> {
 
     /// Adds the council, if it serves a role.
     #[must_use]
-    pub fn with_council(self, council: Option<Box<dyn CouncilService>>) -> Self {
+    pub(crate) fn with_council(self, council: Option<Box<dyn CouncilService>>) -> Self {
         Self { council, ..self }
     }
 
     /// Adds a budget that several runs share.
     #[must_use]
-    pub fn within(self, pool: Option<Arc<CallPool>>) -> Self {
+    pub(crate) fn within(self, pool: Option<Arc<CallPool>>) -> Self {
         Self { pool, ..self }
     }
 
@@ -98,7 +98,7 @@ impl<'a> RunClient<'a> {
     /// # Errors
     ///
     /// Fails if a provider cannot be prepared, or if the cassette or the ledger cannot be opened.
-    pub fn open(
+    pub(crate) fn open(
         self,
         mut model: impl FnMut(&str) -> Result<Backend, RunError>,
         opening: &Opening<'_>,
@@ -173,7 +173,7 @@ impl<'a> RunClient<'a> {
 }
 
 /// The clients of a run, by the name of their service.
-pub struct RunClients {
+pub(crate) struct RunClients {
     clients: BTreeMap<String, ModelClient>,
 }
 

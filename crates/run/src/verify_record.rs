@@ -23,7 +23,8 @@ use crate::layout::RunDir;
 use crate::state::RunState;
 use crate::world::World;
 
-pub use unrecorded::{AccountedFiles, FilesListed, UnrecordedFiles, unrecorded};
+pub(crate) use unrecorded::AccountedFiles;
+pub use unrecorded::{FilesListed, UnrecordedFiles, unrecorded};
 
 /// What came of checking the record of a run.
 #[derive(Debug, Clone)]

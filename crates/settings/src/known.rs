@@ -59,7 +59,7 @@ pub fn variable_of(key: &str) -> String {
 
 /// The flag that sets a key, in every command that has it.
 #[must_use]
-pub fn flag_of(key: &str) -> String {
+pub(crate) fn flag_of(key: &str) -> String {
     if let Some(flag) = spec_of(key).and_then(|spec| spec.flag) {
         return flag.to_owned();
     }

@@ -4,7 +4,7 @@
 //! parses its answer with a pure function, and writes an artifact and a receipt. [`PhaseDefinition`]s in
 //! [`phases`] contain the prompts and parsers. [`build_packet`] gathers what the model may see, within
 //! limits and without secrets. [`SpecStore`] keeps artifacts and receipts, promoted together or not at
-//! all. [`judge_gate`] compares receipts with the files on disk.
+//! all. `gate_findings` compares receipts with the files on disk.
 //!
 //! Invariants: a model's words reach the disk only as an artifact in `.crucible/`. A fixup reaches the
 //! user's files only through the patch gate, on request, for all files or none. A dry run or a failed run
@@ -36,27 +36,14 @@ pub mod text;
 mod words;
 mod workspace;
 
-pub use document::{RequirementId, requirement_ids, review_targets};
-pub use engine::{
-    FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class,
-    phases_to_run, valid_phases, waiting_fixup,
-};
+pub use engine::Trial;
 pub use error::{SpecAbsence, SpecError};
-pub use fixup::{
-    AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, FixupChoice, FixupUnderWay,
-    PendingFixup, ProposedFixup, apply_fixup, describe_fixup, fixup_changes, fixup_links,
-    fixup_policy, fixup_under_way, not_nameable, pending_fixup, place_fixup, propose_fixup,
-    recover_fixup,
-};
+pub use fixup::{AppliedFixup, FixupUnderWay, fixup_under_way};
 pub use gate::{
-    AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport,
-    OnPendingFixups, age_words, gate_findings, gate_hook_findings, judge_gate, limit_words,
-    parse_age, problem_code,
+    AgeError, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport, OnPendingFixups,
+    age_words, parse_age,
 };
-pub use hook::{
-    HOOK_SCHEMA, Hook, HookConsequence, HookOutcome, HookPlace, HookSubject, HookWalls, Hooks,
-    run_hooks, weigh_hooks,
-};
+pub use hook::{HookConsequence, HookOutcome, HookSubject, Hooks};
 pub use id::{SpecId, SpecIdError};
 pub use ignored::keep_out_of_git;
 pub use json_output::{
@@ -80,16 +67,14 @@ pub use receipt::{
     PacketReceipt, PhaseEntry, PhaseFailure, PhaseStatus, RECEIPT_SCHEMA, ReceiptId,
     ReceiptIdError, ReceiptLink, SpecReceipt,
 };
-pub use source::{
-    FileSelectors, Idea, IdeaBuilder, IssueRef, check_named_files, gather_packet, select_files,
-};
+pub use source::{FileSelectors, Idea, IdeaBuilder, IssueRef, gather_packet, select_files};
 pub use state::{
     FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord,
 };
 pub use store::{LockClaim, PhaseOutput, Promotion, PromotionEnd, SpecLock, SpecStore};
 pub use template::{OnExisting, SpecTemplate, StartedSpec, TEMPLATES, TemplateStart};
 pub use workspace::{
-    EntryChange, HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, OnListed, SpecHistory,
-    SpecStanding, SpecTag, SpecTagError, SpecWorkspace, WORKSPACE_STATUS_SCHEMA, WorkspaceCounts,
-    WorkspaceEntry, WorkspaceFile, WorkspaceSpec, WorkspaceStatus, WorkspaceSurvey, spec_history,
+    EntryChange, HistoryProblem, HistoryRow, HistoryTotals, OnListed, SpecHistory, SpecStanding,
+    SpecTag, SpecTagError, SpecWorkspace, WorkspaceCounts, WorkspaceEntry, WorkspaceFile,
+    WorkspaceSpec, WorkspaceStatus, WorkspaceSurvey, spec_history,
 };

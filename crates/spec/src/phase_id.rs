@@ -74,13 +74,6 @@ impl PhaseId {
         place.checked_sub(1).map(|before| Self::ALL[before])
     }
 
-    /// The phase after this one; none for the last.
-    #[must_use]
-    pub fn successor(self) -> Option<Self> {
-        let place = Self::ALL.iter().position(|phase| *phase == self)?;
-        Self::ALL.get(place + 1).copied()
-    }
-
     /// The phases up to and including this one, in order.
     pub fn up_to(self) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |phase| *phase <= self)
@@ -117,19 +110,10 @@ mod tests {
                 && PhaseId::Fixup < PhaseId::Final
         );
         for pair in PhaseId::ALL.windows(2) {
-            assert_eq!(
-                (pair[1].predecessor(), pair[0].successor()),
-                (Some(pair[0]), Some(pair[1]))
-            );
+            assert_eq!(pair[1].predecessor(), Some(pair[0]));
             assert!(pair[0].artifact() < pair[1].artifact());
         }
-        assert_eq!(
-            (
-                PhaseId::Requirements.predecessor(),
-                PhaseId::Final.successor()
-            ),
-            (None, None)
-        );
+        assert_eq!(PhaseId::Requirements.predecessor(), None);
         for phase in PhaseId::ALL {
             assert_eq!(phase.as_str().parse(), Ok(phase));
         }

@@ -21,12 +21,10 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-pub use manifest::{
-    BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
-};
+pub(crate) use manifest::{BundleCut, BundleOrigin};
 
 /// The entry that describes all others.
-pub const MANIFEST_NAME: &str = "MANIFEST.json";
+pub(crate) const MANIFEST_NAME: &str = "MANIFEST.json";
 
 /// The directories in a bundle, and the important part of a long file.
 const DIRECTORIES: [(&str, read::Telling); 5] = [

@@ -22,10 +22,7 @@ mod runner;
 mod tally;
 mod text;
 
-pub use bundle::{
-    BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
-    MANIFEST_NAME, failure_bundle,
-};
+pub use bundle::{BundleError, failure_bundle};
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
 pub use gate::{
@@ -42,12 +39,12 @@ pub use report::{
     CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
 };
-pub use results::{MAX_TESTS, TestResults, TestStatus};
+pub use results::{TestResults, TestStatus};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
     Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace,
     Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
-    runner_of, runners,
+    runners,
 };
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

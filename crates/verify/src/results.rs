@@ -16,7 +16,7 @@ use crate::tally::{TallyBasis, TestRunner, TestTally};
 use crate::text::Normaliser;
 
 /// Maximum number of tests with kept results.
-pub const MAX_TESTS: usize = 100_000;
+pub(crate) const MAX_TESTS: usize = 100_000;
 
 /// What the name of the test begins with that stands for a step of a script.
 pub(crate) const STEP: &str = "script step: ";

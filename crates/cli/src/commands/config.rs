@@ -7,10 +7,10 @@ use crucible_host::http::without_login;
 use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_secrets::Scanner;
 use crucible_settings::{ConfigFiles, Edit, EditedFile, settings_schema, variable_of};
+use crucible_terminal::table;
 use serde_json::json;
 
 use crate::app::App;
-use crate::table::table;
 
 /// See and change the configuration
 #[derive(Subcommand)]

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_host::fs::{create_dir_all, temp_dir_in, write_atomic};
 use crucible_ledger::EventRecord;
-use crucible_llm::Speaker;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::demo::{Demo as DemoRun, DemoAnswers, GOAL};
-use crucible_run::{EventKind, RunDir, RunObserver, status};
+use crucible_run::demo::{self, Demo as DemoRun, DemoAnswers, DemoStory};
+use crucible_run::{RunObserver, status};
+use crucible_terminal::Output;
 
 use crate::app::App;
-use crate::output::Output;
 use crate::progress::Progress;
 
 /// Run a complete change on a bundled repository, offline
@@ -41,24 +40,14 @@ impl Demo {
         let mut story = Story {
             output: app.output.clone(),
             progress: Progress::new(&app.output),
-            dir: None,
+            text: DemoStory::default(),
         };
-        story.say(&format!(
-            "A small repository with a failing test: {}",
-            repo.display()
-        ));
-        if self.record.is_none() {
-            let Speaker {
-                model, provider, ..
-            } = demo.speaker();
-            story.say(&format!(
-                "The model's answers below come from a recording of {model} with the provider `{provider}`."
-            ));
+        for line in demo.introduction(answers) {
+            story.say(&line);
         }
-        story.say(&format!("Goal: {GOAL}\n"));
         let outcome = app.block_on(async {
             let dir = demo.create(&mut story).await?;
-            story.dir = Some(dir.clone());
+            story.text = DemoStory::of(dir.clone());
             let config = app.config(&repo, &[])?;
             let (state, landing) = demo.finish(&config, &dir, &mut story).await?;
             Ok((dir, state, landing))
@@ -82,23 +71,9 @@ impl Demo {
             }))?;
             return Ok(ExitStatus::Success);
         }
-        let out = |line: &str| app.output.line(line);
-        out(&format!(
-            "\nCommitted {} with the evidence in its trailers:",
-            landing.commit
-        ));
-        for line in landing
-            .message
-            .lines()
-            .filter(|line| line.starts_with("Crucible-"))
-        {
-            out(&format!("  {line}"));
+        for line in demo::conclusion(&dir, &landing) {
+            app.output.line(&line);
         }
-        out(&format!("Evidence: {}", dir.root().display()));
-        out("\nOn your own code:");
-        out("  crucible init");
-        out("  crucible run start \"fix the failing test in parser\" --repo . --provider gateway");
-        out("  crucible run status");
         Ok(ExitStatus::Success)
     }
 
@@ -120,27 +95,17 @@ impl Demo {
     }
 }
 
-/// Tells each stage as it happens, with what is worth seeing of its artifact.
+/// Prints each stage as it happens.
 struct Story {
     output: Output,
     progress: Progress,
-    dir: Option<RunDir>,
+    text: DemoStory,
 }
 
 impl Story {
     fn say(&mut self, text: &str) {
         self.progress.finish();
         self.output.remark(text);
-    }
-
-    fn show(&mut self, path: &str, lines: usize) {
-        let Some(bytes) = self.dir.as_ref().and_then(|dir| dir.read(path).ok()) else {
-            return;
-        };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        for line in text.lines().take(lines) {
-            self.say(&format!("      {line}"));
-        }
     }
 }
 
@@ -154,60 +119,8 @@ impl RunObserver for Story {
     }
 
     fn event(&mut self, event: &EventRecord) {
-        let path = event.path.clone().unwrap_or_default();
-        let number = |what: &str| {
-            event
-                .body
-                .get("attempt")
-                .map(|n| format!("{what} {n}"))
-                .unwrap_or_default()
-        };
-        match EventKind::of(&event.event) {
-            Some(EventKind::RepositoryAnalysed) => {
-                self.say("1. Inspected the repository; its tests fail before any change.")
-            }
-            Some(EventKind::ContextPacked) => {
-                let files: Vec<String> = self.packed();
-                self.say(&format!("2. What the model may see: {}", files.join(", ")));
-            }
-            Some(EventKind::PlanSigned) => {
-                self.say("3. The plan, reviewed and signed by its digest:");
-                self.show("artifacts/PLAN.md", 7);
-            }
-            Some(EventKind::ModelAsked) => {
-                self.say(&format!("\n{}: calling the model.", number("Attempt")))
-            }
-            Some(EventKind::PatchProposed) => {
-                self.say("  It proposes:");
-                self.show(&path, 40);
-            }
-            Some(EventKind::PatchAccepted) => self
-                .say("  The patch gate accepts it; running the repository's own tests on a copy."),
-            Some(EventKind::PatchRejected) => {
-                self.say("  The patch gate refuses it; the reason goes back to the model.")
-            }
-            Some(EventKind::VerifyFailed) => {
-                self.say("  The tests fail; their output goes back to the model.")
-            }
-            Some(EventKind::VerifyPassed) => self.say("  Verified."),
-            _ => {}
+        for line in self.text.lines(event) {
+            self.say(&line);
         }
-    }
-}
-
-impl Story {
-    fn packed(&self) -> Vec<String> {
-        let pack = self
-            .dir
-            .as_ref()
-            .and_then(|dir| dir.read("artifacts/context_pack.json").ok());
-        let pack: Option<serde_json::Value> =
-            pack.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let files = pack.as_ref().and_then(|pack| pack.get("files")?.as_array());
-        files
-            .into_iter()
-            .flatten()
-            .filter_map(|file| file.get("path")?.as_str().map(str::to_owned))
-            .collect()
     }
 }

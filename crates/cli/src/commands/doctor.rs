@@ -6,9 +6,9 @@ use clap::Args;
 use crucible_model::{ExitStatus, Failure, Finding, Verdict, one_line};
 use crucible_run::{Examination, readiness};
 use crucible_sandbox::LayerState;
+use crucible_terminal::table;
 
 use crate::app::App;
-use crate::table::table;
 
 /// Check what is missing, installed and configured
 ///

@@ -1,14 +1,11 @@
 //! `crucible ledger`: the chain of events, checked and shown.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use crucible_ledger::{Anchor, Ledger};
-use crucible_model::{Digest, ExitStatus, Failure, IdError, counted, one_line};
-use crucible_repo::{Git, RUN_TRAILER};
-use crucible_run::{LEDGER_TRAILER, run_id, verify_ledger};
+use crucible_ledger::Ledger;
+use crucible_model::{Digest, ExitStatus, Failure, IdError, one_line};
+use crucible_run::{LedgerCheck, LedgerWitnesses, check_ledger, run_id};
 
 use crate::app::App;
 
@@ -72,48 +69,15 @@ fn existing(app: &App) -> Result<Ledger, Failure> {
 impl Verify {
     fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let ledger = existing(app)?;
-        let (mut anchors, mut landed) = (Vec::new(), BTreeSet::new());
-        for text in &self.anchor {
-            anchors.push(parse_anchor(text).ok_or_else(|| {
-                Failure::usage(format!("{:?} is no anchor", text))
-                    .hint("An anchor is SEQ:HASH, as in a commit's Crucible-Ledger trailer.")
-            })?);
-        }
-        let sandbox = app.runtime().sandbox;
+        let mut witnesses = LedgerWitnesses::of_heads(&self.anchor)?;
+        let world = app.world_here()?;
         for repo in &self.repo {
-            let path = app.absolute(repo);
-            let (heads, runs) = app.block_on(async {
-                let git = Git::open(Arc::clone(&sandbox), &app.env, &path).await?;
-                Ok((
-                    git.trailers(LEDGER_TRAILER).await?,
-                    git.trailers(RUN_TRAILER).await?,
-                ))
-            })?;
-            anchors.extend(heads.iter().filter_map(|text| parse_anchor(text)));
-            landed.extend(runs.iter().filter_map(|text| text.parse().ok()));
+            app.block_on(witnesses.add_commits(&world, &app.absolute(repo)))?;
         }
-        let head = ledger.head()?;
-        let config = app.config(app.env.working_directory(), &[])?;
-        let world = app.world(&sandbox, &config)?;
-        let (verdict, recordings) = verify_ledger(&world, &ledger, &anchors, &landed)?;
-        let passed = format!(
-            "{}, {}, {}, head {}",
-            counted(head.seq, "event"),
-            counted(anchors.len() as u64, "anchor"),
-            counted(recordings, "recording"),
-            head.hash
-        );
+        let LedgerCheck { verdict, summary } = check_ledger(&world, &ledger, &witnesses)?;
         app.output
-            .verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
+            .verdict(&verdict.report("crucible-ledger-verify-v1"), &summary)
     }
-}
-
-fn parse_anchor(text: &str) -> Option<Anchor> {
-    let (seq, hash) = text.trim().split_once(':')?;
-    Some(Anchor {
-        seq: seq.parse().ok()?,
-        hash: hash.parse().ok()?,
-    })
 }
 
 impl Log {

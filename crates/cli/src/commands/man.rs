@@ -85,6 +85,7 @@ fn page(command: &Command) -> Vec<u8> {
     reason = "the test reads a page and may write it anew"
 )]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fmt::Write as _;
 
     use super::*;
@@ -127,6 +128,36 @@ mod tests {
             kept == now,
             "docs/commands.md is out of date: run the command at its top"
         );
+    }
+
+    /// Every command, the hidden ones too: a new one has no snapshot, a removed one leaves its file behind.
+    #[test]
+    fn long_help_matches_its_snapshot() {
+        let mut all = Arguments::command().term_width(100);
+        all.build();
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path("../../tests/cli/snapshots/help");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        let mut names = BTreeSet::new();
+        each(&all, "crucible", &mut |command, words| {
+            let help = command.clone().term_width(100).render_long_help();
+            let name = words.replace(' ', "-");
+            settings.bind(|| insta::assert_snapshot!(name.as_str(), help.to_string()));
+            names.insert(format!("{name}.snap"));
+            Ok(())
+        })
+        .unwrap();
+        let snapshots = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/snapshots/help");
+        let files = std::fs::read_dir(snapshots).unwrap();
+        let names_of = |file: std::io::Result<std::fs::DirEntry>| {
+            file.unwrap().file_name().into_string().unwrap()
+        };
+        let snapshots: BTreeSet<String> = files
+            .map(names_of)
+            .filter(|name| name.ends_with(".snap"))
+            .collect();
+        assert_eq!(snapshots, names);
     }
 
     #[test]

@@ -35,9 +35,9 @@ mod verify;
 
 use clap::{Parser, Subcommand};
 use crucible_model::{ExitStatus, Failure};
+use crucible_terminal::{Format, OutputMode};
 
 use crate::app::App;
-use crate::output::{Format, OutputMode};
 
 /// Models propose. Crucible decides what lands.
 ///

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_llm::{ModelList, OfferedRow, PriceRow, ProviderRow, dollars};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
+use crucible_terminal::table;
 
 use crate::app::App;
-use crate::table::table;
 
 /// Show which models are configured, what they are good at and what they cost
 ///

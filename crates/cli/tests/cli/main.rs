@@ -73,6 +73,7 @@ mod skill_tampered;
 mod skill_trust;
 mod skill_verify;
 mod skill_walls;
+mod snapshots;
 mod spec;
 mod support;
 mod told_states;

@@ -20,6 +20,7 @@ pub use inspect::{
 };
 pub use manifest::{ManifestArtifact, ManifestV1, Reproducibility, TokenBudgets};
 pub use plan::{Dependencies, Detected, PlanRepo, PlanStep, PlanV1};
-pub use recipe::{CommandPhase, NormalizedCommand, RecipeV1, Toolchain, WorkspaceLayout};
-pub use schema::{ArtifactError, ArtifactType, CheckedArtifact, check_json};
+pub(crate) use recipe::{CommandPhase, NormalizedCommand, RecipeV1, Toolchain, WorkspaceLayout};
+pub(crate) use schema::check_json;
+pub use schema::{ArtifactError, ArtifactType, CheckedArtifact};
 pub use search::{OwnerType, ScoreBreakdown, SearchItem, SearchV1};

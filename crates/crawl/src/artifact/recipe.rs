@@ -10,7 +10,7 @@ use super::plan::PlanRepo;
 
 /// A recipe (seed 000 §4.4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecipeV1 {
+pub(crate) struct RecipeV1 {
     /// `viv-git-recipe.v1`.
     pub schema: String,
     /// The time of creation.
@@ -35,12 +35,12 @@ pub struct RecipeV1 {
 
 impl RecipeV1 {
     /// The schema's id.
-    pub const SCHEMA: &'static str = "viv-git-recipe.v1";
+    pub(crate) const SCHEMA: &'static str = "viv-git-recipe.v1";
 }
 
 /// The programs that a recipe needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Toolchain {
+pub(crate) struct Toolchain {
     /// Programs that are always needed.
     pub required: Vec<String>,
     /// Programs that only some commands need.
@@ -51,7 +51,7 @@ pub struct Toolchain {
 
 /// Directories relative to the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorkspaceLayout {
+pub(crate) struct WorkspaceLayout {
     /// The directory of the checkout.
     pub source_dir: String,
     /// The directory of build outputs.
@@ -62,7 +62,7 @@ pub struct WorkspaceLayout {
 
 /// One command with its phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NormalizedCommand {
+pub(crate) struct NormalizedCommand {
     /// Its phase.
     pub phase: CommandPhase,
     /// The command.
@@ -74,7 +74,7 @@ pub struct NormalizedCommand {
 /// The phase of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CommandPhase {
+pub(crate) enum CommandPhase {
     /// Fetches dependencies.
     Fetch,
     /// Prepares the build.

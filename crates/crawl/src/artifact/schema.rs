@@ -138,7 +138,7 @@ impl CheckedArtifact {
 /// JSON pointer, at most twenty and a line with the number of others; empty if it matches. Values of the
 /// document are not repeated.
 #[must_use]
-pub fn check_json(kind: ArtifactType, value: &Value) -> Vec<String> {
+pub(crate) fn check_json(kind: ArtifactType, value: &Value) -> Vec<String> {
     static COMPILED: [OnceLock<Result<Validator, String>>; 5] = [const { OnceLock::new() }; 5];
     let validator = match COMPILED[kind as usize].get_or_init(|| compile(kind)) {
         Ok(validator) => validator,

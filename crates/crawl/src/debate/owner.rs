@@ -148,7 +148,7 @@ pub struct PlanCritique(pub(super) Answered<CritiqueReply>);
 
 /// The final plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
+pub(crate) struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
 
 impl Gpt {
     /// Assigns this model to the role.
@@ -207,7 +207,7 @@ impl Gpt {
     /// # Errors
     ///
     /// See [`DebateError`].
-    pub async fn synthesise(
+    pub(crate) async fn synthesise(
         &self,
         summary: &str,
         last: &PlanDraft,
@@ -270,7 +270,7 @@ impl Claude {
 impl PlanCritique {
     /// Whether the plan is approved: the critic says so, and names no error.
     #[must_use]
-    pub fn is_approval(&self) -> bool {
+    pub(crate) fn is_approval(&self) -> bool {
         self.0.reply.is_approval()
     }
 

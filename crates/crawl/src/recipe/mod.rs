@@ -17,7 +17,7 @@ use crate::inspect::Inspection;
 
 /// Derives the recipe of a plan.
 #[must_use]
-pub fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestamp) -> RecipeV1 {
+pub(crate) fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestamp) -> RecipeV1 {
     let commands: Vec<NormalizedCommand> = plan
         .steps
         .iter()

@@ -31,9 +31,9 @@ pub struct MaxResults(u32);
 
 impl MaxResults {
     /// The maximum on the command line.
-    pub const COMMAND_LINE_MOST: u32 = 30;
+    pub(crate) const COMMAND_LINE_MOST: u32 = 30;
     /// The maximum for users of the library: three pages.
-    pub const LIBRARY_MOST: u32 = 90;
+    pub(crate) const LIBRARY_MOST: u32 = 90;
 
     /// This number, clamped to the range of the command line.
     #[must_use]

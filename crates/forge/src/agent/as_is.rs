@@ -11,7 +11,7 @@ use crate::answer_form::AnswerForm;
 
 /// Takes both files as they stand, and asks nobody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AdoptExisting;
+pub(crate) struct AdoptExisting;
 
 #[async_trait]
 impl SkillAgent for AdoptExisting {

@@ -10,7 +10,7 @@ use super::{AgentError, AgentRan, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 
 /// `claude` as the agent that writes a skill.
-pub struct ClaudeSkillAgent {
+pub(crate) struct ClaudeSkillAgent {
     claude: ClaudeAgent,
     micro_dollars: Limit,
 }
@@ -18,7 +18,7 @@ pub struct ClaudeSkillAgent {
 impl ClaudeSkillAgent {
     /// With this program, which may spend this much in one attempt, in millionths of a dollar.
     #[must_use]
-    pub const fn new(claude: ClaudeAgent, micro_dollars: Limit) -> Self {
+    pub(crate) const fn new(claude: ClaudeAgent, micro_dollars: Limit) -> Self {
         Self {
             claude,
             micro_dollars,

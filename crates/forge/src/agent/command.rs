@@ -20,7 +20,7 @@ const PACKET_FILE: &str = "PACKET.md";
 
 /// A command as the agent that writes a skill.
 #[derive(Debug)]
-pub struct CommandSkillAgent {
+pub(crate) struct CommandSkillAgent {
     program: PathBuf,
     args: Vec<String>,
     hosts: Vec<AllowedHost>,
@@ -51,7 +51,7 @@ impl CommandSkillAgent {
     /// # Errors
     ///
     /// [`AgentCommandError`] if the command cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         words: &[String],
         hosts: Vec<AllowedHost>,
         variables: &[String],

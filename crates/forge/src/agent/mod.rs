@@ -29,12 +29,13 @@ use crate::paths::SkillPaths;
 use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;
 
-pub use as_is::AdoptExisting;
-pub use claude::ClaudeSkillAgent;
-pub use command::{AgentCommandError, CommandSkillAgent};
+pub(crate) use as_is::AdoptExisting;
+pub(crate) use claude::ClaudeSkillAgent;
+pub use command::AgentCommandError;
+pub(crate) use command::CommandSkillAgent;
 pub(crate) use walled::FAILED as AGENT_FAILED;
 pub(crate) use whole_file::CUT as ANSWER_CUT;
-pub use whole_file::WholeFileSkillAgent;
+pub(crate) use whole_file::WholeFileSkillAgent;
 
 /// An agent that writes skills.
 #[async_trait]

@@ -22,14 +22,14 @@ pub(crate) const CUT: Code = Code::new("forge-agent-cut");
 const PHASE: &str = "skill-build";
 
 /// A model as the agent that writes a skill.
-pub struct WholeFileSkillAgent {
+pub(crate) struct WholeFileSkillAgent {
     client: ModelClient,
 }
 
 impl WholeFileSkillAgent {
     /// Asked through this client.
     #[must_use]
-    pub const fn new(client: ModelClient) -> Self {
+    pub(crate) const fn new(client: ModelClient) -> Self {
         Self { client }
     }
 }

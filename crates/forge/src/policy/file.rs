@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::grants::HostName;
 
 /// The largest file, in bytes: 64 KiB.
-pub const MAX_POLICY_BYTES: usize = 64 << 10;
+pub(crate) const MAX_POLICY_BYTES: usize = 64 << 10;
 
 /// The most entries of each list, and the longest pattern in bytes.
 const MOST: usize = 256;

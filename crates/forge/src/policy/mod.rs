@@ -14,7 +14,8 @@ mod words;
 use crucible_ledger::SideEffect;
 use crucible_model::{Code, Finding, Verdict};
 
-pub use file::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError};
+pub(crate) use file::MAX_POLICY_BYTES;
+pub use file::{SkillPolicy, SkillPolicyError};
 pub(crate) use table::is_sensitive_builtin;
 pub(crate) use test_asks::EMPTY as TEST_EMPTY;
 

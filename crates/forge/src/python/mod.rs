@@ -15,7 +15,7 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 pub(crate) use names::{Clarity, Import, Names, imports, parts};
 
 /// The largest skill, in bytes: 256 KiB.
-pub const MAX_SKILL_BYTES: usize = 256 << 10;
+pub(crate) const MAX_SKILL_BYTES: usize = 256 << 10;
 
 /// The deepest tree that is judged, in nodes.
 const MAX_DEPTH: usize = 200;

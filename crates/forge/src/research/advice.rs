@@ -33,7 +33,7 @@ pub enum AdviceSource<'a> {
 /// Advice as it is kept: a NOTE of the attempt that failed. Its text comes from a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptAdvice {
+pub(crate) struct KeptAdvice {
     /// `skill-advice.v1`.
     pub schema_version: String,
     /// The attempt that failed.

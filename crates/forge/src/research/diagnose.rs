@@ -79,7 +79,7 @@ pub struct FailureDiagnosis {
 /// Judges a failure. `gates` are those of the verification that failed; `log` is what was printed, and counts only where an attempt has no
 /// record of its failure.
 #[must_use]
-pub fn diagnose(
+pub(crate) fn diagnose(
     step: &FailedStep<'_>,
     gates: &[SkillGateRow],
     log: Option<&str>,

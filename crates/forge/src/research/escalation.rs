@@ -11,7 +11,7 @@ use super::diagnose::{DiagnosisBasis, FailureDiagnosis};
 use crate::failure::FailureKind;
 
 /// So many attempts in a row that came to nothing call a person.
-pub const MAX_FAILURES_IN_A_ROW: u64 = 3;
+pub(crate) const MAX_FAILURES_IN_A_ROW: u64 = 3;
 /// A proposed packet of more lines than this is not compared: it is another one.
 const MAX_LINES: usize = 5_000;
 

@@ -7,7 +7,7 @@ use crucible_ledger::{SkillBuildRow, SkillBuildStatus, VerificationRow, Verifica
 
 /// The step that failed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FailedStep<'a> {
+pub(crate) enum FailedStep<'a> {
     /// An attempt at building.
     Build(&'a SkillBuildRow),
     /// The gates of an attempt whose files were built.
@@ -16,7 +16,7 @@ pub enum FailedStep<'a> {
 
 /// A failure that stands: nothing succeeded since.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StandingFailure<'a> {
+pub(crate) struct StandingFailure<'a> {
     /// What failed.
     pub step: FailedStep<'a>,
     /// How many attempts in a row came to nothing, in building or in their gates; this one among them.
@@ -26,7 +26,7 @@ pub struct StandingFailure<'a> {
 impl<'a> FailedStep<'a> {
     /// The attempt.
     #[must_use]
-    pub const fn build(&self) -> &'a SkillBuildRow {
+    pub(crate) const fn build(&self) -> &'a SkillBuildRow {
         match self {
             Self::Build(build) | Self::Gates(build, _) => build,
         }
@@ -34,7 +34,7 @@ impl<'a> FailedStep<'a> {
 
     /// The number of the verification, where it was the gates that failed.
     #[must_use]
-    pub fn verification(&self) -> Option<u64> {
+    pub(crate) fn verification(&self) -> Option<u64> {
         match self {
             Self::Build(_) => None,
             Self::Gates(_, verification) => Some(verification.id),
@@ -44,7 +44,7 @@ impl<'a> FailedStep<'a> {
 
 /// The newest failure, where nothing succeeded since. Attempts and verifications that were interrupted, or still run, tell nothing.
 #[must_use]
-pub fn standing_failure<'a>(
+pub(crate) fn standing_failure<'a>(
     builds: &'a [SkillBuildRow],
     verifications: &'a [VerificationRow],
 ) -> Option<StandingFailure<'a>> {

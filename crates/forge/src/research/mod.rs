@@ -21,10 +21,10 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use advice::{AdviceSource, KeptAdvice};
-pub use diagnose::{DiagnosisBasis, FailureDiagnosis, FailureFact, diagnose};
-pub use escalation::{EscalationAdvice, EscalationTrigger, MAX_FAILURES_IN_A_ROW, escalation};
-pub use failed::{FailedStep, StandingFailure, standing_failure};
+pub use advice::AdviceSource;
+pub use diagnose::{DiagnosisBasis, FailureDiagnosis, FailureFact};
+pub use escalation::{EscalationAdvice, EscalationTrigger, escalation};
 pub use note::{NotedAdvice, ResearchNote};
-pub use review::{RetryMaterial, SkillReview, needs_review, record_review, retry_material};
+pub use review::{RetryMaterial, needs_review};
+pub(crate) use review::{record_review, retry_material};
 pub use step::{ResearchError, ResearchOutcome, research};

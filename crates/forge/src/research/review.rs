@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// A person's review of a failure, as it is kept: a NOTE of the attempt that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SkillReview {
+pub(crate) struct SkillReview {
     /// `skill-review.v1`.
     pub schema_version: String,
     /// The attempt that failed.
@@ -71,7 +71,7 @@ pub fn needs_review(
 /// # Errors
 ///
 /// Fails when the ledger cannot be read or written.
-pub fn record_review(
+pub(crate) fn record_review(
     ledger: &mut Ledger,
     skill: &SkillRow,
     by: &str,
@@ -109,7 +109,7 @@ pub fn record_review(
 /// # Errors
 ///
 /// Fails when the ledger cannot be read.
-pub fn retry_material(
+pub(crate) fn retry_material(
     ledger: &Ledger,
     skill: &SkillRow,
 ) -> Result<Option<RetryMaterial>, LedgerError> {

@@ -18,6 +18,7 @@ use crucible_sandbox::{Sandbox, Strength};
 use crucible_testkit::{FakeApi, Reply, made_up_token};
 use serde_json::{Map, Value, json};
 
+use super::review::SkillReview;
 use super::*;
 use crate::failure::{FailureKind, SkillFailure};
 use crate::gates::SkillGate;

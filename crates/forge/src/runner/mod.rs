@@ -29,7 +29,7 @@ use crucible_sandbox::{
 use serde_json::{Value, json};
 
 pub use left_behind::{DirectoryState, LeftBehind, ResidueReason};
-pub use python::find_python;
+pub(crate) use python::find_python;
 pub use staging::StagingError;
 pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
 
@@ -41,7 +41,7 @@ use crate::world::ForgeWorld;
 use staging::Staging;
 
 /// The largest result, in bytes of JSON: 4 MiB.
-pub const MAX_RESULT_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_RESULT_BYTES: u64 = 4 << 20;
 /// The largest input, in bytes of JSON: 4 MiB.
 pub const MAX_INPUT_BYTES: u64 = 4 << 20;
 

@@ -23,7 +23,7 @@ const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_ba
 /// # Errors
 ///
 /// [`RunnerError::NoPython`] if no Python is found.
-pub async fn find_python(
+pub(crate) async fn find_python(
     world: &ForgeWorld<'_>,
     named: Option<&Path>,
 ) -> Result<PathBuf, RunnerError> {

@@ -157,7 +157,7 @@ impl SkillWorkspace {
 
 /// Judges what the two files hold before anything keeps them: what looks like a secret goes nowhere.
 #[must_use]
-pub fn check_built(files: &[BuiltFile]) -> Verdict {
+pub(crate) fn check_built(files: &[BuiltFile]) -> Verdict {
     let found = files.iter().filter_map(|file| {
         let rule = Scanner::builtin().first_in_file(&file.bytes)?;
         let hint = format!(
@@ -174,7 +174,7 @@ pub fn check_built(files: &[BuiltFile]) -> Verdict {
 ///
 /// [`CopyBackError::ChangedInProject`] where the project no longer holds what it held. After any error but
 /// [`TreeEditError::NotTakenBack`] the project is as it was.
-pub fn copy_back(
+pub(crate) fn copy_back(
     project: &ForgeProject,
     home: &Path,
     paths: &SkillPaths,
@@ -207,7 +207,7 @@ pub fn copy_back(
 /// # Errors
 ///
 /// Fails when the record cannot be read, or neither way leads to the end.
-pub fn recover_copy_back(
+pub(crate) fn recover_copy_back(
     project: &ForgeProject,
     home: &Path,
     paths: &SkillPaths,

@@ -25,8 +25,10 @@ use crate::project::ForgeProject;
 use crate::world::ForgeWorld;
 
 pub(crate) use copy_back::SECRET;
-pub use copy_back::{BuiltFile, CopyBackError, check_built, copy_back, recover_copy_back};
-pub use scope::{MAX_SCOPE_FINDINGS, Scope, check_scope};
+pub use copy_back::{BuiltFile, CopyBackError};
+pub(crate) use copy_back::{check_built, copy_back, recover_copy_back};
+pub use scope::Scope;
+pub(crate) use scope::check_scope;
 pub(crate) use scope::{NOT_DONE, UNSEEN};
 
 /// What the directories of copies are called.
@@ -125,7 +127,7 @@ impl SkillWorkspace {
 
     /// The digest of the file at `path` when the copy was made; nothing where there was no plain file.
     #[must_use]
-    pub fn digest_at_first(&self, path: &RepoPath) -> Option<Digest> {
+    pub(crate) fn digest_at_first(&self, path: &RepoPath) -> Option<Digest> {
         match self.copy.manifest.get(path.as_ref()) {
             Some(CopyEntry::File { digest, .. }) => *digest,
             _ => None,
@@ -138,7 +140,7 @@ impl SkillWorkspace {
     /// # Errors
     ///
     /// Fails when git is missing or cannot write.
-    pub async fn with_git(&self, world: &ForgeWorld<'_>) -> Result<(), WorkspaceError> {
+    pub(crate) async fn with_git(&self, world: &ForgeWorld<'_>) -> Result<(), WorkspaceError> {
         baseline(Arc::clone(&world.sandbox), world.env, &self.root).await?;
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::paths::SkillPaths;
 use crate::python::MAX_SKILL_BYTES;
 
 /// How many paths a verdict names.
-pub const MAX_SCOPE_FINDINGS: usize = 50;
+pub(crate) const MAX_SCOPE_FINDINGS: usize = 50;
 
 const OUTSIDE: Code = Code::new("forge-scope-outside");
 const REMOVED: Code = Code::new("forge-scope-removed");
@@ -44,7 +44,7 @@ pub struct Scope<'a> {
 
 /// Judges what is different in a copy.
 #[must_use]
-pub fn check_scope(changes: &[WorkspaceChange], scope: &Scope<'_>) -> Verdict {
+pub(crate) fn check_scope(changes: &[WorkspaceChange], scope: &Scope<'_>) -> Verdict {
     let files = scope.paths.files();
     let named: Vec<Finding> = changes
         .iter()

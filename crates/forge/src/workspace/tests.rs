@@ -17,6 +17,7 @@ use crucible_model::Verdict;
 use crucible_repo::{CopyEntry, EditObstacle, EditRecovery, OmitReason, TreeEditError, UnseenWhy};
 use crucible_sandbox::{Sandbox, Strength};
 
+use super::scope::MAX_SCOPE_FINDINGS;
 use super::*;
 use crate::answer_form::AnswerForm;
 use crate::paths::SkillPaths;

@@ -23,7 +23,7 @@ use lines::Lines;
 use crate::patch::{Change, Content, FileMode, FilePatch, Hunk, Patch};
 
 /// The largest patch that is read, in bytes: 4 MiB, far above what any policy lets through.
-pub const MAX_PATCH_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_PATCH_BYTES: u64 = 4 << 20;
 
 const SECTION: &[u8] = b"diff --git ";
 

@@ -63,7 +63,7 @@ pub fn agents(
 /// # Errors
 ///
 /// Fails if a value is not allowed.
-pub fn configured_agents(config: &Settings) -> Result<AgentCommands, Failure> {
+pub(crate) fn configured_agents(config: &Settings) -> Result<AgentCommands, Failure> {
     let section = &config.dispatch;
     let timeout_s = section.agent_timeout_s;
     if timeout_s == 0 {

@@ -11,7 +11,7 @@ use crate::find::Domain;
 /// # Errors
 ///
 /// Fails if a value is not allowed, or if the web is allowed without a host.
-pub fn find_settings(config: &Settings) -> Result<FindMode, Failure> {
+pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, Failure> {
     let refuse = |message: String, hint: &str| Err(Failure::usage(message).hint(hint));
     match config.find.find_mode.get() {
         Ok(FindScope::ResolverOnly) => return Ok(FindMode::ResolverOnly),

@@ -106,7 +106,7 @@ impl<'c> GateChoice<'c> {
 
 /// Returns the time limit of a gate that sets none.
 #[must_use]
-pub fn default_timeout() -> Duration {
+pub(crate) fn default_timeout() -> Duration {
     Duration::from_secs(GateEntry::default().timeout_s)
 }
 

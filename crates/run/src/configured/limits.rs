@@ -20,7 +20,7 @@ pub fn patch_limits(config: &Settings) -> PatchLimits {
 /// # Errors
 ///
 /// Fails if a value is not allowed.
-pub fn context_settings(config: &Settings) -> Result<ContextSettings, Failure> {
+pub(crate) fn context_settings(config: &Settings) -> Result<ContextSettings, Failure> {
     let contract = match config.context.contract.as_deref() {
         None => ContractDocuments::WherePresent,
         Some("ctcp") => ContractDocuments::Required,
@@ -48,7 +48,7 @@ pub fn context_settings(config: &Settings) -> Result<ContextSettings, Failure> {
 /// # Errors
 ///
 /// Fails if a limit is zero or too large.
-pub fn pack_limits(
+pub(crate) fn pack_limits(
     config: &Settings,
     provider: &str,
 ) -> Result<(PackLimits, Option<u64>), Failure> {

@@ -12,14 +12,15 @@ mod project;
 mod roles;
 mod start;
 
-pub use agents::{agents, configured_agents};
-pub use find::find_settings;
-pub use gates::{GateChoice, default_timeout, no_repository};
+pub use agents::agents;
+pub(crate) use agents::configured_agents;
+pub use gates::{GateChoice, no_repository};
 pub use launch::{ExistingRun, RunHost, RunSpending, UnattendedEnd, UnattendedRun};
-pub use limits::{context_settings, pack_limits, patch_limits};
+pub use limits::patch_limits;
+pub(crate) use limits::{context_settings, pack_limits};
 pub use missing::MissingPart;
 pub use project::{
     WrittenSettings, with_alternatives, write_project_settings, write_replaced_commands,
 };
-pub use roles::{RoleBackends, configured_dispatch, needs_provider};
+pub(crate) use roles::{configured_dispatch, needs_provider};
 pub use start::{StartRequest, StartedRun, StartedWith, parameters};

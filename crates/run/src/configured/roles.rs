@@ -25,7 +25,7 @@ const MAX_FILE: ByteLimit = ByteLimit(64 * 1024);
 const REPLAY: &str = "replay";
 
 /// The services of a new run, with their backends prepared.
-pub struct RoleBackends {
+pub(crate) struct RoleBackends {
     /// The service of each role; `None` if nothing assigns one, and the provider serves all.
     pub dispatch: Option<DispatchConfig>,
     /// The backends of the model providers that serve roles, by name.
@@ -43,7 +43,7 @@ impl RoleBackends {
     /// # Errors
     ///
     /// Fails if the dispatch is invalid, or if a provider that serves a role cannot be prepared.
-    pub fn new(
+    pub(crate) fn new(
         runtime: &Runtime<'_>,
         config: &Settings,
         file: Option<&Path>,
@@ -104,7 +104,7 @@ impl RoleBackends {
 
     /// Returns the provider of the run: the fallback if it is used, else the named one.
     #[must_use]
-    pub fn provider<'a>(&'a self, named: &'a str) -> &'a str {
+    pub(crate) fn provider<'a>(&'a self, named: &'a str) -> &'a str {
         self.fell_back
             .as_ref()
             .map_or(named, |fell_back| fell_back.fallback.as_str())
@@ -186,7 +186,7 @@ pub(super) struct Proposer<'c> {
 /// # Errors
 ///
 /// Fails if the dispatch is invalid.
-pub fn configured_dispatch(
+pub(crate) fn configured_dispatch(
     runtime: &Runtime<'_>,
     config: &Settings,
     provider: &str,
@@ -198,7 +198,7 @@ pub fn configured_dispatch(
 
 /// Returns whether a new run calls the configured provider; also true if the dispatch cannot be read.
 #[must_use]
-pub fn needs_provider(runtime: &Runtime<'_>, config: &Settings) -> bool {
+pub(crate) fn needs_provider(runtime: &Runtime<'_>, config: &Settings) -> bool {
     // No provider has this name, so it stands for whichever is chosen.
     let unnamed = "";
     assigned(runtime, config, unnamed, None).map_or(true, |assigned| {

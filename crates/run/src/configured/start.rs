@@ -89,7 +89,7 @@ impl StartRequest<'_> {
     /// # Errors
     ///
     /// Fails if a setting or an argument is not allowed, or if git cannot list its files.
-    pub async fn run_options(
+    pub(crate) async fn run_options(
         &self,
         runtime: &Runtime<'_>,
         settings: &Settings,

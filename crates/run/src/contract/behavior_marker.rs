@@ -24,7 +24,7 @@ const MAX_AFTER: usize = 256;
 
 /// A marker in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BehaviorMarker {
+pub(crate) struct BehaviorMarker {
     /// The line number, from 1.
     pub line: u64,
     /// The id; `None` if it is invalid.
@@ -33,7 +33,7 @@ pub struct BehaviorMarker {
 
 /// Returns every marker in the bytes of a file. Bytes with a NUL are not source and have none.
 #[must_use]
-pub fn behavior_markers(bytes: &[u8]) -> Vec<BehaviorMarker> {
+pub(crate) fn behavior_markers(bytes: &[u8]) -> Vec<BehaviorMarker> {
     let mut markers = Vec::new();
     // Position of the line count, the line number there, and the start of that line.
     let (mut counted, mut line, mut begin) = (0, 1, 0);

@@ -16,9 +16,9 @@ use crate::contract::ids::{IdKind, ids_in, is_id, is_meant_as_id};
 use crate::contract::key_lines::open_lines;
 
 /// Where a repository's catalogue begins.
-pub const BEHAVIOR_INDEX: &str = "docs/behaviors/INDEX.md";
+pub(crate) const BEHAVIOR_INDEX: &str = "docs/behaviors/INDEX.md";
 /// Where its pages lie.
-pub const BEHAVIOR_PAGES: &str = "docs/behaviors";
+pub(crate) const BEHAVIOR_PAGES: &str = "docs/behaviors";
 
 /// The repository has no catalogue.
 pub const NO_CATALOGUE: Code = Code::new("behaviors-no-catalogue");
@@ -46,7 +46,7 @@ const HEADINGS: [&str; 3] = ["Reason", "Behavior", "Result"];
 
 /// A document of the catalogue as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CatalogueText {
+pub(crate) enum CatalogueText {
     /// Its text.
     Read(String),
     /// Why it was not read: it is not a regular file, too large, or not UTF-8.
@@ -55,7 +55,7 @@ pub enum CatalogueText {
 
 /// Everything that a catalogue consists of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BehaviorFiles {
+pub(crate) struct BehaviorFiles {
     /// The index; `None` if absent.
     pub index: Option<CatalogueText>,
     /// The pages by their names below `docs/behaviors/`.
@@ -69,13 +69,13 @@ pub struct BehaviorFiles {
 impl BehaviorFiles {
     /// Whether there is anything to judge.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.index.is_none() && self.pages.is_empty() && self.markers.is_empty()
     }
 
     /// The behaviours that the index lists.
     #[must_use]
-    pub fn ids(&self) -> Vec<String> {
+    pub(crate) fn ids(&self) -> Vec<String> {
         let Some(CatalogueText::Read(index)) = &self.index else {
             return Vec::new();
         };
@@ -88,7 +88,7 @@ impl BehaviorFiles {
 
 /// Returns whether a name below `docs/behaviors/` is a page name, or meant as one.
 #[must_use]
-pub fn is_page_name(name: &str) -> bool {
+pub(crate) fn is_page_name(name: &str) -> bool {
     let mut chars = name.chars();
     let is_marked = chars.next().is_some_and(|c| c.eq_ignore_ascii_case(&'b'));
     let ends = name
@@ -99,7 +99,7 @@ pub fn is_page_name(name: &str) -> bool {
 
 /// Checks a catalogue in both directions. A repository without one passes with a note.
 #[must_use]
-pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
+pub(crate) fn check_behaviors(files: &BehaviorFiles) -> Verdict {
     let mut verdict = Verdict::default();
     if files.is_empty() {
         let hint = "This repository has no behaviour catalogue, so nothing was compared; to start one, write this index.";

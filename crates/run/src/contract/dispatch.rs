@@ -133,7 +133,7 @@ impl Service {
 /// The client of whatever a person answers.
 pub const MANUAL_OUTBOX: &str = "manual_outbox";
 /// The client of whatever a configured command answers.
-pub const API_AGENT: &str = "api_agent";
+pub(crate) const API_AGENT: &str = "api_agent";
 /// The client of whatever a council of models answers.
 pub const COUNCIL: &str = "council";
 
@@ -168,7 +168,7 @@ impl DispatchConfig {
     /// Returns the configuration of a run with the model `provider`: it serves patchmaker and fixer, all else
     /// is local.
     #[must_use]
-    pub fn for_model(provider: &str) -> Self {
+    pub(crate) fn for_model(provider: &str) -> Self {
         let local = RoleProvider("local_exec".to_owned());
         let model = RoleProvider(provider.to_owned());
         let role_providers = BTreeMap::from([

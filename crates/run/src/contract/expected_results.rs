@@ -58,7 +58,7 @@ pub enum EvidenceFound {
 /// Parses the text; the findings describe errors of form. An invalid entry still counts as an entry, so that
 /// its id is known.
 #[must_use]
-pub fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
+pub(crate) fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
     let mut verdict = Verdict::default();
     let (mut entries, mut seen) = (Vec::new(), HashSet::new());
     let sections = sections(text);

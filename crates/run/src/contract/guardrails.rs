@@ -25,7 +25,7 @@ const KEYS: Keys = Keys {
 
 /// Permitted sources for "what exists already".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FindMode {
+pub(crate) enum FindMode {
     /// Only the local resolver.
     ResolverOnly,
     /// The local resolver, and pages that a researcher fetched within these limits.
@@ -46,7 +46,7 @@ pub struct WebLimits {
 
 /// The limits of a run. Bytes are of file content, iterations are answers of the patchmaker and the fixer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guardrails {
+pub(crate) struct Guardrails {
     /// Where knowledge may come from.
     pub find_mode: FindMode,
     /// Files in the context pack at the most.
@@ -60,7 +60,7 @@ pub struct Guardrails {
 /// What is wrong with a guardrails file. Every missing or wrong key is named, not the first alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("artifacts/guardrails.md: {}", problems.join("; "))]
-pub struct GuardrailsError {
+pub(crate) struct GuardrailsError {
     /// One sentence for each problem.
     pub problems: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub struct GuardrailsError {
 impl Guardrails {
     /// The file's text.
     #[must_use]
-    pub fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mode = match &self.find_mode {
             FindMode::ResolverOnly => "resolver_only",
             FindMode::ResolverPlusWeb(_) => "resolver_plus_web",
@@ -93,7 +93,7 @@ impl Guardrails {
     /// # Errors
     ///
     /// Names every key that is missing, repeated, unknown or holds no valid value.
-    pub fn parse(text: &str) -> Result<Self, GuardrailsError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, GuardrailsError> {
         let lines = key_lines::read_keys(text, KEYS, 1);
         let mut problems: Vec<String> = lines
             .repeated

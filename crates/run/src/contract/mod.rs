@@ -16,23 +16,25 @@ mod reasons;
 mod record;
 mod review;
 
-pub use behavior_marker::{BehaviorMarker, behavior_markers};
-pub use behaviors::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, NO_CATALOGUE, check_behaviors,
-    is_page_name,
+pub(crate) use behavior_marker::behavior_markers;
+pub use behaviors::NO_CATALOGUE;
+pub(crate) use behaviors::{
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, check_behaviors, is_page_name,
 };
+pub(crate) use dispatch::API_AGENT;
 pub use dispatch::{
-    API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
-    MANUAL_OUTBOX, RoleProvider, RunRole, Service,
+    COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX,
+    RoleProvider, RunRole, Service,
 };
-pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};
-pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
-pub use plan::{Plan, PlanStatus, check_plan, required_gates};
+pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence};
+pub use guardrails::WebLimits;
+pub(crate) use guardrails::{FindMode, Guardrails};
+pub(crate) use plan::check_plan;
+pub use plan::{Plan, PlanStatus, required_gates};
 pub(crate) use plan::{StopCondition, places};
-pub use plan_documents::{PlanDocuments, check_executed};
-pub use reasons::check_reasons;
+pub(crate) use plan_documents::{PlanDocuments, check_executed};
 pub use record::{
     AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, PatchLimits, RunRecord,
     RunSettings, RunVersion, Signature, SignatureVersion,
 };
-pub use review::{Review, ReviewError, ReviewVerdict};
+pub use review::{Review, ReviewVerdict};

@@ -380,7 +380,11 @@ where
 /// `known_results` are the `R###` ids that `EXPECTED_RESULTS.md` defines, `known_behaviors` the `B###` ids of
 /// the catalogue.
 #[must_use]
-pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[String]) -> Verdict {
+pub(crate) fn check_plan(
+    plan: &Plan,
+    known_behaviors: &[String],
+    known_results: &[String],
+) -> Verdict {
     let mut verdict = Verdict::default();
     if plan.scope_allow.is_empty() {
         verdict.push(Finding::error(

@@ -15,7 +15,7 @@ const NOT_EXECUTED: Code = Code::new("plan-gate-not-executed");
 
 /// A plan and its documents.
 #[derive(Debug, Clone, Copy)]
-pub struct PlanDocuments<'a> {
+pub(crate) struct PlanDocuments<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The text of `REASONS.md`, if present.
@@ -29,7 +29,7 @@ pub struct PlanDocuments<'a> {
 impl PlanDocuments<'_> {
     /// Judges the plan, its reasons and its expected results by themselves and against each other.
     #[must_use]
-    pub fn check(&self) -> Verdict {
+    pub(crate) fn check(&self) -> Verdict {
         let known = self.results.map(known_results).unwrap_or_default();
         let mut verdict = check_plan(self.plan, self.behaviors, &known);
         match self.results {
@@ -49,7 +49,7 @@ impl PlanDocuments<'_> {
 
     /// The files that the expected results name as evidence, each once.
     #[must_use]
-    pub fn evidence(&self) -> Vec<RepoPath> {
+    pub(crate) fn evidence(&self) -> Vec<RepoPath> {
         let results = self
             .results
             .map(|text| read_results(text).0)
@@ -65,7 +65,7 @@ impl PlanDocuments<'_> {
 
     /// Checks the evidence against what was found at its paths.
     #[must_use]
-    pub fn check_evidence(&self, found: &BTreeMap<RepoPath, EvidenceFound>) -> Verdict {
+    pub(crate) fn check_evidence(&self, found: &BTreeMap<RepoPath, EvidenceFound>) -> Verdict {
         let results = self
             .results
             .map(|text| read_results(text).0)
@@ -76,7 +76,7 @@ impl PlanDocuments<'_> {
 
 /// Judges whether every gate that the plan declares is among those that were executed.
 #[must_use]
-pub fn check_executed(plan: &Plan, executed: &[String]) -> Verdict {
+pub(crate) fn check_executed(plan: &Plan, executed: &[String]) -> Verdict {
     let executed: HashSet<&str> = executed.iter().map(String::as_str).collect();
     let left = plan
         .gates

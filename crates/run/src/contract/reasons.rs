@@ -21,7 +21,11 @@ const SHOWN: usize = 60;
 
 /// Judges the reasons of a plan against the ids that there are.
 #[must_use]
-pub fn check_reasons(text: &str, known_behaviors: &[String], known_results: &[String]) -> Verdict {
+pub(crate) fn check_reasons(
+    text: &str,
+    known_behaviors: &[String],
+    known_results: &[String],
+) -> Verdict {
     let mut verdict = Verdict::default();
     if text.len() > MAX_TEXT {
         verdict.push(Finding::error(

@@ -35,7 +35,7 @@ pub struct Review {
 /// The text is no review.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a review needs exactly one line `{key}` with a valid value")]
-pub struct ReviewError {
+pub(crate) struct ReviewError {
     /// The key that is missing, repeated or wrong.
     pub key: &'static str,
 }
@@ -43,7 +43,7 @@ pub struct ReviewError {
 impl Review {
     /// The review that a local judge's verdict amounts to.
     #[must_use]
-    pub fn from_verdict(reviewer: &str, subject: Digest, verdict: &Verdict) -> Self {
+    pub(crate) fn from_verdict(reviewer: &str, subject: Digest, verdict: &Verdict) -> Self {
         let describe = |finding: &crucible_model::Finding| {
             single_spaced(&format!(
                 "{} {}",
@@ -107,7 +107,7 @@ impl Review {
     /// # Errors
     ///
     /// Fails when either line is missing, repeated or holds something else.
-    pub fn parse_verdict(text: &str) -> Result<(ReviewVerdict, Digest), ReviewError> {
+    pub(crate) fn parse_verdict(text: &str) -> Result<(ReviewVerdict, Digest), ReviewError> {
         let lines = key_lines::read(text);
         let value = |key: &'static str| {
             let repeated = lines.repeated.iter().any(|other| other == key);

@@ -63,7 +63,7 @@ const WORDS: [&str; 4] = ["prompt_file", "role", "action", "target"];
 /// Checks the commands of a run before it begins. Each role served by a command needs one that is not a file
 /// of the repository and has no unknown placeholder.
 #[must_use]
-pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdict {
+pub(crate) fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdict {
     let mut verdict = Verdict::default();
     for role in RunRole::ALL {
         if dispatch.service(role) != Service::ApiAgent {
@@ -138,7 +138,7 @@ impl RoleService for CommandService {
 }
 
 /// A backend whose answer is the output of a configured command.
-pub struct AgentBackend {
+pub(crate) struct AgentBackend {
     dir: RunDir,
     record: RunRecord,
     env: Environment,
@@ -156,7 +156,7 @@ impl AgentBackend {
     /// # Errors
     ///
     /// Fails when the run's record cannot be read.
-    pub fn new(world: &World<'_>, dir: &RunDir) -> Result<Self, RunError> {
+    pub(crate) fn new(world: &World<'_>, dir: &RunDir) -> Result<Self, RunError> {
         let record = dir.record()?;
         let mut given = environment(world);
         let mut keys = Vec::new();

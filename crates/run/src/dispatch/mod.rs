@@ -15,7 +15,7 @@ pub(crate) mod service;
 
 pub(crate) use action::Action;
 use agent::CommandService;
-pub use agent::{AgentBackend, check_agents};
+pub(crate) use agent::{AgentBackend, check_agents};
 use council::CouncilService;
 pub use outbox::OutboxBackend;
 use outbox::PersonService;

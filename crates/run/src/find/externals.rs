@@ -18,7 +18,11 @@ const MOST_CANDIDATES: usize = 3;
 /// Returns the text from the resolver's choice and from the researcher's pages, if any. Pure: the same values
 /// give the same bytes.
 #[must_use]
-pub fn externals(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb>) -> PromptText {
+pub(crate) fn externals(
+    found: &FindResult,
+    workflows: &Workflows,
+    web: Option<&FindWeb>,
+) -> PromptText {
     let head = PromptBuilder::new()
         .ours("# Externals\n\nDerived from artifacts/find_result.json and artifacts/find_web.json; edits here change nothing.\n")
         .ours("\n## Workflow\n\nThe resolver chose `")
@@ -178,7 +182,8 @@ mod tests {
 
     use crucible_model::UNTRUSTED_BANNER;
 
-    use super::super::{LocatorKind, PastRuns, RepoFacts, WebConstraints, WebLocator, resolve};
+    use super::super::web::{LocatorKind, WebConstraints, WebLocator};
+    use super::super::{PastRuns, RepoFacts, resolve};
     use super::*;
 
     fn web(results: usize, excerpt: &str) -> FindWeb {

@@ -18,14 +18,12 @@ mod resolve;
 mod web;
 mod workflow;
 
-pub use externals::externals;
+pub(crate) use externals::externals;
 pub(crate) use externals::quotes_others;
 pub use facts::RepoFacts;
 pub use past::{PastRun, PastRuns};
-pub use registry::{WORKFLOWS_DIR, WorkflowOrigin, Workflows, WorkflowsError};
+pub use registry::{WorkflowOrigin, Workflows, WorkflowsError};
 pub use resolve::{FindCandidate, FindResult, FindResultVersion, resolve};
-pub use web::{
-    Domain, DomainError, FIND_WEB_SCHEMA, FindWeb, LocatorKind, MAX_FIND_WEB, WebConstraints,
-    WebLocator, WebResult, check_web,
-};
+pub use web::{Domain, DomainError};
+pub(crate) use web::{FindWeb, check_web};
 pub use workflow::{GoalKind, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits};

@@ -21,7 +21,7 @@ const REPLACED: Code = Code::new("find-workflow-replaced");
 const UNTRACKED: Code = Code::new("find-workflow-untracked");
 
 /// The directory of a project's own workflows.
-pub const WORKFLOWS_DIR: &str = ".crucible/workflows";
+pub(crate) const WORKFLOWS_DIR: &str = ".crucible/workflows";
 /// The most workflows of a project.
 const MOST_OWN: usize = 64;
 /// Maximum number of directory entries that are read.
@@ -148,7 +148,7 @@ impl Workflows {
     /// # Errors
     ///
     /// Names the first refused file: an invalid one, one with a duplicate id, or one without a condition.
-    pub fn with_own(own: Vec<(PathBuf, Vec<u8>)>) -> Result<Self, WorkflowsError> {
+    pub(crate) fn with_own(own: Vec<(PathBuf, Vec<u8>)>) -> Result<Self, WorkflowsError> {
         let read = |path: PathBuf, bytes: &[u8]| match Workflow::parse(bytes) {
             Ok(workflow) => Ok((path, workflow)),
             Err(fault) => Err(WorkflowsError::Fault { path, fault }),

@@ -113,7 +113,7 @@ pub async fn apply_patch_in_turn(
 ///
 /// [`RunError::RunInsideRepository`] if the journal is in the work tree; fails when the repository or its
 /// work tree cannot be read or written.
-pub async fn apply_patch(
+pub(crate) async fn apply_patch(
     git: &Git,
     policy: &Policy,
     patch: &[u8],

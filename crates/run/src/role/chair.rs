@@ -41,9 +41,8 @@ use crate::may_drop::dropped_by;
 use crate::role::librarian::mandatory_room;
 use crate::scope::{GoalScope, Tree, additions, is_plain, is_protected, read_goal};
 
-pub use explained::{
-    ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
-};
+pub(crate) use explained::request_for_goal;
+pub use explained::{ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome};
 use package::packages_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;

@@ -29,7 +29,7 @@ pub(crate) use work_tree::WorkTree;
 ///
 /// [`RunError::SecretInRequest`] if the request itself holds a secret; as [`crucible_pack::build`] if
 /// mandatory documents are missing, may not be shown, or do not fit.
-pub fn pack_context(
+pub(crate) fn pack_context(
     top: &Path,
     slug: &str,
     settings: &ContextSettings,

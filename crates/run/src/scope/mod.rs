@@ -24,7 +24,8 @@ use crucible_patch::is_test_path;
 use crate::may_drop::dropped_by;
 
 pub(crate) use additions::additions;
-pub use named::{NamedPlaceError, NamedPlaces, named_places};
+pub use named::NamedPlaceError;
+pub(crate) use named::{NamedPlaces, named_places};
 pub(crate) use tree::{Expanded, Tree, expand};
 
 use mention::{Mention, mentions};

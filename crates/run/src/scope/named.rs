@@ -7,7 +7,7 @@ use super::{Expanded, MAX_MATCHES, Tree, expand, is_guarded};
 
 /// The files and directories that a user names on a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NamedPlaces {
+pub(crate) struct NamedPlaces {
     /// Files, those that are not there yet among them.
     pub files: Vec<RepoPath>,
     /// The files among these that are not there yet.
@@ -40,7 +40,7 @@ pub enum NamedPlaceError {
 /// # Errors
 ///
 /// The first text that names no place, with the reason.
-pub fn named_places<'t>(
+pub(crate) fn named_places<'t>(
     texts: &'t [String],
     tracked: &[TrackedFile],
 ) -> Result<NamedPlaces, (&'t str, NamedPlaceError)> {

@@ -55,19 +55,19 @@ pub(super) const OF_ATTEMPT: [&str; 8] = [
 
 /// The files recorded by the events of a run.
 #[derive(Debug, Clone)]
-pub struct AccountedFiles(Option<BTreeSet<String>>);
+pub(crate) struct AccountedFiles(Option<BTreeSet<String>>);
 
 impl AccountedFiles {
     /// Returns the files recorded by these events. Without any event, every file is accepted.
     #[must_use]
-    pub fn of(events: &[EventRecord]) -> Self {
+    pub(crate) fn of(events: &[EventRecord]) -> Self {
         Self((!events.is_empty()).then(|| accounted_for(events)))
     }
 
     /// Returns whether the file at this path of the run directory is recorded. Names that are not UTF-8 never
     /// are.
     #[must_use]
-    pub fn has(&self, path: &Path) -> bool {
+    pub(crate) fn has(&self, path: &Path) -> bool {
         let Some(known) = &self.0 else { return true };
         path.to_str().is_some_and(|path| known.contains(path))
     }

@@ -15,7 +15,7 @@ const CLEAR_DIGITS: usize = 3;
 
 /// The id of a requirement, stable during the whole life of the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequirementId(pub(crate) u32);
+pub(crate) struct RequirementId(pub(crate) u32);
 
 impl fmt::Display for RequirementId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

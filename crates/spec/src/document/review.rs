@@ -43,7 +43,7 @@ pub(crate) enum Target {
 /// The project files that the findings of a review name, in the order of first mention. Artifacts of the
 /// spec and files in `.crucible/` are excluded.
 #[must_use]
-pub fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
+pub(crate) fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
     let text = review.as_str().replace("\r\n", "\n");
     let mut seen = BTreeSet::new();
     let files = read_review(&text)

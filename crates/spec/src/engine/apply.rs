@@ -30,7 +30,7 @@ use crate::state::{FileState, TrackedRecord};
 use crate::store::{PhaseOutput, Promotion, SpecLock};
 
 /// Whether a fixup is pending.
-pub enum WaitingFixup<'a> {
+pub(crate) enum WaitingFixup<'a> {
     /// One is pending and matches the current files.
     Ready(Box<FixupRun<'a>>),
     /// None is pending: the proposal was applied, or it was empty.
@@ -40,7 +40,7 @@ pub enum WaitingFixup<'a> {
 }
 
 /// A running application of a fixup.
-pub struct FixupRun<'a> {
+pub(crate) struct FixupRun<'a> {
     lock: &'a SpecLock,
     clock: &'a dyn Clock,
     id: ReceiptId,
@@ -55,7 +55,7 @@ pub struct FixupRun<'a> {
 /// # Errors
 ///
 /// [`SpecError::FixupBlocked`] if the diff does not match its receipt.
-pub fn waiting_fixup<'a>(
+pub(crate) fn waiting_fixup<'a>(
     lock: &'a SpecLock,
     clock: &'a dyn Clock,
     ledger: &Ledger,
@@ -124,13 +124,13 @@ pub fn waiting_fixup<'a>(
 impl FixupRun<'_> {
     /// The id of the receipt that this run will write.
     #[must_use]
-    pub fn id(&self) -> &ReceiptId {
+    pub(crate) fn id(&self) -> &ReceiptId {
         &self.id
     }
 
     /// The document that proposes it.
     #[must_use]
-    pub fn artifact(&self) -> FileRecord {
+    pub(crate) fn artifact(&self) -> FileRecord {
         let bytes = self.report.len() as u64;
         FileRecord {
             path: artifact(),
@@ -144,7 +144,7 @@ impl FixupRun<'_> {
     /// # Errors
     ///
     /// The error of a failed hook that is set to `fail`.
-    pub fn hooked(
+    pub(crate) fn hooked(
         &mut self,
         hooks: Vec<HookReceipt>,
         consequence: HookConsequence,
@@ -157,7 +157,7 @@ impl FixupRun<'_> {
     /// # Errors
     ///
     /// As [`apply_fixup`]; then no file is changed.
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         project: &SpecProject,
         choice: &FixupChoice,
@@ -179,7 +179,7 @@ impl FixupRun<'_> {
     /// # Errors
     ///
     /// As [`SpecLock::promote`].
-    pub fn succeed(&self, ledger: &mut Ledger) -> Result<Promotion, SpecError> {
+    pub(crate) fn succeed(&self, ledger: &mut Ledger) -> Result<Promotion, SpecError> {
         let outputs = vec![
             PhaseOutput {
                 path: artifact(),
@@ -203,7 +203,7 @@ impl FixupRun<'_> {
     /// # Errors
     ///
     /// As [`SpecLock::promote`].
-    pub fn fail(
+    pub(crate) fn fail(
         &self,
         class: &str,
         message: &str,

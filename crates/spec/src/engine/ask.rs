@@ -51,7 +51,7 @@ impl PhaseRun<'_> {
     ///
     /// [`SpecError::Call`] if the model cannot be asked, [`SpecError::PhaseTimedOut`] if the phase's time is over,
     /// [`SpecError::Answer`] and [`SpecError::FixupRefused`] if the last answer is refused as well.
-    pub async fn ask(&mut self, client: &ModelClient) -> Result<(), SpecError> {
+    pub(crate) async fn ask(&mut self, client: &ModelClient) -> Result<(), SpecError> {
         let deadline = Instant::now() + self.order.phase_time;
         let spec = self.lock.store().spec().clone();
         let packet = match self.packet.clone() {

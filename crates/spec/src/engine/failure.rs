@@ -12,7 +12,7 @@ const MESSAGE: usize = 600;
 
 /// The machine-readable class of an error, as in the receipt.
 #[must_use]
-pub fn failure_class(error: &SpecError) -> &'static str {
+pub(crate) fn failure_class(error: &SpecError) -> &'static str {
     match error {
         SpecError::PacketOverLimit { .. } => "packet_over_limit",
         SpecError::SecretInPacket { .. } | SpecError::Call(CallError::Secret(_)) => "secret",

@@ -24,7 +24,8 @@ mod tests;
 
 pub(crate) use phase_order::made_from;
 
-pub use apply::{FixupRun, WaitingFixup, waiting_fixup};
-pub use failure::failure_class;
-pub use phase_order::{check_transition, phases_to_run, valid_phases};
-pub use run::{PhaseOrder, PhaseRun, Trial};
+pub(crate) use apply::{FixupRun, WaitingFixup, waiting_fixup};
+pub(crate) use failure::failure_class;
+pub(crate) use phase_order::phases_to_run;
+pub use run::Trial;
+pub(crate) use run::{PhaseOrder, PhaseRun};

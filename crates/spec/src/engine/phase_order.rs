@@ -21,7 +21,7 @@ pub(super) fn definition(phase: PhaseId) -> Option<&'static dyn PhaseDefinition>
 
 /// The phases that may run now, in order.
 #[must_use]
-pub fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
+pub(crate) fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
     PhaseId::ALL
         .into_iter()
         .filter(|phase| obstacle(state, *phase).is_none())
@@ -31,7 +31,7 @@ pub fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
 /// The phases up to `through` that still have to run: the first one that is unfinished or stale, and all
 /// after it. Empty if all are done.
 #[must_use]
-pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
+pub(crate) fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
     let is_done = |phase: &PhaseId| {
         state
             .phase(*phase)
@@ -45,7 +45,7 @@ pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
 /// # Errors
 ///
 /// [`SpecError::Transition`] gives the obstacle and the phases that may run.
-pub fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecError> {
+pub(crate) fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecError> {
     match obstacle(state, phase) {
         None => Ok(()),
         Some(why) => Err(SpecError::Transition {

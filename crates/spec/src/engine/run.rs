@@ -55,7 +55,7 @@ pub enum Trial {
 
 /// The task and the limits of an attempt.
 #[derive(Debug, Clone)]
-pub struct PhaseOrder {
+pub(crate) struct PhaseOrder {
     /// Which phase.
     pub phase: PhaseId,
     /// Whether it counts.
@@ -79,7 +79,7 @@ pub struct PhaseOrder {
 }
 
 /// A running attempt of a phase.
-pub struct PhaseRun<'a> {
+pub(crate) struct PhaseRun<'a> {
     pub(super) lock: &'a SpecLock,
     clock: &'a dyn Clock,
     pub(super) order: PhaseOrder,
@@ -112,7 +112,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// [`SpecError::Transition`] if the phase may not run now; file system errors. Nothing is written in these cases.
-    pub fn begin(
+    pub(crate) fn begin(
         lock: &'a SpecLock,
         clock: &'a dyn Clock,
         order: PhaseOrder,
@@ -178,20 +178,20 @@ impl<'a> PhaseRun<'a> {
 
     /// The id of the receipt that this attempt will write.
     #[must_use]
-    pub fn id(&self) -> &ReceiptId {
+    pub(crate) fn id(&self) -> &ReceiptId {
         &self.id
     }
 
     /// The phase.
     #[must_use]
-    pub fn phase(&self) -> PhaseId {
+    pub(crate) fn phase(&self) -> PhaseId {
         self.order.phase
     }
 
     /// The recording of this attempt's calls: in Crucible's own directory until the answers are used,
     /// then in the spec's directory.
     #[must_use]
-    pub fn calls(&self) -> &Path {
+    pub(crate) fn calls(&self) -> &Path {
         &self.calls
     }
 
@@ -200,7 +200,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// Fails if the recording cannot be written. An unreadable one is renamed, with a warning.
-    pub fn recording(&mut self, header: &CassetteHeader) -> Result<Recording, SpecError> {
+    pub(crate) fn recording(&mut self, header: &CassetteHeader) -> Result<Recording, SpecError> {
         let open =
             |reuse| CassetteWriter::open(&self.calls, header, reuse).map_err(CallError::from);
         let (writer, unreadable) = self.lock.in_turn(|_| {
@@ -225,7 +225,7 @@ impl<'a> PhaseRun<'a> {
     /// Returns the observer that counts the attempts for the receipt, even if the work is interrupted;
     /// `shown` is notified as well.
     #[must_use]
-    pub fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
+    pub(crate) fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
         Arc::new(Begun {
             count: Arc::clone(&self.begun),
             shown,
@@ -234,18 +234,18 @@ impl<'a> PhaseRun<'a> {
 
     /// Cleanup that failed after the receipt was written. The next command repeats it.
     #[must_use]
-    pub fn unfinished(&self) -> &[String] {
+    pub(crate) fn unfinished(&self) -> &[String] {
         &self.unfinished
     }
 
     /// The warnings so far.
-    #[must_use]
-    pub fn warnings(&self) -> &[ReceiptWarning] {
+    #[cfg(test)]
+    pub(crate) fn warnings(&self) -> &[ReceiptWarning] {
         &self.entry.warnings
     }
 
     /// Adds a warning.
-    pub fn warn(&mut self, warning: ReceiptWarning) {
+    pub(crate) fn warn(&mut self, warning: ReceiptWarning) {
         self.entry.warnings.push(warning);
     }
 
@@ -254,7 +254,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// The error of a failed hook that is set to `fail`.
-    pub fn hooked(
+    pub(crate) fn hooked(
         &mut self,
         hooks: Vec<HookReceipt>,
         consequence: HookConsequence,
@@ -268,7 +268,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// [`SpecError::EmptyIdea`], and as [`gather_packet`](crate::gather_packet). A packet that is too large also leaves its manifest.
-    pub fn gather(
+    pub(crate) fn gather(
         &mut self,
         idea: Option<&Idea>,
         selectors: FileSelectors,
@@ -324,7 +324,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// Fails if the draft cannot be written.
-    pub fn draft(&self) -> Result<Option<FileRecord>, SpecError> {
+    pub(crate) fn draft(&self) -> Result<Option<FileRecord>, SpecError> {
         let Some(output) = self.outputs.first() else {
             return Ok(None);
         };
@@ -341,7 +341,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// As [`SpecLock::promote`]. The attempt must then be ended by [`PhaseRun::fail`].
-    pub fn succeed(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
+    pub(crate) fn succeed(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
         self.keep_edited(ledger)?;
         let entry = PhaseEntry {
             status: PhaseStatus::Success,
@@ -402,7 +402,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// As [`SpecLock::promote`].
-    pub fn tried_dry(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
+    pub(crate) fn tried_dry(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
         let entry = PhaseEntry {
             status: PhaseStatus::DryRun,
             ..self.entry()
@@ -415,7 +415,7 @@ impl<'a> PhaseRun<'a> {
     /// # Errors
     ///
     /// As [`SpecLock::promote`].
-    pub fn fail(
+    pub(crate) fn fail(
         &mut self,
         class: &str,
         message: &str,

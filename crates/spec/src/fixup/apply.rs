@@ -28,7 +28,7 @@ type Files = BTreeMap<RepoPath, Vec<u8>>;
 ///
 /// [`SpecError::FixupBlocked`] if a file has changed since the fixup was made, with what to do; [`SpecError::FixupRefused`] if the
 /// current policy refuses it. No file is changed then.
-pub fn apply_fixup(
+pub(crate) fn apply_fixup(
     project: &SpecProject,
     lock: &SpecLock,
     fixup: &PendingFixup,

@@ -26,21 +26,21 @@ use crucible_model::Verdict;
 
 use crate::receipt::FixedFile;
 
-pub use apply::apply_fixup;
-pub use pending::pending_fixup;
-pub use places::place_fixup;
-pub use policy::{FixupChoice, fixup_policy, not_nameable};
-pub use propose::propose_fixup;
-pub use record::recover_fixup;
-pub use show::{FixupChange, FixupChangeKind, describe_fixup, fixup_changes, fixup_links};
+pub(crate) use apply::apply_fixup;
+pub(crate) use pending::pending_fixup;
+pub(crate) use places::place_fixup;
+pub(crate) use policy::{FixupChoice, fixup_policy, not_nameable};
+pub(crate) use propose::propose_fixup;
+pub(crate) use record::recover_fixup;
+pub(crate) use show::{FixupChangeKind, describe_fixup, fixup_changes, fixup_links};
 pub use under_way::{FixupUnderWay, fixup_under_way};
 
 /// The path of the canonical diff in the spec's directory.
-pub const FIXUP_DIFF: &str = "artifacts/40-fixup.diff";
+pub(crate) const FIXUP_DIFF: &str = "artifacts/40-fixup.diff";
 
 /// A change that passes the patch gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProposedFixup {
+pub(crate) struct ProposedFixup {
     /// The canonical diff, which starts with `diff --git`.
     pub diff: Vec<u8>,
     /// The files that it changes, sorted by path.
@@ -51,7 +51,7 @@ pub struct ProposedFixup {
 
 /// A proposed change that is not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingFixup {
+pub(crate) struct PendingFixup {
     /// The id of the proposing receipt.
     pub receipt_id: String,
     /// The canonical diff, with exactly the bytes that the receipt records.

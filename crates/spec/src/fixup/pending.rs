@@ -15,7 +15,7 @@ use crate::store::SpecStore;
 /// # Errors
 ///
 /// [`SpecError::FixupBlocked`] if the diff does not match its receipt.
-pub fn pending_fixup(
+pub(crate) fn pending_fixup(
     state: &SpecState,
     store: &SpecStore,
 ) -> Result<Option<PendingFixup>, SpecError> {

@@ -21,7 +21,7 @@ type Files = BTreeMap<RepoPath, Vec<u8>>;
 /// # Errors
 ///
 /// A verdict whose findings can be sent to the model as a correction.
-pub fn place_fixup(
+pub(crate) fn place_fixup(
     project: &SpecProject,
     mut proposed: ProposedFixup,
     before: &BTreeMap<RepoPath, Vec<u8>>,

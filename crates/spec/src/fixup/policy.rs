@@ -10,7 +10,7 @@ use crate::project::is_own;
 
 /// What the fixups of a command may change, when proposed and when applied.
 #[derive(Debug, Clone)]
-pub struct FixupChoice {
+pub(crate) struct FixupChoice {
     /// The policy of this command.
     pub policy: Policy,
     /// Whether to follow links inside the project.
@@ -25,7 +25,7 @@ pub struct FixupChoice {
 impl FixupChoice {
     /// Uses this policy without following links and without guarded locations.
     #[must_use]
-    pub fn unguarded(policy: Policy) -> Self {
+    pub(crate) fn unguarded(policy: Policy) -> Self {
         Self {
             policy,
             links: LinkPolicy::Refuse,
@@ -39,7 +39,7 @@ impl FixupChoice {
 /// paths that the user allows for this command, literally: only these may be created or deleted, or be a
 /// test, a manifest, a lock file or a CI setting. Crucible's own directory cannot be named.
 #[must_use]
-pub fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) -> Policy {
+pub(crate) fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) -> Policy {
     let named = named.into_iter().filter(|path| !is_own(path)).collect();
     let (unusual, source) = (Unusual::Never, PolicySource::Command);
     Policy {
@@ -55,7 +55,7 @@ pub fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) 
 /// Why naming this path would have no effect in the project at `root`; nothing if it names an existing or
 /// possible file.
 #[must_use]
-pub fn not_nameable(root: &Path, path: &RepoPath) -> Option<String> {
+pub(crate) fn not_nameable(root: &Path, path: &RepoPath) -> Option<String> {
     if is_own(path) {
         return Some(format!(
             "{path} lies in Crucible's own directory, which no fixup changes; leave it out"

@@ -20,7 +20,7 @@ type Files = BTreeMap<RepoPath, Vec<u8>>;
 /// # Errors
 ///
 /// A verdict whose findings can be sent to the model as a correction.
-pub fn propose_fixup(
+pub(crate) fn propose_fixup(
     answer: &Untrusted,
     format: EditFormat,
     files: &BTreeMap<RepoPath, Vec<u8>>,

@@ -41,7 +41,10 @@ pub(super) struct FixupRecord<'a> {
 ///
 /// [`SpecError::LockLost`] if another process took the lock by force; [`SpecError::FixupBrokenOff`] if the journal is invalid or of
 /// another fixup than the spec's newest, or if it can be neither completed nor rolled back; file system errors.
-pub fn recover_fixup(project: &SpecProject, lock: &SpecLock) -> Result<RecoveredEdit, SpecError> {
+pub(crate) fn recover_fixup(
+    project: &SpecProject,
+    lock: &SpecLock,
+) -> Result<RecoveredEdit, SpecError> {
     let store = lock.store();
     let Some(path) = place(project, store)? else {
         return Ok(RecoveredEdit::nothing());

@@ -13,7 +13,7 @@ const LONGEST_PATH: usize = 200;
 
 /// The change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FixupChange {
+pub(crate) struct FixupChange {
     /// The file's path in the project. Escape it before display.
     pub path: String,
     /// The kind of change.
@@ -26,7 +26,7 @@ pub struct FixupChange {
 
 /// The kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FixupChangeKind {
+pub(crate) enum FixupChangeKind {
     /// The file is created.
     New,
     /// The content changes.
@@ -38,7 +38,7 @@ pub enum FixupChangeKind {
 impl FixupChangeKind {
     /// The word for it.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Changed => "changed",
@@ -52,7 +52,7 @@ impl FixupChangeKind {
 /// # Errors
 ///
 /// A verdict if it is not a diff.
-pub fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
+pub(crate) fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
     let patch = parse(diff).map_err(|error| Verdict::new(vec![error.finding()]))?;
     let change = |file: &crucible_patch::FilePatch| FixupChange {
         path: file.path.to_string(),
@@ -69,7 +69,10 @@ pub fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
 
 /// The paths that lead through a link inside the project, with their real files.
 #[must_use]
-pub fn fixup_links(project: &SpecProject, changes: &[FixupChange]) -> BTreeMap<String, RepoPath> {
+pub(crate) fn fixup_links(
+    project: &SpecProject,
+    changes: &[FixupChange],
+) -> BTreeMap<String, RepoPath> {
     let led = |change: &FixupChange| {
         let path: RepoPath = change.path.parse().ok()?;
         let place = real_place(project, &path)
@@ -82,7 +85,7 @@ pub fn fixup_links(project: &SpecProject, changes: &[FixupChange]) -> BTreeMap<S
 
 /// The changes as a Markdown list, one line per file.
 #[must_use]
-pub fn describe_fixup(changes: &[FixupChange]) -> String {
+pub(crate) fn describe_fixup(changes: &[FixupChange]) -> String {
     let line = |change: &FixupChange| {
         // A path may contain a character that would end the quotation.
         let path = short_line(&change.path, LONGEST_PATH).replace('`', "\u{2019}");

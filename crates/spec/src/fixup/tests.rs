@@ -13,6 +13,7 @@ use crucible_testkit::made_up_token;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::show::FixupChange;
 use super::*;
 use crate::error::SpecError;
 use crate::gate::sample::done_up_to;

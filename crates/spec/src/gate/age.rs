@@ -88,7 +88,7 @@ pub fn age_words(age: Duration) -> String {
 
 /// Formats an allowed age in the usual form: a single week as days.
 #[must_use]
-pub fn limit_words(limit: Duration) -> String {
+pub(crate) fn limit_words(limit: Duration) -> String {
     let days = limit.as_secs() / 86_400;
     match days {
         7..14 if limit.as_secs().is_multiple_of(86_400) => format!("{days}d"),

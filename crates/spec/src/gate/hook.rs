@@ -12,7 +12,7 @@ pub(super) const TIMED_OUT: Code = Code::new("gate-hook-timed-out");
 /// The findings about the hooks around a gate: an error for each one that is set to `fail` and failed or
 /// timed out.
 #[must_use]
-pub fn gate_hook_findings(hooks: &[HookReceipt]) -> Vec<GateFinding> {
+pub(crate) fn gate_hook_findings(hooks: &[HookReceipt]) -> Vec<GateFinding> {
     let decisive = hooks.iter().filter(|hook| hook.on_fail == OnFail::Fail);
     let finding = |hook: &HookReceipt| {
         let name = &hook.name;

@@ -1,6 +1,6 @@
 //! The gate: judges whether a spec has come far enough (seed 002, *Gate Policy*).
 //!
-//! [`judge_gate`] is a pure function of the state of a spec, a policy and a time. `judge` checks the
+//! [`gate_findings`] is a pure function of the state of a spec, a policy and a time. `judge` checks the
 //! phases, `problem` describes problems of receipts, `hook` those of hooks, `report` is the document
 //! `gate-json.v1`, and `age` parses ages. Invariants: phases compare by their order. Only the newest real
 //! receipt of a phase counts, and only a success whose artifacts match the disk. A receipt that cannot be
@@ -19,15 +19,16 @@ mod tests;
 
 use std::time::Duration;
 
-use crucible_model::{ClockSource, Finding, Timestamp, Verdict};
+use crucible_model::{ClockSource, Finding, Timestamp};
 
 use crate::phase_id::PhaseId;
 use crate::state::SpecState;
 
-pub use age::{AgeError, age_words, limit_words, parse_age};
-pub use hook::gate_hook_findings;
-pub use problem::problem_code;
-pub use report::{GATE_SCHEMA, GatePhase, GatePolicyReport, GateReport};
+pub(crate) use age::limit_words;
+pub use age::{AgeError, age_words, parse_age};
+pub(crate) use hook::gate_hook_findings;
+pub(crate) use problem::problem_code;
+pub use report::{GatePhase, GatePolicyReport, GateReport};
 
 /// The policy of a gate (seed 002, *Gate Policy*).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,21 +73,9 @@ pub struct GateFinding {
     pub file: String,
 }
 
-/// Judges a spec at this time, which comes from a clock of this kind.
+/// Returns the findings about a spec at this time, which comes from a clock of this kind.
 #[must_use]
-pub fn judge_gate(
-    state: &SpecState,
-    policy: &GatePolicy,
-    now: Timestamp,
-    clock: ClockSource,
-) -> Verdict {
-    let findings = gate_findings(state, policy, now, clock);
-    Verdict::new(findings.into_iter().map(|found| found.finding).collect())
-}
-
-/// The findings of [`judge_gate`], each with its file.
-#[must_use]
-pub fn gate_findings(
+pub(crate) fn gate_findings(
     state: &SpecState,
     policy: &GatePolicy,
     now: Timestamp,

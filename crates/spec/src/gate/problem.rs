@@ -7,7 +7,7 @@ use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
 /// The code of a receipt problem, for status and gate.
 #[must_use]
-pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
+pub(crate) fn problem_code(kind: &ReceiptProblemKind) -> Code {
     match kind {
         ReceiptProblemKind::Unreadable(_) => Code::new("gate-receipt-unreadable"),
         ReceiptProblemKind::ForeignName => Code::new("gate-receipt-foreign"),

@@ -18,7 +18,7 @@ use crate::receipt::{HookEnd, HookReceipt};
 use crate::state::SpecState;
 
 /// The schema of [`GateReport`].
-pub const GATE_SCHEMA: &str = "gate-json.v1";
+pub(crate) const GATE_SCHEMA: &str = "gate-json.v1";
 
 /// The size limit of the document in bytes, printed with one field per line.
 const MAX_BYTES: usize = 8_000;

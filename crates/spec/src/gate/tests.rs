@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crucible_llm::{ExecutionStrategy, PipelineReceipt};
-use crucible_model::{ClockSource, Level, Outcome};
+use crucible_model::{ClockSource, Level, Outcome, Verdict};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -19,6 +19,16 @@ fn policy(min_phase: PhaseId) -> GatePolicy {
         min_phase,
         ..GatePolicy::default()
     }
+}
+
+fn judge_gate(
+    state: &SpecState,
+    policy: &GatePolicy,
+    now: Timestamp,
+    clock: ClockSource,
+) -> Verdict {
+    let findings = gate_findings(state, policy, now, clock);
+    Verdict::new(findings.into_iter().map(|found| found.finding).collect())
 }
 
 fn judged(state: &SpecState, policy: &GatePolicy) -> Verdict {

@@ -18,17 +18,18 @@ mod weigh;
 use std::time::Duration;
 
 pub use configured::{HookOutcome, Hooks};
-pub use run::{HookPlace, run_hooks};
-pub use subject::{HOOK_SCHEMA, HookSubject};
+pub(crate) use run::{HookPlace, run_hooks};
+pub use subject::HookSubject;
+pub use weigh::HookConsequence;
+pub(crate) use weigh::weigh_hooks;
 pub(crate) use weigh::what_happened;
-pub use weigh::{HookConsequence, weigh_hooks};
 
 use crate::phase_id::PhaseId;
 use crate::receipt::{HookMoment, OnFail};
 
 /// A command that runs before or after phases or gates (seed 002, properties 15 and 16).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
+pub(crate) struct Hook {
     /// The name in the configuration; hooks of one moment run in the order of their names.
     pub name: String,
     /// When it runs.
@@ -47,7 +48,7 @@ pub struct Hook {
 
 /// Whether a hook runs in a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HookWalls {
+pub(crate) enum HookWalls {
     /// As strong as the configuration requires.
     #[default]
     Standing,
@@ -58,7 +59,7 @@ pub enum HookWalls {
 impl Hook {
     /// Whether it runs at this moment of this phase.
     #[must_use]
-    pub fn runs_at(&self, moment: HookMoment, phase: PhaseId) -> bool {
+    pub(crate) fn runs_at(&self, moment: HookMoment, phase: PhaseId) -> bool {
         self.moment == moment && (self.phases.is_empty() || self.phases.contains(&phase))
     }
 }

@@ -37,7 +37,7 @@ const REGISTRY: &str = "workspace.yaml";
 
 /// The environment in which hooks run.
 #[derive(Debug)]
-pub struct HookPlace<'a> {
+pub(crate) struct HookPlace<'a> {
     /// Starts the hooks.
     pub sandbox: &'a Sandbox,
     /// The project's directory: their working directory, and all that they may write to.
@@ -60,7 +60,7 @@ pub struct HookPlace<'a> {
 /// [`weigh_hooks`](super::weigh_hooks) derives the consequence.
 ///
 /// Dropping the future ends the running hook and its child processes.
-pub async fn run_hooks(
+pub(crate) async fn run_hooks(
     hooks: &[Hook],
     moment: HookMoment,
     subject: &HookSubject,

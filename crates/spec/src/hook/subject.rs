@@ -9,7 +9,7 @@ use crate::project::CRUCIBLE;
 use crate::receipt::{FileRecord, HookMoment, PhaseStatus};
 
 /// The schema name of a hook's input (`docs/schemas/crucible-hook-v1.schema.json`).
-pub const HOOK_SCHEMA: &str = "crucible-hook-v1";
+pub(crate) const HOOK_SCHEMA: &str = "crucible-hook-v1";
 
 /// The phase or gate around which a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ pub enum HookConsequence {
 /// Evaluates the receipts of hooks: the first failed hook that is set to `fail` decides; other failures
 /// are warnings. A hook that timed out or could not be started has failed.
 #[must_use]
-pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence {
+pub(crate) fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence {
     let mut warnings = Vec::new();
     for receipt in receipts {
         let seconds = hooks

@@ -108,7 +108,7 @@ impl ResumeOverview {
 
     /// Marks a dry run: the next step is a real run of the same phase.
     #[must_use]
-    pub fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
+    pub(crate) fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
         let phase = self.phase;
         let next_steps = format!("Run the {phase} phase {}", purpose(phase));
         Self {

@@ -118,7 +118,7 @@ impl SpecOverview {
 
     /// Marks a dry run.
     #[must_use]
-    pub fn of_a_dry_run(self) -> Self {
+    pub(crate) fn of_a_dry_run(self) -> Self {
         Self {
             dry_run: true,
             ..self

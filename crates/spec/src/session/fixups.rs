@@ -25,7 +25,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
     /// # Errors
     ///
     /// Fails if the fixup cannot be applied, or if none is pending and the command ends before its phase.
-    pub fn apply_pending(&mut self, last: PhaseId) -> Result<Option<Applying>, Failure> {
+    pub(crate) fn apply_pending(&mut self, last: PhaseId) -> Result<Option<Applying>, Failure> {
         if !self.session.applies_fixups() {
             return Ok(None);
         }

@@ -252,7 +252,7 @@ impl<'a> SpecSession<'a> {
 
     /// Returns whether fixups are to be applied.
     #[must_use]
-    pub fn applies_fixups(&self) -> bool {
+    pub(crate) fn applies_fixups(&self) -> bool {
         self.arguments.fixups == FixupWish::Apply
     }
 

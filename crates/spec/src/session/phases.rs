@@ -138,7 +138,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     /// # Errors
     ///
     /// Fails if the prompt cannot be built.
-    pub fn try_dry(&mut self, phase: PhaseId) -> Result<SpecReceipt, Failure> {
+    pub(crate) fn try_dry(&mut self, phase: PhaseId) -> Result<SpecReceipt, Failure> {
         let order = PhaseOrder {
             trial: Trial::Dry,
             ..self.order(phase, EditFormat::WholeFile, String::new(), Vec::new())

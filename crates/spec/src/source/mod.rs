@@ -15,7 +15,8 @@ mod issue;
 use crate::error::SpecError;
 use crate::packet::{Packet, PacketEntry, PacketLimits, build_packet_with};
 
-pub use files::{FileSelectors, check_named_files, select_files};
+pub(crate) use files::check_named_files;
+pub use files::{FileSelectors, select_files};
 pub use idea::{Idea, IdeaBuilder};
 pub use issue::IssueRef;
 

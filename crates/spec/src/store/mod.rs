@@ -156,7 +156,7 @@ impl SpecStore {
     /// same reason: files of a project are never used as answers. It need not exist. Without it, nothing
     /// is kept for a later attempt.
     #[must_use]
-    pub fn with_calls(self, calls: impl Into<PathBuf>) -> Self {
+    pub(crate) fn with_calls(self, calls: impl Into<PathBuf>) -> Self {
         Self {
             calls: Some(calls.into()),
             ..self

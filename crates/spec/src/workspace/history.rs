@@ -14,7 +14,7 @@ use crate::receipt::{PhaseEntry, PhaseStatus, SpecReceipt};
 use crate::state::ReceiptProblem;
 
 /// The schema of [`SpecHistory`].
-pub const HISTORY_SCHEMA: &str = "workspace-history-json.v1";
+pub(crate) const HISTORY_SCHEMA: &str = "workspace-history-json.v1";
 
 /// The most characters of a receipt's text.
 const LONGEST: usize = 200;

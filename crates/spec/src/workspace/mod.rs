@@ -12,11 +12,6 @@ mod report;
 mod yaml;
 
 pub use file::{EntryChange, OnListed, WorkspaceFile};
-pub use history::{
-    HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, SpecHistory, spec_history,
-};
+pub use history::{HistoryProblem, HistoryRow, HistoryTotals, SpecHistory, spec_history};
 pub use model::{SpecTag, SpecTagError, SpecWorkspace, WorkspaceEntry};
-pub use report::{
-    SpecStanding, WORKSPACE_STATUS_SCHEMA, WorkspaceCounts, WorkspaceSpec, WorkspaceStatus,
-    WorkspaceSurvey,
-};
+pub use report::{SpecStanding, WorkspaceCounts, WorkspaceSpec, WorkspaceStatus, WorkspaceSurvey};

@@ -21,7 +21,7 @@ use crate::project::SpecProject;
 use crate::store::{RecordedReceipts, SpecStore};
 
 /// The schema of [`WorkspaceStatus`].
-pub const WORKSPACE_STATUS_SCHEMA: &str = "workspace-status-json.v1";
+pub(crate) const WORKSPACE_STATUS_SCHEMA: &str = "workspace-status-json.v1";
 
 /// The most unlisted specs that are named.
 const MOST_UNLISTED: usize = 100;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Describes every other file in a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BundleManifest {
+pub(crate) struct BundleManifest {
     /// The schema of this document.
     pub schema_version: BundleVersion,
     /// The files of the bundle, by name.
@@ -17,7 +17,7 @@ pub struct BundleManifest {
 
 /// The schema id of a bundle's manifest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BundleVersion {
+pub(crate) enum BundleVersion {
     /// The only version there is.
     #[default]
     #[serde(rename = "crucible-failure-bundle-v1")]
@@ -27,7 +27,7 @@ pub enum BundleVersion {
 /// One file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BundleEntry {
+pub(crate) struct BundleEntry {
     /// Its name in the bundle.
     pub path: String,
     /// Where it comes from.
@@ -47,7 +47,7 @@ pub struct BundleEntry {
 /// The origin of a file in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BundleOrigin {
+pub(crate) enum BundleOrigin {
     /// Copied from the run directory.
     File,
     /// Stands for a file that the run does not have.
@@ -59,7 +59,7 @@ pub enum BundleOrigin {
 /// What of a long file is in the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BundleCut {
+pub(crate) struct BundleCut {
     /// The part that was kept: `beginning` or `end`.
     pub kept: String,
     /// The size of the whole file in bytes.
@@ -69,7 +69,7 @@ pub struct BundleCut {
 /// A file that is not in the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BundleGap {
+pub(crate) struct BundleGap {
     /// Its path in the run directory, control characters escaped.
     pub path: String,
     /// Why it is not there.

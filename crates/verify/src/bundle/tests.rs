@@ -10,6 +10,7 @@ use std::os::unix::fs::symlink;
 
 use crucible_host::fs as host;
 
+use super::manifest::BundleManifest;
 use super::*;
 
 struct Run(tempfile::TempDir);

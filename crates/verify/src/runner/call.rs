@@ -113,7 +113,7 @@ impl<'c> Call<'c> {
 
     /// Returns the command with other arguments.
     #[must_use]
-    pub fn with_args(&self, args: impl IntoIterator<Item = String>) -> Vec<String> {
+    pub(crate) fn with_args(&self, args: impl IntoIterator<Item = String>) -> Vec<String> {
         let before = self.words.len().saturating_sub(self.args.len());
         self.words
             .iter()

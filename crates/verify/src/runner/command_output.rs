@@ -56,7 +56,7 @@ impl<'r> CommandOutput<'r> {
 
     /// Returns the first line that contains this text.
     #[must_use]
-    pub fn line_with(&self, text: &str) -> Option<&str> {
+    pub(crate) fn line_with(&self, text: &str) -> Option<&str> {
         self.lines().find(|line| line.contains(text)).map(str::trim)
     }
 
@@ -77,7 +77,7 @@ impl<'r> CommandOutput<'r> {
     /// Returns whether a test finished, passed or not. A Go package that does not compile counts as failed
     /// and ran none.
     #[must_use]
-    pub fn ended_tests(&self) -> bool {
+    pub(crate) fn ended_tests(&self) -> bool {
         let is_real = |kind: &TestRunner, counts: &TestCounts| match kind {
             TestRunner::GoPackages => counts.passed > 0 || self.line_with("--- FAIL: ").is_some(),
             _ => counts.ran() > 0,
@@ -90,7 +90,7 @@ impl<'r> CommandOutput<'r> {
 
     /// Returns results that were read from all that this holds.
     #[must_use]
-    pub fn new_results(&self) -> TestResults {
+    pub(crate) fn new_results(&self) -> TestResults {
         TestResults {
             basis: self.basis,
             ..TestResults::default()

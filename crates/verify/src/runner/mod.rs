@@ -104,7 +104,7 @@ pub fn runners() -> &'static [&'static dyn Runner] {
 
 /// Returns the runner that a command starts.
 #[must_use]
-pub fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
+pub(crate) fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
     first_started(runners(), &Call::of(command)?)
 }
 

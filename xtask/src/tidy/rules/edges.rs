@@ -24,15 +24,17 @@ const LAYERS: &[(&str, u8)] = &[
     ("llm", 3),
     ("repo", 3),
     ("verify", 3),
+    ("terminal", 3),
     ("council", 4),
     ("crawl", 4),
     ("spec", 4),
     ("run", 4),
     ("forge", 4),
     ("eval", 4),
-    ("cli", 5),
-    ("testkit", 6),
-    ("xtask", 6),
+    ("tui", 5),
+    ("cli", 6),
+    ("testkit", 7),
+    ("xtask", 7),
 ];
 
 /// Compares the table with `cargo metadata`.

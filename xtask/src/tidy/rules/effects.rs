@@ -1,4 +1,4 @@
-//! Who may act on the world: only `cli` prints and exits, only `sandbox` starts processes.
+//! Who may act on the world: only `terminal` prints and exits, only `sandbox` starts processes.
 //!
 //! Clippy enforces most of this; this rule also sees macros, and who lifts clippy's ban with an
 //! `expect` attribute: product code may do that in `host` (files, environment, time) and `sandbox`
@@ -25,21 +25,21 @@ impl Rule for Effects {
                 continue;
             }
             let tokens = &parsed.product;
-            if owner != "cli" {
+            if owner != "terminal" {
                 for (line, name) in printers(tokens) {
                     report(
                         &file.path,
                         line,
-                        format!("`{name}!`: only cli prints; return a value instead"),
+                        format!("`{name}!`: only terminal prints; return a value instead"),
                     );
                 }
             }
             for path in source::paths(tokens) {
-                if owner != "cli" && path.ends_with(&["process", "exit"]) {
+                if owner != "terminal" && path.ends_with(&["process", "exit"]) {
                     report(
                         &file.path,
                         path.line,
-                        format!("`{path}`: only cli ends the program"),
+                        format!("`{path}`: only terminal ends the program"),
                     );
                 }
                 if owner != "sandbox"
@@ -104,8 +104,8 @@ mod tests {
                 "fn f() {\n println!(\"x\");\n std::process::exit(1);\n Command::new(\"ls\");\n}"
             ),
             [
-                "crates/a/src/lib.rs:2: `println!`: only cli prints; return a value instead",
-                "crates/a/src/lib.rs:3: `std::process::exit`: only cli ends the program",
+                "crates/a/src/lib.rs:2: `println!`: only terminal prints; return a value instead",
+                "crates/a/src/lib.rs:3: `std::process::exit`: only terminal ends the program",
                 "crates/a/src/lib.rs:4: `Command::new`: only sandbox starts processes",
             ]
         );
@@ -138,9 +138,13 @@ mod tests {
         );
         assert_eq!(
             said_of(
-                "crucible",
-                "fn f() { println!(\"x\"); clap::Command::new(\"x\"); }"
+                "crucible-terminal",
+                "fn f() { println!(\"x\"); std::process::exit(1); }"
             ),
+            [""; 0]
+        );
+        assert_eq!(
+            said_of("crucible", "fn f() { clap::Command::new(\"x\"); }"),
             [""; 0]
         );
         assert_eq!(

@@ -10,12 +10,12 @@ use crucible_council::{
     CouncilError, CouncilFailure, ExecutorResult, Observability, TriageContext, text,
 };
 use crucible_model::{ExitStatus, Failure, one_line};
+use crucible_terminal::input::{self, Awaited};
 use serde::Serialize;
 
 use super::progress::CouncilProgress;
 use super::{CouncilFlags, session, show};
 use crate::app::App;
-use crate::input::{self, Awaited};
 
 /// The schema name of the JSON result, described in `docs/contracts/council.schema.json`.
 const SCHEMA: &str = "crucible-council-v1";
@@ -68,7 +68,7 @@ impl Ask {
         let progress = Arc::new(CouncilProgress::new(&app.output));
         // A program that reads the document finds only errors on standard error. A spinner leaves nothing
         // behind.
-        let assembly = if app.output.is_json() && !app.output.live {
+        let assembly = if app.output.is_json() && !app.output.is_live() {
             assembly
         } else {
             assembly.watched(Arc::clone(&progress) as _)
@@ -186,7 +186,7 @@ fn no_question() -> Failure {
 /// Reads all of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, Failure> {
     let most = limit.saturating_add(input::SPACE_AROUND);
-    let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {
+    let bytes = app.read_input(most, Awaited::Silently)?.map_err(|why| {
         Failure::usage(format!(
             "cannot read the question from standard input: {why}"
         ))

@@ -16,11 +16,11 @@ use crucible_council::configured::CouncilSession;
 use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContext};
 use crucible_llm::CallError;
 use crucible_model::{ExitStatus, Failure};
+use crucible_terminal::input::{self, Line};
 
 use super::ask::tell_in_vain;
 use super::{CouncilFlags, session, show};
 use crate::app::App;
-use crate::input::{self, Line};
 
 /// The first line of a conversation. Its version is that of the conversation format in the seed, not of
 /// the program.
@@ -142,7 +142,7 @@ impl Conversation<'_> {
         if self.app.output.is_lost() {
             return Ok(Line::End);
         }
-        let line = input::line(self.app, most);
+        let line = self.app.block_on(async { Ok(input::line(most).await) });
         let line = line.inspect_err(|_| self.app.output.line(""))?;
         line.map_err(|error| {
             self.app.output.line("");

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use crucible_llm::CallWatch;
 use crucible_model::one_line;
-
-use crate::output::Output;
-use crate::spinner::{Shown, Spinner};
+use crucible_terminal::{Output, Shared, Spinner};
 
 /// Shows the calls of one question.
 pub(crate) struct CouncilProgress {
     output: Output,
-    shown: Shown<Calls>,
+    shown: Shared<Calls>,
 }
 
 struct Calls {
@@ -31,7 +29,7 @@ impl CouncilProgress {
         };
         Self {
             output: output.clone(),
-            shown: Shown::new(calls),
+            shown: Shared::new(calls),
         }
     }
 
@@ -47,7 +45,7 @@ impl CallWatch for CouncilProgress {
         let mut shown = self.shown.lock();
         shown.begun += 1;
         *shown.waiting.entry(part.clone()).or_default() += 1;
-        if self.output.live {
+        if self.output.is_live() {
             shown.turn();
         } else {
             self.output
@@ -67,7 +65,7 @@ impl CallWatch for CouncilProgress {
         } else {
             shown.waiting.insert(part, left);
         }
-        if self.output.live {
+        if self.output.is_live() {
             shown.turn();
         }
     }

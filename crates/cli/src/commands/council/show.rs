@@ -2,8 +2,7 @@
 
 use crucible_council::text::{argument, cost, degraded, seconds, tokens};
 use crucible_council::{Degradation, ExecutorResult};
-
-use crate::table::table;
+use crucible_terminal::table;
 
 /// The trace of a run as text, with its usage; empty if none was built.
 pub(super) fn trace(result: &ExecutorResult) -> String {

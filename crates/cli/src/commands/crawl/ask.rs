@@ -1,59 +1,27 @@
-//! Questions to the user: written to standard error, answered by a line on standard input.
-//!
-//! The end of the input, and an input that cannot be read, count as no answer.
+//! The questions of a crawl to the user.
 
 use std::io::IsTerminal;
 
 use crucible_crawl::{SearchItem, SubProject};
 use crucible_model::{Failure, one_line};
+use crucible_terminal::prompt;
 
 use super::flags::OutputArgs;
 use crate::app::App;
-use crate::input::{self, Line};
-
-/// The longest accepted line, in bytes.
-const MAX_LINE: usize = 4096;
 
 /// Whether questions may be asked: there is a terminal, and questions are not turned off.
 pub(crate) fn may_ask(output_args: &OutputArgs) -> bool {
     !output_args.non_interactive && std::io::stdin().is_terminal()
 }
 
-/// Asks until a valid line is entered; returns nothing at the end of the input. Space around an answer is
-/// ignored.
+/// Asks for a line; returns nothing at the end of the input.
 pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, Failure> {
-    loop {
-        app.output.question(&one_line(question));
-        match input::line(app, MAX_LINE)? {
-            Ok(Line::Text(answer)) => return Ok(Some(answer.trim().to_owned())),
-            Ok(Line::TooLong(_)) => app
-                .output
-                .remark(&format!("Write at most {MAX_LINE} bytes.")),
-            Ok(Line::NotText) => app.output.remark("Write UTF-8 text."),
-            Ok(Line::End) | Err(_) => return Ok(None),
-        }
-    }
-}
-
-/// Asks for a number from 1 to `most`; returns nothing at the end of the input.
-pub(crate) fn ask_number(app: &App, question: &str, most: usize) -> Result<Option<usize>, Failure> {
-    loop {
-        let Some(answer) = ask(app, &format!("{question} [1-{most}]"))? else {
-            return Ok(None);
-        };
-        match answer.parse::<usize>() {
-            Ok(number) if (1..=most).contains(&number) => return Ok(Some(number)),
-            Ok(_) | Err(_) => app
-                .output
-                .remark(&format!("Write a number from 1 to {most}.")),
-        }
-    }
+    app.block_on(async { Ok(prompt::ask(&app.output, question).await) })
 }
 
 /// Asks for yes or no; anything but yes means no.
 pub(crate) fn confirm(app: &App, question: &str) -> Result<bool, Failure> {
-    let answer = ask(app, &format!("{question} [y/N]"))?.unwrap_or_default();
-    Ok(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+    app.block_on(async { Ok(prompt::confirm(&app.output, question).await) })
 }
 
 /// Lets the user choose among search results.
@@ -69,7 +37,7 @@ pub(crate) fn choose_result<'a>(
         app.output
             .remark(&one_line(&line.chars().take(100).collect::<String>()));
     }
-    let chosen = ask_number(app, "Which one?", results.len())?;
+    let chosen = which(app, results.len())?;
     chosen
         .and_then(|number| results.get(number - 1))
         .ok_or_else(nothing_chosen)
@@ -98,9 +66,14 @@ pub(crate) fn choose_project(
         app.output
             .remark(&one_line(&format!("{:>3}) {name}", number + 1)));
     }
-    let chosen = ask_number(app, "Which one?", places.len())?;
+    let chosen = which(app, places.len())?;
     let place = chosen.and_then(|number| places.into_iter().nth(number - 1));
     place.map(|(path, _)| path).ok_or_else(nothing_chosen)
+}
+
+/// Asks for the number of an item.
+fn which(app: &App, most: usize) -> Result<Option<usize>, Failure> {
+    app.block_on(async { Ok(prompt::ask_number(&app.output, "Which one?", most).await) })
 }
 
 fn nothing_chosen() -> Failure {

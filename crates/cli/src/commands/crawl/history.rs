@@ -5,10 +5,10 @@ mod one;
 use clap::Args;
 use crucible_crawl::PastSession;
 use crucible_model::{ExitStatus, Failure, one_line, short_line};
+use crucible_terminal::table;
 
 use super::flags::OutputArgs;
 use crate::app::App;
-use crate::table::table;
 
 /// Characters of a query or an error in a table cell.
 const SHOWN: usize = 100;

@@ -18,10 +18,10 @@ use std::io::IsTerminal;
 
 use clap::{Args, Subcommand};
 use crucible_model::{ExitStatus, Failure};
+use crucible_terminal::{Format, OutputMode, Voice};
 use flags::{FormatName, OutputArgs};
 
 use crate::app::App;
-use crate::output::{Format, OutputMode, Voice};
 
 /// The exit codes, as the help lists them.
 const ENDS: &str = "Exit codes: 0 done, 1 refused, usage errors included, 2 the safety rules reject the plan, \

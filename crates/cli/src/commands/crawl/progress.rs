@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use crucible_crawl::CrawlObserver;
 use crucible_model::one_line;
-
-use crate::output::Output;
-use crate::spinner::{Shown, Spinner};
+use crucible_terminal::{Output, Shared, Spinner};
 
 /// Without a terminal, a wait is reported at its start and then at this interval, in seconds.
 const SPARSE: u64 = 10;
@@ -14,7 +12,7 @@ const SPARSE: u64 = 10;
 /// Shows the progress of one crawl.
 pub(crate) struct CrawlProgress {
     output: Output,
-    shown: Shown<Wait>,
+    shown: Shared<Wait>,
 }
 
 struct Wait {
@@ -31,7 +29,7 @@ impl CrawlProgress {
         };
         Self {
             output: output.clone(),
-            shown: Shown::new(wait),
+            shown: Shared::new(wait),
         }
     }
 
@@ -45,7 +43,7 @@ impl CrawlObserver for CrawlProgress {
     fn progress(&self, what: &str) {
         let mut shown = self.shown.lock();
         shown.told = None;
-        if self.output.live {
+        if self.output.is_live() {
             shown.spinner.turn(what);
         } else {
             self.output.remark(&one_line(&format!("... {what}")));
@@ -64,7 +62,7 @@ impl CrawlObserver for CrawlProgress {
         let mut shown = self.shown.lock();
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
         let words = format!("{why}: continuing in {seconds} s");
-        if self.output.live {
+        if self.output.is_live() {
             shown.spinner.turn(&words);
         } else if shown.told.is_none_or(|told| seconds + SPARSE <= told) {
             shown.told = Some(seconds);

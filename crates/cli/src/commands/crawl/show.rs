@@ -1,11 +1,8 @@
 //! The documents of a crawl, for people.
 
-use comfy_table::ContentArrangement;
 use crucible_crawl::{Inspected, PlannedCrawl, SearchItem, SearchV1, text};
 use crucible_model::one_line;
-
-use crate::output::Output;
-use crate::table::table;
+use crucible_terminal::{Output, table, wrap_to_terminal};
 
 /// The narrowest terminal in which a table is wrapped.
 const NARROWEST: u16 = 60;
@@ -17,10 +14,7 @@ pub(crate) fn search(output: &Output, found: &SearchV1) {
         return;
     }
     let mut all = table(["#", "score", "repository", "stars", "pushed", "why"]);
-    // On a wide enough terminal the columns are wrapped.
-    if all.width().is_some_and(|width| width >= NARROWEST) {
-        all.set_content_arrangement(ContentArrangement::Dynamic);
-    }
+    wrap_to_terminal(&mut all, NARROWEST);
     for item in &found.results {
         let why = format!(
             "{}\n{}",

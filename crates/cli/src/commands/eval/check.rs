@@ -1,11 +1,9 @@
 //! `crucible eval check`: whether tasks prove anything. No model is asked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crucible_eval::configured::{TaskDirectory, machine};
-use crucible_eval::validate;
-use crucible_host::fs::temp_dir_in;
+use crucible_eval::CheckedTasks;
 use crucible_model::{ExitStatus, Failure};
 
 use super::tasks_of;
@@ -29,44 +27,14 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let TaskDirectory { path, tasks } =
-            tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
-        let config = app.config(std::path::Path::new("/"), &[])?;
-        let room = temp_dir_in(&app.env.temporary_directory(), "crucible-eval-check-")?;
-        let machine = machine(&app.runtime(), &config, path)?;
-        let proved = app.block_on(async {
-            let mut proved = Vec::new();
-            for task in &tasks {
-                let validity = validate(&machine, task, &room.path().join(&task.name)).await?;
-                app.output.remark(&match &validity.problem {
-                    Some(problem) => format!("{}: broken: {problem}", task.name),
-                    None if task.solution.is_none() => {
-                        format!("{}: its check fails before; it has no solution", task.name)
-                    }
-                    None => format!("{}: ok", task.name),
-                });
-                proved.push((task.name.clone(), validity));
-            }
-            Ok(proved)
-        })?;
-        let broken = proved
-            .iter()
-            .filter(|(_, validity)| validity.problem.is_some())
-            .count();
-        if app.output.is_json() {
-            let tasks: Vec<_> = proved
-                .iter()
-                .map(|(task, validity)| serde_json::json!({ "task": task, "validity": validity }))
-                .collect();
-            let document = serde_json::json!({
-                "schema_version": "crucible-eval-check-v1", "broken": broken, "tasks": tasks,
-            });
-            app.output.json(&document)?;
-        } else {
-            app.output
-                .line(&format!("{} tasks, {broken} broken", proved.len()));
-        }
-        Ok(if broken == 0 {
+        let directory = tasks_of(app, &self.directory, &self.tasks, self.repos.as_deref())?;
+        let config = app.config(Path::new("/"), &[])?;
+        let runtime = app.runtime();
+        let report = |line: &str| app.output.remark(line);
+        let checked = app.block_on(CheckedTasks::check(&runtime, &config, &directory, report))?;
+        let text = || app.output.line(&checked.summary());
+        app.output.show(|| checked.document(), text)?;
+        Ok(if checked.broken() == 0 {
             ExitStatus::Success
         } else {
             ExitStatus::Refused

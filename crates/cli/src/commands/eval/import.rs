@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use crucible_eval::{ImportSummary, import_swe_bench};
+use crucible_eval::import_swe_bench;
 use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
@@ -29,26 +29,13 @@ impl Import {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let [file, repos, out] =
             [&self.file, &self.repos, &self.out].map(|path| app.absolute(path));
-        let ImportSummary { written, skipped } = import_swe_bench(&file, &repos, &out)?;
-        for (name, why) in &skipped {
+        let imported = import_swe_bench(&file, &repos, &out)?;
+        for (name, why) in &imported.skipped {
             app.output.remark(&format!("skipped {name}: {why}"));
         }
-        if app.output.is_json() {
-            let skipped: Vec<_> = skipped
-                .iter()
-                .map(|(task, reason)| serde_json::json!({ "task": task, "reason": reason }))
-                .collect();
-            app.output.json(&serde_json::json!({
-                "schema_version": "crucible-eval-import-v1", "written": written, "skipped": skipped,
-            }))?;
-        } else {
-            app.output.line(&format!(
-                "{} tasks written, {} skipped",
-                written.len(),
-                skipped.len()
-            ));
-        }
-        Ok(if written.is_empty() {
+        let text = || app.output.line(&imported.summary());
+        app.output.show(|| imported.document(), text)?;
+        Ok(if imported.written.is_empty() {
             ExitStatus::Refused
         } else {
             ExitStatus::Success

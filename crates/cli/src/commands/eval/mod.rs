@@ -11,11 +11,11 @@ use clap::{Args, Subcommand};
 use crucible_eval::configured::{EvalArguments, Evaluation, TaskDirectory};
 use crucible_eval::{Observer, TrialDocument, Validity};
 use crucible_model::{ExitStatus, Failure};
+use crucible_terminal::Output;
 
 use self::solver::RunSolver;
 use crate::app::App;
 use crate::arguments::{provider_settings, providers};
-use crate::output::Output;
 
 /// The most trials that run at a time.
 const MAX_JOBS: i64 = 64;

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crucible_eval::{ConfigurationReport, Rate, Report, TrialOutcome};
-
-use crate::table::{lines_of, table};
+use crucible_terminal::{lines_of, table};
 
 /// The tables and sentences of a report.
 pub(super) fn lines(report: &Report, out: &Path) -> String {

@@ -16,10 +16,10 @@ use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Failure};
 use crucible_spec::gate_output::{GateView, Places, SpecGate, github, sarif};
 use crucible_spec::{GatePolicy, OnPendingFixups, PhaseId, PhaseIdError, SpecId, parse_age};
+use crucible_terminal::{Format, OutputMode};
 
 use crate::app::App;
 use crate::names::spec_id;
-use crate::output::{Format, OutputMode};
 use crate::spec_project::{project, spec_to_read};
 
 /// Judge whether a spec has come far enough, for CI

@@ -5,9 +5,7 @@ use std::time::Duration;
 use crucible_model::{Outcome, counted};
 use crucible_spec::gate_output::GateView;
 use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
-
-use crate::output::Output;
-use crate::table::{lines_of, table};
+use crucible_terminal::{Output, lines_of, table};
 
 pub(super) fn print(output: &Output, view: &GateView<'_>) {
     for found in view.findings {

@@ -9,9 +9,9 @@ use crucible_patch::Policy;
 use crucible_repo::Git;
 use crucible_run::configured::patch_limits;
 use crucible_run::{SignedPlan, plan_policy, signed_plan};
+use crucible_terminal::input::Awaited;
 
 use crate::app::App;
-use crate::input::{Awaited, whole};
 
 /// Larger patches are refused by the gate in any case.
 const MAX_FILE: ByteLimit = ByteLimit(16 * 1024 * 1024);
@@ -93,7 +93,8 @@ impl PatchInput {
 fn piped(app: &App) -> Result<Vec<u8>, Failure> {
     let said = Awaited::Saying("reading the patch from standard input");
     let most = usize::try_from(MAX_FILE.0).unwrap_or(usize::MAX);
-    let bytes = whole(app, most, said)?
+    let bytes = app
+        .read_input(most, said)?
         .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
     if bytes.len() > most {
         return Err(Failure::new(

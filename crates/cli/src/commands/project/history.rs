@@ -8,11 +8,11 @@ use crucible_model::{ClockSource, ExitStatus, Failure, counted, one_line, short_
 use crucible_spec::{
     HistoryRow, SpecAbsence, SpecError, SpecId, SpecProject, SpecStore, spec_history,
 };
+use crucible_terminal::{lines_of, table};
 
 use crate::app::App;
 use crate::names::spec_id;
 use crate::spec_project::{list_of, project};
-use crate::table::{lines_of, table};
 
 /// Characters of a failure message in the table; `--json` has more.
 const LONGEST_NOTE: usize = 80;

@@ -3,9 +3,9 @@
 use clap::Args;
 use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_spec::{WorkspaceEntry, WorkspaceFile};
+use crucible_terminal::{lines_of, table};
 
 use crate::app::App;
-use crate::table::{lines_of, table};
 
 /// List the specs of the workspace
 ///

@@ -47,7 +47,7 @@ impl Project {
             ProjectCommand::List(command) => command.run(app, &workspace(app, named)?),
             ProjectCommand::Status(command) => command.run(app, &workspace(app, named)?),
             ProjectCommand::History(command) => command.run(app, named),
-            ProjectCommand::Tui(command) => command.run(app, workspace(app, named)?),
+            ProjectCommand::Tui(command) => command.run(app, &workspace(app, named)?),
         }
     }
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 use crucible_model::{ExitStatus, Failure, counted, one_line};
 use crucible_spec::{PhaseId, WorkspaceFile};
+use crucible_terminal::{lines_of, table};
 
 use crate::app::App;
-use crate::table::{lines_of, table};
 
 /// Show the state of the specs in the workspace
 ///

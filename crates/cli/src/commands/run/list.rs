@@ -2,9 +2,9 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure, one_line};
+use crucible_terminal::{lines_of, table};
 
 use crate::app::App;
-use crate::table::{lines_of, table};
 
 /// How much of a goal a row shows, in characters.
 const SHOWN_GOAL: usize = 60;

@@ -10,12 +10,11 @@ use crucible_forge::{
     build_skill, settle_interrupted,
 };
 use crucible_model::{ExitStatus, Failure, one_line};
+use crucible_terminal::{Output, Spinner};
 
 use super::place::{self, SkillContext};
 use crate::app::App;
 use crate::arguments::{provider_settings, providers};
-use crate::output::Output;
-use crate::spinner::Spinner;
 
 /// Let an agent write a skill and its test, on a copy of the project
 ///
@@ -202,7 +201,7 @@ impl BuildWitness for View {
 
     fn working(&mut self, agent: &str, _since: Duration) {
         let line = format!("{agent} works on the copy");
-        if self.output.live {
+        if self.output.is_live() {
             self.spinner.turn(&line);
         } else if !self.told {
             self.told = true;

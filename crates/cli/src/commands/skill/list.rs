@@ -4,10 +4,10 @@ use clap::Args;
 use crucible_forge::{ForgeProject, SkillRegistry, SkillStep, TrustedFile};
 use crucible_ledger::{Ledger, SkillRow};
 use crucible_model::{ExitStatus, Failure, one_line, short_line};
+use crucible_terminal::{lines_of, table};
 
 use super::place::SkillContext;
 use crate::app::App;
-use crate::table::{lines_of, table};
 
 /// The most characters of a description that are shown in a table.
 const SHOWN: usize = 60;

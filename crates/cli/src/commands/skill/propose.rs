@@ -11,10 +11,10 @@ use crucible_forge::{
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::{Moment, SideEffect};
 use crucible_model::{ByteLimit, Digest, ExitStatus, Failure, PathPrefix};
+use crucible_terminal::input::Awaited;
 
 use super::place::{self, SkillContext};
 use crate::app::App;
-use crate::input::{Awaited, whole};
 
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -100,7 +100,7 @@ impl Propose {
         let bytes = if self.io == Path::new(STANDARD_INPUT) {
             let awaited =
                 Awaited::Saying("waiting for the I/O schema on standard input (Ctrl-D ends it)");
-            unreadable("--io", whole(app, MOST_SCHEMA, awaited)?)?
+            unreadable("--io", app.read_input(MOST_SCHEMA, awaited)?)?
         } else {
             read(app, "--io", &self.io, MOST_SCHEMA)?
         };

@@ -10,11 +10,11 @@ use crucible_forge::{
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, ExitStatus, Failure, UniqueJson, one_line};
 use crucible_sandbox::Extent;
+use crucible_terminal::input::Awaited;
 use serde_json::Value;
 
 use super::place::{self, SkillContext};
 use crate::app::App;
-use crate::input::{Awaited, whole};
 
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -77,7 +77,7 @@ impl Run {
                 let awaited =
                     Awaited::Saying("waiting for the input on standard input (Ctrl-D ends it)");
                 let most = usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX);
-                whole(app, most, awaited)?.map_err(|error| {
+                app.read_input(most, awaited)?.map_err(|error| {
                     Failure::usage(format!("standard input cannot be read: {error}"))
                 })?
             }

@@ -7,10 +7,10 @@ use crucible_forge::{
 };
 use crucible_ledger::{SkillStatus, VerificationLevel};
 use crucible_model::{ExitStatus, Failure};
+use crucible_terminal::{lines_of, table};
 
 use super::place::{self, SkillContext};
 use crate::app::App;
-use crate::table::{lines_of, table};
 
 /// Ask every gate about a skill that is built: ruff, mypy, its test, the policy, the invariants, and its held-out examples where it has some
 ///

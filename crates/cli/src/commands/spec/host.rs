@@ -53,7 +53,7 @@ impl SessionHost for CommandHost<'_> {
     /// A program that reads the document finds only errors on standard error; a spinner leaves nothing
     /// behind.
     fn watch(&self, model: &str) -> Option<Arc<dyn CallWatch>> {
-        if self.app.output.is_json() && !self.app.output.live {
+        if self.app.output.is_json() && !self.app.output.is_live() {
             return None;
         }
         let progress = Arc::new(PhaseProgress::new(&self.app.output, model.to_owned()));

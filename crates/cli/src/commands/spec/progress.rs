@@ -2,16 +2,14 @@
 
 use crucible_llm::CallWatch;
 use crucible_model::one_line;
-
-use crate::output::Output;
-use crate::spinner::{Shown, Spinner};
+use crucible_terminal::{Output, Shared, Spinner};
 
 /// Shows the calls of the phases of one command.
 pub(crate) struct PhaseProgress {
     output: Output,
     /// The provider and the model: `gateway (gpt-oss-20b)`.
     asked: String,
-    shown: Shown<Calls>,
+    shown: Shared<Calls>,
 }
 
 struct Calls {
@@ -31,7 +29,7 @@ impl PhaseProgress {
         Self {
             output: output.clone(),
             asked,
-            shown: Shown::new(calls),
+            shown: Shared::new(calls),
         }
     }
 
@@ -57,7 +55,7 @@ impl CallWatch for PhaseProgress {
             String::new()
         };
         let words = format!("{phase_id}: asking {}{again}", self.asked);
-        if self.output.live {
+        if self.output.is_live() {
             shown.spinner.turn(&words);
         } else {
             self.output.remark(&one_line(&format!("  ... {words}")));

@@ -13,9 +13,9 @@ use crucible_model::{ByteLimit, Failure, one_line};
 use crucible_repo::Gh;
 use crucible_spec::session::{GivenIdea, IdeaOrigin};
 use crucible_spec::{IDEA, IdeaBuilder, IssueRef, SpecError, SpecId, SpecStore};
+use crucible_terminal::input::Awaited;
 
 use crate::app::App;
-use crate::input::{self, Awaited};
 
 /// The note if standard input is open but was not named, and nothing arrives.
 const AWAITED: &str = "note: reading the idea from standard input until its end; to continue without it, run \
@@ -167,7 +167,7 @@ impl SourceFlags {
 
 fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, Failure> {
     let most = usize::try_from(IdeaBuilder::of_use(limit).0).unwrap_or(usize::MAX);
-    input::whole(app, most, awaited)?.map_err(|why| {
+    app.read_input(most, awaited)?.map_err(|why| {
         Failure::usage(format!("cannot read the idea from standard input: {why}"))
             .hint("Pipe it in, or name a file with --source.")
     })

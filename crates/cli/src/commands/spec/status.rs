@@ -9,12 +9,11 @@ use crucible_model::{ExitStatus, Failure, counted, one_line};
 use crucible_spec::{
     PhaseStanding, SpecId, SpecStatus as Status, age_words, fixup_under_way, spec_status,
 };
+use crucible_terminal::{Output, lines_of, table};
 
 use crate::app::App;
 use crate::names::spec_id;
-use crate::output::Output;
 use crate::spec_project::{project, spec_to_read};
-use crate::table::{lines_of, table};
 
 /// Show the phases of a spec and the next step
 ///

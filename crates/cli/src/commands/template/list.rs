@@ -3,9 +3,9 @@
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
 use crucible_spec::TEMPLATES;
+use crucible_terminal::table;
 
 use crate::app::App;
-use crate::table::table;
 
 /// The schema name of the list.
 const SCHEMA: &str = "crucible-templates-v1";

@@ -32,7 +32,7 @@ const SHOWN: usize = 80;
 /// # Errors
 ///
 /// The verdict if it refuses the document. It names every problem, but only the first error of form.
-pub fn check_web(
+pub(crate) fn check_web(
     bytes: &[u8],
     guardrails: &Guardrails,
     now: Timestamp,

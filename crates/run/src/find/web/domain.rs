@@ -79,7 +79,7 @@ impl Domain {
     /// # Errors
     ///
     /// See [`DomainError`].
-    pub fn of_url(url: &str) -> Result<Self, DomainError> {
+    pub(crate) fn of_url(url: &str) -> Result<Self, DomainError> {
         authority(url).and_then(|authority| authority.parse())
     }
 }

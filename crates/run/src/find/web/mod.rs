@@ -8,15 +8,15 @@ mod check;
 mod domain;
 mod read;
 
-pub use check::check_web;
+pub(crate) use check::check_web;
 pub use domain::{Domain, DomainError};
-pub use read::{FIND_WEB_SCHEMA, LocatorKind, MAX_FIND_WEB};
+pub(crate) use read::LocatorKind;
 
 use crucible_model::{Timestamp, Untrusted};
 
 /// What a researcher found, as it was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FindWeb {
+pub(crate) struct FindWeb {
     /// The limits that the researcher kept.
     pub constraints: WebConstraints,
     /// What was found, in the researcher's order.
@@ -25,7 +25,7 @@ pub struct FindWeb {
 
 /// Limits of a research: those of the guardrails, or tighter ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebConstraints {
+pub(crate) struct WebConstraints {
     /// Hosts of the pages, each with its subdomains.
     pub allow_domains: Vec<Domain>,
     /// Maximum number of searches. The researcher states how many there were; the document lists none.
@@ -36,7 +36,7 @@ pub struct WebConstraints {
 
 /// One place on one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebResult {
+pub(crate) struct WebResult {
     /// The page, as it was written; an `https` address of an allowed host.
     pub url: Untrusted,
     /// Where on the page.
@@ -53,7 +53,7 @@ pub struct WebResult {
 
 /// A place on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebLocator {
+pub(crate) struct WebLocator {
     /// How it is named.
     pub kind: LocatorKind,
     /// Its name or numbers.

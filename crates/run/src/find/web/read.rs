@@ -4,9 +4,9 @@ use crucible_model::strict_json::{self, Fields, Misfit};
 use serde_json::Value;
 
 /// The schema id of the document.
-pub const FIND_WEB_SCHEMA: &str = "ctcp-find-web-v1";
+pub(crate) const FIND_WEB_SCHEMA: &str = "ctcp-find-web-v1";
 /// The largest document, in bytes.
-pub const MAX_FIND_WEB: usize = 1 << 20;
+pub(crate) const MAX_FIND_WEB: usize = 1 << 20;
 
 /// Entries and characters at the most.
 const MOST_DOMAINS: usize = 100;
@@ -19,7 +19,7 @@ const MOST_EXCERPT: usize = 4000;
 
 /// How a place on a page is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LocatorKind {
+pub(crate) enum LocatorKind {
     /// The text of a heading.
     Heading,
     /// The fragment of an address, after `#`.
@@ -41,7 +41,7 @@ impl LocatorKind {
 
     /// Its name in the document.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Heading => "heading",
             Self::Anchor => "anchor",

@@ -114,7 +114,7 @@ versions! {
 ///
 /// [`RunError::EmptyGoal`] and [`RunError::SecretInGoal`]; fails when git cannot list its files. A history that cannot be read
 /// is no error: the ranking says so.
-pub async fn request_for_goal(
+pub(crate) async fn request_for_goal(
     git: &Git,
     words: &str,
     budget: Budget,

@@ -107,7 +107,7 @@ pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Sel
 /// # Errors
 ///
 /// [`SpecError::Source`] as [`select_files`], except for a file that is not text.
-pub fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
+pub(crate) fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
     let FileSelectors {
         root,
         named,

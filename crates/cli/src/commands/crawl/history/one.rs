@@ -2,11 +2,10 @@
 
 use crucible_crawl::PastCrawl;
 use crucible_model::{ExitStatus, Failure, one_line, short_line};
+use crucible_terminal::{Output, table};
 
 use super::SHOWN;
 use crate::app::App;
-use crate::output::Output;
-use crate::table::table;
 
 /// Prints a session.
 pub(super) fn show(app: &App, number: u64) -> Result<ExitStatus, Failure> {

@@ -1,0 +1,20 @@
+//! Standard input, output and error of the program, and the signals that end it.
+//!
+//! This crate owns the three streams: [`Output`] prints results and remarks, [`input`] reads, [`prompt`] asks,
+//! and [`Spinner`] shows progress. [`EventLoop`] runs the work of a command until a signal interrupts it.
+//!
+//! Invariants: text from outside is escaped before it is printed. Nothing here knows a use case.
+
+mod blocked_write;
+mod event_loop;
+pub mod input;
+mod output;
+pub mod prompt;
+mod spinner;
+mod table;
+
+pub use blocked_write::watched;
+pub use event_loop::{EventLoop, interrupted};
+pub use output::{Format, Output, OutputMode, Voice};
+pub use spinner::{Shared, Spinner};
+pub use table::{lines_of, table, wrap_to_terminal};

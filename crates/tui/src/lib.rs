@@ -1,0 +1,152 @@
+//! A full-screen, read-only view of the workspace.
+//!
+//! `Board` is the state, a value that keys change; `draw` renders it into cells; `Screen` owns the
+//! terminal. A separate thread reads the keyboard, so that signals are handled while no key is pressed.
+//!
+//! Invariants: only the terminal is written to. It is restored when the view ends, by a key, a signal
+//! or an error, and while it is suspended (Ctrl-Z).
+
+mod board;
+mod draw;
+mod pause;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use crucible_host::env::Environment;
+use crucible_model::Failure;
+use crucible_spec::WorkspaceSurvey;
+use crucible_terminal::{Output, interrupted};
+use ratatui::crossterm::event::{self, Event};
+use tokio::sync::mpsc::{Receiver, channel};
+
+use self::board::{Board, Reaction};
+use self::draw::Palette;
+use self::pause::{Paused, SignalRequest, Signals};
+use self::screen::Screen;
+
+/// How long the keyboard thread waits before it checks whether the receiver is gone.
+const TURN: Duration = Duration::from_millis(100);
+
+/// The number of key events that are buffered.
+const WAITING: usize = 64;
+
+/// Fails unless the program has a terminal for the view.
+pub fn require_terminal(env: &Environment, output: &Output) -> Result<(), Failure> {
+    let dumb = env
+        .get("TERM")
+        .is_none_or(|term| term.is_empty() || term == "dumb");
+    let lacking = [
+        io::stdin().is_terminal(),
+        io::stdout().is_terminal(),
+        !dumb,
+        !output.is_json(),
+    ];
+    if lacking.contains(&false) {
+        return Err(Failure::usage("the workspace view needs a terminal").hint(
+            "`crucible project status` prints the workspace, and with --json for programs.",
+        ));
+    }
+    Ok(())
+}
+
+/// A view of a workspace, which `S` reads.
+pub struct WorkspaceView<S> {
+    survey: S,
+    board: Board,
+    palette: Palette,
+}
+
+impl<S: Fn() -> Result<WorkspaceSurvey, Failure>> WorkspaceView<S> {
+    /// Reads the workspace for the first time.
+    pub fn new(env: &Environment, survey: S) -> Result<Self, Failure> {
+        let board = Board::new(&survey()?);
+        Ok(Self {
+            survey,
+            board,
+            palette: Palette::of(env),
+        })
+    }
+
+    /// Shows the workspace until the user leaves.
+    pub async fn show(mut self) -> Result<(), Failure> {
+        let mut signals = Signals::new().map_err(|error| terminal_failed(&error))?;
+        let mut screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
+        let mut events = events();
+        loop {
+            screen
+                .draw(&mut self.board, self.palette)
+                .map_err(|error| terminal_failed(&error))?;
+            let reaction = tokio::select! {
+                asked = signals.heard() => match asked {
+                    SignalRequest::Stop => Reaction::Pause,
+                    SignalRequest::Quit => Reaction::Interrupt,
+                    SignalRequest::GoOn => {
+                        drop(screen);
+                        screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
+                        Reaction::Stay
+                    }
+                },
+                event = events.recv() => match event {
+                    Some(Ok(Event::Key(key))) => self.board.press(key),
+                    // A resize, or another event that may have disturbed the screen.
+                    Some(Ok(_)) => Reaction::Stay,
+                    Some(Err(error)) => return Err(terminal_failed(&error)),
+                    None => Reaction::Leave,
+                },
+            };
+            match reaction {
+                Reaction::Stay => {}
+                Reaction::Leave => return Ok(()),
+                Reaction::Interrupt => return Err(interrupted()),
+                Reaction::Pause => {
+                    drop(screen);
+                    let paused = signals.pause().await;
+                    screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
+                    match paused {
+                        Ok(Paused::GoesOn) => {}
+                        Ok(Paused::NoShell) => {
+                            self.board.notice(
+                                "cannot suspend without a shell; press q to leave".to_owned(),
+                            );
+                        }
+                        Err(error) => self.board.notice(format!("cannot suspend: {error}")),
+                    }
+                }
+                Reaction::Reload => match (self.survey)() {
+                    Ok(survey) => self.board.renew(&survey),
+                    Err(error) => self
+                        .board
+                        .notice(format!("reload failed: {}", error.message)),
+                },
+            }
+        }
+    }
+}
+
+fn terminal_failed(error: &io::Error) -> Failure {
+    Failure::refused(format!("the terminal failed: {error}"))
+        .hint("`crucible project status` prints the same.")
+}
+
+/// Terminal events, read by a thread that ends when the receiver is dropped.
+fn events() -> Receiver<io::Result<Event>> {
+    let (tell, told) = channel(WAITING);
+    std::thread::spawn(move || {
+        while !tell.is_closed() {
+            let happened = match event::poll(TURN) {
+                Ok(false) => continue,
+                Ok(true) => event::read(),
+                Err(error) => Err(error),
+            };
+            let ended = happened.is_err();
+            if tell.blocking_send(happened).is_err() || ended {
+                return;
+            }
+        }
+    });
+    told
+}
