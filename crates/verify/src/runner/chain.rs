@@ -441,6 +441,10 @@ fn says_something(output: &str) -> bool {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test runs the script of the steps"
+)]
 mod tests {
     use super::*;
     use crate::runner::{command, runners};
