@@ -290,10 +290,7 @@ mod tests {
             0,
             "running 1 test\ntest /copy/a.test.mjs ... ok\ntest result: ok. 1 passed; 0 failed\n",
         );
-        assert_eq!(
-            results.tests.keys().collect::<Vec<_>>(),
-            ["<copy>/a.test.mjs"]
-        );
+        assert_eq!(results.tests.keys().collect::<Vec<_>>(), ["a.test.mjs"]);
     }
 
     #[test]

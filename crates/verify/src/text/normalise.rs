@@ -57,12 +57,14 @@ impl Normaliser {
         }
     }
 
-    /// A name on one line, with the known directories replaced and without control characters.
+    /// A name on one line, without control characters and the path of the copy.
     pub(crate) fn name(&self, raw: &str) -> String {
         let places = self.places.iter();
-        places.fold(line::visible(raw), |text, (place, name)| {
+        let text = places.fold(line::visible(raw), |text, (place, name)| {
             line::replace_path(text, place, name)
-        })
+        });
+        // Some runners name the files of tests from the root on.
+        text.replace("<copy>/", "")
     }
 
     /// Returns one line, or `None` if it only shows build progress.
