@@ -18,7 +18,7 @@ use crate::text::Normaliser;
 /// Maximum number of tests with kept results.
 pub(crate) const MAX_TESTS: usize = 100_000;
 
-/// What the name of the test begins with that stands for a step of a script.
+/// The beginning of the name of a test that represents a step of a script.
 pub(crate) const STEP: &str = "script step: ";
 /// The same for a step that runs tests.
 pub(crate) const TEST_STEP: &str = "script test step: ";

@@ -271,6 +271,19 @@ fn workspace_link_in_node_modules_leads_to_the_patched_package() {
     assert_eq!(helper, "module.exports = 42;\n");
 }
 
+/// The report of a run of one attempt at this file, which ends in `state`.
+#[track_caller]
+fn report_of(desk: &Desk, original: &Path, file: &str, state: &str) -> String {
+    let run = desk
+        .start_call(original)
+        .args(["--max-iterations", "1", "--file", file]);
+    let ran = run.run();
+    let status: serde_json::Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    assert_eq!(status["state"], state, "{status}");
+    std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap()
+}
+
 /// A test script with a linter, tests that report nothing, and a step that cannot pass in a gate. `now` is what the last step
 /// prints once the tests pass.
 fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
@@ -302,15 +315,7 @@ fn step_that_fails_as_before_does_not_decide() {
         let server = answering(whole_file("area.js", answer));
         let desk = Desk::with(&server);
         let original = script_of_steps(&desk, now);
-        let run = desk
-            .start_call(&original)
-            .args(["--max-iterations", "1", "--file", "area.js"]);
-        let ran = run.run();
-        let status: serde_json::Value =
-            serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
-        assert_eq!(status["state"], state, "{status}");
-        let report =
-            std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        let report = report_of(&desk, &original, "area.js", state);
         assert!(report.contains("step: node last.js"), "{report}");
     }
 }
@@ -356,15 +361,7 @@ fn half_of_a_fix_is_refused() {
         let server = answering(whole_file("box.js", answer));
         let desk = Desk::with(&server);
         let original = two_new_tests(&desk);
-        let run = desk
-            .start_call(&original)
-            .args(["--max-iterations", "1", "--file", "box.js"]);
-        let ran = run.run();
-        let status: serde_json::Value =
-            serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
-        assert_eq!(status["state"], state, "{status}");
-        let report =
-            std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        let report = report_of(&desk, &original, "box.js", state);
         let is_refused = report.contains("verify-related-test-fails");
         assert_eq!(is_refused, state == "failed", "{report}");
     }

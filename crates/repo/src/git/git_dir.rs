@@ -41,7 +41,7 @@ const OWN_ENTRIES: [&str; 22] = [
 /// Returns whether git, or a file system that ignores case, takes a name for `.git`.
 #[must_use]
 pub fn is_dot_git(name: &OsStr) -> bool {
-    // Most names are none at a glance.
+    // Most names differ in their first byte.
     let may_be = name
         .as_bytes()
         .first()
