@@ -54,135 +54,157 @@ pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
 mod tests {
     use super::*;
 
-    /// Quadratic reading of any of these would take minutes, and a test that takes so long is ended as failed.
-    #[test]
-    fn hostile_source_is_read_in_linear_time() {
-        const ALL: [Language; 5] = [
-            Language::Rust,
-            Language::Python,
-            Language::Script,
-            Language::Go,
-            Language::C,
-        ];
-        for (languages, pieces) in [
-            (&ALL[..], &["f() ", "f(", "'", "}", " "][..]),
-            (
-                &[Language::Rust],
-                &[
-                    "mod a{",
-                    "# ",
-                    "#[a]",
-                    "#[",
-                    "r#",
-                    "r\"",
-                    "/*",
-                    "proptest!",
-                    "#![cfg(a)]",
-                    "pub ",
-                    "#[cfg(test)]",
-                    "#[cfg(",
-                    "cfg!(",
-                    "use a,",
-                    "use ",
-                    "/// ```\n",
-                    "#[ignore ",
-                    "#[cfg_attr(ignore,",
-                    "extern \"C\" { ",
-                    "use process::*; exit(",
-                    "{exit}=process ",
-                    "} from \"process",
-                    "NODE_ENV===\"test\"",
-                    "import os as o\n",
-                    "x(as test_a:=1;\n",
-                    "mod tests{fn a(){}",
-                    "#[test] r#a ",
-                    "include!(",
-                    "include!(concat!(",
-                    "#[cfg_attr(a,path=",
-                    "macro_rules! a{",
-                    "macro_rules! a{($b:expr)=>{include!($b)}}a!(",
-                    "asm!(concat!(",
-                    "m!(include,[<a>]",
-                    "macro_rules! a{()=>{a!(\"..\")}}use a as b;",
-                    "cr\"\\\"",
-                ],
-            ),
-            (
-                &[Language::Script],
-                &[
-                    "/a/ ",
-                    "`${",
-                    "class A{",
-                    "const enum ",
-                    "if(import.meta.vitest){",
-                    "a/b ",
-                    "from \"assert\" ",
-                    "[\"exit\"]",
-                    "assert[",
-                    "if(x)/",
-                    "require(",
-                    "a=require;a(",
-                    "import('./'+",
-                    "<a>'</a>import'../../a'",
-                    "require('/etc/",
-                ],
-            ),
-            (&[Language::Go], &["func (", "func init(){", "/*"]),
-            (
-                &[Language::C],
-                &[
-                    "R\"(",
-                    "#define a \\\n",
-                    "class A{",
-                    "const enum ",
-                    "#include <",
-                    "#include a\n",
-                    "#define a b\n#include a\n",
-                    "asm(",
-                    "asm(a ",
-                    ".incbin \"",
-                    "??/\n//*R\"(1'",
-                    "#define a a##a b \"c\"\nasm(a)",
-                ],
-            ),
-            (
-                &[Language::Python],
-                &[
-                    "@a\n",
-                    "def test():\n",
-                    "\"\"\"",
-                    "def f(\n",
-                    " if a:\n",
-                    "del test_a,",
-                    "class A:\n",
-                    "    >>> a\n",
-                    "f\"{",
-                    "f'{a:{",
-                    "unittest.",
-                    "a[",
-                    "sys.exit(",
-                    "\"_exit\" ",
-                ],
-            ),
-        ] {
-            for piece in pieces {
-                let source = piece.repeat(150_000 / piece.len() + 1);
-                for language in languages {
-                    let _ = definitions(*language, source.as_bytes());
-                    let _ = test_code(*language, source.as_bytes());
-                    let _ = doctests(*language, source.as_bytes());
-                    for path in [
-                        "a/b.rs", "a/b.c", "a/b.S", "a/b.js", "a/b.go", "a/b.py", "a/b.php",
-                        "a/b.rst", "a/b.zig", "a/b.x",
-                    ] {
-                        let path = path.parse().unwrap();
-                        let _ = included(&[(&path, source.as_bytes())]);
-                    }
-                    for role in [Role::Test, Role::Source] {
-                        let _ = sights(*language, role, source.as_bytes());
-                    }
+    const ALL: [Language; 5] = [
+        Language::Rust,
+        Language::Python,
+        Language::Script,
+        Language::Go,
+        Language::C,
+    ];
+
+    /// Reads long repetitions of each piece. Quadratic reading of any of these would take minutes, and a test that takes so long is ended
+    /// as failed.
+    fn read_all(languages: &[Language], pieces: &[&str]) {
+        for piece in pieces {
+            let source = piece.repeat(150_000 / piece.len() + 1);
+            for language in languages {
+                let _ = definitions(*language, source.as_bytes());
+                let _ = test_code(*language, source.as_bytes());
+                let _ = doctests(*language, source.as_bytes());
+                for path in [
+                    "a/b.rs", "a/b.c", "a/b.S", "a/b.js", "a/b.go", "a/b.py", "a/b.php", "a/b.rst",
+                    "a/b.zig", "a/b.x",
+                ] {
+                    let path = path.parse().unwrap();
+                    let _ = included(&[(&path, source.as_bytes())]);
+                }
+                for role in [Role::Test, Role::Source] {
+                    let _ = sights(*language, role, source.as_bytes());
                 }
             }
         }
+    }
+
+    #[test]
+    fn hostile_text_is_read_in_linear_time() {
+        read_all(&ALL, &["f() ", "f(", "'", "}", " "]);
+    }
+
+    #[test]
+    fn hostile_rust_is_read_in_linear_time() {
+        read_all(
+            &[Language::Rust],
+            &[
+                "mod a{",
+                "# ",
+                "#[a]",
+                "#[",
+                "r#",
+                "r\"",
+                "/*",
+                "proptest!",
+                "#![cfg(a)]",
+                "pub ",
+                "#[cfg(test)]",
+                "#[cfg(",
+                "cfg!(",
+                "use a,",
+                "use ",
+                "/// ```\n",
+                "#[ignore ",
+                "#[cfg_attr(ignore,",
+                "extern \"C\" { ",
+                "use process::*; exit(",
+                "{exit}=process ",
+                "} from \"process",
+                "NODE_ENV===\"test\"",
+                "import os as o\n",
+                "x(as test_a:=1;\n",
+                "mod tests{fn a(){}",
+                "#[test] r#a ",
+                "include!(",
+                "include!(concat!(",
+                "#[cfg_attr(a,path=",
+                "macro_rules! a{",
+                "macro_rules! a{($b:expr)=>{include!($b)}}a!(",
+                "asm!(concat!(",
+                "m!(include,[<a>]",
+                "macro_rules! a{()=>{a!(\"..\")}}use a as b;",
+                "cr\"\\\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn hostile_script_is_read_in_linear_time() {
+        read_all(
+            &[Language::Script],
+            &[
+                "/a/ ",
+                "`${",
+                "class A{",
+                "const enum ",
+                "if(import.meta.vitest){",
+                "a/b ",
+                "from \"assert\" ",
+                "[\"exit\"]",
+                "assert[",
+                "if(x)/",
+                "require(",
+                "a=require;a(",
+                "import('./'+",
+                "<a>'</a>import'../../a'",
+                "require('/etc/",
+            ],
+        );
+    }
+
+    #[test]
+    fn hostile_go_is_read_in_linear_time() {
+        read_all(&[Language::Go], &["func (", "func init(){", "/*"]);
+    }
+
+    #[test]
+    fn hostile_c_is_read_in_linear_time() {
+        read_all(
+            &[Language::C],
+            &[
+                "R\"(",
+                "#define a \\\n",
+                "class A{",
+                "const enum ",
+                "#include <",
+                "#include a\n",
+                "#define a b\n#include a\n",
+                "asm(",
+                "asm(a ",
+                ".incbin \"",
+                "??/\n//*R\"(1'",
+                "#define a a##a b \"c\"\nasm(a)",
+            ],
+        );
+    }
+
+    #[test]
+    fn hostile_python_is_read_in_linear_time() {
+        read_all(
+            &[Language::Python],
+            &[
+                "@a\n",
+                "def test():\n",
+                "\"\"\"",
+                "def f(\n",
+                " if a:\n",
+                "del test_a,",
+                "class A:\n",
+                "    >>> a\n",
+                "f\"{",
+                "f'{a:{",
+                "unittest.",
+                "a[",
+                "sys.exit(",
+                "\"_exit\" ",
+            ],
+        );
     }
 }

@@ -749,17 +749,19 @@ fn joined_lines(source: &[u8], joins_blanks: bool) -> Vec<u8> {
     let mut at = 0;
     while let Some(byte) = source.get(at) {
         at += 1;
-        // Blanks between the backslash and the end of its line are left out, too.
-        let blanks = source[at..]
-            .iter()
-            .take(MOST_LINE)
-            .take_while(|byte| **byte == b'\r' || joins_blanks && matches!(byte, b' ' | b'\t'));
-        let end = at + blanks.count();
-        if *byte == b'\\' && source.get(end) == Some(&b'\n') {
-            at = end + 1;
-        } else {
-            out.push(*byte);
+        if *byte == b'\\' {
+            // Blanks between the backslash and the end of its line are left out, too.
+            let blanks = source[at..]
+                .iter()
+                .take(MOST_LINE)
+                .take_while(|byte| **byte == b'\r' || joins_blanks && matches!(byte, b' ' | b'\t'));
+            let end = at + blanks.count();
+            if source.get(end) == Some(&b'\n') {
+                at = end + 1;
+                continue;
+            }
         }
+        out.push(*byte);
     }
     out
 }
