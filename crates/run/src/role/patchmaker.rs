@@ -212,6 +212,11 @@ fn answer_form(
         prompt = prompt.ours("Leave existing tests as they are.\n");
     }
     prompt = more_files(prompt, requests);
+    // Small models forget what stands before the files.
+    prompt = prompt
+        .ours("\nThe goal again: ")
+        .operator(&plan.goal)
+        .ours("\n");
     let first = match (target(mine, brief), plan.scope_allow.first()) {
         (Some(path), _) => path.to_owned(),
         (None, Some(scope)) => scope.to_string().escape_debug().to_string(),
@@ -219,7 +224,8 @@ fn answer_form(
     };
     prompt = match format {
         EditFormat::WholeFile => prompt
-            .ours("\nHow to answer: for each file that you change, one line with its name and then its complete new content, every \
+            .ours("\nHow to answer: first say in two or three sentences what the code does wrong and how it must change, for every \
+                   part of the goal. Then, for each file that you change, one line with its name and its complete new content, every \
                    function included, in one fenced code block. Abbreviate nothing.\n\nFILE: ")
             .operator(&first)
             .ours("\n```\nthe complete new content\n```\n"),
@@ -449,6 +455,7 @@ mod tests {
                 "def area",
                 "You may change these files",
                 "src\n",
+                "The goal again: mend area\n",
                 "How to answer",
                 form,
             ];
@@ -464,6 +471,42 @@ mod tests {
                 assert!(!text.contains(nothing), "{nothing}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn example_names_a_file_that_defines_something() {
+        let pack = pack(vec![
+            file("src/join.h", "int join(char *out);\n"),
+            file("src/join.c", "int join(char *out) { return 0; }\n"),
+            file("src/more.c", "int more(void) { return 0; }\n"),
+        ]);
+        let named = |unchanged: &[&str]| {
+            let brief = Brief {
+                unchanged: unchanged.iter().map(|path| (*path).to_owned()).collect(),
+                ..brief()
+            };
+            let asked = user(
+                EditFormat::WholeFile,
+                &plan(),
+                &pack,
+                &[],
+                Some(&brief),
+                &Requests::default(),
+            );
+            let text = asked.as_str();
+            let (_, example) = text.rsplit_once("FILE: ").unwrap();
+            let (_, shown) = text.rsplit_once("<<<DATA \"").unwrap();
+            let path = example.lines().next().unwrap().to_owned();
+            assert!(shown.starts_with(&path), "{text}");
+            path
+        };
+        assert_eq!(named(&[]), "src/join.c");
+        assert_eq!(named(&["src/join.c"]), "src/more.c");
+        assert_eq!(named(&["src/join.c", "src/more.c"]), "src/join.h");
+        assert_eq!(
+            named(&["src/join.c", "src/more.c", "src/join.h"]),
+            "src/join.h"
+        );
     }
 
     #[test]
@@ -578,7 +621,7 @@ mod tests {
                 .split_once('\0')
                 .unwrap()
                 .0,
-            plain.split_once("\nHow to answer").unwrap().0
+            plain.split_once("\nThe goal again").unwrap().0
         );
     }
 
