@@ -40,7 +40,7 @@ pub use door::{NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_up
 pub use dsse::{Envelope, EnvelopeSignature, PAYLOAD_TYPE, pre_authentication_encoding};
 pub use error::AttestError;
 pub use judge::{Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, judge_commit, judge_file};
-pub use note::{MAX_NOTE, subject_commit};
+pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError};
 pub use public_key::{KeyError, PublicKey};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};

@@ -97,11 +97,17 @@ pub(crate) fn lines(note: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
+/// Returns the payload of the first statement of a note, without any verification.
+#[must_use]
+pub fn payload_of(note: &[u8]) -> Option<Vec<u8>> {
+    let value = UniqueJson::exact(lines(note).first()?).ok()?;
+    let bundle: Bundle = serde_json::from_value(value).ok()?;
+    bundle.envelope.payload()
+}
+
 /// Returns the commit that the first statement of a note or file is about, without any verification.
 #[must_use]
 pub fn subject_commit(note: &[u8]) -> Option<String> {
-    let value = UniqueJson::exact(lines(note).first()?).ok()?;
-    let bundle: Bundle = serde_json::from_value(value).ok()?;
-    let statement = Statement::parse(&bundle.envelope.payload()?).ok()?;
+    let statement = Statement::parse(&payload_of(note)?).ok()?;
     statement.digest("commit", "gitCommit").map(str::to_owned)
 }

@@ -143,7 +143,7 @@ impl Kind {
     fn of(blob: &[u8]) -> Option<(&str, Self)> {
         let mut wire = WireReader::new(blob);
         let name = std::str::from_utf8(wire.string()?).ok()?;
-        let mut sized = |wire: &mut WireReader<'_>, size: usize| {
+        let sized = |wire: &mut WireReader<'_>, size: usize| {
             wire.string().filter(|key| key.len() == size).map(<[u8]>::to_vec)
         };
         let kind = match name {

@@ -100,10 +100,11 @@ const SYSTEM: [&str; 18] = [
     "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
 ];
 /// Variables that name a file or directory of secrets, or a socket to one who keeps them.
-const NAMED_SECRETS: [&str; 15] = [
+const NAMED_SECRETS: [&str; 16] = [
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "CLOUDSDK_CONFIG",
+    crate::sandbox::HIDDEN,
     "CRUCIBLE_RUNS_ROOT",
     "DOCKER_CONFIG",
     "GH_CONFIG_DIR",

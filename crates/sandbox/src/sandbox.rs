@@ -1,6 +1,6 @@
 //! The door: [`Sandbox::run`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crucible_host::clock::Stopwatch;
@@ -20,6 +20,9 @@ use crate::spawn::{
 };
 use crate::supervise::{Observed, Watch, supervise};
 use crate::wire::{Means, Overlays, PrivateBound, Report, Surroundings, read_report};
+
+/// The variable of the sandbox's own environment that names further secrets. No child gets it.
+pub(crate) const HIDDEN: &str = "CRUCIBLE_HIDDEN";
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
@@ -52,6 +55,17 @@ impl Sandbox {
     #[must_use]
     pub fn with_caps(self, caps: Caps) -> Self {
         Self { caps, ..self }
+    }
+
+    /// The same, which also hides these paths from every confined program.
+    #[must_use]
+    pub fn hiding(mut self, secrets: &[PathBuf]) -> Self {
+        if let Ok(paths) = std::env::join_paths(secrets) {
+            let pairs = self.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let pairs = pairs.chain([(HIDDEN.into(), paths)]);
+            self.env = Environment::from_pairs(pairs, self.env.working_directory());
+        }
+        self
     }
 
     /// A control group for one program, where one can be made and something is to be bounded.

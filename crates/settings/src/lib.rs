@@ -29,6 +29,7 @@ pub use sections::council::CouncilSection;
 pub use sections::crawl::CrawlSection;
 pub use sections::dispatch::DispatchSection;
 pub use sections::find::FindSection;
+pub use sections::attest::AttestSection;
 pub use sections::forge::ForgeSection;
 pub use sections::gates::GateEntry;
 pub use sections::llm::{BudgetSection, LlmSection, PriceEntry};

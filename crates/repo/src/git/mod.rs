@@ -143,6 +143,12 @@ impl Git {
         Ok(locate::locate(&env.working_directory().join(path))?.top)
     }
 
+    /// Returns the git directory of the work tree that contains `path`, and the one with its objects.
+    pub(crate) fn directories(path: &Path) -> Result<(PathBuf, PathBuf), RepoError> {
+        let place = locate::locate(path)?;
+        Ok((place.git_dir, place.common_dir))
+    }
+
     /// The commit that was checked out when the repository was opened, and its tree; it may have moved since.
     #[must_use]
     pub fn opened_at(&self) -> &Head {

@@ -17,6 +17,7 @@ use crate::allow::allow;
 use crate::budget::raise_budget;
 use crate::contract::DispatchConfig;
 use crate::engine::advance;
+use crate::attestation::Signing;
 use crate::error::RunError;
 use crate::journal::{RunObserver, Unwatched};
 use crate::land::land;
@@ -198,7 +199,7 @@ impl StartedRun {
             .advance(world, ledger_file, Some(pool), &mut Unwatched)
             .await?;
         let landed = match advanced {
-            Ok(RunState::Verified) => land(world, &dir, None, &mut ledger, &mut Unwatched)
+            Ok(RunState::Verified) => land(world, &dir, None, &Signing::off(), &mut ledger, &mut Unwatched)
                 .await
                 .map(Some),
             Ok(_) => Ok(None),

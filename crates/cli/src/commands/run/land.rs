@@ -2,7 +2,7 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::land;
+use crucible_run::{Signing, land};
 
 use crate::app::App;
 use crate::arguments::subject;
@@ -12,7 +12,7 @@ use crate::progress::Progress;
 ///
 /// Exactly the verified bytes are applied. The branch must not have moved since the start, and no file of
 /// the change may have other changes. Missing files of the run's evidence are restored from the ledger. Gates of level `full` run first, on a copy. The commit's trailers
-/// name the run, the plan, the report and the ledger's head. `crucible run list` shows the ids. For example,
+/// name the run, the plan, the report and the ledger's head. With a signing key, statements about the commit are signed and kept as its note. `crucible run list` shows the ids. For example,
 /// in the repository: `crucible run land`
 #[derive(Args)]
 pub(crate) struct Land {
@@ -34,12 +34,15 @@ impl Land {
                 ),
             );
         }
+        let settings = app.config(here, &[])?;
+        let signing = Signing::configured(&settings, world.sandbox.clone(), &app.env, &app.home()?)?;
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
         let landed = app.drive(land(
             &world,
             &dir,
             self.message.as_deref(),
+            &signing,
             &mut ledger,
             &mut progress,
         ));
