@@ -15,6 +15,8 @@
 
 mod agents;
 mod answers;
+mod attest;
+mod attest_key;
 mod behaviors;
 mod budget;
 mod completion;
