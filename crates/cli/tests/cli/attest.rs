@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::support::{Call, Desk, answering, good_answer, id_of, small};
 
 /// A desk with a signing key, a repository, and the policy that names the key.
-struct Team {
-    desk: Desk,
-    repo: TestRepo,
+pub(crate) struct Team {
+    pub(crate) desk: Desk,
+    pub(crate) repo: TestRepo,
     _server: crucible_testkit::FakeOpenAi,
 }
 
 impl Team {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (repo, server) = (small().build(), answering(good_answer()));
         let desk = Desk::with(&server);
         desk.run(["attest", "init"]).ok();
@@ -30,7 +30,7 @@ impl Team {
         document["key"].as_str().unwrap().to_owned()
     }
 
-    fn policy(&self) -> PathBuf {
+    pub(crate) fn policy(&self) -> PathBuf {
         self.desk.path("attest.toml")
     }
 
@@ -39,7 +39,7 @@ impl Team {
         std::fs::write(self.policy(), text).unwrap();
     }
 
-    fn land(&self) -> String {
+    pub(crate) fn land(&self) -> String {
         let id = id_of(&self.desk.start(self.repo.path()).ok().json());
         let landed = self.desk.run(["run", "land", &id, "--json"]).ok().json();
         landed["commit"].as_str().unwrap().to_owned()
@@ -56,12 +56,12 @@ impl Team {
         ran.json()
     }
 
-    fn note(&self, commit: &str) -> String {
+    pub(crate) fn note(&self, commit: &str) -> String {
         self.repo.git(["notes", "--ref=crucible", "show", commit])
     }
 
     /// Replaces the note of a commit.
-    fn set_note(&self, commit: &str, note: &[u8]) {
+    pub(crate) fn set_note(&self, commit: &str, note: &[u8]) {
         let file = self.desk.path("note");
         std::fs::write(&file, note).unwrap();
         let blob = self.repo.git(["hash-object", "-w", "--no-filters", file.to_str().unwrap()]);
@@ -296,7 +296,7 @@ fn statement_is_carried_to_a_commit_with_the_same_tree() {
 }
 
 /// A bare repository whose hook is the door.
-fn bare(team: &Team, hook: &str) -> PathBuf {
+pub(crate) fn bare(team: &Team, hook: &str) -> PathBuf {
     let bare = team.desk.path("server.git");
     let bare_text = bare.to_str().unwrap();
     team.repo.git(["clone", "--quiet", "--bare", ".", bare_text]);
@@ -317,7 +317,7 @@ fn bare(team: &Team, hook: &str) -> PathBuf {
 }
 
 /// Pushes, and returns whether the server accepted, with what it said.
-fn push(repo: &Path, to: &Path, refs: &[&str]) -> (bool, String) {
+pub(crate) fn push(repo: &Path, to: &Path, refs: &[&str]) -> (bool, String) {
     let output = Command::new("git")
         .args(["push", "--quiet"])
         .arg(to)

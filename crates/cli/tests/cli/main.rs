@@ -16,7 +16,9 @@
 mod agents;
 mod answers;
 mod attest;
+mod attest_docs;
 mod attest_key;
+mod attest_push;
 mod behaviors;
 mod budget;
 mod completion;
