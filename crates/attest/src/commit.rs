@@ -81,7 +81,12 @@ impl SignedCommit {
 
     /// Returns the values of a trailer, in order.
     pub(crate) fn trailer<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        let block = self.message.trim_end().rsplit("\n\n").next().unwrap_or_default();
+        let block = self
+            .message
+            .trim_end()
+            .rsplit("\n\n")
+            .next()
+            .unwrap_or_default();
         block
             .lines()
             .filter_map(move |line| line.strip_prefix(key)?.strip_prefix(": "))
@@ -101,7 +106,9 @@ mod tests {
 
     #[test]
     fn signature_is_removed_from_signed_bytes() {
-        let text = format!("{HEAD}gpgsig -----BEGIN\n one\n two\nencoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n");
+        let text = format!(
+            "{HEAD}gpgsig -----BEGIN\n one\n two\nencoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n"
+        );
         let commit = SignedCommit::parse(text.as_bytes()).unwrap();
         assert_eq!(commit.tree, "aa");
         assert_eq!(commit.parents, ["bb"]);

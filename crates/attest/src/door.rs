@@ -48,14 +48,19 @@ impl FromStr for RefUpdate {
 
     fn from_str(line: &str) -> Result<Self, RefUpdateError> {
         let is_oid = |word: &str| {
-            matches!(word.len(), 40 | 64) && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            matches!(word.len(), 40 | 64)
+                && word
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
-            [old, new, name] if is_oid(old) && is_oid(new) && name.starts_with("refs/") => Ok(Self {
-                old: old.to_owned(),
-                new: new.to_owned(),
-                name: name.to_owned(),
-            }),
+            [old, new, name] if is_oid(old) && is_oid(new) && name.starts_with("refs/") => {
+                Ok(Self {
+                    old: old.to_owned(),
+                    new: new.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
             _ => Err(RefUpdateError {
                 line: line.chars().take(200).collect(),
             }),
@@ -83,7 +88,9 @@ pub fn judge_notes_update(update: NotesUpdate) -> Option<Finding> {
         NotesUpdate::Rewritten => {
             "the push does not contain the notes of the repository; fetch them and merge with `git notes merge`"
         }
-        NotesUpdate::Deleted => "the push deletes the notes, and with them the statements of all commits",
+        NotesUpdate::Deleted => {
+            "the push deletes the notes, and with them the statements of all commits"
+        }
     };
     Some(Finding::error(NOTES_REWRITTEN, NOTES_REF, hint))
 }

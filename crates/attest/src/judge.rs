@@ -59,7 +59,7 @@ pub enum MergeKind {
 /// The note of a commit.
 #[derive(Debug, Clone, Copy)]
 pub enum NoteRead<'a> {
-    /// There is none.
+    /// The commit has no note.
     Missing,
     /// Its content.
     Bytes(&'a [u8]),
@@ -95,7 +95,12 @@ pub struct CommitJudgement {
 
 /// Judges a commit with its note at this time.
 #[must_use]
-pub fn judge_commit(policy: &Policy, commit: &CommitFacts<'_>, note: NoteRead<'_>, now: Timestamp) -> CommitJudgement {
+pub fn judge_commit(
+    policy: &Policy,
+    commit: &CommitFacts<'_>,
+    note: NoteRead<'_>,
+    now: Timestamp,
+) -> CommitJudgement {
     let refused = |finding: Finding| CommitJudgement {
         admission: None,
         verdict: Verdict::new(vec![finding]),
@@ -108,10 +113,17 @@ pub fn judge_commit(policy: &Policy, commit: &CommitFacts<'_>, note: NoteRead<'_
         admission: Some(admission),
         verdict: Verdict::default(),
     };
-    if let Some(person) = policy.people.iter().find(|person| parsed.is_signed_by(&person.key)) {
-        return admitted(Admission::Person { name: person.name.clone() });
+    if let Some(person) = policy
+        .people
+        .iter()
+        .find(|person| parsed.is_signed_by(&person.key))
+    {
+        return admitted(Admission::Person {
+            name: person.name.clone(),
+        });
     }
-    if policy.admits_clean_merges() && parsed.parents.len() == 2 && commit.merge == MergeKind::Clean {
+    if policy.admits_clean_merges() && parsed.parents.len() == 2 && commit.merge == MergeKind::Clean
+    {
         return admitted(Admission::Merge);
     }
     let note = match note {
@@ -129,7 +141,10 @@ pub fn judge_commit(policy: &Policy, commit: &CommitFacts<'_>, note: NoteRead<'_
             return refused(Finding::error(NOTE_TOO_LARGE, commit.id, hint));
         }
     };
-    let target = Target::Commit { id: commit.id, parsed: &parsed };
+    let target = Target::Commit {
+        id: commit.id,
+        parsed: &parsed,
+    };
     judge_note(policy, &target, note, now)
 }
 
@@ -141,8 +156,13 @@ pub fn judge_file(policy: &Policy, name: &str, bytes: &[u8], now: Timestamp) -> 
 
 /// What statements are compared with.
 enum Target<'a> {
-    Commit { id: &'a str, parsed: &'a SignedCommit },
-    File { name: &'a str },
+    Commit {
+        id: &'a str,
+        parsed: &'a SignedCommit,
+    },
+    File {
+        name: &'a str,
+    },
 }
 
 impl Target<'_> {
@@ -154,12 +174,20 @@ impl Target<'_> {
     }
 }
 
-fn judge_note(policy: &Policy, target: &Target<'_>, note: &[u8], now: Timestamp) -> CommitJudgement {
+fn judge_note(
+    policy: &Policy,
+    target: &Target<'_>,
+    note: &[u8],
+    now: Timestamp,
+) -> CommitJudgement {
     let mut findings = Vec::new();
     if note.len() as u64 > MAX_NOTE {
         let hint = format!("it has more than {MAX_NOTE} bytes and was not read");
         findings.push(Finding::error(NOTE_TOO_LARGE, target.name(), hint));
-        return CommitJudgement { admission: None, verdict: Verdict::new(findings) };
+        return CommitJudgement {
+            admission: None,
+            verdict: Verdict::new(findings),
+        };
     }
     let mut signed = Vec::new();
     for (at, line) in lines(note).into_iter().enumerate() {
@@ -177,14 +205,19 @@ fn judge_note(policy: &Policy, target: &Target<'_>, note: &[u8], now: Timestamp)
         match judge_statements(policy, target, &signed, note, now) {
             Ok((signer, found)) => {
                 if found.is_empty() {
-                    admission = Some(Admission::Statement { signer: signer.name.clone() });
+                    admission = Some(Admission::Statement {
+                        signer: signer.name.clone(),
+                    });
                 }
                 findings = found;
             }
             Err(finding) => findings.push(finding),
         }
     }
-    CommitJudgement { admission, verdict: Verdict::new(findings) }
+    CommitJudgement {
+        admission,
+        verdict: Verdict::new(findings),
+    }
 }
 
 /// Judges statements with valid signatures. An error is about their form; the findings are about what they say.
@@ -207,7 +240,11 @@ fn judge_statements<'p>(
         Target::Commit { id, parsed } => ((*id).to_owned(), parsed.tree.clone()),
         Target::File { .. } => {
             let says = |subject: &str, algorithm: &str| {
-                first.statement.digest(subject, algorithm).unwrap_or_default().to_owned()
+                first
+                    .statement
+                    .digest(subject, algorithm)
+                    .unwrap_or_default()
+                    .to_owned()
             };
             (says("commit", "gitCommit"), says("tree", "gitTree"))
         }
@@ -216,8 +253,12 @@ fn judge_statements<'p>(
     let expected = statements(&change, &commit, &tree)
         .map_err(|error| Finding::error(SUBJECT_DIFFERS, name, error.to_string()))?;
     if first.payload != expected[0] {
-        let says = first.statement.digest("commit", "gitCommit").unwrap_or_default();
-        let hint = format!("the statement is about the commit {says:?}, or about another tree or patch");
+        let says = first
+            .statement
+            .digest("commit", "gitCommit")
+            .unwrap_or_default();
+        let hint =
+            format!("the statement is about the commit {says:?}, or about another tree or patch");
         return Err(Finding::error(SUBJECT_DIFFERS, name, hint));
     }
     let is_summary = |(other, expected): (&SignedStatement<'_>, &Vec<u8>)| {
@@ -232,7 +273,7 @@ fn judge_statements<'p>(
         return Err(Finding::error(NOTE_INCOMPLETE, name, hint));
     }
     if !others.iter().zip(&expected[1..]).all(is_summary) {
-        let hint = "the test result or the summary does not follow from the change, or somebody else signed it";
+        let hint = "the test result or the summary does not follow from the change, or another key signed it";
         return Err(Finding::error(SUMMARY_DIFFERS, name, hint));
     }
     let mut findings = Vec::new();
@@ -254,7 +295,13 @@ fn not_carried(name: &str) -> Finding {
 }
 
 /// Checks that the commit is the one that landed, or that it may be a rewritten one.
-fn origin(policy: &Policy, name: &str, change: &Change, commit: &SignedCommit, findings: &mut Vec<Finding>) {
+fn origin(
+    policy: &Policy,
+    name: &str,
+    change: &Change,
+    commit: &SignedCommit,
+    findings: &mut Vec<Finding>,
+) {
     if change.carried_from.is_some() {
         if !policy.admit.carried {
             findings.push(not_carried(name));
@@ -262,7 +309,10 @@ fn origin(policy: &Policy, name: &str, change: &Change, commit: &SignedCommit, f
         return;
     }
     if commit.parents.len() != 1 || commit.parents[0] != change.base {
-        let hint = format!("the change was verified on {}, which is not the commit's only parent", change.base);
+        let hint = format!(
+            "the change was verified on {}, which is not the commit's only parent",
+            change.base
+        );
         findings.push(Finding::error(BASE_DIFFERS, name, hint));
     }
     let ledger = format!("{}:{}", change.ledger.seq, change.ledger.hash);
@@ -290,18 +340,25 @@ fn time(
 ) {
     let at = change.created_at;
     if at.unix_millis() > now.unix_millis().saturating_add(CLOCK_SKEW) {
-        let hint = format!("it was made at {at}, which is later than now ({now}); one of the clocks is wrong");
+        let hint = format!(
+            "it was made at {at}, which is later than now ({now}); one of the clocks is wrong"
+        );
         findings.push(Finding::error(IN_FUTURE, name, hint));
     }
     if let Some(days) = policy.require.max_age_days
         && now.unix_millis().saturating_sub(at.unix_millis()) > DAY.saturating_mul(i64::from(days))
     {
-        let hint = format!("it was made at {at}, and the policy accepts {days} days; verify the change again");
+        let hint = format!(
+            "it was made at {at}, and the policy accepts {days} days; verify the change again"
+        );
         findings.push(Finding::error(TOO_OLD, name, hint));
     }
     let too_early = signer.valid_from.is_some_and(|from| at < from);
     if too_early || signer.valid_until.is_some_and(|until| at >= until) {
-        let hint = format!("it was made at {at}, when the key of {} was not valid", signer.name);
+        let hint = format!(
+            "it was made at {at}, when the key of {} was not valid",
+            signer.name
+        );
         findings.push(Finding::error(KEY_NOT_VALID, name, hint));
     }
 }
@@ -309,31 +366,49 @@ fn time(
 fn gates(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
     let verification = &change.verification;
     if verification.result != GateVerdict::Passed {
-        let hint = format!("the verification ended with {:?}", verification.result.as_str());
+        let hint = format!(
+            "the verification ended with {:?}",
+            verification.result.as_str()
+        );
         findings.push(Finding::error(NOT_PASSED, name, hint));
     }
     if verification.gates.is_empty() {
-        findings.push(Finding::error(GATE_MISSING, name, "the statement lists no gate"));
+        findings.push(Finding::error(
+            GATE_MISSING,
+            name,
+            "the statement lists no gate",
+        ));
     }
     for gate in &verification.gates {
         if gate.result != GateVerdict::Passed {
-            let hint = format!("the gate {:?} ended with {:?}", gate.id, gate.result.as_str());
+            let hint = format!(
+                "the gate {:?} ended with {:?}",
+                gate.id,
+                gate.result.as_str()
+            );
             findings.push(Finding::error(NOT_PASSED, name, hint));
         }
-        let is_complete = gate.isolation.is_none_or(|level| level == GateIsolationLevel::Complete);
+        let is_complete = gate
+            .isolation
+            .is_none_or(|level| level == GateIsolationLevel::Complete);
         if policy.require.isolation == RequiredIsolation::Complete && !is_complete {
             let hint = format!("the gate {:?} ran without complete isolation", gate.id);
             findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
         }
     }
-    let ran_something = verification.gates.iter().any(|gate| gate.isolation.is_some());
+    let ran_something = verification
+        .gates
+        .iter()
+        .any(|gate| gate.isolation.is_some());
     if policy.require.isolation == RequiredIsolation::Complete && !ran_something {
         let hint = "no gate states its isolation";
         findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
     }
     for required in &policy.require.gates {
         if !verification.gates.iter().any(|gate| gate.id == *required) {
-            let hint = format!("the policy requires the gate {required:?}, which the statement does not list");
+            let hint = format!(
+                "the policy requires the gate {required:?}, which the statement does not list"
+            );
             findings.push(Finding::error(GATE_MISSING, name, hint));
         }
     }
@@ -348,14 +423,19 @@ fn strength(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Fin
     let Some(least) = policy.require.min_strength else {
         return;
     };
-    #[expect(clippy::cast_precision_loss, reason = "a share of a few thousand mutants is exact enough")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share of a few thousand mutants is exact enough"
+    )]
     let share = verification
         .strength
         .filter(|strength| strength.mutants > 0 && strength.noticed <= strength.mutants)
         .map(|strength| strength.noticed as f64 / strength.mutants as f64);
     if share.is_none_or(|share| share < least) {
         let hint = match share {
-            Some(share) => format!("the gates noticed {share:.2} of the mutants, and the policy requires {least:.2}"),
+            Some(share) => format!(
+                "the gates noticed {share:.2} of the mutants, and the policy requires {least:.2}"
+            ),
             None => format!("the statement has no strength, and the policy requires {least:.2}"),
         };
         findings.push(Finding::error(STRENGTH_LOW, name, hint));
@@ -378,12 +458,24 @@ fn authors(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Find
         denied.sort();
         denied.dedup();
         for model in denied {
-            findings.push(Finding::error(MODEL_DENIED, name, format!("the policy does not allow the model {model}")));
+            findings.push(Finding::error(
+                MODEL_DENIED,
+                name,
+                format!("the policy does not allow the model {model}"),
+            ));
         }
     }
     if let Some(allowed) = &policy.require.agents {
-        for agent in change.agents.iter().filter(|agent| !allowed.contains(agent)) {
-            findings.push(Finding::error(AGENT_DENIED, name, format!("the policy does not allow the agent {agent:?}")));
+        for agent in change
+            .agents
+            .iter()
+            .filter(|agent| !allowed.contains(agent))
+        {
+            findings.push(Finding::error(
+                AGENT_DENIED,
+                name,
+                format!("the policy does not allow the agent {agent:?}"),
+            ));
         }
     }
 }

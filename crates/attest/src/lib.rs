@@ -32,19 +32,21 @@ mod wire;
 
 pub use bundle::{BUNDLE_MEDIA_TYPE, Bundle};
 pub use change::{
-    CHANGE_PREDICATE, Call, CarriedFrom, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval,
-    Producer, Strength, Verification,
+    CHANGE_PREDICATE, Call, CarriedFrom, Change, GateIsolationLevel, GateResult, GateVerdict,
+    LedgerHead, PlanApproval, Producer, Strength, Verification,
 };
 pub use commit::SignedCommit;
 pub use door::{NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update};
 pub use dsse::{Envelope, EnvelopeSignature, PAYLOAD_TYPE, pre_authentication_encoding};
 pub use error::AttestError;
-pub use judge::{Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, judge_commit, judge_file};
+pub use judge::{
+    Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, judge_commit, judge_file,
+};
 pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError};
 pub use public_key::{KeyError, PublicKey};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};
 pub use statement::{
-    DigestSet, RESULT_PREDICATE, Statement, Subject, SUMMARY_PREDICATE, carried, statements,
+    DigestSet, RESULT_PREDICATE, SUMMARY_PREDICATE, Statement, Subject, carried, statements,
 };

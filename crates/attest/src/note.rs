@@ -27,11 +27,16 @@ pub(crate) struct SignedStatement<'p> {
 }
 
 /// Reads one line. The first problem is the finding; its subject begins with `place`.
-pub(crate) fn read_line<'p>(policy: &'p Policy, place: &str, line: &[u8]) -> Result<SignedStatement<'p>, Finding> {
+pub(crate) fn read_line<'p>(
+    policy: &'p Policy,
+    place: &str,
+    line: &[u8],
+) -> Result<SignedStatement<'p>, Finding> {
     let refuse = |code: Code, hint: String| Finding::error(code, place, hint);
     let broken = |why: &str| refuse(ENVELOPE_BROKEN, format!("it is not a valid bundle: {why}"));
     if line.first() != Some(&b'{') {
-        let hint = "it is not a statement of Crucible; other tools must use another ref for their notes";
+        let hint =
+            "it is not a statement of Crucible; other tools must use another ref for their notes";
         return Err(refuse(NOTE_FOREIGN, hint.to_owned()));
     }
     let value = UniqueJson::exact(line).map_err(|error| broken(&error.to_string()))?;
@@ -41,7 +46,8 @@ pub(crate) fn read_line<'p>(policy: &'p Policy, place: &str, line: &[u8]) -> Res
         let hint = format!("the format {found:?} is unknown; a statement is a {BUNDLE_MEDIA_TYPE}");
         return Err(refuse(FORMAT_UNKNOWN, hint));
     }
-    let bundle: Bundle = serde_json::from_value(value).map_err(|error| broken(&error.to_string()))?;
+    let bundle: Bundle =
+        serde_json::from_value(value).map_err(|error| broken(&error.to_string()))?;
     if !is_canonical(&bundle, line) {
         return Err(broken("it is not canonical JSON"));
     }
@@ -53,7 +59,10 @@ pub(crate) fn read_line<'p>(policy: &'p Policy, place: &str, line: &[u8]) -> Res
         return Err(broken("its two key hints differ"));
     }
     if envelope.payload_type != PAYLOAD_TYPE {
-        let hint = format!("the payload type is {:?}, not {PAYLOAD_TYPE}", envelope.payload_type);
+        let hint = format!(
+            "the payload type is {:?}, not {PAYLOAD_TYPE}",
+            envelope.payload_type
+        );
         return Err(refuse(PAYLOAD_TYPE_OTHER, hint));
     }
     let payload = envelope
@@ -64,7 +73,10 @@ pub(crate) fn read_line<'p>(policy: &'p Policy, place: &str, line: &[u8]) -> Res
         .iter()
         .find(|signer| signer.key.fingerprint() == signature.keyid);
     let Some(signer) = signer else {
-        let hint = format!("the policy names no signer with the key {}", signature.keyid);
+        let hint = format!(
+            "the policy names no signer with the key {}",
+            signature.keyid
+        );
         return Err(refuse(SIGNER_UNKNOWN, hint));
     };
     if !signature.verifies(&signer.key, PAYLOAD_TYPE, &payload) {
@@ -72,16 +84,26 @@ pub(crate) fn read_line<'p>(policy: &'p Policy, place: &str, line: &[u8]) -> Res
         return Err(refuse(SIGNATURE_INVALID, hint));
     }
     let statement = Statement::parse(&payload).map_err(|fault| fault.finding(place))?;
-    Ok(SignedStatement { signer, payload, statement })
+    Ok(SignedStatement {
+        signer,
+        payload,
+        statement,
+    })
 }
 
 impl StatementFault {
     /// The finding of a statement that cannot be judged.
     pub(crate) fn finding(self, place: &str) -> Finding {
         match self {
-            Self::Broken(why) => Finding::error(STATEMENT_BROKEN, place, format!("the signed statement is invalid: {why}")),
+            Self::Broken(why) => Finding::error(
+                STATEMENT_BROKEN,
+                place,
+                format!("the signed statement is invalid: {why}"),
+            ),
             Self::Unknown(kind) => {
-                let hint = format!("the statement's type {kind:?} is unknown; a newer version of Crucible may know it");
+                let hint = format!(
+                    "the statement's type {kind:?} is unknown; a newer version of Crucible may know it"
+                );
                 Finding::error(FORMAT_UNKNOWN, place, hint)
             }
         }

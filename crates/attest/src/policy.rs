@@ -26,7 +26,7 @@ pub struct Policy {
 #[error("invalid policy: {0}")]
 pub struct PolicyError(String);
 
-/// Somebody who holds a key.
+/// A person or a machine that holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyHolder {
@@ -135,10 +135,18 @@ impl Policy {
         if text.len() > MAX_POLICY {
             return fail(format!("it has more than {MAX_POLICY} bytes"));
         }
-        let Document { version, signers, people, require, admit, door } =
-            toml::from_str(text).map_err(|error| PolicyError(error.to_string()))?;
+        let Document {
+            version,
+            signers,
+            people,
+            require,
+            admit,
+            door,
+        } = toml::from_str(text).map_err(|error| PolicyError(error.to_string()))?;
         if version != 1 {
-            return fail(format!("version {version} is unknown; this program reads version 1"));
+            return fail(format!(
+                "version {version} is unknown; this program reads version 1"
+            ));
         }
         if signers.is_empty() && people.is_empty() {
             return fail("it names no key: add [[signers]] or [[people]]".to_owned());
@@ -146,7 +154,10 @@ impl Policy {
         for holders in [&signers, &people] {
             for (at, holder) in holders.iter().enumerate() {
                 if holder.name.trim().is_empty() {
-                    return fail(format!("the holder of key {} has no name", holder.key.fingerprint()));
+                    return fail(format!(
+                        "the holder of key {} has no name",
+                        holder.key.fingerprint()
+                    ));
                 }
                 if holders[..at].iter().any(|other| other.key == holder.key) {
                     return fail(format!("the key of {:?} is listed twice", holder.name));
@@ -156,7 +167,9 @@ impl Policy {
         if let Some(share) = require.min_strength
             && !(0.0..=1.0).contains(&share)
         {
-            return fail(format!("min_strength is {share}; it is a share from 0 to 1"));
+            return fail(format!(
+                "min_strength is {share}; it is a share from 0 to 1"
+            ));
         }
         let models = require.models.iter().map(|pattern| {
             Glob::new(pattern)
@@ -170,9 +183,18 @@ impl Policy {
             door.refs
         };
         if let Some(bad) = refs.iter().find(|pattern| !is_ref_pattern(pattern)) {
-            return fail(format!("{bad:?} is no pattern of refs, such as \"refs/heads/*\""));
+            return fail(format!(
+                "{bad:?} is no pattern of refs, such as \"refs/heads/*\""
+            ));
         }
-        Ok(Self { signers, people, require, models, admit, refs })
+        Ok(Self {
+            signers,
+            people,
+            require,
+            models,
+            admit,
+            refs,
+        })
     }
 
     /// Returns the patterns of the refs that the door guards.
@@ -184,10 +206,12 @@ impl Policy {
     /// Returns whether the door guards a ref.
     #[must_use]
     pub fn guards(&self, name: &str) -> bool {
-        self.refs.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => name.starts_with(prefix),
-            None => name == pattern,
-        })
+        self.refs
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(prefix) => name.starts_with(prefix),
+                None => name == pattern,
+            })
     }
 
     /// Returns whether clean merges are admitted, so that merges have to be made again.
@@ -207,7 +231,8 @@ fn is_ref_pattern(pattern: &str) -> bool {
 mod tests {
     use super::*;
 
-    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8dTm3Dy4b4Bv9zNB8fB0aNEAXyY6wPY5dQ4PlRMOMo";
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8dTm3Dy4b4Bv9zNB8fB0aNEAXyY6wPY5dQ4PlRMOMo";
 
     fn parse(text: &str) -> Result<Policy, String> {
         Policy::parse(text).map_err(|error| error.to_string())
@@ -215,10 +240,17 @@ mod tests {
 
     #[test]
     fn policy_has_strict_defaults() {
-        let policy = parse(&format!("version = 1\n[[signers]]\nname = \"ci\"\nkey = \"{KEY} comment\"\n")).unwrap();
+        let policy = parse(&format!(
+            "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"{KEY} comment\"\n"
+        ))
+        .unwrap();
         assert_eq!(policy.require.isolation, RequiredIsolation::Complete);
         assert!(!policy.admit.carried && !policy.admits_clean_merges());
-        assert!(policy.guards("refs/heads/a/b") && policy.guards("refs/tags/v1") && !policy.guards("refs/notes/x"));
+        assert!(
+            policy.guards("refs/heads/a/b")
+                && policy.guards("refs/tags/v1")
+                && !policy.guards("refs/notes/x")
+        );
     }
 
     #[test]
@@ -228,12 +260,27 @@ mod tests {
             ("version = 1".to_owned(), "names no key"),
             (format!("version = 2\n{signer}"), "version 2 is unknown"),
             (signer.clone(), "missing field `version`"),
-            (format!("version = 1\nstrict = true\n{signer}"), "unknown field `strict`"),
+            (
+                format!("version = 1\nstrict = true\n{signer}"),
+                "unknown field `strict`",
+            ),
             (format!("version = 1\n{signer}{signer}"), "listed twice"),
-            (format!("version = 1\n{signer}[require]\nmin_strength = 1.5\n"), "from 0 to 1"),
-            (format!("version = 1\n{signer}[require]\nisolation = \"none\"\n"), "unknown variant"),
-            (format!("version = 1\n{signer}[door]\nrefs = [\"main\"]\n"), "no pattern of refs"),
-            ("version = 1\n[[signers]]\nname = \"ci\"\nkey = \"ssh-ed25519 AAAA\"\n".to_owned(), "not a public key"),
+            (
+                format!("version = 1\n{signer}[require]\nmin_strength = 1.5\n"),
+                "from 0 to 1",
+            ),
+            (
+                format!("version = 1\n{signer}[require]\nisolation = \"none\"\n"),
+                "unknown variant",
+            ),
+            (
+                format!("version = 1\n{signer}[door]\nrefs = [\"main\"]\n"),
+                "no pattern of refs",
+            ),
+            (
+                "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"ssh-ed25519 AAAA\"\n".to_owned(),
+                "not a public key",
+            ),
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.contains(shown), "{text}: {error}");

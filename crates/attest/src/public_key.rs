@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512,
-    RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_2048_8192_SHA512, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,9 @@ pub struct PublicKey {
 
 /// The text is not a public key that can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a public key of OpenSSH (ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ssh-rsa or sk-): {text:?}")]
+#[error(
+    "not a public key of OpenSSH (ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ssh-rsa or sk-): {text:?}"
+)]
 pub struct KeyError {
     text: String,
 }
@@ -46,8 +48,15 @@ enum Kind {
     Ed25519(Vec<u8>),
     P256(Vec<u8>),
     P384(Vec<u8>),
-    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
-    Hardware { curve: HardwareCurve, point: Vec<u8>, application: Vec<u8> },
+    Rsa {
+        modulus: Vec<u8>,
+        exponent: Vec<u8>,
+    },
+    Hardware {
+        curve: HardwareCurve,
+        point: Vec<u8>,
+        application: Vec<u8>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +86,13 @@ impl PublicKey {
         let mut wire = WireReader::new(signature);
         let name = std::str::from_utf8(wire.string()?).ok()?;
         let content = wire.string()?;
-        let check = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8], data: &[u8], signature: &[u8]| {
-            UnparsedPublicKey::new(algorithm, key).verify(data, signature).ok()
+        let check = |algorithm: &'static dyn VerificationAlgorithm,
+                     key: &[u8],
+                     data: &[u8],
+                     signature: &[u8]| {
+            UnparsedPublicKey::new(algorithm, key)
+                .verify(data, signature)
+                .ok()
         };
         match (&self.kind, name) {
             (Kind::Ed25519(key), ED25519_NAME) => {
@@ -99,10 +113,20 @@ impl PublicKey {
                     "rsa-sha2-256" => &RSA_PKCS1_2048_8192_SHA256,
                     _ => &RSA_PKCS1_2048_8192_SHA512,
                 };
-                let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+                let key = RsaPublicKeyComponents {
+                    n: modulus,
+                    e: exponent,
+                };
                 key.verify(parameters, data, content).ok()
             }
-            (Kind::Hardware { curve, point, application }, SK_ED25519_NAME | SK_P256_NAME) => {
+            (
+                Kind::Hardware {
+                    curve,
+                    point,
+                    application,
+                },
+                SK_ED25519_NAME | SK_P256_NAME,
+            ) => {
                 let (flags, counter) = (wire.byte()?, wire.bytes(4)?);
                 wire.end()?;
                 if flags & USER_PRESENT == 0 {
@@ -114,10 +138,15 @@ impl PublicKey {
                 signed.extend(counter);
                 signed.extend(sha256(data).as_ref());
                 match (curve, name) {
-                    (HardwareCurve::Ed25519, SK_ED25519_NAME) => check(&ED25519, point, &signed, content),
-                    (HardwareCurve::P256, SK_P256_NAME) => {
-                        check(&ECDSA_P256_SHA256_FIXED, point, &signed, &fixed::<32>(content)?)
+                    (HardwareCurve::Ed25519, SK_ED25519_NAME) => {
+                        check(&ED25519, point, &signed, content)
                     }
+                    (HardwareCurve::P256, SK_P256_NAME) => check(
+                        &ECDSA_P256_SHA256_FIXED,
+                        point,
+                        &signed,
+                        &fixed::<32>(content)?,
+                    ),
                     _ => None,
                 }
             }
@@ -144,7 +173,9 @@ impl Kind {
         let mut wire = WireReader::new(blob);
         let name = std::str::from_utf8(wire.string()?).ok()?;
         let sized = |wire: &mut WireReader<'_>, size: usize| {
-            wire.string().filter(|key| key.len() == size).map(<[u8]>::to_vec)
+            wire.string()
+                .filter(|key| key.len() == size)
+                .map(<[u8]>::to_vec)
         };
         let kind = match name {
             ED25519_NAME => Self::Ed25519(sized(&mut wire, 32)?),
@@ -155,11 +186,18 @@ impl Kind {
                 };
                 (wire.string()? == curve).then_some(())?;
                 let point = sized(&mut wire, size)?;
-                if name == P256_NAME { Self::P256(point) } else { Self::P384(point) }
+                if name == P256_NAME {
+                    Self::P256(point)
+                } else {
+                    Self::P384(point)
+                }
             }
             RSA_NAME => {
                 let exponent = wire.positive()?.to_vec();
-                Self::Rsa { modulus: wire.positive()?.to_vec(), exponent }
+                Self::Rsa {
+                    modulus: wire.positive()?.to_vec(),
+                    exponent,
+                }
             }
             SK_ED25519_NAME => Self::Hardware {
                 curve: HardwareCurve::Ed25519,

@@ -109,7 +109,10 @@ impl SshSignature {
     /// Returns whether this is a signature of `message` in `namespace` by `key`.
     #[must_use]
     pub fn verifies(&self, key: &PublicKey, namespace: &str, message: &[u8]) -> bool {
-        if self.key != key.blob() || self.namespace != namespace.as_bytes() || !self.reserved.is_empty() {
+        if self.key != key.blob()
+            || self.namespace != namespace.as_bytes()
+            || !self.reserved.is_empty()
+        {
             return false;
         }
         let mut signed = MAGIC.to_vec();

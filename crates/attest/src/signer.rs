@@ -51,20 +51,35 @@ impl Signer {
     pub fn open(sandbox: Arc<Sandbox>, env: &Environment, key: &Path) -> Result<Self, AttestError> {
         let program = Program::find(sandbox, env)?;
         if !key.is_file() {
-            return Err(AttestError::NoKey { path: key.to_owned() });
+            return Err(AttestError::NoKey {
+                path: key.to_owned(),
+            });
         }
         let mut beside = key.as_os_str().to_owned();
         beside.push(".pub");
         let beside = PathBuf::from(beside);
         let place = if beside.is_file() { &beside } else { key };
-        let failed = |why: String| AttestError::PublicKey { path: key.to_owned(), why };
-        let bytes = read_regular_up_to(place, MAX_KEY).map_err(|error| failed(error.to_string()))?;
+        let failed = |why: String| AttestError::PublicKey {
+            path: key.to_owned(),
+            why,
+        };
+        let bytes =
+            read_regular_up_to(place, MAX_KEY).map_err(|error| failed(error.to_string()))?;
         // The text may be a private key, so it is never quoted.
-        let public = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+        let public = String::from_utf8(bytes)
+            .ok()
+            .and_then(|text| text.parse().ok());
         let public = public.ok_or_else(|| {
-            failed(format!("{} is not a public key of OpenSSH; write it with `ssh-keygen -y -f KEY`", place.display()))
+            failed(format!(
+                "{} is not a public key of OpenSSH; write it with `ssh-keygen -y -f KEY`",
+                place.display()
+            ))
         })?;
-        Ok(Self { program, key: key.to_owned(), public })
+        Ok(Self {
+            program,
+            key: key.to_owned(),
+            public,
+        })
     }
 
     /// Returns the public key.
@@ -87,8 +102,14 @@ impl Signer {
             .ok()
             .and_then(SshSignature::from_armor)
             .filter(|signature| signature.verifies(&self.public, STATEMENT_NAMESPACE, &message))
-            .ok_or_else(|| AttestError::OtherKey { fingerprint: self.public.fingerprint() })?;
-        Ok(Bundle::new(Envelope::new(payload, &self.public, &signature)))
+            .ok_or_else(|| AttestError::OtherKey {
+                fingerprint: self.public.fingerprint(),
+            })?;
+        Ok(Bundle::new(Envelope::new(
+            payload,
+            &self.public,
+            &signature,
+        )))
     }
 
     /// Signs statements and returns them as the lines of a note.
@@ -116,7 +137,11 @@ pub fn key_in(directory: &Path) -> PathBuf {
 /// # Errors
 ///
 /// Fails if there is a key already, or if `ssh-keygen` fails.
-pub async fn create_key(sandbox: Arc<Sandbox>, env: &Environment, directory: &Path) -> Result<Signer, AttestError> {
+pub async fn create_key(
+    sandbox: Arc<Sandbox>,
+    env: &Environment,
+    directory: &Path,
+) -> Result<Signer, AttestError> {
     let program = Program::find(Arc::clone(&sandbox), env)?;
     let key = key_in(directory);
     if key.symlink_metadata().is_ok() {
@@ -124,7 +149,9 @@ pub async fn create_key(sandbox: Arc<Sandbox>, env: &Environment, directory: &Pa
     }
     create_dir_all(directory)?;
     set_mode(directory, 0o700)?;
-    let mut words = ["-q", "-t", "ed25519", "-N", "", "-C", "crucible", "-f"].map(OsString::from).to_vec();
+    let mut words = ["-q", "-t", "ed25519", "-N", "", "-C", "crucible", "-f"]
+        .map(OsString::from)
+        .to_vec();
     words.push(key.clone().into());
     program.run(words, Vec::new()).await?;
     set_mode(&key, 0o600)?;
@@ -134,7 +161,9 @@ pub async fn create_key(sandbox: Arc<Sandbox>, env: &Environment, directory: &Pa
 impl Program {
     fn find(sandbox: Arc<Sandbox>, env: &Environment) -> Result<Self, AttestError> {
         let path = env.find_program("ssh-keygen")?;
-        let set = VARIABLES.iter().filter_map(|name| Some(((*name).into(), env.get_os(name)?.to_owned())));
+        let set = VARIABLES
+            .iter()
+            .filter_map(|name| Some(((*name).into(), env.get_os(name)?.to_owned())));
         let env = set.chain([("LC_ALL".into(), "C".into())]).collect();
         Ok(Self { sandbox, path, env })
     }

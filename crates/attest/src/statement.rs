@@ -60,11 +60,15 @@ impl Statement {
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, StatementFault> {
         let broken = |why: String| StatementFault::Broken(why);
         let value = UniqueJson::exact(payload).map_err(|error| broken(error.to_string()))?;
-        let kind = value.get("_type").and_then(Value::as_str).unwrap_or_default();
+        let kind = value
+            .get("_type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if kind != STATEMENT_TYPE {
             return Err(StatementFault::Unknown(kind.to_owned()));
         }
-        let statement: Self = serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
+        let statement: Self =
+            serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
         if !is_canonical(&statement, payload) {
             return Err(broken("it is not canonical JSON".to_owned()));
         }
@@ -80,7 +84,8 @@ impl Statement {
         if self.predicate_type != CHANGE_PREDICATE {
             return Err(StatementFault::Unknown(self.predicate_type.clone()));
         }
-        serde_json::from_value(self.predicate.clone()).map_err(|error| StatementFault::Broken(error.to_string()))
+        serde_json::from_value(self.predicate.clone())
+            .map_err(|error| StatementFault::Broken(error.to_string()))
     }
 
     /// Returns the digest of a subject, by its name and algorithm.
@@ -101,7 +106,11 @@ pub(crate) fn is_canonical<T: Serialize>(value: &T, bytes: &[u8]) -> bool {
 /// # Errors
 ///
 /// Fails as [`to_canonical_json`] does, which cannot happen for these types.
-pub fn statements(change: &Change, commit: &str, tree: &str) -> Result<[Vec<u8>; 3], CanonicalError> {
+pub fn statements(
+    change: &Change,
+    commit: &str,
+    tree: &str,
+) -> Result<[Vec<u8>; 3], CanonicalError> {
     let subject = [
         ("commit", "gitCommit", commit.to_owned()),
         ("tree", "gitTree", tree.to_owned()),
@@ -122,7 +131,10 @@ pub fn statements(change: &Change, commit: &str, tree: &str) -> Result<[Vec<u8>;
     let of_change = serde_json::to_value(change)?;
     let first = payload(CHANGE_PREDICATE, of_change)?;
     let result = payload(RESULT_PREDICATE, test_result(change))?;
-    let summary = payload(SUMMARY_PREDICATE, summary(change, commit, &Digest::of(&first)))?;
+    let summary = payload(
+        SUMMARY_PREDICATE,
+        summary(change, commit, &Digest::of(&first)),
+    )?;
     Ok([first, result, summary])
 }
 

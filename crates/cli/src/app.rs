@@ -208,8 +208,13 @@ impl App {
             program,
             args: vec![INNER_STAGE.into()],
         });
-        let key = settings.as_ref().and_then(|settings| settings.attest.key.as_deref());
-        let keys: Vec<PathBuf> = key.map(|key| self.absolute(Path::new(key))).into_iter().collect();
+        let key = settings
+            .as_ref()
+            .and_then(|settings| settings.attest.key.as_deref());
+        let keys: Vec<PathBuf> = key
+            .map(|key| self.absolute(Path::new(key)))
+            .into_iter()
+            .collect();
         Sandbox::new(launcher, &self.env)
             .with_caps(settings.as_ref().map_or(Caps::DEFAULT, caps))
             .hiding(&keys)

@@ -28,7 +28,7 @@ const QUARANTINE: &str = "GIT_QUARANTINE_PATH";
 const OBJECTS: &str = "GIT_OBJECT_DIRECTORY";
 const ALTERNATES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 
-/// How often a note is written again because somebody else wrote one at the same time.
+/// How often a note is written again because another process wrote one at the same time.
 const NOTE_TRIES: u32 = 5;
 
 /// Reads commits and notes.
@@ -47,7 +47,7 @@ pub struct CommitReader {
 pub enum ReadObject {
     /// Its bytes, which match its name.
     Bytes(Vec<u8>),
-    /// There is none of this name and kind, or its bytes do not match the name.
+    /// No object has this name and kind, or its bytes do not match the name.
     Missing,
     /// It is larger than the limit.
     TooLarge,
@@ -67,7 +67,7 @@ impl CommitReader {
     ///
     /// # Errors
     ///
-    /// Fails when there is none, or git is missing.
+    /// Fails when there is no repository, or git is missing.
     pub fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
         let start = env.working_directory().join(path);
         let (git_dir, common_dir) = match Git::directories(&start) {
@@ -76,12 +76,19 @@ impl CommitReader {
             Err(error) => return Err(error),
         };
         let mut quarantine = Vec::new();
-        if env.get_os(QUARANTINE).is_some_and(|place| !place.is_empty()) {
+        if env
+            .get_os(QUARANTINE)
+            .is_some_and(|place| !place.is_empty())
+        {
             if let Some(objects) = env.get_os(OBJECTS) {
-                quarantine.push((OBJECTS.into(), env.working_directory().join(objects).into_os_string()));
+                quarantine.push((
+                    OBJECTS.into(),
+                    env.working_directory().join(objects).into_os_string(),
+                ));
             }
             if let Some(others) = env.get_os(ALTERNATES) {
-                let absolute = std::env::split_paths(others).map(|other| env.working_directory().join(other));
+                let absolute =
+                    std::env::split_paths(others).map(|other| env.working_directory().join(other));
                 let joined = std::env::join_paths(absolute).unwrap_or_else(|_| others.to_owned());
                 quarantine.push((ALTERNATES.into(), joined));
             }
@@ -100,12 +107,19 @@ impl CommitReader {
     /// # Errors
     ///
     /// [`RepoError::MissingObject`] if there is no such commit.
-    pub async fn commits(&self, named: Revisions<'_>, most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
+    pub async fn commits(
+        &self,
+        named: Revisions<'_>,
+        most: usize,
+    ) -> Result<Option<Vec<Oid>>, RepoError> {
         match named {
             Revisions::Commit(name) => {
-                let commit = self.resolve(name).await?.ok_or_else(|| RepoError::MissingObject {
-                    oid: name.to_owned(),
-                })?;
+                let commit = self
+                    .resolve(name)
+                    .await?
+                    .ok_or_else(|| RepoError::MissingObject {
+                        oid: name.to_owned(),
+                    })?;
                 Ok(Some(vec![commit]))
             }
             Revisions::Range(range) => self.rev_list(&[range.to_owned()], most).await,
@@ -136,7 +150,11 @@ impl CommitReader {
     }
 
     async fn rev_list(&self, words: &[String], most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
-        let mut call = vec!["rev-list".to_owned(), "--topo-order".to_owned(), format!("--max-count={}", most.saturating_add(1))];
+        let mut call = vec![
+            "rev-list".to_owned(),
+            "--topo-order".to_owned(),
+            format!("--max-count={}", most.saturating_add(1)),
+        ];
         // A range of the user's must not be taken for an option.
         let is_range = words.len() == 1;
         if is_range {
@@ -147,7 +165,10 @@ impl CommitReader {
             call.push("--".to_owned());
         }
         let output = self.ok(Call::new(call)).await?;
-        let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
         let mut commits = Vec::new();
         for line in lines {
             commits.push(Oid::from_ascii(line).ok_or_else(|| output.unreadable())?);
@@ -163,9 +184,17 @@ impl CommitReader {
     /// Fails when git cannot be run.
     pub async fn resolve(&self, name: &str) -> Result<Option<Oid>, RepoError> {
         let name = format!("{name}^{{commit}}");
-        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+        let words = [
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &name,
+        ];
         let output = self.run(Call::new(words)).await?;
-        Ok((output.code == 0).then(|| Oid::from_ascii(output.stdout.trim_ascii())).flatten())
+        Ok((output.code == 0)
+            .then(|| Oid::from_ascii(output.stdout.trim_ascii()))
+            .flatten())
     }
 
     /// Reads commits in the given order.
@@ -173,7 +202,11 @@ impl CommitReader {
     /// # Errors
     ///
     /// Fails when git does.
-    pub async fn read_commits(&self, commits: &[Oid], limit: ByteLimit) -> Result<Vec<ReadObject>, RepoError> {
+    pub async fn read_commits(
+        &self,
+        commits: &[Oid],
+        limit: ByteLimit,
+    ) -> Result<Vec<ReadObject>, RepoError> {
         self.read_objects(commits, ObjectKind::Commit, limit).await
     }
 
@@ -192,7 +225,14 @@ impl CommitReader {
             return Ok(vec![ReadObject::Missing; commits.len()]);
         };
         let output = self
-            .ok(Call::new(["ls-tree", "-r", "-z", "--full-tree", "--end-of-options", notes.as_str()]))
+            .ok(Call::new([
+                "ls-tree",
+                "-r",
+                "-z",
+                "--full-tree",
+                "--end-of-options",
+                notes.as_str(),
+            ]))
             .await?;
         // A note may be at `aabb…` and at `aa/bb…`; both count.
         let mut known: BTreeMap<String, Vec<Oid>> = BTreeMap::new();
@@ -207,8 +247,14 @@ impl CommitReader {
             }
         }
         let of = |commit: &Oid| known.get(commit.as_str()).map_or(&[][..], Vec::as_slice);
-        let blobs: Vec<Oid> = commits.iter().flat_map(|commit| of(commit).to_vec()).collect();
-        let mut read = self.read_objects(&blobs, ObjectKind::Blob, limit).await?.into_iter();
+        let blobs: Vec<Oid> = commits
+            .iter()
+            .flat_map(|commit| of(commit).to_vec())
+            .collect();
+        let mut read = self
+            .read_objects(&blobs, ObjectKind::Blob, limit)
+            .await?
+            .into_iter();
         let mut notes = Vec::with_capacity(commits.len());
         for commit in commits {
             let parts: Vec<ReadObject> = of(commit).iter().filter_map(|_| read.next()).collect();
@@ -223,7 +269,12 @@ impl CommitReader {
     ///
     /// Fails when git does.
     pub async fn is_ancestor(&self, older: &Oid, newer: &Oid) -> Result<bool, RepoError> {
-        let words = ["merge-base", "--is-ancestor", older.as_str(), newer.as_str()];
+        let words = [
+            "merge-base",
+            "--is-ancestor",
+            older.as_str(),
+            newer.as_str(),
+        ];
         let output = self.run(Call::new(words)).await?;
         match output.code {
             0 => Ok(true),
@@ -246,14 +297,27 @@ impl CommitReader {
         }
         fs::write_unflushed(&git_dir.join("HEAD"), b"ref: refs/heads/none\n", 0o600)?;
         if parents[0].len() == 64 {
-            let format = b"[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n";
+            let format =
+                b"[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n";
             fs::write_unflushed(&git_dir.join("config"), format, 0o600)?;
         }
         let mut places = vec![quoted(&self.objects)];
-        let named = |name: &str| self.quarantine.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let named = |name: &str| {
+            self.quarantine
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value)
+        };
         places.extend(named(OBJECTS).map(|objects| quoted(Path::new(objects))));
         places.extend(named(ALTERNATES).cloned());
-        let words = ["merge-tree", "--write-tree", "--no-messages", "--end-of-options", parents[0], parents[1]];
+        let words = [
+            "merge-tree",
+            "--write-tree",
+            "--no-messages",
+            "--end-of-options",
+            parents[0],
+            parents[1],
+        ];
         let call = Call::new(words)
             .with_env("GIT_DIR", git_dir.as_os_str())
             .with_env(ALTERNATES, places.join(std::ffi::OsStr::new(":")));
@@ -274,19 +338,33 @@ impl CommitReader {
         identity: &Identity,
         at: Timestamp,
     ) -> Result<(), RepoError> {
-        let call = Call::new(["hash-object", "-w", "-t", "blob", "--stdin"]).reading(content.to_vec());
+        let call =
+            Call::new(["hash-object", "-w", "-t", "blob", "--stdin"]).reading(content.to_vec());
         let output = self.ok(call.flushing(Flush::Yes)).await?;
-        let blob = Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())?;
+        let blob =
+            Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())?;
         let name = format!("--ref={notes_ref}");
-        let words = ["notes", &name, "add", "--force", "-C", blob.as_str(), commit.as_str()];
+        let words = [
+            "notes",
+            &name,
+            "add",
+            "--force",
+            "-C",
+            blob.as_str(),
+            commit.as_str(),
+        ];
         let mut tries = 0;
         loop {
             let call = Call::new(words).flushing(Flush::Yes);
-            let written = self.run(call.with_envs(&identity_env(identity, at))).await?;
+            let written = self
+                .run(call.with_envs(&identity_env(identity, at)))
+                .await?;
             // Another process may have moved the ref in between, and its commit would lack this note.
             let notes = self.resolve(notes_ref).await?;
             let limit = ByteLimit(content.len() as u64);
-            let read = self.read_notes(notes.as_ref(), std::slice::from_ref(commit), limit).await?;
+            let read = self
+                .read_notes(notes.as_ref(), std::slice::from_ref(commit), limit)
+                .await?;
             if read.first() == Some(&ReadObject::Bytes(content.to_vec())) {
                 return Ok(());
             }
@@ -298,12 +376,19 @@ impl CommitReader {
     }
 
     /// Reads objects of one kind, in the given order.
-    async fn read_objects(&self, names: &[Oid], kind: ObjectKind, limit: ByteLimit) -> Result<Vec<ReadObject>, RepoError> {
+    async fn read_objects(
+        &self,
+        names: &[Oid],
+        kind: ObjectKind,
+        limit: ByteLimit,
+    ) -> Result<Vec<ReadObject>, RepoError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let list = |names: &mut dyn Iterator<Item = &Oid>| -> Vec<u8> {
-            names.flat_map(|name| [name.as_str().as_bytes(), b"\n"].concat()).collect()
+            names
+                .flat_map(|name| [name.as_str().as_bytes(), b"\n"].concat())
+                .collect()
         };
         let call = Call::new(["cat-file", "--batch-check=%(objecttype) %(objectsize)"]);
         let sizes = self.ok(call.reading(list(&mut names.iter()))).await?;
@@ -311,39 +396,64 @@ impl CommitReader {
         let mut read = Vec::with_capacity(names.len());
         for line in text.lines() {
             read.push(match line.split_once(' ') {
-                Some((found, size)) if found.as_bytes() == kind.as_bytes() => match size.parse::<u64>() {
-                    Ok(size) if size <= limit.0 => ReadObject::Bytes(Vec::new()),
-                    Ok(_) => ReadObject::TooLarge,
-                    Err(_) => ReadObject::Missing,
-                },
+                Some((found, size)) if found.as_bytes() == kind.as_bytes() => {
+                    match size.parse::<u64>() {
+                        Ok(size) if size <= limit.0 => ReadObject::Bytes(Vec::new()),
+                        Ok(_) => ReadObject::TooLarge,
+                        Err(_) => ReadObject::Missing,
+                    }
+                }
                 _ => ReadObject::Missing,
             });
         }
         if read.len() != names.len() {
             return Err(sizes.unreadable());
         }
-        let wanted = names.iter().zip(&read).filter(|(_, read)| matches!(read, ReadObject::Bytes(_)));
+        let wanted = names
+            .iter()
+            .zip(&read)
+            .filter(|(_, read)| matches!(read, ReadObject::Bytes(_)));
         let input = list(&mut wanted.map(|(name, _)| name));
-        let output = self.ok(Call::new(["cat-file", "--batch"]).reading(input)).await?;
+        let output = self
+            .ok(Call::new(["cat-file", "--batch"]).reading(input))
+            .await?;
         let mut rest = output.stdout.as_slice();
-        for (name, read) in names.iter().zip(&mut read).filter(|(_, read)| matches!(read, ReadObject::Bytes(_))) {
+        for (name, read) in names
+            .iter()
+            .zip(&mut read)
+            .filter(|(_, read)| matches!(read, ReadObject::Bytes(_)))
+        {
             let bytes = next_object(&mut rest).ok_or_else(|| output.unreadable())?;
-            let hash = if name.as_str().len() == 64 { HashKind::Sha256 } else { HashKind::Sha1 };
+            let hash = if name.as_str().len() == 64 {
+                HashKind::Sha256
+            } else {
+                HashKind::Sha1
+            };
             let is_itself = gix_object::compute_hash(hash, kind, bytes)
                 .is_ok_and(|found| found.to_string() == name.as_str());
-            *read = if is_itself { ReadObject::Bytes(bytes.to_vec()) } else { ReadObject::Missing };
+            *read = if is_itself {
+                ReadObject::Bytes(bytes.to_vec())
+            } else {
+                ReadObject::Missing
+            };
         }
         Ok(read)
     }
 
     async fn run(&self, call: Call) -> Result<Output, RepoError> {
-        let call = call.with_env("GIT_DIR", self.git_dir.as_os_str()).with_envs(&self.quarantine);
+        let call = call
+            .with_env("GIT_DIR", self.git_dir.as_os_str())
+            .with_envs(&self.quarantine);
         self.runner.run(&self.git_dir, None, &[], call).await
     }
 
     async fn ok(&self, call: Call) -> Result<Output, RepoError> {
         let output = self.run(call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
     }
 }
 

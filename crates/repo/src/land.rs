@@ -221,10 +221,7 @@ impl Git {
     /// # Errors
     ///
     /// [`RepoError::TreeChanged`] if the patch gives another tree than the verified one. Fails when git does.
-    pub async fn commit_before_landing(
-        &self,
-        request: &LandRequest<'_>,
-    ) -> Result<Oid, RepoError> {
+    pub async fn commit_before_landing(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
         let aside = Aside::new(self)?;
         let found = self
             .apply_to_index(request.base, request.patch, &aside.env, Flush::No)

@@ -37,7 +37,10 @@ impl Signing {
     /// Signs nothing and requires nothing: for repositories that belong to Crucible alone.
     #[must_use]
     pub const fn off() -> Self {
-        Self { signer: None, is_required: false }
+        Self {
+            signer: None,
+            is_required: false,
+        }
     }
 
     /// Opens the key that the settings name, or else the one of `crucible attest init` in `home`.
@@ -59,18 +62,26 @@ impl Signing {
             None if is_required => return Err(AttestError::NoKey { path: own }.into()),
             None => None,
         };
-        let signer = key.map(|key| Signer::open(sandbox, env, &key)).transpose()?;
-        Ok(Self { signer, is_required })
+        let signer = key
+            .map(|key| Signer::open(sandbox, env, &key))
+            .transpose()?;
+        Ok(Self {
+            signer,
+            is_required,
+        })
     }
 
     /// Returns the signer.
     ///
     /// # Errors
     ///
-    /// Fails if there is none.
+    /// Fails if there is no key.
     pub fn signer(&self, home: &Path) -> Result<&Signer, Failure> {
         self.signer.as_ref().ok_or_else(|| {
-            AttestError::NoKey { path: key_in(&key_directory(home)) }.into()
+            AttestError::NoKey {
+                path: key_in(&key_directory(home)),
+            }
+            .into()
         })
     }
 }

@@ -162,7 +162,9 @@ impl<'a> Demo<'a> {
         let open = |opening: &Opening<'_>| client.open(|_| Ok(self.backend.clone()), opening);
         let state = advance(world, dir, open, ledger, observer).await?;
         let landing = match state {
-            RunState::Verified => Some(land(world, dir, None, &Signing::off(), ledger, observer).await?),
+            RunState::Verified => {
+                Some(land(world, dir, None, &Signing::off(), ledger, observer).await?)
+            }
             _ => None,
         };
         Ok((state, landing))

@@ -326,7 +326,9 @@ pub enum RunError {
         why: String,
     },
     /// The commit is made, and its note is not.
-    #[error("{commit} landed, but its note with the signed statements could not be written: {why}; run `crucible run land` again")]
+    #[error(
+        "{commit} landed, but its note with the signed statements could not be written: {why}; run `crucible run land` again"
+    )]
     NoteNotWritten {
         /// The commit.
         commit: String,

@@ -101,18 +101,18 @@ pub async fn land(
         signing,
         &mut journal,
     ))
-        .await
-        .map_err(|error| match error {
-            RunError::BaseDirty { count, first, .. } => RunError::BaseDirty {
-                count,
-                first,
-                then: LAND,
-            },
-            RunError::RepositoryChanged { base, .. } => {
-                RunError::RepositoryChanged { base, then: LAND }
-            }
-            other => other,
-        });
+    .await
+    .map_err(|error| match error {
+        RunError::BaseDirty { count, first, .. } => RunError::BaseDirty {
+            count,
+            first,
+            then: LAND,
+        },
+        RunError::RepositoryChanged { base, .. } => {
+            RunError::RepositoryChanged { base, then: LAND }
+        }
+        other => other,
+    });
     // Recorded events stay, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
@@ -236,10 +236,7 @@ async fn land_recorded(
     };
     // The commit's contents are in the ledger before anything is created.
     journal.commit()?;
-    Box::pin(sign_landing(
-        signing, dir, record, &git, &request, journal,
-    ))
-    .await?;
+    Box::pin(sign_landing(signing, dir, record, &git, &request, journal)).await?;
     journal.commit()?;
     let commit = git.land(&request).await?;
     let landing = Landing {

@@ -10,6 +10,7 @@ use crate::bubblewrap;
 use crate::cgroup::{Group, Parents};
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
+use crate::hidden;
 use crate::hosts;
 use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
 use crate::mounts::{Mount, MountContent};
@@ -20,9 +21,6 @@ use crate::spawn::{
 };
 use crate::supervise::{Observed, Watch, supervise};
 use crate::wire::{Means, Overlays, PrivateBound, Report, Surroundings, read_report};
-
-/// The variable of the sandbox's own environment that names further secrets. No child gets it.
-pub(crate) const HIDDEN: &str = "CRUCIBLE_HIDDEN";
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
@@ -61,8 +59,11 @@ impl Sandbox {
     #[must_use]
     pub fn hiding(mut self, secrets: &[PathBuf]) -> Self {
         if let Ok(paths) = std::env::join_paths(secrets) {
-            let pairs = self.env.pairs().map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let pairs = pairs.chain([(HIDDEN.into(), paths)]);
+            let pairs = self
+                .env
+                .pairs()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let pairs = pairs.chain([(hidden::VARIABLE.into(), paths)]);
             self.env = Environment::from_pairs(pairs, self.env.working_directory());
         }
         self

@@ -4,10 +4,7 @@
     clippy::disallowed_methods,
     reason = "tests start ssh-keygen and an agent, and look at files"
 )]
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail as tests do"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod keys;
 mod mutations;

@@ -12,7 +12,6 @@ use crate::sample::{AT, Sample, change, codes, instant, judge, name_of, new_sign
 /// Mutations of each kind in one case.
 const OF_EACH: usize = 150;
 
-
 struct World {
     sample: Sample,
     other_policy: String,
@@ -23,7 +22,10 @@ struct World {
 }
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let room = tempfile::tempdir().unwrap();
         let signer = new_signer(room.path()).await;
@@ -35,16 +37,42 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         changed.ledger.seq += 1;
         let payloads = statements(&changed, &sample.id, &sample.tree).unwrap();
         let elsewhere = signer.sign_all(&payloads).await.unwrap();
-        World { sample, other_policy: policy_of(&other), other_note, elsewhere }
+        World {
+            sample,
+            other_policy: policy_of(&other),
+            other_note,
+            elsewhere,
+        }
     })
 });
 
 #[test]
 fn honest_commit_is_admitted() {
-    let World { sample, other_policy, other_note, elsewhere } = &*WORLD;
+    let World {
+        sample,
+        other_policy,
+        other_note,
+        elsewhere,
+    } = &*WORLD;
     assert_eq!(codes(&sample.judge()), Vec::<String>::new());
-    assert_eq!(codes(&judge(other_policy, &sample.commit, other_note, instant(AT))), Vec::<String>::new());
-    assert_eq!(codes(&judge(&sample.policy, &sample.commit, elsewhere, instant(AT))), ["attest-trailer-differs"]);
+    assert_eq!(
+        codes(&judge(
+            other_policy,
+            &sample.commit,
+            other_note,
+            instant(AT)
+        )),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        codes(&judge(
+            &sample.policy,
+            &sample.commit,
+            elsewhere,
+            instant(AT)
+        )),
+        ["attest-trailer-differs"]
+    );
 }
 
 /// What a statement that was signed says is judged, not only that it was signed.
@@ -55,22 +83,106 @@ async fn signed_statement_must_satisfy_the_policy() {
                   agents = []\nmax_age_days = 30\n";
     let cases: [(&str, Edit, &[&str]); 17] = [
         ("nothing", |_| {}, &[]),
-        ("failed", |c| c.verification.result = GateVerdict::Failed, &["attest-not-passed"]),
-        ("skipped", |c| c.verification.gates[1].result = GateVerdict::Skipped, &["attest-not-passed"]),
-        ("neutral", |c| c.verification.gates[1].result = GateVerdict::Neutral, &["attest-not-passed"]),
-        ("no gates", |c| c.verification.gates.clear(), &["attest-gate-missing", "attest-isolation-incomplete", "attest-gate-missing"]),
-        ("other gate", |c| c.verification.gates[1].id = "test".to_owned(), &["attest-gate-missing"]),
-        ("partial", |c| c.verification.gates[1].isolation = Some(GateIsolationLevel::Partial), &["attest-isolation-incomplete"]),
-        ("unstated", |c| c.verification.gates[1].isolation = None, &["attest-isolation-incomplete"]),
-        ("unbroken", |c| c.verification.broken_change = None, &["attest-broken-change-unchecked"]),
-        ("neutral check", |c| c.verification.broken_change = Some(GateVerdict::Neutral), &["attest-broken-change-unchecked"]),
-        ("weak", |c| c.verification.strength = Some(Strength { noticed: 7, mutants: 10 }), &["attest-strength-low"]),
-        ("no mutants", |c| c.verification.strength = Some(Strength { noticed: 0, mutants: 0 }), &["attest-strength-low"]),
-        ("too strong", |c| c.verification.strength = Some(Strength { noticed: 11, mutants: 10 }), &["attest-strength-low"]),
-        ("other model", |c| c.calls[0].provider = "other".to_owned(), &["attest-model-denied"]),
+        (
+            "failed",
+            |c| c.verification.result = GateVerdict::Failed,
+            &["attest-not-passed"],
+        ),
+        (
+            "skipped",
+            |c| c.verification.gates[1].result = GateVerdict::Skipped,
+            &["attest-not-passed"],
+        ),
+        (
+            "neutral",
+            |c| c.verification.gates[1].result = GateVerdict::Neutral,
+            &["attest-not-passed"],
+        ),
+        (
+            "no gates",
+            |c| c.verification.gates.clear(),
+            &[
+                "attest-gate-missing",
+                "attest-isolation-incomplete",
+                "attest-gate-missing",
+            ],
+        ),
+        (
+            "other gate",
+            |c| c.verification.gates[1].id = "test".to_owned(),
+            &["attest-gate-missing"],
+        ),
+        (
+            "partial",
+            |c| c.verification.gates[1].isolation = Some(GateIsolationLevel::Partial),
+            &["attest-isolation-incomplete"],
+        ),
+        (
+            "unstated",
+            |c| c.verification.gates[1].isolation = None,
+            &["attest-isolation-incomplete"],
+        ),
+        (
+            "unbroken",
+            |c| c.verification.broken_change = None,
+            &["attest-broken-change-unchecked"],
+        ),
+        (
+            "neutral check",
+            |c| c.verification.broken_change = Some(GateVerdict::Neutral),
+            &["attest-broken-change-unchecked"],
+        ),
+        (
+            "weak",
+            |c| {
+                c.verification.strength = Some(Strength {
+                    noticed: 7,
+                    mutants: 10,
+                })
+            },
+            &["attest-strength-low"],
+        ),
+        (
+            "no mutants",
+            |c| {
+                c.verification.strength = Some(Strength {
+                    noticed: 0,
+                    mutants: 0,
+                })
+            },
+            &["attest-strength-low"],
+        ),
+        (
+            "too strong",
+            |c| {
+                c.verification.strength = Some(Strength {
+                    noticed: 11,
+                    mutants: 10,
+                })
+            },
+            &["attest-strength-low"],
+        ),
+        (
+            "other model",
+            |c| c.calls[0].provider = "other".to_owned(),
+            &["attest-model-denied"],
+        ),
         ("no calls", |c| c.calls.clear(), &["attest-model-denied"]),
-        ("agent", |c| c.agents.push("claude".to_owned()), &["attest-agent-denied"]),
-        ("carried", |c| c.carried_from = Some(CarriedFrom { commit: "c".repeat(40), statement: c.patch }), &["attest-carried"]),
+        (
+            "agent",
+            |c| c.agents.push("claude".to_owned()),
+            &["attest-agent-denied"],
+        ),
+        (
+            "carried",
+            |c| {
+                c.carried_from = Some(CarriedFrom {
+                    commit: "c".repeat(40),
+                    statement: c.patch,
+                })
+            },
+            &["attest-carried"],
+        ),
     ];
     let room = tempfile::tempdir().unwrap();
     let signer = new_signer(room.path()).await;
@@ -105,12 +217,30 @@ async fn commit_must_be_the_one_that_landed() {
     let parent = format!("parent {}\n", "b".repeat(40));
     for (commit, expected) in [
         (text.replace(&parent, ""), "attest-base-differs"),
-        (text.replace(&parent, &parent.repeat(2)), "attest-base-differs"),
-        (text.replace(&parent, &format!("parent {}\n", "c".repeat(40))), "attest-base-differs"),
-        (text.replace("Crucible-Run: 2026", "Crucible-Run: 2025"), "attest-trailer-differs"),
-        (text.replace("Crucible-Plan", "Crucible-Plans"), "attest-trailer-differs"),
-        (text.replace("Crucible-Ledger: 41:", "Crucible-Ledger: 42:"), "attest-trailer-differs"),
-        (format!("{text}Crucible-Run: other\n"), "attest-trailer-differs"),
+        (
+            text.replace(&parent, &parent.repeat(2)),
+            "attest-base-differs",
+        ),
+        (
+            text.replace(&parent, &format!("parent {}\n", "c".repeat(40))),
+            "attest-base-differs",
+        ),
+        (
+            text.replace("Crucible-Run: 2026", "Crucible-Run: 2025"),
+            "attest-trailer-differs",
+        ),
+        (
+            text.replace("Crucible-Plan", "Crucible-Plans"),
+            "attest-trailer-differs",
+        ),
+        (
+            text.replace("Crucible-Ledger: 41:", "Crucible-Ledger: 42:"),
+            "attest-trailer-differs",
+        ),
+        (
+            format!("{text}Crucible-Run: other\n"),
+            "attest-trailer-differs",
+        ),
     ] {
         // The signer signed exactly this commit, and still it is not what was verified.
         let id = name_of(commit.as_bytes());
@@ -129,7 +259,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % below.max(1)
     }
 }
@@ -181,10 +314,15 @@ fn reorder(note: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
 fn resign(note: &[u8], dice: &mut Dice) -> Vec<u8> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    let mut lines: Vec<Vec<u8>> = note.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> = note
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect();
     let which = dice.roll(3);
     let mut bundle: Value = serde_json::from_slice(&lines[which]).unwrap();
-    let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap()).unwrap();
+    let payload = STANDARD
+        .decode(bundle["dsseEnvelope"]["payload"].as_str().unwrap())
+        .unwrap();
     let mut statement: Value = serde_json::from_slice(&payload).unwrap();
     edit_value(&mut statement, dice);
     let payload = crucible_model::to_canonical_json(&statement).unwrap();

@@ -5,8 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crucible_attest::{
-    Change, CommitFacts, CommitJudgement, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, MergeKind, NoteRead,
-    PlanApproval, Policy, Producer, Signer, Verification, create_key, judge_commit, statements,
+    Change, CommitFacts, CommitJudgement, GateIsolationLevel, GateResult, GateVerdict, LedgerHead,
+    MergeKind, NoteRead, PlanApproval, Policy, Producer, Signer, Verification, create_key,
+    judge_commit, statements,
 };
 use crucible_host::env::Environment;
 use crucible_model::{Digest, Timestamp};
@@ -46,7 +47,11 @@ pub(crate) fn name_of(commit: &[u8]) -> String {
         &ring::digest::SHA1_FOR_LEGACY_USE_ONLY,
         &[head.as_bytes(), commit].concat(),
     );
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 pub(crate) fn change() -> Change {
@@ -75,16 +80,28 @@ pub(crate) fn change() -> Change {
             micro_dollars: Some(7),
         }],
         agents: Vec::new(),
-        plan: PlanApproval { plan: digest("plan"), approval: digest("approval") },
+        plan: PlanApproval {
+            plan: digest("plan"),
+            approval: digest("approval"),
+        },
         patch: digest("patch"),
         verification: Verification {
             report: digest("report"),
             result: GateVerdict::Passed,
-            gates: vec![gate("patch_check", None), gate("tests", Some(GateIsolationLevel::Complete))],
+            gates: vec![
+                gate("patch_check", None),
+                gate("tests", Some(GateIsolationLevel::Complete)),
+            ],
             broken_change: Some(GateVerdict::Passed),
-            strength: Some(crucible_attest::Strength { noticed: 9, mutants: 10 }),
+            strength: Some(crucible_attest::Strength {
+                noticed: 9,
+                mutants: 10,
+            }),
         },
-        ledger: LedgerHead { seq: 41, hash: digest("head") },
+        ledger: LedgerHead {
+            seq: 41,
+            hash: digest("head"),
+        },
         producer: Producer::this(),
         created_at: instant(AT),
         carried_from: None,
@@ -107,11 +124,16 @@ pub(crate) fn commit_of(change: &Change, tree: &str) -> Vec<u8> {
 }
 
 pub(crate) async fn new_signer(room: &Path) -> Signer {
-    create_key(sandbox(), &env(), &room.join("key")).await.unwrap()
+    create_key(sandbox(), &env(), &room.join("key"))
+        .await
+        .unwrap()
 }
 
 pub(crate) fn policy_of(signer: &Signer) -> String {
-    format!("version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n", signer.public_key())
+    format!(
+        "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n",
+        signer.public_key()
+    )
 }
 
 impl Sample {
@@ -121,13 +143,25 @@ impl Sample {
         Self::signed_by(change, &signer, room).await
     }
 
-    pub(crate) async fn signed_by(change: Change, signer: &Signer, room: tempfile::TempDir) -> Self {
+    pub(crate) async fn signed_by(
+        change: Change,
+        signer: &Signer,
+        room: tempfile::TempDir,
+    ) -> Self {
         let tree = "7".repeat(40);
         let commit = commit_of(&change, &tree);
         let id = name_of(&commit);
         let payloads = statements(&change, &id, &tree).unwrap();
         let note = signer.sign_all(&payloads).await.unwrap();
-        Self { change, commit, id, tree, note, policy: policy_of(signer), room }
+        Self {
+            change,
+            commit,
+            id,
+            tree,
+            note,
+            policy: policy_of(signer),
+            room,
+        }
     }
 
     pub(crate) fn judge(&self) -> CommitJudgement {
@@ -142,13 +176,21 @@ impl Sample {
 pub(crate) fn judge(policy: &str, commit: &[u8], note: &[u8], now: Timestamp) -> CommitJudgement {
     let policy = Policy::parse(policy).unwrap();
     let id = name_of(commit);
-    let facts = CommitFacts { id: &id, bytes: Some(commit), merge: MergeKind::Other };
+    let facts = CommitFacts {
+        id: &id,
+        bytes: Some(commit),
+        merge: MergeKind::Other,
+    };
     judge_commit(&policy, &facts, NoteRead::Bytes(note), now)
 }
 
 /// The codes of a judgement.
 pub(crate) fn codes(judged: &CommitJudgement) -> Vec<String> {
-    assert_eq!(judged.admission.is_some(), judged.verdict.passes(), "{judged:?}");
+    assert_eq!(
+        judged.admission.is_some(),
+        judged.verdict.passes(),
+        "{judged:?}"
+    );
     let findings = judged.verdict.findings().iter();
     findings.map(|finding| finding.code.to_string()).collect()
 }
@@ -156,5 +198,9 @@ pub(crate) fn codes(judged: &CommitJudgement) -> Vec<String> {
 /// Runs `ssh-keygen`.
 pub(crate) fn ssh_keygen(words: &[&str]) {
     let output = Command::new("ssh-keygen").args(words).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -20,12 +20,16 @@ impl Team {
         let (repo, server) = (small().build(), answering(good_answer()));
         let desk = Desk::with(&server);
         desk.run(["attest", "init"]).ok();
-        let team = Self { desk, repo, _server: server };
+        let team = Self {
+            desk,
+            repo,
+            _server: server,
+        };
         team.write_policy("");
         team
     }
 
-    fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         let document = self.desk.run(["attest", "key", "--json"]).ok().json();
         document["key"].as_str().unwrap().to_owned()
     }
@@ -35,7 +39,10 @@ impl Team {
     }
 
     fn write_policy(&self, more: &str) {
-        let text = format!("version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n{more}", self.key());
+        let text = format!(
+            "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n{more}",
+            self.key()
+        );
         std::fs::write(self.policy(), text).unwrap();
     }
 
@@ -46,7 +53,11 @@ impl Team {
     }
 
     fn attest(&self, words: &[&str]) -> Call {
-        let call = self.desk.call(["attest"].iter().chain(words)).arg("--policy").arg(self.policy());
+        let call = self
+            .desk
+            .call(["attest"].iter().chain(words))
+            .arg("--policy")
+            .arg(self.policy());
         call.current_dir(self.repo.path())
     }
 
@@ -64,14 +75,27 @@ impl Team {
     pub(crate) fn set_note(&self, commit: &str, note: &[u8]) {
         let file = self.desk.path("note");
         std::fs::write(&file, note).unwrap();
-        let blob = self.repo.git(["hash-object", "-w", "--no-filters", file.to_str().unwrap()]);
-        self.repo.git(["notes", "--ref=crucible", "add", "--force", "-C", &blob, commit]);
+        let blob = self
+            .repo
+            .git(["hash-object", "-w", "--no-filters", file.to_str().unwrap()]);
+        self.repo.git([
+            "notes",
+            "--ref=crucible",
+            "add",
+            "--force",
+            "-C",
+            &blob,
+            commit,
+        ]);
     }
 }
 
 fn codes(judged: &Value) -> Vec<&str> {
     let findings = judged["findings"].as_array().unwrap();
-    findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+    findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -86,14 +110,23 @@ fn landed_commit_is_signed_and_verified() {
     // Landing again changes nothing.
     let notes = team.repo.git(["rev-parse", "refs/notes/crucible"]);
     team.desk.run(["run", "land"]).exits(2);
-    team.desk.call(["run", "land"]).current_dir(team.repo.path()).run().ok();
+    team.desk
+        .call(["run", "land"])
+        .current_dir(team.repo.path())
+        .run()
+        .ok();
     assert_eq!(team.repo.git(["rev-parse", "refs/notes/crucible"]), notes);
     // The commit before has no statement.
     assert_eq!(codes(&team.verify("HEAD^")), ["attest-missing"]);
-    team.repo.git(["notes", "--ref=crucible", "remove", &commit]);
+    team.repo
+        .git(["notes", "--ref=crucible", "remove", &commit]);
     assert_eq!(codes(&team.verify("HEAD")), ["attest-missing"]);
     // The note comes back from the run.
-    team.desk.call(["run", "land"]).current_dir(team.repo.path()).run().ok();
+    team.desk
+        .call(["run", "land"])
+        .current_dir(team.repo.path())
+        .run()
+        .ok();
     assert_eq!(team.verify("HEAD")["verdict"], "pass");
 }
 
@@ -110,17 +143,25 @@ fn ssh_keygen_verifies_the_statement() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_str().unwrap().as_bytes()).unwrap();
+        std::io::Write::write_all(
+            &mut child.stdin.take().unwrap(),
+            text.as_str().unwrap().as_bytes(),
+        )
+        .unwrap();
         child.wait_with_output().unwrap().stdout
     };
     let payload = decode(&envelope["payload"]);
     let statement: Value = serde_json::from_slice(&payload).unwrap();
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
-    assert_eq!(statement["subject"][0]["digest"]["gitCommit"], commit.as_str());
+    assert_eq!(
+        statement["subject"][0]["digest"]["gitCommit"],
+        commit.as_str()
+    );
     let kind = "application/vnd.in-toto+json";
     let head = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len());
     let signature = envelope["signatures"][0]["sig"].as_str().unwrap();
-    let armor = format!("-----BEGIN SSH SIGNATURE-----\n{signature}\n-----END SSH SIGNATURE-----\n");
+    let armor =
+        format!("-----BEGIN SSH SIGNATURE-----\n{signature}\n-----END SSH SIGNATURE-----\n");
     std::fs::write(team.desk.path("sig"), armor).unwrap();
     std::fs::write(team.desk.path("signers"), format!("ada {}\n", team.key())).unwrap();
     let verified = |namespace: &str, message: &[u8]| {
@@ -139,7 +180,10 @@ fn ssh_keygen_verifies_the_statement() {
     };
     let message = [head.as_bytes(), &payload].concat();
     assert!(verified("crucible-attestation", &message));
-    assert!(!verified("git", &message), "a statement's signature is none of a commit");
+    assert!(
+        !verified("git", &message),
+        "a statement's signature is none of a commit"
+    );
     assert!(!verified("crucible-attestation", &payload));
 }
 
@@ -148,11 +192,23 @@ fn policy_decides_what_is_admitted() {
     let team = Team::new();
     team.land();
     for (more, expected) in [
-        ("[require]\ngates = [\"tests\"]\nmodels = [\"gateway/*\"]\nmax_age_days = 1\n", &[][..]),
-        ("[require]\ngates = [\"tests\", \"lint\"]\n", &["attest-gate-missing"][..]),
-        ("[require]\nmodels = [\"anthropic/*\"]\n", &["attest-model-denied"]),
+        (
+            "[require]\ngates = [\"tests\"]\nmodels = [\"gateway/*\"]\nmax_age_days = 1\n",
+            &[][..],
+        ),
+        (
+            "[require]\ngates = [\"tests\", \"lint\"]\n",
+            &["attest-gate-missing"][..],
+        ),
+        (
+            "[require]\nmodels = [\"anthropic/*\"]\n",
+            &["attest-model-denied"],
+        ),
         ("[require]\nmin_strength = 0.5\n", &["attest-strength-low"]),
-        ("[require]\nbroken_change = true\n", &["attest-broken-change-unchecked"]),
+        (
+            "[require]\nbroken_change = true\n",
+            &["attest-broken-change-unchecked"],
+        ),
         ("valid_until = 2020-01-01T00:00:00Z\n", &["policy"]),
     ] {
         team.write_policy(more);
@@ -169,7 +225,10 @@ fn policy_decides_what_is_admitted() {
     let other = Desk::new();
     other.run(["attest", "init"]).ok();
     let key = other.run(["attest", "key", "--json"]).ok().json();
-    let text = format!("version = 1\n[[signers]]\nname = \"ada\"\nkey = {}\n", key["key"]);
+    let text = format!(
+        "version = 1\n[[signers]]\nname = \"ada\"\nkey = {}\n",
+        key["key"]
+    );
     std::fs::write(team.policy(), text).unwrap();
     assert_eq!(codes(&team.verify("HEAD")), ["attest-signer-unknown"]);
 }
@@ -192,15 +251,28 @@ fn range_and_exported_file_are_judged() {
     export(&[]).ok();
     let judged = team.verify(file.to_str().unwrap());
     assert_eq!(judged["verdict"], "pass", "{judged:#}");
-    assert_eq!(judged["commits"][0]["admitted"], false, "a file alone admits no commit");
+    assert_eq!(
+        judged["commits"][0]["admitted"], false,
+        "a file alone admits no commit"
+    );
     export(&["--statement", "change"]).ok();
-    assert_eq!(codes(&team.verify(file.to_str().unwrap())), ["attest-note-incomplete"]);
+    assert_eq!(
+        codes(&team.verify(file.to_str().unwrap())),
+        ["attest-note-incomplete"]
+    );
     export(&["HEAD^"]).exits(1);
-    let sarif = team.attest(&["verify", "HEAD^", "--format", "sarif"]).run().exits(1).json();
+    let sarif = team
+        .attest(&["verify", "HEAD^", "--format", "sarif"])
+        .run()
+        .exits(1)
+        .json();
     assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "attest-missing");
     let schema = include_str!("../../../../docs/schemas/gate-sarif.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
-    let problem = schema.iter_errors(&sarif).next().map(|error| error.to_string());
+    let problem = schema
+        .iter_errors(&sarif)
+        .next()
+        .map(|error| error.to_string());
     assert_eq!(problem, None);
 }
 
@@ -214,14 +286,20 @@ fn foreign_or_damaged_note_is_one_finding() {
     let huge = format!("{{\"a\":\"{}\"}}\n", "x".repeat(2 << 20));
     let duplicate = note.replacen("\"payloadType\"", "\"payload\":\"\",\"payloadType\"", 1);
     for (bad, code) in [
-        ("Reviewed-by: Eve <eve@example.invalid>\n", "attest-note-foreign"),
+        (
+            "Reviewed-by: Eve <eve@example.invalid>\n",
+            "attest-note-foreign",
+        ),
         ("{\n", "attest-envelope-broken"),
         (huge.as_str(), "attest-note-too-large"),
         (duplicate.as_str(), "attest-envelope-broken"),
         (lines[0], "attest-note-incomplete"),
         (swapped.as_str(), "attest-format-unknown"),
         (&note.replace("v0.3", "v0.4"), "attest-format-unknown"),
-        (&note.replace("vnd.in-toto", "vnd.other"), "attest-payload-type"),
+        (
+            &note.replace("vnd.in-toto", "vnd.other"),
+            "attest-payload-type",
+        ),
         (&format!("{note}{}", lines[0]), "attest-note-incomplete"),
         (&format!("{note}\n"), "attest-note-foreign"),
         (note.trim_end(), "attest-note-incomplete"),
@@ -248,16 +326,27 @@ fn failed_signature_stops_the_landing_where_required() {
     other.run(["attest", "init"]).ok();
     std::fs::copy(other.data().join("attest/signing_key"), &key).unwrap();
     let land = |required: &str| {
-        team.desk.call(["run", "land", &id]).env("CRUCIBLE_ATTEST_REQUIRED", required).run()
+        team.desk
+            .call(["run", "land", &id])
+            .env("CRUCIBLE_ATTEST_REQUIRED", required)
+            .run()
     };
     let ran = land("true").exits(1);
-    assert!(ran.stderr.contains("a signed statement is required"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("a signed statement is required"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(team.repo.head(), base);
     assert_eq!(team.repo.status(), "");
     // Without a key nothing lands either.
     std::fs::rename(team.desk.data().join("attest"), team.desk.path("away")).unwrap();
     let ran = land("true").exits(2);
-    assert!(ran.stderr.contains("there is no signing key"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("there is no signing key"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(team.repo.head(), base);
     std::fs::rename(team.desk.path("away"), team.desk.data().join("attest")).unwrap();
     std::fs::write(&key, hidden).unwrap();
@@ -278,7 +367,13 @@ fn unsigned_landing_is_possible_where_nothing_is_required() {
 fn statement_is_carried_to_a_commit_with_the_same_tree() {
     let team = Team::new();
     let landed = team.land();
-    team.repo.git(["commit", "--quiet", "--amend", "--message", "Another message"]);
+    team.repo.git([
+        "commit",
+        "--quiet",
+        "--amend",
+        "--message",
+        "Another message",
+    ]);
     let amended = team.repo.head();
     assert_eq!(codes(&team.verify("HEAD")), ["attest-missing"]);
     // A copied note is about the other commit.
@@ -299,7 +394,8 @@ fn statement_is_carried_to_a_commit_with_the_same_tree() {
 pub(crate) fn bare(team: &Team, hook: &str) -> PathBuf {
     let bare = team.desk.path("server.git");
     let bare_text = bare.to_str().unwrap();
-    team.repo.git(["clone", "--quiet", "--bare", ".", bare_text]);
+    team.repo
+        .git(["clone", "--quiet", "--bare", ".", bare_text]);
     let words = if hook == "update" { "\"$@\"" } else { "" };
     let script = format!(
         "#!/bin/sh\nexport CRUCIBLE_HOME='{}' HOME='{}'\nexec '{}' attest door --policy '{}' {words}\n",
@@ -328,7 +424,10 @@ pub(crate) fn push(repo: &Path, to: &Path, refs: &[&str]) -> (bool, String) {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .output()
         .unwrap();
-    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 #[test]
@@ -349,15 +448,25 @@ fn door_admits_attested_commits_only() {
         team.repo.commit("By hand");
         for name in ["main", "main:refs/heads/topic", "main:refs/tags/v1"] {
             let (accepted, said) = push(team.repo.path(), &server, &[name]);
-            assert!(!accepted && said.contains("attest-missing"), "{name}: {said}");
+            assert!(
+                !accepted && said.contains("attest-missing"),
+                "{name}: {said}"
+            );
         }
         // The notes are not rewritten.
         let before = team.repo.git(["rev-parse", "refs/notes/crucible"]);
         for bad in [":refs/notes/crucible", "+main:refs/notes/crucible"] {
             let (accepted, said) = push(team.repo.path(), &server, &[bad]);
-            assert!(!accepted && said.contains("attest-notes-rewritten"), "{said}");
+            assert!(
+                !accepted && said.contains("attest-notes-rewritten"),
+                "{said}"
+            );
         }
-        let kept = Command::new("git").args(["rev-parse", "refs/notes/crucible"]).current_dir(&server).output().unwrap();
+        let kept = Command::new("git")
+            .args(["rev-parse", "refs/notes/crucible"])
+            .current_dir(&server)
+            .output()
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&kept.stdout).trim(), before);
     }
 }
@@ -376,11 +485,13 @@ fn door_admits_people_and_clean_merges_as_the_policy_says() {
     let people = format!("[[people]]\nname = \"eve\"\nkey = \"{}\"\n", public.trim());
     let server = bare(&team, "pre-receive");
     team.repo.git(["config", "gpg.format", "ssh"]);
-    team.repo.git(["config", "user.signingkey", person.to_str().unwrap()]);
+    team.repo
+        .git(["config", "user.signingkey", person.to_str().unwrap()]);
     let signed_commit = |file: &str| {
         team.repo.write(file, "text\n");
         team.repo.git(["add", "--all"]);
-        team.repo.git(["commit", "--quiet", "-S", "--message", "By a person"]);
+        team.repo
+            .git(["commit", "--quiet", "-S", "--message", "By a person"]);
         team.repo.head()
     };
     let first = team.repo.head();
@@ -393,7 +504,8 @@ fn door_admits_people_and_clean_merges_as_the_policy_says() {
     team.repo.git(["checkout", "--quiet", "-b", "side", &first]);
     signed_commit("two.txt");
     team.repo.git(["checkout", "--quiet", "main"]);
-    team.repo.git(["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
+    team.repo
+        .git(["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
     let (accepted, said) = push(team.repo.path(), &server, &["main"]);
     assert!(!accepted && said.contains("attest-missing"), "{said}");
     team.write_policy(&format!("{people}[admit]\nmerges = \"clean\"\n"));

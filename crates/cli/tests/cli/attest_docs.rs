@@ -12,7 +12,13 @@ use crate::support::{Desk, answering, good_answer, small};
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let parts = page.split("```sh\n# ").skip(1);
     parts
-        .map(|part| part.split_once("\n```").unwrap().0.split_once('\n').unwrap())
+        .map(|part| {
+            part.split_once("\n```")
+                .unwrap()
+                .0
+                .split_once('\n')
+                .unwrap()
+        })
         .collect()
 }
 
@@ -44,7 +50,11 @@ fn team_of_two_follows_the_guide() {
             .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
             .output()
             .unwrap();
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(output.status.success(), "{who}: {script}\n{said}");
         said
     };
@@ -55,34 +65,70 @@ fn team_of_two_follows_the_guide() {
     }
     let blocks = blocks(page);
     assert_eq!(blocks.len(), 6);
-    let said: Vec<String> = blocks.iter().map(|(who, script)| run(who, script)).collect();
-    assert!(said[4].contains("1 commit admitted: 1 attested"), "{}", said[4]);
+    let said: Vec<String> = blocks
+        .iter()
+        .map(|(who, script)| run(who, script))
+        .collect();
+    assert!(
+        said[4].contains("1 commit admitted: 1 attested"),
+        "{}",
+        said[4]
+    );
     assert!(said[5].contains("attest-missing"), "{}", said[5]);
 }
 
 /// The lines of a CI file that call the program or prepare its input, as one script.
 fn script(lines: &[String]) -> String {
     let is_ours = |line: &&String| {
-        !["cargo install", "apt-get", "command -v", "export PATH", "git fetch"].iter().any(|word| line.starts_with(word))
+        ![
+            "cargo install",
+            "apt-get",
+            "command -v",
+            "export PATH",
+            "git fetch",
+        ]
+        .iter()
+        .any(|word| line.starts_with(word))
     };
-    lines.iter().filter(is_ours).cloned().collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .filter(is_ours)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn texts(value: &Value) -> Vec<String> {
-    value.as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn ci_files_judge_by_the_policy_of_the_target_branch() {
-    let github: Value = serde_saphyr::from_str(include_str!("../../../../docs/ci/attest-github.yml")).unwrap();
-    let gitlab: Value = serde_saphyr::from_str(include_str!("../../../../docs/ci/attest-gitlab.yml")).unwrap();
-    assert_eq!(github["permissions"], serde_json::json!({ "contents": "read" }));
+    let github: Value =
+        serde_saphyr::from_str(include_str!("../../../../docs/ci/attest-github.yml")).unwrap();
+    let gitlab: Value =
+        serde_saphyr::from_str(include_str!("../../../../docs/ci/attest-gitlab.yml")).unwrap();
+    assert_eq!(
+        github["permissions"],
+        serde_json::json!({ "contents": "read" })
+    );
     let steps = github["jobs"]["attest"]["steps"].as_array().unwrap();
     assert_eq!(steps[0]["with"]["fetch-depth"], 0);
     assert_eq!(steps[0]["with"]["persist-credentials"], false);
-    let of_github = steps.iter().filter(|step| step["if"] != "failure()");
-    let of_github: Vec<String> = of_github.filter_map(|step| Some(step["run"].as_str()?.to_owned())).collect();
-    let of_gitlab = [texts(&gitlab["attest"]["before_script"]), texts(&gitlab["attest"]["script"])].concat();
+    let of_github: Vec<String> = steps
+        .iter()
+        .filter_map(|step| Some(step["run"].as_str()?.to_owned()))
+        .collect();
+    let of_gitlab = [
+        texts(&gitlab["attest"]["before_script"]),
+        texts(&gitlab["attest"]["script"]),
+    ]
+    .concat();
 
     let team = Team::new();
     let policy = std::fs::read(team.policy()).unwrap();
@@ -90,7 +136,10 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
     let base = team.repo.commit("Add a policy");
     let landed = team.land();
     // A change that admits itself.
-    team.repo.write(".crucible/attest.toml", "version = 1\n[[people]]\nname = \"eve\"\nkey = \"ssh-ed25519 AAAA\"\n");
+    team.repo.write(
+        ".crucible/attest.toml",
+        "version = 1\n[[people]]\nname = \"eve\"\nkey = \"ssh-ed25519 AAAA\"\n",
+    );
     let forged = team.repo.commit("Change the policy");
     let room = team.desk.path("runner");
     std::fs::create_dir(&room).unwrap();
@@ -100,13 +149,32 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
     std::fs::create_dir(&temporary).unwrap();
     for (script, head_name, base_name) in [
         (script(&of_github), "HEAD", "BASE"),
-        (script(&of_gitlab), "CI_COMMIT_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA"),
+        (
+            script(&of_gitlab),
+            "CI_COMMIT_SHA",
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA",
+        ),
     ] {
         for (head, code) in [(&landed, 0), (&forged, 1)] {
             let clone = room.join("clone");
-            team.repo.git(["clone", "--quiet", "--no-local", ".", clone.to_str().unwrap()]);
-            let fetch = ["fetch", "--quiet", "origin", "refs/notes/crucible:refs/notes/crucible"];
-            let fetched = Command::new("git").args(fetch).current_dir(&clone).status().unwrap();
+            team.repo.git([
+                "clone",
+                "--quiet",
+                "--no-local",
+                ".",
+                clone.to_str().unwrap(),
+            ]);
+            let fetch = [
+                "fetch",
+                "--quiet",
+                "origin",
+                "refs/notes/crucible:refs/notes/crucible",
+            ];
+            let fetched = Command::new("git")
+                .args(fetch)
+                .current_dir(&clone)
+                .status()
+                .unwrap();
             assert!(fetched.success());
             let output = Command::new("sh")
                 .args(["-e", "-c", &script])
@@ -120,7 +188,8 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
                 .env(head_name, head)
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(code), "{script}\n{said}");
             assert_eq!(said.contains("attest-missing"), code == 1, "{said}");
             std::fs::remove_dir_all(&clone).unwrap();

@@ -35,10 +35,19 @@ impl Keys {
         let place = desk.path("keys");
         std::fs::create_dir(&place).unwrap();
         let other = place.join("named_key");
-        let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&other).status();
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(&other)
+            .status();
         assert!(made.unwrap().success());
         let socket = desk.path("agent.sock");
-        let child = Command::new("ssh-agent").arg("-D").arg("-a").arg(&socket).stdout(Stdio::null()).spawn().unwrap();
+        let child = Command::new("ssh-agent")
+            .arg("-D")
+            .arg("-a")
+            .arg(&socket)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         let agent = Running(child);
         while !socket.exists() {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -50,7 +59,12 @@ impl Keys {
             .stderr(Stdio::null())
             .status();
         assert!(added.unwrap().success());
-        Self { desk, agent, socket, other }
+        Self {
+            desk,
+            agent,
+            socket,
+            other,
+        }
     }
 
     fn words(&self) -> String {
@@ -71,7 +85,12 @@ fn counted(log: &str) -> (u64, Vec<&str>) {
     let line = log.lines().find_map(|line| line.strip_prefix("PROBES "));
     let line = line.unwrap_or_else(|| panic!("the probes did not end:\n{log}"));
     let count = line.split(' ').next().unwrap().parse().unwrap();
-    (count, log.lines().filter(|line| line.starts_with("HIT ")).collect())
+    (
+        count,
+        log.lines()
+            .filter(|line| line.starts_with("HIT "))
+            .collect(),
+    )
 }
 
 #[test]
@@ -118,7 +137,11 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
         .run()
         .ok();
     let mut total = 0;
-    for (who, log) in [("gate", &gate), ("agent", &agents), ("command", &command.stdout)] {
+    for (who, log) in [
+        ("gate", &gate),
+        ("agent", &agents),
+        ("command", &command.stdout),
+    ] {
         let (count, hits) = counted(log);
         assert!(count >= 200, "{who}: {count}");
         assert_eq!(hits, Vec::<&str>::new(), "{who}");
@@ -139,7 +162,18 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
         .unwrap();
     let log = String::from_utf8_lossy(&outside.stdout).into_owned();
     let (_, hits) = counted(&log);
-    for expected in ["HIT read ", "HIT sign ", "HIT agent ", "HIT socket ", "HIT ledger ", "HIT git ", "HIT agent process"] {
-        assert!(hits.iter().any(|hit| hit.starts_with(expected)), "{expected}: {hits:?}");
+    for expected in [
+        "HIT read ",
+        "HIT sign ",
+        "HIT agent ",
+        "HIT socket ",
+        "HIT ledger ",
+        "HIT git ",
+        "HIT agent process",
+    ] {
+        assert!(
+            hits.iter().any(|hit| hit.starts_with(expected)),
+            "{expected}: {hits:?}"
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crucible_attest::{
-    CarriedFrom, Change, GateIsolationLevel, GateVerdict, Signer, Statement, key_in, payload_of, statements,
+    CarriedFrom, Change, GateIsolationLevel, GateVerdict, Signer, Statement, key_in, payload_of,
+    statements,
 };
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
@@ -50,7 +51,10 @@ impl Forge {
             stranger: open(&other),
             server,
             team,
-            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
             _other: other,
             number: 0,
         }
@@ -62,16 +66,25 @@ impl Forge {
         let mut change = self.change.clone();
         change.base = self.team.repo.head();
         change.ledger.seq += self.number as u64;
-        self.team.repo.write("src/area.py", format!("number = {}\n", self.number));
+        self.team
+            .repo
+            .write("src/area.py", format!("number = {}\n", self.number));
         let message = format!(
             "Change\n\nCrucible-Run: {}\nCrucible-Plan: {}\nCrucible-Verify: {}\nCrucible-Ledger: {}:{}\n",
-            change.run, change.plan.plan, change.verification.report, change.ledger.seq, change.ledger.hash
+            change.run,
+            change.plan.plan,
+            change.verification.report,
+            change.ledger.seq,
+            change.ledger.hash
         );
         (self.team.repo.commit(&message), change)
     }
 
     fn sign(&self, signer: &Signer, change: &Change, commit: &str) -> Vec<u8> {
-        let tree = self.team.repo.git(["rev-parse", &format!("{commit}^{{tree}}")]);
+        let tree = self
+            .team
+            .repo
+            .git(["rev-parse", &format!("{commit}^{{tree}}")]);
         let payloads = statements(change, commit, &tree).unwrap();
         self.runtime.block_on(signer.sign_all(&payloads)).unwrap()
     }
@@ -83,7 +96,11 @@ impl Forge {
     }
 
     fn push(&self) -> (bool, String) {
-        push(self.team.repo.path(), &self.server, &["main", "refs/notes/crucible"])
+        push(
+            self.team.repo.path(),
+            &self.server,
+            &["main", "refs/notes/crucible"],
+        )
     }
 
     /// Makes a commit that looks landed and is not, in the way of this number.
@@ -99,15 +116,35 @@ impl Forge {
         let honest = self.sign(&self.signer, &change, &commit);
         let (what, note) = match way % 14 {
             0 => ("no note", None),
-            1 => ("the note of another commit", Some(self.team.note(&landed).into_bytes())),
-            2 => ("a stranger's key", Some(self.sign(&self.stranger, &change, &commit))),
+            1 => (
+                "the note of another commit",
+                Some(self.team.note(&landed).into_bytes()),
+            ),
+            2 => (
+                "a stranger's key",
+                Some(self.sign(&self.stranger, &change, &commit)),
+            ),
             3 => {
-                let (own, other) = (self.signer.public_key().fingerprint(), self.stranger.public_key().fingerprint());
+                let (own, other) = (
+                    self.signer.public_key().fingerprint(),
+                    self.stranger.public_key().fingerprint(),
+                );
                 let note = text(&self.sign(&self.stranger, &change, &commit)).replace(&other, &own);
-                ("a stranger's key under another's name", Some(note.into_bytes()))
+                (
+                    "a stranger's key under another's name",
+                    Some(note.into_bytes()),
+                )
             }
-            4 => ("a skipped gate", Some(note(self, &|c| c.verification.gates[0].result = GateVerdict::Skipped))),
-            5 => ("no gates", Some(note(self, &|c| c.verification.gates.clear()))),
+            4 => (
+                "a skipped gate",
+                Some(note(self, &|c| {
+                    c.verification.gates[0].result = GateVerdict::Skipped
+                })),
+            ),
+            5 => (
+                "no gates",
+                Some(note(self, &|c| c.verification.gates.clear())),
+            ),
             6 => (
                 "no isolation",
                 Some(note(self, &|c| {
@@ -117,25 +154,49 @@ impl Forge {
                 })),
             ),
             7 => {
-                let from = CarriedFrom { commit: landed.clone(), statement: change.patch };
-                ("carried without permission", Some(note(self, &|c| c.carried_from = Some(from.clone()))))
+                let from = CarriedFrom {
+                    commit: landed.clone(),
+                    statement: change.patch,
+                };
+                (
+                    "carried without permission",
+                    Some(note(self, &|c| c.carried_from = Some(from.clone()))),
+                )
             }
-            8 => ("another base", Some(note(self, &|c| c.base = "1".repeat(40)))),
-            9 => ("another position in the ledger", Some(note(self, &|c| c.ledger.seq += 1))),
+            8 => (
+                "another base",
+                Some(note(self, &|c| c.base = "1".repeat(40))),
+            ),
+            9 => (
+                "another position in the ledger",
+                Some(note(self, &|c| c.ledger.seq += 1)),
+            ),
             10 => ("a changed byte", {
                 let mut note = honest.clone();
                 let at = (way * 7919) % (note.len() - 2);
                 note[at] ^= 1;
                 Some(note)
             }),
-            11 => ("a missing line", Some(honest.split_inclusive(|b| *b == b'\n').take(2).flatten().copied().collect())),
+            11 => (
+                "a missing line",
+                Some(
+                    honest
+                        .split_inclusive(|b| *b == b'\n')
+                        .take(2)
+                        .flatten()
+                        .copied()
+                        .collect(),
+                ),
+            ),
             12 => ("words of a person", Some(b"Approved-by: ada\n".to_vec())),
             _ => {
                 // The honest note, for a commit that was amended afterwards.
                 self.team.set_note(&commit, &honest);
                 self.team.repo.write("smuggled", "text\n");
                 self.team.repo.git(["add", "--all"]);
-                self.team.repo.git(["commit", "--quiet", "--amend", "--no-edit"]);
+                self.team
+                    .repo
+                    .git(["commit", "--quiet", "--amend", "--no-edit"]);
                 ("an amended commit", Some(honest.clone()))
             }
         };
@@ -150,12 +211,21 @@ impl Forge {
     fn reset(&self, head: &str) {
         self.team.repo.git(["reset", "--quiet", "--hard", head]);
         let server = self.server.to_str().unwrap();
-        self.team.repo.git(["fetch", "--quiet", server, "+refs/notes/crucible:refs/notes/crucible"]);
+        self.team.repo.git([
+            "fetch",
+            "--quiet",
+            server,
+            "+refs/notes/crucible:refs/notes/crucible",
+        ]);
     }
 }
 
 fn head_of(repo: &Path) -> String {
-    let output = Command::new("git").args(["rev-parse", "main"]).current_dir(repo).output().unwrap();
+    let output = Command::new("git")
+        .args(["rev-parse", "main"])
+        .current_dir(repo)
+        .output()
+        .unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -189,7 +259,10 @@ fn pushes(forged: usize, honest: usize) {
     forge.forge(0);
     forge.honest();
     let (accepted, said) = forge.push();
-    assert!(!accepted && said.matches("attest-missing").count() == 1, "{said}");
+    assert!(
+        !accepted && said.matches("attest-missing").count() == 1,
+        "{said}"
+    );
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod attest;
 mod attest_docs;
 mod attest_key;
 mod attest_push;
+mod attest_tools;
 mod behaviors;
 mod budget;
 mod completion;

@@ -1,8 +1,8 @@
 //! Attests a rewritten commit that has the same tree as an attested one.
 
 use crucible_attest::{
-    Admission, CommitFacts, MergeKind, NOTES_REF, NoteRead, Policy, SignedCommit, Signer, carried, judge_commit,
-    payload_of, statements,
+    Admission, CommitFacts, MergeKind, NOTES_REF, NoteRead, Policy, SignedCommit, Signer, carried,
+    judge_commit, payload_of, statements,
 };
 use crucible_model::{ByteLimit, Failure};
 use crucible_repo::{CommitReader, Identity, Oid, ReadObject, Revisions};
@@ -30,9 +30,14 @@ pub async fn carry(
 ) -> Result<(Oid, Oid), Failure> {
     let (old, note) = read_note(reader, old).await?;
     let Some(note) = note else {
-        return Err(Failure::refused(format!("{old} has no statement to carry over")));
+        return Err(Failure::refused(format!(
+            "{old} has no statement to carry over"
+        )));
     };
-    let named = reader.commits(Revisions::Commit(new), 1).await?.unwrap_or_default();
+    let named = reader
+        .commits(Revisions::Commit(new), 1)
+        .await?
+        .unwrap_or_default();
     let mut commits = vec![old.clone()];
     commits.extend(named);
     let read = reader.read_commits(&commits, MAX_COMMIT).await?;
@@ -46,13 +51,21 @@ pub async fn carry(
     let ([of_old, of_new], [old, new]) = (bytes.as_slice(), commits.as_slice()) else {
         return Err(Failure::refused("one of the commits cannot be read"));
     };
-    let facts = CommitFacts { id: old.as_str(), bytes: Some(of_old), merge: MergeKind::Other };
+    let facts = CommitFacts {
+        id: old.as_str(),
+        bytes: Some(of_old),
+        merge: MergeKind::Other,
+    };
     let judged = judge_commit(policy, &facts, NoteRead::Bytes(&note), world.clock.now());
     if let Some(first) = judged.verdict.errors().next() {
-        return Err(Failure::refused(format!("the statement of {old} is refused: {first}")));
+        return Err(Failure::refused(format!(
+            "the statement of {old} is refused: {first}"
+        )));
     }
     if !matches!(judged.admission, Some(Admission::Statement { .. })) {
-        return Err(Failure::refused(format!("{old} is admitted without its statement, so there is nothing to carry")));
+        return Err(Failure::refused(format!(
+            "{old} is admitted without its statement, so there is nothing to carry"
+        )));
     }
     let unreadable = || Failure::refused("one of the commits cannot be read");
     let trees = [of_old, of_new].map(|bytes| SignedCommit::parse(bytes).map(|commit| commit.tree));
@@ -68,6 +81,8 @@ pub async fn carry(
     let payloads = statements(&change, new.as_str(), &after)?;
     let note = signer.sign_all(&payloads).await?;
     let identity = identity.unwrap_or_else(program);
-    reader.write_note(NOTES_REF, new, &note, &identity, world.clock.now()).await?;
+    reader
+        .write_note(NOTES_REF, new, &note, &identity, world.clock.now())
+        .await?;
     Ok((old.clone(), new.clone()))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crucible_attest::{
-    Call, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer, Verification,
+    Call, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer,
+    Verification,
 };
 use crucible_ledger::EventRecord;
 use crucible_model::{Digest, Timestamp};
@@ -31,8 +32,12 @@ pub(super) fn change_of(
     let optional = |path: &str| -> Result<Option<Digest>, RunError> {
         Ok(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)))
     };
-    let ledger = ledger_head(message)
-        .ok_or_else(|| dir.malformed(layout::EVENTS, "the start of the landing names no head of the ledger"))?;
+    let ledger = ledger_head(message).ok_or_else(|| {
+        dir.malformed(
+            layout::EVENTS,
+            "the start of the landing names no head of the ledger",
+        )
+    })?;
     let agents = match record.settings.agents.is_none() {
         true => Vec::new(),
         false => vec!["api_agent".to_owned()],
@@ -45,7 +50,10 @@ pub(super) fn change_of(
         pack: optional(layout::CONTEXT_PACK)?,
         calls: calls(record, events),
         agents,
-        plan: PlanApproval { plan: digest(layout::PLAN)?, approval: digest(layout::SIGNATURE)? },
+        plan: PlanApproval {
+            plan: digest(layout::PLAN)?,
+            approval: digest(layout::SIGNATURE)?,
+        },
         patch: digest(layout::PATCH)?,
         verification: verification(dir, events)?,
         ledger,
@@ -64,7 +72,11 @@ fn calls(record: &RunRecord, events: &[EventRecord]) -> Vec<Call> {
             role: phase.phase_id,
             provider: phase.llm.provider.unwrap_or_default(),
             model: phase.llm.model_used.unwrap_or_default(),
-            result: if phase.llm.error.is_none() { GateVerdict::Passed } else { GateVerdict::Failed },
+            result: if phase.llm.error.is_none() {
+                GateVerdict::Passed
+            } else {
+                GateVerdict::Failed
+            },
             record: line.and_then(|digest| digest.parse().ok()),
             tokens_in: phase.llm.tokens_input,
             tokens_out: phase.llm.tokens_output,
@@ -106,7 +118,9 @@ fn add_gates(report: &VerifyReport, gates: &mut BTreeMap<GateId, GateResult>) {
         let result = GateResult {
             id: id.as_str().to_owned(),
             result: verdict(report.result),
-            isolation: levels.map(|row| level(row.level)).max_by_key(|level| weakness(*level)),
+            isolation: levels
+                .map(|row| level(row.level))
+                .max_by_key(|level| weakness(*level)),
             fixed: tests.map(|tests| tests.fixed.count),
             added: tests.map(|tests| tests.added.count),
         };
@@ -145,5 +159,8 @@ fn ledger_head(message: &str) -> Option<LedgerHead> {
         .filter_map(|line| line.strip_prefix(LEDGER_TRAILER)?.strip_prefix(": "))
         .next_back()?;
     let (seq, hash) = value.split_once(':')?;
-    Some(LedgerHead { seq: seq.parse().ok()?, hash: hash.parse().ok()? })
+    Some(LedgerHead {
+        seq: seq.parse().ok()?,
+        hash: hash.parse().ok()?,
+    })
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crucible_attest::{
-    Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate, Policy, RefUpdate,
-    SignedCommit, judge_commit, judge_notes_update,
+    Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate,
+    Policy, RefUpdate, SignedCommit, judge_commit, judge_notes_update,
 };
 use crucible_model::{ByteLimit, Code, Finding, Timestamp, Verdict};
 use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
@@ -55,7 +55,9 @@ pub async fn check_commits(
         let hint = "the range has no commit; in CI, fetch the whole history";
         check.verdict.push(Finding::error(NO_COMMITS, words, hint));
     }
-    check.judge(reader, policy, commits, words, notes.as_ref(), now).await?;
+    check
+        .judge(reader, policy, commits, words, notes.as_ref(), now)
+        .await?;
     Ok(check)
 }
 
@@ -76,25 +78,38 @@ pub async fn check_push(
         let pushed = reader.resolve(&update.new).await?;
         let how = match (&notes, &pushed) {
             _ if update.is_deletion() => NotesUpdate::Deleted,
-            (Some(before), Some(pushed)) if !reader.is_ancestor(before, pushed).await? => NotesUpdate::Rewritten,
+            (Some(before), Some(pushed)) if !reader.is_ancestor(before, pushed).await? => {
+                NotesUpdate::Rewritten
+            }
             (_, None) => NotesUpdate::Rewritten,
             (_, Some(_)) => NotesUpdate::Added,
         };
-        check.verdict.merge(Verdict::new(judge_notes_update(how).into_iter().collect()));
+        check
+            .verdict
+            .merge(Verdict::new(judge_notes_update(how).into_iter().collect()));
         notes = pushed.or(notes);
     }
     let mut tips = Vec::new();
-    for update in updates.iter().filter(|update| policy.guards(&update.name) && !update.is_deletion()) {
+    for update in updates
+        .iter()
+        .filter(|update| policy.guards(&update.name) && !update.is_deletion())
+    {
         match reader.resolve(&update.new).await? {
             Some(tip) => tips.push(tip),
             None => {
                 let hint = "it does not name a commit, so it cannot be judged";
-                check.verdict.push(Finding::error(REF_UNREADABLE, update.name.as_str(), hint));
+                check
+                    .verdict
+                    .push(Finding::error(REF_UNREADABLE, update.name.as_str(), hint));
             }
         }
     }
-    let commits = reader.new_commits(&tips, policy.guarded_refs(), MAX_COMMITS).await?;
-    check.judge(reader, policy, commits, "push", notes.as_ref(), now).await?;
+    let commits = reader
+        .new_commits(&tips, policy.guarded_refs(), MAX_COMMITS)
+        .await?;
+    check
+        .judge(reader, policy, commits, "push", notes.as_ref(), now)
+        .await?;
     Ok(check)
 }
 
@@ -103,12 +118,26 @@ pub async fn check_push(
 /// # Errors
 ///
 /// Fails if there is no such commit, or if the repository cannot be read.
-pub async fn read_note(reader: &CommitReader, commit: &str) -> Result<(Oid, Option<Vec<u8>>), RepoError> {
-    let commits = reader.commits(Revisions::Commit(commit), 1).await?.unwrap_or_default();
-    let missing = || RepoError::MissingObject { oid: commit.to_owned() };
+pub async fn read_note(
+    reader: &CommitReader,
+    commit: &str,
+) -> Result<(Oid, Option<Vec<u8>>), RepoError> {
+    let commits = reader
+        .commits(Revisions::Commit(commit), 1)
+        .await?
+        .unwrap_or_default();
+    let missing = || RepoError::MissingObject {
+        oid: commit.to_owned(),
+    };
     let commit = commits.into_iter().next().ok_or_else(missing)?;
     let notes = reader.resolve(NOTES_REF).await?;
-    let read = reader.read_notes(notes.as_ref(), std::slice::from_ref(&commit), ByteLimit(MAX_NOTE)).await?;
+    let read = reader
+        .read_notes(
+            notes.as_ref(),
+            std::slice::from_ref(&commit),
+            ByteLimit(MAX_NOTE),
+        )
+        .await?;
     match read.into_iter().next() {
         Some(ReadObject::Bytes(note)) => Ok((commit, Some(note))),
         Some(ReadObject::TooLarge) => Err(RepoError::TooLarge {
@@ -130,12 +159,15 @@ impl CommitsCheck {
         now: Timestamp,
     ) -> Result<(), RepoError> {
         let Some(commits) = commits else {
-            let hint = format!("there are more than {MAX_COMMITS} commits; judge or push them in parts");
+            let hint =
+                format!("there are more than {MAX_COMMITS} commits; judge or push them in parts");
             self.verdict.push(Finding::error(TOO_MANY, words, hint));
             return Ok(());
         };
         let objects = reader.read_commits(&commits, MAX_COMMIT).await?;
-        let read = reader.read_notes(notes, &commits, ByteLimit(MAX_NOTE)).await?;
+        let read = reader
+            .read_notes(notes, &commits, ByteLimit(MAX_NOTE))
+            .await?;
         for ((commit, object), note) in commits.into_iter().zip(&objects).zip(&read) {
             let bytes = match object {
                 ReadObject::Bytes(bytes) => Some(bytes.as_slice()),
@@ -175,12 +207,21 @@ impl CommitsCheck {
     }
 }
 
-async fn merge_kind(reader: &CommitReader, policy: &Policy, bytes: Option<&[u8]>) -> Result<MergeKind, RepoError> {
-    let Some(commit) = bytes.and_then(SignedCommit::parse).filter(|_| policy.admits_clean_merges()) else {
+async fn merge_kind(
+    reader: &CommitReader,
+    policy: &Policy,
+    bytes: Option<&[u8]>,
+) -> Result<MergeKind, RepoError> {
+    let Some(commit) = bytes
+        .and_then(SignedCommit::parse)
+        .filter(|_| policy.admits_clean_merges())
+    else {
         return Ok(MergeKind::Other);
     };
     match commit.parents.as_slice() {
-        [one, other] if reader.is_clean_merge([one, other], &commit.tree).await? => Ok(MergeKind::Clean),
+        [one, other] if reader.is_clean_merge([one, other], &commit.tree).await? => {
+            Ok(MergeKind::Clean)
+        }
         _ => Ok(MergeKind::Other),
     }
 }

@@ -38,7 +38,12 @@ pub(crate) async fn sign_landing(
     match signed {
         Ok(note) => {
             dir.write_recorded(layout::ATTESTATION, &note)?;
-            journal.record_file("crucible", EventKind::Attested, EVENT_KEY, layout::ATTESTATION)?;
+            journal.record_file(
+                "crucible",
+                EventKind::Attested,
+                EVENT_KEY,
+                layout::ATTESTATION,
+            )?;
             Ok(())
         }
         Err(error) if signing.is_required => Err(RunError::Unsigned {
@@ -68,18 +73,27 @@ pub(crate) async fn keep_note(
         return Ok(());
     };
     if subject_commit(&note).as_deref() != Some(commit.as_str()) {
-        return Err(dir.malformed(layout::ATTESTATION, "it is about another commit than the one that landed"));
+        return Err(dir.malformed(
+            layout::ATTESTATION,
+            "it is about another commit than the one that landed",
+        ));
     }
     let reader = CommitReader::open(world.sandbox.clone(), world.env, &record.repo)?;
     let notes = reader.resolve(NOTES_REF).await?;
     let read = reader
-        .read_notes(notes.as_ref(), std::slice::from_ref(commit), ByteLimit(MAX_NOTE))
+        .read_notes(
+            notes.as_ref(),
+            std::slice::from_ref(commit),
+            ByteLimit(MAX_NOTE),
+        )
         .await?;
     if read.first() == Some(&ReadObject::Bytes(note.clone())) {
         return Ok(());
     }
     let identity = git.identity().await.unwrap_or_else(|_| program());
-    let written = reader.write_note(NOTES_REF, commit, &note, &identity, world.clock.now()).await;
+    let written = reader
+        .write_note(NOTES_REF, commit, &note, &identity, world.clock.now())
+        .await;
     written.map_err(|error| RunError::NoteNotWritten {
         commit: commit.to_string(),
         why: error.to_string(),

@@ -38,9 +38,22 @@ impl Carry {
         let signer = signing.signer(&home)?;
         let place = self.repo.clone().unwrap_or_default();
         let reader = CommitReader::open(world.sandbox.clone(), &app.env, &place)?;
-        let work = carry(&world, &reader, &policy, signer, None, [&self.old, &self.new]);
+        let work = carry(
+            &world,
+            &reader,
+            &policy,
+            signer,
+            None,
+            [&self.old, &self.new],
+        );
         let (old, new) = app.drive(work)?;
         let document = serde_json::json!({ "schema_version": "crucible-attest-carry-v1", "from": old, "to": new });
-        app.output.show(|| &document, || app.output.line(&format!("carried the statements of {old} to {new}")))
+        app.output.show(
+            || &document,
+            || {
+                app.output
+                    .line(&format!("carried the statements of {old} to {new}"))
+            },
+        )
     }
 }

@@ -50,7 +50,9 @@ fn input(app: &App) -> Result<String, Failure> {
         .read_input(MAX_INPUT, awaited)?
         .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
     if bytes.len() > MAX_INPUT {
-        return Err(Failure::usage(format!("standard input has more than {MAX_INPUT} bytes")));
+        return Err(Failure::usage(format!(
+            "standard input has more than {MAX_INPUT} bytes"
+        )));
     }
     String::from_utf8(bytes).map_err(|_| Failure::usage("a ref is not UTF-8"))
 }

@@ -51,7 +51,11 @@ impl Export {
         let lines: Vec<&[u8]> = note.split_inclusive(|byte| *byte == b'\n').collect();
         let bytes = match self.statement {
             None => note.clone(),
-            Some(which) => lines.get(which as usize).copied().unwrap_or_default().to_vec(),
+            Some(which) => lines
+                .get(which as usize)
+                .copied()
+                .unwrap_or_default()
+                .to_vec(),
         };
         match &self.out {
             Some(out) => write_atomic(&app.absolute(out), &bytes)?,

@@ -17,7 +17,10 @@ use crate::commands::attest::key::show;
 pub(crate) struct Init {}
 
 impl Init {
-    #[expect(clippy::unused_self, reason = "every command is called on its arguments")]
+    #[expect(
+        clippy::unused_self,
+        reason = "every command is called on its arguments"
+    )]
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let runtime = app.runtime();
         let directory = key_directory(&app.home()?);

@@ -14,7 +14,10 @@ use crate::app::App;
 pub(crate) struct Key {}
 
 impl Key {
-    #[expect(clippy::unused_self, reason = "every command is called on its arguments")]
+    #[expect(
+        clippy::unused_self,
+        reason = "every command is called on its arguments"
+    )]
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let settings = app.config(app.env.working_directory(), &[])?;
         let home = app.home()?;
@@ -34,7 +37,10 @@ pub(super) fn show(app: &App, key: &PublicKey) -> Result<ExitStatus, Failure> {
             app.output.line("[[signers]]");
             app.output.line("name = \"NAME\"");
             app.output.line(&format!("key = \"{key}\""));
-            app.output.remark(&format!("fingerprint {}; replace NAME by the name of this machine or person", key.fingerprint()));
+            app.output.remark(&format!(
+                "fingerprint {}; replace NAME by the name of this machine or person",
+                key.fingerprint()
+            ));
         },
     )
 }

@@ -57,6 +57,9 @@ fn policy(app: &App, named: Option<&Path>) -> Result<Policy, Failure> {
         .map_err(|_| Failure::usage(format!("{} is not UTF-8", path.display())))?;
     Policy::parse(&text).map_err(|error| {
         let failure = Failure::from(error);
-        Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
+        Failure {
+            message: format!("{}: {}", path.display(), failure.message),
+            ..failure
+        }
     })
 }

@@ -26,7 +26,10 @@ pub(super) fn show(app: &App, check: &CommitsCheck) -> Result<ExitStatus, Failur
         return document(app, &check.verdict, &json!(commits));
     }
     let admitted = check.admitted();
-    let reasons: Vec<String> = admitted.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let reasons: Vec<String> = admitted
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"))
+        .collect();
     let total = counted(check.commits.len() as u64, "commit");
     let passed = match reasons.is_empty() {
         true => format!("{total}: nothing to judge"),
@@ -36,7 +39,11 @@ pub(super) fn show(app: &App, check: &CommitsCheck) -> Result<ExitStatus, Failur
 }
 
 /// Prints the document of a judgement.
-pub(super) fn document(app: &App, verdict: &Verdict, commits: &Value) -> Result<ExitStatus, Failure> {
+pub(super) fn document(
+    app: &App,
+    verdict: &Verdict,
+    commits: &Value,
+) -> Result<ExitStatus, Failure> {
     let outcome = verdict.outcome();
     app.output.json(&json!({
         "schema_version": SCHEMA, "verdict": outcome, "findings": verdict.findings(), "commits": commits,

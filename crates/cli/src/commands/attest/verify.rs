@@ -69,8 +69,12 @@ impl Verify {
                 let commits = json!([{ "commit": commit, "admitted": false, "statement_valid": judged.admission.is_some() }]);
                 return report::document(app, &judged.verdict, &commits);
             }
-            let passed = format!("the statements about {commit} are valid; verify the commit itself with `crucible attest verify {commit}`");
-            return app.output.verdict(&judged.verdict.report(report::schema()), &passed);
+            let passed = format!(
+                "the statements about {commit} are valid; verify the commit itself with `crucible attest verify {commit}`"
+            );
+            return app
+                .output
+                .verdict(&judged.verdict.report(report::schema()), &passed);
         }
         let place = self.repo.clone().unwrap_or_default();
         let reader = CommitReader::open(app.runtime().sandbox, &app.env, &place)?;
@@ -91,8 +95,17 @@ impl Verify {
 
     fn sarif(&self, app: &App, verdict: &Verdict) -> Result<ExitStatus, Failure> {
         let status = verdict.outcome().exit_status();
-        let place = |finding: &Finding| format!("commits/{}", finding.subject.split(':').next().unwrap_or_default());
-        let findings: Vec<_> = verdict.findings().iter().map(|finding| (finding, place(finding))).collect();
+        let place = |finding: &Finding| {
+            format!(
+                "commits/{}",
+                finding.subject.split(':').next().unwrap_or_default()
+            )
+        };
+        let findings: Vec<_> = verdict
+            .findings()
+            .iter()
+            .map(|finding| (finding, place(finding)))
+            .collect();
         let log = SarifRun {
             id: &format!("crucible-attest/{}/", self.subject),
             rules: &SarifRule::of_page(PAGE),

@@ -35,7 +35,8 @@ impl Land {
             );
         }
         let settings = app.config(here, &[])?;
-        let signing = Signing::configured(&settings, world.sandbox.clone(), &app.env, &app.home()?)?;
+        let signing =
+            Signing::configured(&settings, world.sandbox.clone(), &app.env, &app.home()?)?;
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
         let landed = app.drive(land(
