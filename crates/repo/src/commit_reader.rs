@@ -430,7 +430,7 @@ impl CommitReader {
                 HashKind::Sha1
             };
             let is_itself = gix_object::compute_hash(hash, kind, bytes)
-                .is_ok_and(|found| found.to_string() == name.as_str());
+                .is_ok_and(|found| found.as_bytes() == name.raw());
             *read = if is_itself {
                 ReadObject::Bytes(bytes.to_vec())
             } else {
