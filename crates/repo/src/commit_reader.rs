@@ -144,7 +144,12 @@ impl CommitReader {
         let mut words: Vec<String> = tips.iter().map(Oid::to_string).collect();
         words.push("--not".to_owned());
         for pattern in known {
-            words.push(format!("--glob={pattern}"));
+            if pattern.contains('*') {
+                words.push(format!("--glob={pattern}"));
+            } else if let Some(commit) = self.resolve(pattern).await? {
+                // Git would take the name of a ref for that of a directory of refs.
+                words.push(commit.to_string());
+            }
         }
         self.rev_list(&words, most).await
     }

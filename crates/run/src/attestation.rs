@@ -22,6 +22,7 @@ use crucible_settings::Settings;
 
 pub use carry::carry;
 pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_note};
+pub use landing::push_notes;
 pub(crate) use landing::{keep_note, sign_landing};
 
 /// The directory of Crucible's own key, in its home.

@@ -71,7 +71,7 @@ pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{
     CheckedCommit, CommitsCheck, Signing, carry, check_commits, check_push, key_directory,
-    read_note,
+    push_notes, read_note,
 };
 pub use bundle::RunBundle;
 pub use call_book::LedgerBook;

@@ -472,6 +472,64 @@ fn door_admits_attested_commits_only() {
 }
 
 #[test]
+fn notes_are_pushed_on_request() {
+    let team = Team::new();
+    let server = bare(&team, "pre-receive");
+    team.repo
+        .git(["remote", "add", "origin", server.to_str().unwrap()]);
+    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
+    let ran = team
+        .desk
+        .run(["run", "land", &id, "--push-notes=nowhere"])
+        .exits(1);
+    assert!(
+        ran.stderr.contains("landed, but its note was not pushed"),
+        "{}",
+        ran.stderr
+    );
+    team.desk.run(["run", "land", &id, "--push-notes"]).ok();
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(accepted, "{said}");
+}
+
+#[test]
+fn door_guards_the_refs_of_the_policy() {
+    let team = Team::new();
+    team.write_policy("[door]\nrefs = [\"refs/heads/main\"]\n");
+    let server = bare(&team, "pre-receive");
+    team.land();
+    team.repo.write("src/area.py", "def area(): pass\n");
+    team.repo.commit("By hand");
+    // Another branch is free, and gives no way around the door.
+    let (accepted, said) = push(
+        team.repo.path(),
+        &server,
+        &["main:refs/heads/topic", "refs/notes/crucible"],
+    );
+    assert!(accepted, "{said}");
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(
+        !accepted && said.matches("attest-missing").count() == 1,
+        "{said}"
+    );
+    let (accepted, said) = push(team.repo.path(), &server, &["main^:main"]);
+    assert!(accepted, "{said}");
+}
+
+#[test]
+fn file_named_like_a_range_is_no_bundle() {
+    let team = Team::new();
+    team.land();
+    let export = ["attest", "export", "--out", "HEAD~1..HEAD^"];
+    team.desk
+        .call(export)
+        .current_dir(team.repo.path())
+        .run()
+        .ok();
+    assert_eq!(codes(&team.verify("HEAD~1..HEAD^")), ["attest-no-commits"]);
+}
+
+#[test]
 fn door_admits_people_and_clean_merges_as_the_policy_says() {
     let team = Team::new();
     let person = team.desk.path("person");

@@ -26,6 +26,7 @@ mod nested;
 pub(crate) mod objects;
 pub(crate) mod parse;
 mod programs;
+mod push;
 mod shell;
 mod status;
 pub(crate) mod store;

@@ -8,6 +8,7 @@ mod apply;
 mod attributes;
 #[cfg(test)]
 mod clone;
+mod commit_reader;
 #[cfg(test)]
 mod common;
 #[cfg(test)]

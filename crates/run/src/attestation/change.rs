@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crucible_attest::{
     Call, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer,
-    Verification,
+    Strength, Verification,
 };
 use crucible_ledger::EventRecord;
 use crucible_model::{Digest, Timestamp};
@@ -102,13 +102,33 @@ fn verification(dir: &RunDir, events: &[EventRecord]) -> Result<Verification, Ru
             result = GateVerdict::Failed;
         }
     }
+    let (broken_change, strength) = measured(&dir.read_json(layout::VERIFY_REPORT)?);
     Ok(Verification {
         report: Digest::of(&bytes),
         result,
         gates: gates.into_values().collect(),
-        broken_change: None,
-        strength: None,
+        broken_change,
+        strength,
     })
+}
+
+/// The check with a broken change and the strength of the gates, if the report has them. They are read by name: reports
+/// of other versions lack them.
+fn measured(report: &Value) -> (Option<GateVerdict>, Option<Strength>) {
+    let outcome = report
+        .pointer("/broken_change/outcome")
+        .and_then(Value::as_str);
+    let broken = outcome.map(|outcome| match outcome {
+        "noticed" => GateVerdict::Passed,
+        "unnoticed" => GateVerdict::Failed,
+        _ => GateVerdict::Neutral,
+    });
+    let number = |path: &str| report.pointer(path).and_then(Value::as_u64);
+    let strength = number("/strength/noticed").zip(number("/strength/tried"));
+    (
+        broken,
+        strength.map(|(noticed, mutants)| Strength { noticed, mutants }),
+    )
 }
 
 fn add_gates(report: &VerifyReport, gates: &mut BTreeMap<GateId, GateResult>) {
@@ -163,4 +183,37 @@ fn ledger_head(message: &str) -> Option<LedgerHead> {
         seq: seq.parse().ok()?,
         hash: hash.parse().ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn measurements_are_taken_from_the_report() {
+        assert_eq!(measured(&json!({ "result": "PASS" })), (None, None));
+        for (outcome, verdict) in [
+            ("noticed", GateVerdict::Passed),
+            ("unnoticed", GateVerdict::Failed),
+            ("not-checked", GateVerdict::Neutral),
+            ("reads-text", GateVerdict::Neutral),
+            ("of a later version", GateVerdict::Neutral),
+        ] {
+            let report = json!({
+                "broken_change": { "outcome": outcome },
+                "strength": { "noticed": 3, "tried": 4, "mutants": 9 },
+            });
+            let strength = Strength {
+                noticed: 3,
+                mutants: 4,
+            };
+            assert_eq!(measured(&report), (Some(verdict), Some(strength)));
+        }
+        assert_eq!(
+            measured(&json!({ "strength": { "noticed": 3 } })),
+            (None, None)
+        );
+    }
 }

@@ -100,6 +100,18 @@ pub(crate) async fn keep_note(
     })
 }
 
+/// Pushes the notes of the repository of a run to a remote.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be opened, or if git does not reach the remote or is refused.
+pub async fn push_notes(world: &World<'_>, dir: &RunDir, remote: &str) -> Result<(), RunError> {
+    let record = dir.record()?;
+    let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
+    git.push(remote, NOTES_REF).await?;
+    Ok(())
+}
+
 /// Who writes notes in a repository without an identity.
 pub(super) fn program() -> Identity {
     Identity {

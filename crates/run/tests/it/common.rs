@@ -28,8 +28,7 @@ use crucible_model::{Clock, ClockSource, EditFormat, RunId, Timestamp};
 use crucible_run::{
     AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening,
     PatchLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings, RunState, Signing, World,
-    advance,
-    answers_used, create, land, status,
+    advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -315,7 +314,15 @@ impl Place {
                 }
             };
             if until == Until::Landed && state == RunState::Verified {
-                land(&world, &dir, None, &Signing::off(), &mut ledger, &mut observer).await?;
+                land(
+                    &world,
+                    &dir,
+                    None,
+                    &Signing::off(),
+                    &mut ledger,
+                    &mut observer,
+                )
+                .await?;
                 return Ok(RunState::Landed);
             }
             Ok(state)

@@ -23,7 +23,7 @@ const PAGE: &str = include_str!("../../../../../docs/codes/attest.md");
 /// `crucible attest verify origin/main..HEAD --policy attest.toml`
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// A commit (HEAD), a range (main..topic), or a file of statements
+    /// A commit (HEAD), a range (main..topic), or a file of statements (.jsonl or .json)
     #[arg(value_name = "REV|RANGE|BUNDLE")]
     subject: String,
     /// The policy [default: attest.policy]
@@ -58,7 +58,9 @@ impl Verify {
         let policy = policy(app, self.policy.as_deref())?;
         let now = app.clock.now();
         let file = app.absolute(Path::new(&self.subject));
-        if file.is_file() {
+        // The ending decides: a file that is named like a range must not be judged in its place.
+        let ending = file.extension().and_then(std::ffi::OsStr::to_str);
+        if matches!(ending, Some("json" | "jsonl")) {
             let bytes = read_regular_up_to(&file, ByteLimit(MAX_NOTE))?;
             let judged = judge_file(&policy, &self.subject, &bytes, now);
             if self.is_sarif(app) {

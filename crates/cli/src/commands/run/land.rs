@@ -2,7 +2,7 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::{Signing, land};
+use crucible_run::{Signing, land, push_notes};
 
 use crate::app::App;
 use crate::arguments::subject;
@@ -21,6 +21,9 @@ pub(crate) struct Land {
     /// The commit's subject [default: the subject from the start of the run, else the goal, shortened]
     #[arg(long, value_name = "TEXT", value_parser = subject)]
     message: Option<String>,
+    /// Push the notes with the signed statements to this remote afterwards [default: origin]
+    #[arg(long, value_name = "REMOTE", num_args = 0..=1, default_missing_value = "origin")]
+    push_notes: Option<String>,
 }
 
 impl Land {
@@ -49,6 +52,22 @@ impl Land {
         ));
         progress.finish();
         let landed = landed?;
+        if let Some(remote) = &self.push_notes {
+            let pushed = app.drive(push_notes(&world, &dir, remote));
+            pushed.map_err(|error| {
+                let landed = format!(
+                    "{} landed, but its note was not pushed: {}",
+                    landed.commit, error.message
+                );
+                Failure {
+                    message: landed,
+                    ..error
+                }
+                .hint(format!(
+                    "Push it yourself: git push {remote} refs/notes/crucible"
+                ))
+            })?;
+        }
         app.output.show(
             || &landed,
             || {
