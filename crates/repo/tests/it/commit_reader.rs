@@ -1,5 +1,10 @@
 //! Commits and notes of any repository, also damaged ones.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests find git on the PATH and damage objects"
+)]
+
 use std::sync::Arc;
 
 use crucible_host::env::Environment;

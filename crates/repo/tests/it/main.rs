@@ -8,6 +8,7 @@ mod apply;
 mod attributes;
 #[cfg(test)]
 mod clone;
+#[cfg(test)]
 mod commit_reader;
 #[cfg(test)]
 mod common;
