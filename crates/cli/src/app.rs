@@ -203,33 +203,30 @@ impl App {
 
     /// The spawner; its inner stage is this very program.
     pub(crate) fn sandbox(&self) -> Sandbox {
+        let settings = self.settings_here();
         let launcher = std::env::current_exe().ok().map(|program| Launcher {
             program,
             args: vec![INNER_STAGE.into()],
         });
-        Sandbox::new(launcher, &self.env).with_caps(self.caps())
+        let key = settings
+            .as_ref()
+            .and_then(|settings| settings.attest.key.as_deref());
+        let keys: Vec<PathBuf> = key
+            .map(|key| self.absolute(Path::new(key)))
+            .into_iter()
+            .collect();
+        Sandbox::new(launcher, &self.env)
+            .with_caps(settings.as_ref().map_or(Caps::DEFAULT, caps))
+            .hiding(&keys)
     }
 
-    /// What confined programs may use, as configured. A configuration that cannot be read is the command's to report.
-    fn caps(&self) -> Caps {
+    /// The settings of the working directory. A configuration that cannot be read is the command's to report.
+    fn settings_here(&self) -> Option<Settings> {
         let files = ConfigFiles {
             over: self.over.clone(),
             ..ConfigFiles::discover(&self.env, self.env.working_directory())
         };
-        let Ok(config) = Settings::load(&files, &self.env, &[]) else {
-            return Caps::DEFAULT;
-        };
-        let cap = |number: u64| {
-            if number == 0 {
-                Cap::Unlimited
-            } else {
-                Cap::At(number)
-            }
-        };
-        Caps {
-            memory: cap(config.sandbox.memory_mib.saturating_mul(1 << 20)),
-            processes: cap(config.sandbox.processes),
-        }
+        Settings::load(&files, &self.env, &[]).ok()
     }
 
     /// The top of the git repository around a directory. As git does, it goes up no further than `GIT_CEILING_DIRECTORIES` lets it.
@@ -284,6 +281,21 @@ impl App {
             None => EventLoop::new()?,
         };
         slot.insert(events).run(work)
+    }
+}
+
+/// What confined programs may use, as configured.
+fn caps(config: &Settings) -> Caps {
+    let cap = |number: u64| {
+        if number == 0 {
+            Cap::Unlimited
+        } else {
+            Cap::At(number)
+        }
+    };
+    Caps {
+        memory: cap(config.sandbox.memory_mib.saturating_mul(1 << 20)),
+        processes: cap(config.sandbox.processes),
     }
 }
 

@@ -115,7 +115,7 @@ impl Git {
         ))?;
         // Untracked files are the user's, ignored ones too: a change must not write over one.
         refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
-        let commit = self.write_commit(request).await?;
+        let commit = self.write_commit(request, &[], Flush::Yes).await?;
         self.move_branch(request, &commit).await?;
         self.bring_work_tree(&changes).await?;
         Ok(Commit {
@@ -216,8 +216,31 @@ impl Git {
         })
     }
 
-    async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
-        let date = format!("@{} +0000", request.at.unix_millis().div_euclid(1000));
+    /// Returns the commit that [`Git::land`] would make, without writing anything to the repository.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::TreeChanged`] if the patch gives another tree than the verified one. Fails when git does.
+    pub async fn commit_before_landing(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
+        let aside = Aside::new(self)?;
+        let found = self
+            .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
+            .await?;
+        if found != *request.tree {
+            return Err(RepoError::TreeChanged {
+                expected: request.tree.clone(),
+                found,
+            });
+        }
+        self.write_commit(request, &aside.env, Flush::No).await
+    }
+
+    async fn write_commit(
+        &self,
+        request: &LandRequest<'_>,
+        env: &[(OsString, OsString)],
+        flush: Flush,
+    ) -> Result<Oid, RepoError> {
         let words = [
             "commit-tree",
             "-p",
@@ -226,20 +249,14 @@ impl Git {
             "-",
             request.tree.as_str(),
         ];
-        let mut call = Call::new(words)
+        let call = Call::new(words)
             .reading(request.message.as_bytes().to_vec())
-            .flushing(Flush::Yes);
-        for who in ["AUTHOR", "COMMITTER"] {
-            let values: [(&str, OsString); 3] = [
-                ("NAME", request.identity.name.clone().into()),
-                ("EMAIL", request.identity.email.clone().into()),
-                ("DATE", date.clone().into()),
-            ];
-            for (what, value) in values {
-                call = call.with_env(&format!("GIT_{who}_{what}"), value);
-            }
-        }
-        self.run_oid(call).await
+            .flushing(flush);
+        self.run_oid(
+            call.with_envs(&identity_env(request.identity, request.at))
+                .with_envs(env),
+        )
+        .await
     }
 
     async fn move_branch(&self, request: &LandRequest<'_>, commit: &Oid) -> Result<(), RepoError> {
@@ -275,6 +292,22 @@ impl Git {
             found,
         })
     }
+}
+
+/// Returns the variables that make this identity author and committer at this instant.
+pub(crate) fn identity_env(identity: &Identity, at: Timestamp) -> Vec<(OsString, OsString)> {
+    let date = format!("@{} +0000", at.unix_millis().div_euclid(1000));
+    let mut env = Vec::new();
+    for who in ["AUTHOR", "COMMITTER"] {
+        for (what, value) in [
+            ("NAME", &identity.name),
+            ("EMAIL", &identity.email),
+            ("DATE", &date),
+        ] {
+            env.push((format!("GIT_{who}_{what}").into(), value.into()));
+        }
+    }
+    env
 }
 
 fn require_branch(expected: &Branch, found: &Branch) -> Result<(), RepoError> {

@@ -11,12 +11,13 @@
 //! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
 //! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own. [`copy_tree`] copies any tree by
 //!   walking it, and its [`TreeManifest`] tells later what was changed in the copy.
+//! - [`CommitReader`] reads commits and notes of any repository, also a bare one during a push, and writes notes.
 //! - [`WorkClone`] is a repository of our own at a commit of another one, without its hooks, configuration and later history.
 //! - [`detect`] finds the gates that a repository has.
 //! - [`Git::apply_to_work_tree`] brings such a tree's files to the work tree, and commits nothing.
 //! - [`edit_tree`] replaces files below a directory, with git or without: all of them or none.
 //!
-//! What always holds: until `land`, `apply_to_work_tree` or `edit_tree`, nothing in the user's repository is written, not even an object.
+//! What always holds: until `land`, `write_note`, `apply_to_work_tree` or `edit_tree`, nothing in the user's repository is written, not even an object.
 
 mod agree;
 mod apply;
@@ -27,6 +28,7 @@ mod beneath;
 mod build_system;
 mod checkout;
 mod clone;
+mod commit_reader;
 mod error;
 mod exit_status;
 mod gh;
@@ -57,6 +59,7 @@ pub use build_system::{
     find_projects,
 };
 pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned, clone};
+pub use commit_reader::{CommitReader, ReadObject, Revisions};
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{

@@ -17,6 +17,7 @@ use crucible_sandbox::{Runtime, Strength};
 use crucible_settings::Settings;
 
 pub use self::story::{DemoStory, conclusion};
+use crate::attestation::Signing;
 use crate::contract::{AgentCommands, ContextSettings, PatchLimits, RunSettings};
 use crate::engine::advance;
 use crate::journal::RunObserver;
@@ -161,7 +162,9 @@ impl<'a> Demo<'a> {
         let open = |opening: &Opening<'_>| client.open(|_| Ok(self.backend.clone()), opening);
         let state = advance(world, dir, open, ledger, observer).await?;
         let landing = match state {
-            RunState::Verified => Some(land(world, dir, None, ledger, observer).await?),
+            RunState::Verified => {
+                Some(land(world, dir, None, &Signing::off(), ledger, observer).await?)
+            }
             _ => None,
         };
         Ok((state, landing))

@@ -315,6 +315,26 @@ pub enum RunError {
         /// The first finding.
         first: String,
     },
+    /// The statement about the commit could not be signed, and a signature is required.
+    #[error(
+        "cannot land run {id}: a signed statement is required ([attest] required), and signing failed: {why}; nothing was changed"
+    )]
+    Unsigned {
+        /// Which run.
+        id: String,
+        /// Why it failed.
+        why: String,
+    },
+    /// The commit is made, and its note is not.
+    #[error(
+        "{commit} landed, but its note with the signed statements could not be written: {why}; run `crucible run land` again"
+    )]
+    NoteNotWritten {
+        /// The commit.
+        commit: String,
+        /// Why not.
+        why: String,
+    },
     /// What was recorded under a pinned clock cannot land.
     #[error(
         "this run used a pinned clock ({}), or would land under one, and satisfies no gate; unset the variable, and start a new run if `crucible run verify-record` reports a pinned event",

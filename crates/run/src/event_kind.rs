@@ -84,13 +84,15 @@ pub(crate) enum EventKind {
     FullGatesRun,
     /// The commit is determined and about to be made.
     LandingStarted,
+    /// The statements about the commit are signed.
+    Attested,
     /// The commit is made.
     Landed,
 }
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 40] = [
+    pub(crate) const ALL: [Self; 41] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -130,6 +132,7 @@ impl EventKind {
         Self::RunFailed,
         Self::FullGatesRun,
         Self::LandingStarted,
+        Self::Attested,
         Self::Landed,
     ];
 
@@ -184,6 +187,7 @@ impl EventKind {
             Self::RunFailed => "RUN_FAILED",
             Self::FullGatesRun => "FULL_GATES_RUN",
             Self::LandingStarted => "LANDING_STARTED",
+            Self::Attested => "ATTESTED",
             Self::Landed => "LANDED",
         }
     }

@@ -89,6 +89,8 @@ impl From<RunError> for Failure {
             | RunError::RecordBroken { .. }
             | RunError::LedgerBroken { .. }
             | RunError::NotVerified { .. }
+            | RunError::Unsigned { .. }
+            | RunError::NoteNotWritten { .. }
             | RunError::NothingToAllow { .. }
             | RunError::PinnedClock => ExitStatus::Refused,
         };

@@ -2,7 +2,8 @@
 //!
 //! The parent, tree, message and dates of the commit are recorded before the first side effect. An
 //! interrupted landing is therefore finished with the same commit and never repeated. The trailers link the
-//! commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
+//! commit to the run: its id, the digests of plan and verify report, and the head of the ledger. The statements about
+//! the commit are signed before it is made.
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::allow::Allowances;
 use crate::analysis::Analysis;
 use crate::attempt;
+use crate::attestation::{Signing, keep_note, sign_landing};
 use crate::commit_message::commit_message;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
@@ -64,7 +66,7 @@ versions! {
     pub Landing, LandingVersion = "crucible-landing-v1"
 }
 
-/// Commits a verified run, with `subject` if given. An interrupted landing continues with its original
+/// Commits a verified run, with `subject` if given, and with statements signed by `signing`. An interrupted landing continues with its original
 /// message. If gates of level `full` are configured, all gates run first, on a copy.
 ///
 /// # Errors
@@ -76,6 +78,7 @@ pub async fn land(
     world: &World<'_>,
     dir: &RunDir,
     subject: Option<&str>,
+    signing: &Signing,
     ledger: &mut Ledger,
     observer: &mut dyn RunObserver,
 ) -> Result<Landing, RunError> {
@@ -90,19 +93,26 @@ pub async fn land(
         observer,
     )?;
     // As the steps of a run, these are too large for the stack of a small thread.
-    let landed = Box::pin(land_recorded(world, dir, &record, subject, &mut journal))
-        .await
-        .map_err(|error| match error {
-            RunError::BaseDirty { count, first, .. } => RunError::BaseDirty {
-                count,
-                first,
-                then: LAND,
-            },
-            RunError::RepositoryChanged { base, .. } => {
-                RunError::RepositoryChanged { base, then: LAND }
-            }
-            other => other,
-        });
+    let landed = Box::pin(land_recorded(
+        world,
+        dir,
+        &record,
+        subject,
+        signing,
+        &mut journal,
+    ))
+    .await
+    .map_err(|error| match error {
+        RunError::BaseDirty { count, first, .. } => RunError::BaseDirty {
+            count,
+            first,
+            then: LAND,
+        },
+        RunError::RepositoryChanged { base, .. } => {
+            RunError::RepositoryChanged { base, then: LAND }
+        }
+        other => other,
+    });
     // Recorded events stay, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
@@ -123,6 +133,7 @@ async fn land_recorded(
     dir: &RunDir,
     record: &RunRecord,
     subject: Option<&str>,
+    signing: &Signing,
     journal: &mut Journal<'_>,
 ) -> Result<Landing, RunError> {
     journal.check_files()?;
@@ -149,7 +160,9 @@ async fn land_recorded(
         journal.write_trace()?;
         journal.list(row(record, RunState::Landed, world));
         let landing: Landing = dir.read_document(layout::LANDING)?;
-        return still_there(&git, record, landing).await;
+        let landing = still_there(&git, record, landing).await?;
+        keep_note(world, dir, record, &git, &landing.commit).await?;
+        return Ok(landing);
     }
     if let Some(what) = git.operation_under_way() {
         return Err(RunError::UnderWay { what });
@@ -223,6 +236,8 @@ async fn land_recorded(
     };
     // The commit's contents are in the ledger before anything is created.
     journal.commit()?;
+    Box::pin(sign_landing(signing, dir, record, &git, &request, journal)).await?;
+    journal.commit()?;
     let commit = git.land(&request).await?;
     let landing = Landing {
         schema_version: LandingVersion::V1,
@@ -235,6 +250,7 @@ async fn land_recorded(
     journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
     journal.list(row(record, RunState::Landed, world));
     journal.write_trace()?;
+    keep_note(world, dir, record, &git, &landing.commit).await?;
     Ok(landing)
 }
 

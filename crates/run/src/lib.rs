@@ -10,6 +10,7 @@
 mod allow;
 mod analysis;
 mod attempt;
+mod attestation;
 mod budget;
 mod bundle;
 mod call_book;
@@ -68,6 +69,10 @@ mod world;
 pub use allow::allow;
 pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
+pub use attestation::{
+    CheckedCommit, CommitsCheck, Signing, carry, check_commits, check_push, key_directory,
+    push_notes, read_note,
+};
 pub use bundle::RunBundle;
 pub use call_book::LedgerBook;
 pub use catalogue::check_repository_behaviors;

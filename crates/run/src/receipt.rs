@@ -70,7 +70,8 @@ pub(crate) fn write(
         .map(drop)
 }
 
-fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
+/// Returns what is known of the call that an event ends, if it ends one.
+pub(crate) fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
     let role = || {
         event
             .body

@@ -99,11 +99,14 @@ const SYSTEM: [&str; 18] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/mnt", "/nix", "/opt",
     "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
 ];
+/// The variable of the sandbox's own environment that names further secrets. No child gets it.
+pub(crate) const VARIABLE: &str = "CRUCIBLE_HIDDEN";
 /// Variables that name a file or directory of secrets, or a socket to one who keeps them.
-const NAMED_SECRETS: [&str; 15] = [
+const NAMED_SECRETS: [&str; 16] = [
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "CLOUDSDK_CONFIG",
+    VARIABLE,
     "CRUCIBLE_RUNS_ROOT",
     "DOCKER_CONFIG",
     "GH_CONFIG_DIR",

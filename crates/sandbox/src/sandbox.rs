@@ -1,6 +1,6 @@
 //! The door: [`Sandbox::run`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crucible_host::clock::Stopwatch;
@@ -10,6 +10,7 @@ use crate::bubblewrap;
 use crate::cgroup::{Group, Parents};
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
+use crate::hidden;
 use crate::hosts;
 use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
 use crate::mounts::{Mount, MountContent};
@@ -52,6 +53,20 @@ impl Sandbox {
     #[must_use]
     pub fn with_caps(self, caps: Caps) -> Self {
         Self { caps, ..self }
+    }
+
+    /// The same, which also hides these paths from every confined program.
+    #[must_use]
+    pub fn hiding(mut self, secrets: &[PathBuf]) -> Self {
+        if let Ok(paths) = std::env::join_paths(secrets) {
+            let pairs = self
+                .env
+                .pairs()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let pairs = pairs.chain([(hidden::VARIABLE.into(), paths)]);
+            self.env = Environment::from_pairs(pairs, self.env.working_directory());
+        }
+        self
     }
 
     /// A control group for one program, where one can be made and something is to be bounded.

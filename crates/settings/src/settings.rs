@@ -9,6 +9,7 @@ use crate::declare::FromLayers;
 use crate::error::ConfigError;
 use crate::files::ConfigFiles;
 use crate::layers::{Layers, Setting, SettingSource};
+use crate::sections::attest::AttestSection;
 use crate::sections::council::CouncilSection;
 use crate::sections::crawl::CrawlSection;
 use crate::sections::dispatch::DispatchSection;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub spec: SpecSection,
     /// `[hooks]`, by name.
     pub hooks: BTreeMap<String, HookEntry>,
+    /// `[attest]`
+    pub attest: AttestSection,
     /// `[forge]`
     pub forge: ForgeSection,
     /// `[context]`
@@ -97,6 +100,7 @@ impl Settings {
             patch: section(&layers, "patch"),
             spec: section(&layers, "spec"),
             hooks: entries(&layers, "hooks"),
+            attest: section(&layers, "attest"),
             forge: section(&layers, "forge"),
             context: section(&layers, "context"),
             sandbox: section(&layers, "sandbox"),

@@ -16,6 +16,7 @@ mod python_tools;
 #[cfg(feature = "bench")]
 mod repomix;
 mod system;
+mod verifiers;
 mod weights;
 
 use std::fs::{self, File};
@@ -39,7 +40,8 @@ pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     system::git(root)?;
     packages(root)?;
     clients::clients(root)?;
-    python_tools::python_tools(root)
+    python_tools::python_tools(root)?;
+    verifiers::verifiers(root)
 }
 
 /// Runs `work` while [`for_tests`] installs: the one waits for the processor, the other for the network.

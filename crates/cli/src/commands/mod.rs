@@ -7,6 +7,7 @@ macro_rules! dispatch {
     };
 }
 
+mod attest;
 mod behaviors;
 mod completions;
 mod config;
@@ -92,6 +93,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
     #[command(subcommand)]
+    Attest(attest::Attest),
+    #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
     #[command(subcommand)]
     Secrets(secrets::Secrets),
@@ -106,6 +109,7 @@ impl Arguments {
     pub(crate) fn mode(&self) -> OutputMode {
         match &self.command {
             Command::Crawl(crawl) => crawl.mode(self.json),
+            Command::Attest(attest) => attest.mode(self.json),
             Command::Gate(gate) => gate.mode(self.json),
             _ => OutputMode::plain(if self.json {
                 Format::Json
@@ -145,6 +149,7 @@ impl Command {
                 Behaviors,
                 Verify,
                 Sandbox,
+                Attest,
                 Ledger,
                 Secrets,
                 Config,

@@ -15,6 +15,11 @@
 
 mod agents;
 mod answers;
+mod attest;
+mod attest_docs;
+mod attest_key;
+mod attest_push;
+mod attest_tools;
 mod behaviors;
 mod budget;
 mod completion;

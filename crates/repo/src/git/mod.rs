@@ -26,6 +26,7 @@ mod nested;
 pub(crate) mod objects;
 pub(crate) mod parse;
 mod programs;
+mod push;
 mod shell;
 mod status;
 pub(crate) mod store;
@@ -141,6 +142,12 @@ impl Git {
     /// Those of [`Git::open`] for no repository.
     pub fn find_top(env: &Environment, path: &Path) -> Result<PathBuf, RepoError> {
         Ok(locate::locate(&env.working_directory().join(path))?.top)
+    }
+
+    /// Returns the git directory of the work tree that contains `path`, and the one with its objects.
+    pub(crate) fn directories(path: &Path) -> Result<(PathBuf, PathBuf), RepoError> {
+        let place = locate::locate(path)?;
+        Ok((place.git_dir, place.common_dir))
     }
 
     /// The commit that was checked out when the repository was opened, and its tree; it may have moved since.

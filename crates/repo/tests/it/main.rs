@@ -9,6 +9,8 @@ mod attributes;
 #[cfg(test)]
 mod clone;
 #[cfg(test)]
+mod commit_reader;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod gh;

@@ -14,6 +14,7 @@ use crucible_settings::Settings;
 use super::roles::RoleBackends;
 use super::start::{StartRequest, StartedRun, StartedWith};
 use crate::allow::allow;
+use crate::attestation::Signing;
 use crate::budget::raise_budget;
 use crate::contract::DispatchConfig;
 use crate::engine::advance;
@@ -198,9 +199,16 @@ impl StartedRun {
             .advance(world, ledger_file, Some(pool), &mut Unwatched)
             .await?;
         let landed = match advanced {
-            Ok(RunState::Verified) => land(world, &dir, None, &mut ledger, &mut Unwatched)
-                .await
-                .map(Some),
+            Ok(RunState::Verified) => land(
+                world,
+                &dir,
+                None,
+                &Signing::off(),
+                &mut ledger,
+                &mut Unwatched,
+            )
+            .await
+            .map(Some),
             Ok(_) => Ok(None),
             Err(error) => Err(error),
         };

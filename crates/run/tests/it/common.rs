@@ -27,8 +27,8 @@ use crucible_llm::{
 use crucible_model::{Clock, ClockSource, EditFormat, RunId, Timestamp};
 use crucible_run::{
     AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening,
-    PatchLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings, RunState, World, advance,
-    answers_used, create, land, status,
+    PatchLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings, RunState, Signing, World,
+    advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -314,7 +314,15 @@ impl Place {
                 }
             };
             if until == Until::Landed && state == RunState::Verified {
-                land(&world, &dir, None, &mut ledger, &mut observer).await?;
+                land(
+                    &world,
+                    &dir,
+                    None,
+                    &Signing::off(),
+                    &mut ledger,
+                    &mut observer,
+                )
+                .await?;
                 return Ok(RunState::Landed);
             }
             Ok(state)
@@ -388,6 +396,7 @@ impl Place {
             &world,
             &dir,
             None,
+            &Signing::off(),
             &mut self.ledger(),
             &mut Watching(Arc::new(Nothing)),
         ))

@@ -1,5 +1,6 @@
 //! The declarations, in the order of the reference.
 
+pub(crate) mod attest;
 pub(crate) mod council;
 pub(crate) mod crawl;
 pub(crate) mod dispatch;
@@ -50,4 +51,5 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &sandbox::SandboxSection::SECTION,
     &gates::GateEntry::SECTION,
     &find::FindSection::SECTION,
+    &attest::AttestSection::SECTION,
 ];

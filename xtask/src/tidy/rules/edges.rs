@@ -24,6 +24,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("llm", 3),
     ("repo", 3),
     ("verify", 3),
+    ("attest", 3),
     ("terminal", 3),
     ("council", 4),
     ("crawl", 4),

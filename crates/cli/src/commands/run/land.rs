@@ -2,7 +2,7 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::land;
+use crucible_run::{Signing, land, push_notes};
 
 use crate::app::App;
 use crate::arguments::subject;
@@ -12,7 +12,7 @@ use crate::progress::Progress;
 ///
 /// Exactly the verified bytes are applied. The branch must not have moved since the start, and no file of
 /// the change may have other changes. Missing files of the run's evidence are restored from the ledger. Gates of level `full` run first, on a copy. The commit's trailers
-/// name the run, the plan, the report and the ledger's head. `crucible run list` shows the ids. For example,
+/// name the run, the plan, the report and the ledger's head. With a signing key, statements about the commit are signed and kept as its note. `crucible run list` shows the ids. For example,
 /// in the repository: `crucible run land`
 #[derive(Args)]
 pub(crate) struct Land {
@@ -21,6 +21,9 @@ pub(crate) struct Land {
     /// The commit's subject [default: the subject from the start of the run, else the goal, shortened]
     #[arg(long, value_name = "TEXT", value_parser = subject)]
     message: Option<String>,
+    /// Push the notes with the signed statements to this remote afterwards [default: origin]
+    #[arg(long, value_name = "REMOTE", num_args = 0..=1, default_missing_value = "origin")]
+    push_notes: Option<String>,
 }
 
 impl Land {
@@ -34,17 +37,37 @@ impl Land {
                 ),
             );
         }
+        let settings = app.config(here, &[])?;
+        let signing =
+            Signing::configured(&settings, world.sandbox.clone(), &app.env, &app.home()?)?;
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
         let mut progress = Progress::new(&app.output);
         let landed = app.drive(land(
             &world,
             &dir,
             self.message.as_deref(),
+            &signing,
             &mut ledger,
             &mut progress,
         ));
         progress.finish();
         let landed = landed?;
+        if let Some(remote) = &self.push_notes {
+            let pushed = app.drive(push_notes(&world, &dir, remote));
+            pushed.map_err(|error| {
+                let landed = format!(
+                    "{} landed, but its note was not pushed: {}",
+                    landed.commit, error.message
+                );
+                Failure {
+                    message: landed,
+                    ..error
+                }
+                .hint(format!(
+                    "Push it yourself: git push {remote} refs/notes/crucible"
+                ))
+            })?;
+        }
         app.output.show(
             || &landed,
             || {

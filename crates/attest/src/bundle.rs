@@ -1,0 +1,71 @@
+//! The Sigstore bundle (version 0.3) of an envelope: one JSON document that other tools read.
+
+use crucible_model::{CanonicalError, to_canonical_json};
+use serde::{Deserialize, Serialize};
+
+use crate::dsse::Envelope;
+
+/// The media type of the bundle format.
+pub const BUNDLE_MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+
+/// An envelope with a hint at its key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundle {
+    /// The format and its version.
+    #[serde(rename = "mediaType")]
+    pub media_type: String,
+    /// What a verifier needs besides the envelope.
+    #[serde(rename = "verificationMaterial")]
+    pub verification_material: VerificationMaterial,
+    /// The envelope.
+    #[serde(rename = "dsseEnvelope")]
+    pub envelope: Envelope,
+}
+
+/// What a verifier needs: the key is known from elsewhere, and there is no log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerificationMaterial {
+    /// Which key signed.
+    #[serde(rename = "publicKey")]
+    pub public_key: PublicKeyHint,
+}
+
+/// Names a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublicKeyHint {
+    /// The fingerprint of the key.
+    pub hint: String,
+}
+
+impl Bundle {
+    /// Creates the bundle of an envelope.
+    #[must_use]
+    pub fn new(envelope: Envelope) -> Self {
+        let hint = envelope
+            .signatures
+            .first()
+            .map(|signature| signature.keyid.clone())
+            .unwrap_or_default();
+        Self {
+            media_type: BUNDLE_MEDIA_TYPE.to_owned(),
+            verification_material: VerificationMaterial {
+                public_key: PublicKeyHint { hint },
+            },
+            envelope,
+        }
+    }
+
+    /// Returns the bundle as canonical JSON and a line end: a line of a note.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`to_canonical_json`] does, which cannot happen for this type.
+    pub fn to_line(&self) -> Result<Vec<u8>, CanonicalError> {
+        let mut line = to_canonical_json(self)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+}

@@ -1,0 +1,211 @@
+//! Crucible's own predicate: how a change came about, in digests.
+//!
+//! It holds no prompt, no source and no secret. The schema is `docs/schemas/crucible-change-v1.schema.json`. A field that
+//! a reader does not know is an error, so a new field needs a new version of the predicate.
+
+use crucible_model::{Digest, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The type of this predicate.
+pub const CHANGE_PREDICATE: &str = "urn:crucible:change:v1";
+
+/// How a change came about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Change {
+    /// The run.
+    pub run: RunId,
+    /// The digest of the goal's text.
+    pub goal: Digest,
+    /// The commit that the change was made on.
+    pub base: String,
+    /// The digest of the request for files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Digest>,
+    /// The digest of the context pack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<Digest>,
+    /// The calls of models, in order.
+    pub calls: Vec<Call>,
+    /// The agents that worked on a copy, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// The plan and its approval.
+    pub plan: PlanApproval,
+    /// The digest of the patch.
+    pub patch: Digest,
+    /// What was verified, and how it ended.
+    pub verification: Verification,
+    /// The head of the ledger when the landing began.
+    pub ledger: LedgerHead,
+    /// The program that made the statement.
+    pub producer: Producer,
+    /// When the landing began.
+    pub created_at: Timestamp,
+    /// The commit from which this statement was carried over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_from: Option<CarriedFrom>,
+}
+
+/// One call of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Call {
+    /// The role that asked.
+    pub role: String,
+    /// The provider.
+    pub provider: String,
+    /// The model that answered, as the provider reports it.
+    pub model: String,
+    /// Whether it answered.
+    pub result: GateVerdict,
+    /// The digest of the recorded call with its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Digest>,
+    /// Input tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    /// Output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
+    /// The cost in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_dollars: Option<u64>,
+}
+
+/// The plan and its approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct PlanApproval {
+    /// The digest of the plan.
+    pub plan: Digest,
+    /// The digest of the document that approves it.
+    pub approval: Digest,
+}
+
+/// What was verified.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Verification {
+    /// The digest of the verify report.
+    pub report: Digest,
+    /// How it ended.
+    pub result: GateVerdict,
+    /// Each gate with its result.
+    pub gates: Vec<GateResult>,
+    /// How the check with a broken change ended, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_change: Option<GateVerdict>,
+    /// How many mutants the gates noticed, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strength: Option<Strength>,
+}
+
+/// The result of one gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct GateResult {
+    /// The gate's name.
+    pub id: String,
+    /// How it ended.
+    pub result: GateVerdict,
+    /// How much of the isolation was in place. Missing for a gate that runs nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<GateIsolationLevel>,
+    /// Tests that failed before and pass now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<u64>,
+    /// Tests that are new and pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<u64>,
+}
+
+/// How something ended. Only `passed` counts as a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateVerdict {
+    /// It passed.
+    Passed,
+    /// It failed.
+    Failed,
+    /// It did not run.
+    Skipped,
+    /// It reached no verdict.
+    Neutral,
+}
+
+impl GateVerdict {
+    /// The word in a statement.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Neutral => "neutral",
+        }
+    }
+}
+
+/// How much of the isolation of a gate was in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateIsolationLevel {
+    /// Every layer.
+    Complete,
+    /// Some layers.
+    Partial,
+    /// No layer.
+    None,
+}
+
+/// The share of mutants that the gates noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Strength {
+    /// Mutants that a gate noticed.
+    pub noticed: u64,
+    /// Mutants that were tried.
+    pub mutants: u64,
+}
+
+/// A position in the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct LedgerHead {
+    /// The number of the newest event.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: Digest,
+}
+
+/// The program that made the statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Producer {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Producer {
+    /// This program.
+    #[must_use]
+    pub fn this() -> Self {
+        Self {
+            name: "crucible".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// The origin of a statement that was carried over to a rewritten commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CarriedFrom {
+    /// The commit that landed.
+    pub commit: String,
+    /// The digest of the statement about it.
+    pub statement: Digest,
+}

@@ -1,0 +1,127 @@
+//! The door of a repository: what a push asks for, and the rule for the notes themselves.
+
+use std::str::FromStr;
+
+use crucible_model::{Code, Finding};
+
+/// The ref that holds the statements.
+pub const NOTES_REF: &str = "refs/notes/crucible";
+
+/// One line of a `pre-receive` hook: a ref with its old and its new value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefUpdate {
+    /// The value before; zeros if the ref is created.
+    pub old: String,
+    /// The value afterwards; zeros if the ref is deleted.
+    pub new: String,
+    /// The full name of the ref.
+    pub name: String,
+}
+
+/// A line is not `OLD NEW REF`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a ref update (OLD NEW REF): {line:?}")]
+pub struct RefUpdateError {
+    line: String,
+}
+
+impl RefUpdate {
+    /// Returns whether the ref is created.
+    #[must_use]
+    pub fn is_creation(&self) -> bool {
+        is_zero(&self.old)
+    }
+
+    /// Returns whether the ref is deleted.
+    #[must_use]
+    pub fn is_deletion(&self) -> bool {
+        is_zero(&self.new)
+    }
+}
+
+fn is_zero(oid: &str) -> bool {
+    oid.bytes().all(|byte| byte == b'0')
+}
+
+impl FromStr for RefUpdate {
+    type Err = RefUpdateError;
+
+    fn from_str(line: &str) -> Result<Self, RefUpdateError> {
+        let is_oid = |word: &str| {
+            matches!(word.len(), 40 | 64)
+                && word
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
+            [old, new, name] if is_oid(old) && is_oid(new) && name.starts_with("refs/") => {
+                Ok(Self {
+                    old: old.to_owned(),
+                    new: new.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
+            _ => Err(RefUpdateError {
+                line: line.chars().take(200).collect(),
+            }),
+        }
+    }
+}
+
+/// How a push changes the notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotesUpdate {
+    /// They are new, or the old ones are an ancestor.
+    Added,
+    /// The old ones are not an ancestor.
+    Rewritten,
+    /// They are deleted.
+    Deleted,
+}
+
+/// Judges a change of the notes themselves.
+#[must_use]
+pub fn judge_notes_update(update: NotesUpdate) -> Option<Finding> {
+    const NOTES_REWRITTEN: Code = Code::new("attest-notes-rewritten");
+    let hint = match update {
+        NotesUpdate::Added => return None,
+        NotesUpdate::Rewritten => {
+            "the push does not contain the notes of the repository; fetch them and merge with `git notes merge`"
+        }
+        NotesUpdate::Deleted => {
+            "the push deletes the notes, and with them the statements of all commits"
+        }
+    };
+    Some(Finding::error(NOTES_REWRITTEN, NOTES_REF, hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ref_update_is_read_strictly() {
+        let (zero, one) = ("0".repeat(40), "1".repeat(40));
+        let update: RefUpdate = format!("{zero} {one} refs/heads/a b").parse().unwrap();
+        assert!(update.is_creation() && !update.is_deletion());
+        assert_eq!(update.name, "refs/heads/a b");
+        for bad in [
+            String::new(),
+            format!("{zero} {one}"),
+            format!("{zero} {one} main"),
+            format!("{zero} {} refs/heads/a", &one[1..]),
+            format!("{zero} {} refs/heads/a", "G".repeat(40)),
+        ] {
+            assert!(bad.parse::<RefUpdate>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_added_notes_are_accepted() {
+        assert_eq!(judge_notes_update(NotesUpdate::Added), None);
+        for update in [NotesUpdate::Rewritten, NotesUpdate::Deleted] {
+            let code = judge_notes_update(update).unwrap().code;
+            assert_eq!(code.as_str(), "attest-notes-rewritten");
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Judges a commit with its note by a policy. Pure.
+//!
+//! A commit is admitted in one of three ways: a person whom the policy names signed it, it is a merge that adds nothing
+//! and the policy admits those, or its note has the three statements and they say what the policy requires. A note has
+//! exactly these lines in this order, so a line cannot be dropped, repeated, moved or added.
+
+use crucible_model::{Code, Finding, Timestamp, Verdict};
+
+use crate::change::{Change, GateIsolationLevel, GateVerdict};
+use crate::commit::SignedCommit;
+use crate::note::{MAX_NOTE, SignedStatement, lines, read_line};
+use crate::policy::{KeyHolder, Policy, RequiredIsolation};
+use crate::statement::statements;
+
+const MISSING: Code = Code::new("attest-missing");
+const COMMIT_UNREADABLE: Code = Code::new("attest-commit-unreadable");
+const NOTE_TOO_LARGE: Code = Code::new("attest-note-too-large");
+const NOTE_INCOMPLETE: Code = Code::new("attest-note-incomplete");
+const SUBJECT_DIFFERS: Code = Code::new("attest-subject-differs");
+const SUMMARY_DIFFERS: Code = Code::new("attest-summary-differs");
+const BASE_DIFFERS: Code = Code::new("attest-base-differs");
+const TRAILER_DIFFERS: Code = Code::new("attest-trailer-differs");
+const NOT_PASSED: Code = Code::new("attest-not-passed");
+const GATE_MISSING: Code = Code::new("attest-gate-missing");
+const ISOLATION_INCOMPLETE: Code = Code::new("attest-isolation-incomplete");
+const BROKEN_CHANGE_UNCHECKED: Code = Code::new("attest-broken-change-unchecked");
+const STRENGTH_LOW: Code = Code::new("attest-strength-low");
+const MODEL_DENIED: Code = Code::new("attest-model-denied");
+const AGENT_DENIED: Code = Code::new("attest-agent-denied");
+const TOO_OLD: Code = Code::new("attest-too-old");
+const IN_FUTURE: Code = Code::new("attest-in-future");
+const KEY_NOT_VALID: Code = Code::new("attest-key-not-valid");
+const CARRIED: Code = Code::new("attest-carried");
+
+/// How far clocks of two machines may differ, in milliseconds.
+const CLOCK_SKEW: i64 = 5 * 60 * 1000;
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// What is known of a commit.
+#[derive(Debug, Clone, Copy)]
+pub struct CommitFacts<'a> {
+    /// Its name, which must be the hash of its bytes.
+    pub id: &'a str,
+    /// The bytes of the commit object; `None` if the repository has no such commit or another one of this name.
+    pub bytes: Option<&'a [u8]>,
+    /// Whether it is a merge, and of which kind.
+    pub merge: MergeKind,
+}
+
+/// What kind of merge a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Its tree is what git's merge of its two parents gives.
+    Clean,
+    /// Not known to be a clean merge.
+    Other,
+}
+
+/// The note of a commit.
+#[derive(Debug, Clone, Copy)]
+pub enum NoteRead<'a> {
+    /// The commit has no note.
+    Missing,
+    /// Its content.
+    Bytes(&'a [u8]),
+    /// It is larger than [`MAX_NOTE`].
+    TooLarge,
+}
+
+/// Why a commit is admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// Its statements are signed by this signer and satisfy the policy.
+    Statement {
+        /// The signer's name in the policy.
+        signer: String,
+    },
+    /// This person signed the commit.
+    Person {
+        /// The person's name in the policy.
+        name: String,
+    },
+    /// It is a merge that adds nothing.
+    Merge,
+}
+
+/// The judgement of one commit. Without an admission there is at least one error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitJudgement {
+    /// Why it is admitted; `None` if it is refused.
+    pub admission: Option<Admission>,
+    /// The findings.
+    pub verdict: Verdict,
+}
+
+/// Judges a commit with its note at this time.
+#[must_use]
+pub fn judge_commit(
+    policy: &Policy,
+    commit: &CommitFacts<'_>,
+    note: NoteRead<'_>,
+    now: Timestamp,
+) -> CommitJudgement {
+    let refused = |finding: Finding| CommitJudgement {
+        admission: None,
+        verdict: Verdict::new(vec![finding]),
+    };
+    let Some(parsed) = commit.bytes.and_then(SignedCommit::parse) else {
+        let hint = "the repository has no commit of this name, or its bytes do not match the name";
+        return refused(Finding::error(COMMIT_UNREADABLE, commit.id, hint));
+    };
+    let admitted = |admission: Admission| CommitJudgement {
+        admission: Some(admission),
+        verdict: Verdict::default(),
+    };
+    if let Some(person) = policy
+        .people
+        .iter()
+        .find(|person| parsed.is_signed_by(&person.key))
+    {
+        return admitted(Admission::Person {
+            name: person.name.clone(),
+        });
+    }
+    if policy.admits_clean_merges() && parsed.parents.len() == 2 && commit.merge == MergeKind::Clean
+    {
+        return admitted(Admission::Merge);
+    }
+    let note = match note {
+        NoteRead::Bytes(note) => note,
+        NoteRead::Missing => {
+            let hint = if parsed.parents.len() > 1 {
+                "this merge has no statement and is not signed by a person whom the policy names"
+            } else {
+                "it has no statement and is not signed by a person whom the policy names; push refs/notes/crucible, too"
+            };
+            return refused(Finding::error(MISSING, commit.id, hint));
+        }
+        NoteRead::TooLarge => {
+            let hint = format!("its note has more than {MAX_NOTE} bytes and was not read");
+            return refused(Finding::error(NOTE_TOO_LARGE, commit.id, hint));
+        }
+    };
+    let target = Target::Commit {
+        id: commit.id,
+        parsed: &parsed,
+    };
+    judge_note(policy, &target, note, now)
+}
+
+/// Judges the statements of a file without a repository. Whether the commit is what they say is not checked.
+#[must_use]
+pub fn judge_file(policy: &Policy, name: &str, bytes: &[u8], now: Timestamp) -> CommitJudgement {
+    judge_note(policy, &Target::File { name }, bytes, now)
+}
+
+/// What statements are compared with.
+enum Target<'a> {
+    Commit {
+        id: &'a str,
+        parsed: &'a SignedCommit,
+    },
+    File {
+        name: &'a str,
+    },
+}
+
+impl Target<'_> {
+    const fn name(&self) -> &str {
+        match self {
+            Self::Commit { id, .. } => id,
+            Self::File { name } => name,
+        }
+    }
+}
+
+fn judge_note(
+    policy: &Policy,
+    target: &Target<'_>,
+    note: &[u8],
+    now: Timestamp,
+) -> CommitJudgement {
+    let mut findings = Vec::new();
+    if note.len() as u64 > MAX_NOTE {
+        let hint = format!("it has more than {MAX_NOTE} bytes and was not read");
+        findings.push(Finding::error(NOTE_TOO_LARGE, target.name(), hint));
+        return CommitJudgement {
+            admission: None,
+            verdict: Verdict::new(findings),
+        };
+    }
+    let mut signed = Vec::new();
+    for (at, line) in lines(note).into_iter().enumerate() {
+        match read_line(policy, &format!("{}:{}", target.name(), at + 1), line) {
+            Ok(statement) => signed.push(statement),
+            Err(finding) => {
+                findings.push(finding);
+                // The others would be about the same damage.
+                break;
+            }
+        }
+    }
+    let mut admission = None;
+    if findings.is_empty() {
+        match judge_statements(policy, target, &signed, note, now) {
+            Ok((signer, found)) => {
+                if found.is_empty() {
+                    admission = Some(Admission::Statement {
+                        signer: signer.name.clone(),
+                    });
+                }
+                findings = found;
+            }
+            Err(finding) => findings.push(finding),
+        }
+    }
+    CommitJudgement {
+        admission,
+        verdict: Verdict::new(findings),
+    }
+}
+
+/// Judges statements with valid signatures. An error is about their form; the findings are about what they say.
+fn judge_statements<'p>(
+    policy: &Policy,
+    target: &Target<'_>,
+    signed: &[SignedStatement<'p>],
+    note: &[u8],
+    now: Timestamp,
+) -> Result<(&'p KeyHolder, Vec<Finding>), Finding> {
+    let name = target.name();
+    let [first, others @ ..] = signed else {
+        return Err(Finding::error(NOTE_INCOMPLETE, name, "the note is empty"));
+    };
+    let change = first
+        .statement
+        .change()
+        .map_err(|fault| fault.finding(&format!("{name}:1")))?;
+    let (commit, tree) = match target {
+        Target::Commit { id, parsed } => ((*id).to_owned(), parsed.tree.clone()),
+        Target::File { .. } => {
+            let says = |subject: &str, algorithm: &str| {
+                first
+                    .statement
+                    .digest(subject, algorithm)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            (says("commit", "gitCommit"), says("tree", "gitTree"))
+        }
+    };
+    // Everything except the subjects comes from the statement itself.
+    let expected = statements(&change, &commit, &tree)
+        .map_err(|error| Finding::error(SUBJECT_DIFFERS, name, error.to_string()))?;
+    if first.payload != expected[0] {
+        let says = first
+            .statement
+            .digest("commit", "gitCommit")
+            .unwrap_or_default();
+        let hint =
+            format!("the statement is about the commit {says:?}, or about another tree or patch");
+        return Err(Finding::error(SUBJECT_DIFFERS, name, hint));
+    }
+    let is_summary = |(other, expected): (&SignedStatement<'_>, &Vec<u8>)| {
+        other.payload == *expected && other.signer.key == first.signer.key
+    };
+    if others.len() != expected.len() - 1 || !note.ends_with(b"\n") {
+        let hint = format!(
+            "it has {} statements instead of {}: the change, the test result and the summary",
+            signed.len(),
+            expected.len()
+        );
+        return Err(Finding::error(NOTE_INCOMPLETE, name, hint));
+    }
+    if !others.iter().zip(&expected[1..]).all(is_summary) {
+        let hint = "the test result or the summary does not follow from the change, or another key signed it";
+        return Err(Finding::error(SUMMARY_DIFFERS, name, hint));
+    }
+    let mut findings = Vec::new();
+    if let Target::Commit { parsed, .. } = target {
+        origin(policy, name, &change, parsed, &mut findings);
+    } else if change.carried_from.is_some() && !policy.admit.carried {
+        findings.push(not_carried(name));
+    }
+    time(policy, name, &change, first.signer, now, &mut findings);
+    gates(policy, name, &change, &mut findings);
+    strength(policy, name, &change, &mut findings);
+    authors(policy, name, &change, &mut findings);
+    Ok((first.signer, findings))
+}
+
+fn not_carried(name: &str) -> Finding {
+    let hint = "the statement was carried over from another commit, and the policy does not admit that (`[admit] carried`)";
+    Finding::error(CARRIED, name, hint)
+}
+
+/// Checks that the commit is the one that landed, or that it may be a rewritten one.
+fn origin(
+    policy: &Policy,
+    name: &str,
+    change: &Change,
+    commit: &SignedCommit,
+    findings: &mut Vec<Finding>,
+) {
+    if change.carried_from.is_some() {
+        if !policy.admit.carried {
+            findings.push(not_carried(name));
+        }
+        return;
+    }
+    if commit.parents.len() != 1 || commit.parents[0] != change.base {
+        let hint = format!(
+            "the change was verified on {}, which is not the commit's only parent",
+            change.base
+        );
+        findings.push(Finding::error(BASE_DIFFERS, name, hint));
+    }
+    let ledger = format!("{}:{}", change.ledger.seq, change.ledger.hash);
+    let trailers: [(&str, &dyn std::fmt::Display); 4] = [
+        ("Crucible-Run", &change.run),
+        ("Crucible-Plan", &change.plan.plan),
+        ("Crucible-Verify", &change.verification.report),
+        ("Crucible-Ledger", &ledger),
+    ];
+    for (key, value) in trailers {
+        if commit.trailer(key).collect::<Vec<_>>() != [value.to_string()] {
+            let hint = format!("the commit's trailer {key} is not the {value} of the statement");
+            findings.push(Finding::error(TRAILER_DIFFERS, name, hint));
+        }
+    }
+}
+
+fn time(
+    policy: &Policy,
+    name: &str,
+    change: &Change,
+    signer: &KeyHolder,
+    now: Timestamp,
+    findings: &mut Vec<Finding>,
+) {
+    let at = change.created_at;
+    if at.unix_millis() > now.unix_millis().saturating_add(CLOCK_SKEW) {
+        let hint = format!(
+            "it was made at {at}, which is later than now ({now}); one of the clocks is wrong"
+        );
+        findings.push(Finding::error(IN_FUTURE, name, hint));
+    }
+    if let Some(days) = policy.require.max_age_days
+        && now.unix_millis().saturating_sub(at.unix_millis()) > DAY.saturating_mul(i64::from(days))
+    {
+        let hint = format!(
+            "it was made at {at}, and the policy accepts {days} days; verify the change again"
+        );
+        findings.push(Finding::error(TOO_OLD, name, hint));
+    }
+    let too_early = signer.valid_from.is_some_and(|from| at < from);
+    if too_early || signer.valid_until.is_some_and(|until| at >= until) {
+        let hint = format!(
+            "it was made at {at}, when the key of {} was not valid",
+            signer.name
+        );
+        findings.push(Finding::error(KEY_NOT_VALID, name, hint));
+    }
+}
+
+fn gates(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
+    let verification = &change.verification;
+    if verification.result != GateVerdict::Passed {
+        let hint = format!(
+            "the verification ended with {:?}",
+            verification.result.as_str()
+        );
+        findings.push(Finding::error(NOT_PASSED, name, hint));
+    }
+    if verification.gates.is_empty() {
+        findings.push(Finding::error(
+            GATE_MISSING,
+            name,
+            "the statement lists no gate",
+        ));
+    }
+    for gate in &verification.gates {
+        if gate.result != GateVerdict::Passed {
+            let hint = format!(
+                "the gate {:?} ended with {:?}",
+                gate.id,
+                gate.result.as_str()
+            );
+            findings.push(Finding::error(NOT_PASSED, name, hint));
+        }
+        let is_complete = gate
+            .isolation
+            .is_none_or(|level| level == GateIsolationLevel::Complete);
+        if policy.require.isolation == RequiredIsolation::Complete && !is_complete {
+            let hint = format!("the gate {:?} ran without complete isolation", gate.id);
+            findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
+        }
+    }
+    let ran_something = verification
+        .gates
+        .iter()
+        .any(|gate| gate.isolation.is_some());
+    if policy.require.isolation == RequiredIsolation::Complete && !ran_something {
+        let hint = "no gate states its isolation";
+        findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
+    }
+    for required in &policy.require.gates {
+        if !verification.gates.iter().any(|gate| gate.id == *required) {
+            let hint = format!(
+                "the policy requires the gate {required:?}, which the statement does not list"
+            );
+            findings.push(Finding::error(GATE_MISSING, name, hint));
+        }
+    }
+}
+
+fn strength(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
+    let verification = &change.verification;
+    if policy.require.broken_change && verification.broken_change != Some(GateVerdict::Passed) {
+        let hint = "the statement does not say that the gates noticed a broken change";
+        findings.push(Finding::error(BROKEN_CHANGE_UNCHECKED, name, hint));
+    }
+    let Some(least) = policy.require.min_strength else {
+        return;
+    };
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share of a few thousand mutants is exact enough"
+    )]
+    let share = verification
+        .strength
+        .filter(|strength| strength.mutants > 0 && strength.noticed <= strength.mutants)
+        .map(|strength| strength.noticed as f64 / strength.mutants as f64);
+    if share.is_none_or(|share| share < least) {
+        let hint = match share {
+            Some(share) => format!(
+                "the gates noticed {share:.2} of the mutants, and the policy requires {least:.2}"
+            ),
+            None => format!("the statement has no strength, and the policy requires {least:.2}"),
+        };
+        findings.push(Finding::error(STRENGTH_LOW, name, hint));
+    }
+}
+
+/// Checks the models and agents.
+fn authors(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
+    if !policy.models.is_empty() {
+        if change.calls.is_empty() {
+            let hint = "the statement lists no model call, so the model is unknown";
+            findings.push(Finding::error(MODEL_DENIED, name, hint));
+        }
+        let mut denied: Vec<String> = change
+            .calls
+            .iter()
+            .map(|call| format!("{}/{}", call.provider, call.model))
+            .filter(|model| !policy.models.iter().any(|pattern| pattern.is_match(model)))
+            .collect();
+        denied.sort();
+        denied.dedup();
+        for model in denied {
+            findings.push(Finding::error(
+                MODEL_DENIED,
+                name,
+                format!("the policy does not allow the model {model}"),
+            ));
+        }
+    }
+    if let Some(allowed) = &policy.require.agents {
+        for agent in change
+            .agents
+            .iter()
+            .filter(|agent| !allowed.contains(agent))
+        {
+            findings.push(Finding::error(
+                AGENT_DENIED,
+                name,
+                format!("the policy does not allow the agent {agent:?}"),
+            ));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The policy: which keys may sign, what a change must have, and which other commits are admitted.
+
+use crucible_model::Timestamp;
+use globset::{Glob, GlobMatcher};
+use serde::Deserialize;
+
+use crate::public_key::PublicKey;
+
+/// The longest policy in bytes.
+const MAX_POLICY: usize = 1 << 20;
+
+/// What a commit must have to be admitted.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub(crate) signers: Vec<KeyHolder>,
+    pub(crate) people: Vec<KeyHolder>,
+    pub(crate) require: Requirements,
+    pub(crate) models: Vec<GlobMatcher>,
+    pub(crate) admit: Admit,
+    /// The refs that the door guards, as patterns of `git rev-list --glob`.
+    pub(crate) refs: Vec<String>,
+}
+
+/// The policy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid policy: {0}")]
+pub struct PolicyError(String);
+
+/// A person or a machine that holds a key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyHolder {
+    pub(crate) name: String,
+    pub(crate) key: PublicKey,
+    /// Statements from before this instant are not accepted.
+    #[serde(default)]
+    pub(crate) valid_from: Option<Timestamp>,
+    /// Statements from this instant on are not accepted.
+    #[serde(default)]
+    pub(crate) valid_until: Option<Timestamp>,
+}
+
+/// What a statement must say.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Requirements {
+    /// Gates that must have passed.
+    #[serde(default)]
+    pub(crate) gates: Vec<String>,
+    /// How much of the isolation each gate must have had.
+    #[serde(default)]
+    pub(crate) isolation: RequiredIsolation,
+    /// Whether the check with a broken change must have passed.
+    #[serde(default)]
+    pub(crate) broken_change: bool,
+    /// The least share of mutants that the gates noticed, from 0 to 1.
+    #[serde(default)]
+    pub(crate) min_strength: Option<f64>,
+    /// Allowed models as `provider/model`, with `*` and `?`; empty allows all.
+    #[serde(default)]
+    pub(crate) models: Vec<String>,
+    /// Allowed agents; without the list, all are.
+    #[serde(default)]
+    pub(crate) agents: Option<Vec<String>>,
+    /// Days after which a statement no longer counts.
+    #[serde(default)]
+    pub(crate) max_age_days: Option<u32>,
+}
+
+/// How much of the isolation a gate must have had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RequiredIsolation {
+    /// Every layer.
+    #[default]
+    Complete,
+    /// As much as there was.
+    Any,
+}
+
+/// Which commits without a statement of their own are admitted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Admit {
+    /// Merges.
+    #[serde(default)]
+    pub(crate) merges: AdmittedMerges,
+    /// Whether a statement may have been carried over from another commit with the same tree.
+    #[serde(default)]
+    pub(crate) carried: bool,
+}
+
+/// Which merges are admitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AdmittedMerges {
+    /// None.
+    #[default]
+    None,
+    /// Merges of two parents whose tree is exactly what git's merge gives.
+    Clean,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u64,
+    #[serde(default)]
+    signers: Vec<KeyHolder>,
+    #[serde(default)]
+    people: Vec<KeyHolder>,
+    #[serde(default)]
+    require: Requirements,
+    #[serde(default)]
+    admit: Admit,
+    #[serde(default)]
+    door: DoorSection,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DoorSection {
+    #[serde(default)]
+    refs: Vec<String>,
+}
+
+impl Policy {
+    /// Parses a policy in TOML.
+    ///
+    /// # Errors
+    ///
+    /// Fails for unknown fields, invalid or repeated keys, and values out of range.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let fail = |why: String| Err(PolicyError(why));
+        if text.len() > MAX_POLICY {
+            return fail(format!("it has more than {MAX_POLICY} bytes"));
+        }
+        let Document {
+            version,
+            signers,
+            people,
+            require,
+            admit,
+            door,
+        } = toml::from_str(text).map_err(|error| PolicyError(error.to_string()))?;
+        if version != 1 {
+            return fail(format!(
+                "version {version} is unknown; this program reads version 1"
+            ));
+        }
+        if signers.is_empty() && people.is_empty() {
+            return fail("it names no key: add [[signers]] or [[people]]".to_owned());
+        }
+        for holders in [&signers, &people] {
+            for (at, holder) in holders.iter().enumerate() {
+                if holder.name.trim().is_empty() {
+                    return fail(format!(
+                        "the holder of key {} has no name",
+                        holder.key.fingerprint()
+                    ));
+                }
+                if holders[..at].iter().any(|other| other.key == holder.key) {
+                    return fail(format!("the key of {:?} is listed twice", holder.name));
+                }
+            }
+        }
+        if let Some(share) = require.min_strength
+            && !(0.0..=1.0).contains(&share)
+        {
+            return fail(format!(
+                "min_strength is {share}; it is a share from 0 to 1"
+            ));
+        }
+        let models = require.models.iter().map(|pattern| {
+            Glob::new(pattern)
+                .map(|glob| glob.compile_matcher())
+                .map_err(|error| PolicyError(format!("models: {error}")))
+        });
+        let models = models.collect::<Result<_, _>>()?;
+        let refs = if door.refs.is_empty() {
+            ["refs/heads/*", "refs/tags/*"].map(str::to_owned).to_vec()
+        } else {
+            door.refs
+        };
+        if let Some(bad) = refs.iter().find(|pattern| !is_ref_pattern(pattern)) {
+            return fail(format!(
+                "{bad:?} is no pattern of refs, such as \"refs/heads/*\""
+            ));
+        }
+        Ok(Self {
+            signers,
+            people,
+            require,
+            models,
+            admit,
+            refs,
+        })
+    }
+
+    /// Returns the patterns of the refs that the door guards.
+    #[must_use]
+    pub fn guarded_refs(&self) -> &[String] {
+        &self.refs
+    }
+
+    /// Returns whether the door guards a ref.
+    #[must_use]
+    pub fn guards(&self, name: &str) -> bool {
+        self.refs
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(prefix) => name.starts_with(prefix),
+                None => name == pattern,
+            })
+    }
+
+    /// Returns whether clean merges are admitted, so that merges have to be made again.
+    #[must_use]
+    pub fn admits_clean_merges(&self) -> bool {
+        self.admit.merges == AdmittedMerges::Clean
+    }
+}
+
+/// `refs/…`, with at most one `*`, at the end.
+fn is_ref_pattern(pattern: &str) -> bool {
+    let name = pattern.strip_suffix('*').unwrap_or(pattern);
+    name.starts_with("refs/") && !name.contains(['*', '?', '[', ' ', '\\', '\n'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8dTm3Dy4b4Bv9zNB8fB0aNEAXyY6wPY5dQ4PlRMOMo";
+
+    fn parse(text: &str) -> Result<Policy, String> {
+        Policy::parse(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn policy_has_strict_defaults() {
+        let policy = parse(&format!(
+            "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"{KEY} comment\"\n"
+        ))
+        .unwrap();
+        assert_eq!(policy.require.isolation, RequiredIsolation::Complete);
+        assert!(!policy.admit.carried && !policy.admits_clean_merges());
+        assert!(
+            policy.guards("refs/heads/a/b")
+                && policy.guards("refs/tags/v1")
+                && !policy.guards("refs/notes/x")
+        );
+    }
+
+    #[test]
+    fn invalid_policy_is_refused_with_reason() {
+        let signer = format!("[[signers]]\nname = \"ci\"\nkey = \"{KEY}\"\n");
+        for (text, shown) in [
+            ("version = 1".to_owned(), "names no key"),
+            (format!("version = 2\n{signer}"), "version 2 is unknown"),
+            (signer.clone(), "missing field `version`"),
+            (
+                format!("version = 1\nstrict = true\n{signer}"),
+                "unknown field `strict`",
+            ),
+            (format!("version = 1\n{signer}{signer}"), "listed twice"),
+            (
+                format!("version = 1\n{signer}[require]\nmin_strength = 1.5\n"),
+                "from 0 to 1",
+            ),
+            (
+                format!("version = 1\n{signer}[require]\nisolation = \"none\"\n"),
+                "unknown variant",
+            ),
+            (
+                format!("version = 1\n{signer}[door]\nrefs = [\"main\"]\n"),
+                "no pattern of refs",
+            ),
+            (
+                "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"ssh-ed25519 AAAA\"\n".to_owned(),
+                "not a public key",
+            ),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(shown), "{text}: {error}");
+        }
+    }
+}

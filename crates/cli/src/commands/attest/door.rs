@@ -1,0 +1,58 @@
+//! `crucible attest door`: the hook of a repository that asks for statements.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use crucible_attest::RefUpdate;
+use crucible_model::{ExitStatus, Failure};
+use crucible_repo::CommitReader;
+use crucible_run::check_push;
+use crucible_terminal::input::Awaited;
+
+use super::{policy, report};
+use crate::app::App;
+
+/// The longest input in bytes: some hundred thousand refs.
+const MAX_INPUT: usize = 64 << 20;
+
+/// Refuse pushes of commits without a valid statement
+///
+/// Call it in the hook `pre-receive`, where git writes the refs to standard input, or in the hook `update` with its three
+/// arguments. The policy must be a file of the server, not of the push. For example:
+/// `exec crucible attest door --policy /etc/crucible/attest.toml`
+#[derive(Args)]
+pub(crate) struct Door {
+    /// The policy [default: attest.policy]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// The arguments of the hook `update`
+    #[arg(value_names = ["REF", "OLD", "NEW"], num_args = 3)]
+    update: Vec<String>,
+}
+
+impl Door {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let policy = policy(app, self.policy.as_deref())?;
+        let lines = match self.update.as_slice() {
+            [name, old, new] => format!("{old} {new} {name}\n"),
+            _ => input(app)?,
+        };
+        let updates: Vec<RefUpdate> = lines.lines().map(str::parse).collect::<Result<_, _>>()?;
+        let reader = CommitReader::open(app.runtime().sandbox, &app.env, Path::new("."))?;
+        let check = app.drive(check_push(&reader, &policy, &updates, app.clock.now()))?;
+        report::show(app, &check)
+    }
+}
+
+fn input(app: &App) -> Result<String, Failure> {
+    let awaited = Awaited::Saying("reading the refs of a push from standard input");
+    let bytes = app
+        .read_input(MAX_INPUT, awaited)?
+        .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+    if bytes.len() > MAX_INPUT {
+        return Err(Failure::usage(format!(
+            "standard input has more than {MAX_INPUT} bytes"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::usage("a ref is not UTF-8"))
+}

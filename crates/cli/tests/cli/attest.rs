@@ -1,0 +1,580 @@
+//! Signed statements: what a landing signs, what a policy admits, and the door of a bare repository.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crucible_testkit::TestRepo;
+use serde_json::Value;
+
+use crate::support::{Call, Desk, answering, good_answer, id_of, small};
+
+/// A desk with a signing key, a repository, and the policy that names the key.
+pub(crate) struct Team {
+    pub(crate) desk: Desk,
+    pub(crate) repo: TestRepo,
+    _server: crucible_testkit::FakeOpenAi,
+}
+
+impl Team {
+    pub(crate) fn new() -> Self {
+        let (repo, server) = (small().build(), answering(good_answer()));
+        let desk = Desk::with(&server);
+        desk.run(["attest", "init"]).ok();
+        let team = Self {
+            desk,
+            repo,
+            _server: server,
+        };
+        team.write_policy("");
+        team
+    }
+
+    pub(crate) fn key(&self) -> String {
+        let document = self.desk.run(["attest", "key", "--json"]).ok().json();
+        document["key"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.desk.path("attest.toml")
+    }
+
+    fn write_policy(&self, more: &str) {
+        let text = format!(
+            "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n{more}",
+            self.key()
+        );
+        std::fs::write(self.policy(), text).unwrap();
+    }
+
+    pub(crate) fn land(&self) -> String {
+        let id = id_of(&self.desk.start(self.repo.path()).ok().json());
+        let landed = self.desk.run(["run", "land", &id, "--json"]).ok().json();
+        landed["commit"].as_str().unwrap().to_owned()
+    }
+
+    fn attest(&self, words: &[&str]) -> Call {
+        let call = self
+            .desk
+            .call(["attest"].iter().chain(words))
+            .arg("--policy")
+            .arg(self.policy());
+        call.current_dir(self.repo.path())
+    }
+
+    fn verify(&self, named: &str) -> Value {
+        let ran = self.attest(&["verify", named, "--json"]).run();
+        assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+        ran.json()
+    }
+
+    pub(crate) fn note(&self, commit: &str) -> String {
+        self.repo.git(["notes", "--ref=crucible", "show", commit])
+    }
+
+    /// Replaces the note of a commit.
+    pub(crate) fn set_note(&self, commit: &str, note: &[u8]) {
+        let file = self.desk.path("note");
+        std::fs::write(&file, note).unwrap();
+        let blob = self
+            .repo
+            .git(["hash-object", "-w", "--no-filters", file.to_str().unwrap()]);
+        self.repo.git([
+            "notes",
+            "--ref=crucible",
+            "add",
+            "--force",
+            "-C",
+            &blob,
+            commit,
+        ]);
+    }
+}
+
+fn codes(judged: &Value) -> Vec<&str> {
+    let findings = judged["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn landed_commit_is_signed_and_verified() {
+    let team = Team::new();
+    let commit = team.land();
+    let judged = team.verify("HEAD");
+    assert_eq!(judged["verdict"], "pass", "{judged:#}");
+    assert_eq!(judged["commits"][0]["commit"], commit.as_str());
+    assert_eq!(judged["commits"][0]["name"], "ada");
+    assert_eq!(team.note(&commit).lines().count(), 3);
+    // Landing again changes nothing.
+    let notes = team.repo.git(["rev-parse", "refs/notes/crucible"]);
+    team.desk.run(["run", "land"]).exits(2);
+    team.desk
+        .call(["run", "land"])
+        .current_dir(team.repo.path())
+        .run()
+        .ok();
+    assert_eq!(team.repo.git(["rev-parse", "refs/notes/crucible"]), notes);
+    // The commit before has no statement.
+    assert_eq!(codes(&team.verify("HEAD^")), ["attest-missing"]);
+    team.repo
+        .git(["notes", "--ref=crucible", "remove", &commit]);
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-missing"]);
+    // The note comes back from the run.
+    team.desk
+        .call(["run", "land"])
+        .current_dir(team.repo.path())
+        .run()
+        .ok();
+    assert_eq!(team.verify("HEAD")["verdict"], "pass");
+}
+
+#[test]
+fn ssh_keygen_verifies_the_statement() {
+    let team = Team::new();
+    let commit = team.land();
+    let bundle: Value = serde_json::from_str(team.note(&commit).lines().next().unwrap()).unwrap();
+    let envelope = &bundle["dsseEnvelope"];
+    let decode = |text: &Value| {
+        let mut child = Command::new("base64")
+            .arg("-d")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(
+            &mut child.stdin.take().unwrap(),
+            text.as_str().unwrap().as_bytes(),
+        )
+        .unwrap();
+        child.wait_with_output().unwrap().stdout
+    };
+    let payload = decode(&envelope["payload"]);
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(
+        statement["subject"][0]["digest"]["gitCommit"],
+        commit.as_str()
+    );
+    let kind = "application/vnd.in-toto+json";
+    let head = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len());
+    let signature = envelope["signatures"][0]["sig"].as_str().unwrap();
+    let armor =
+        format!("-----BEGIN SSH SIGNATURE-----\n{signature}\n-----END SSH SIGNATURE-----\n");
+    std::fs::write(team.desk.path("sig"), armor).unwrap();
+    std::fs::write(team.desk.path("signers"), format!("ada {}\n", team.key())).unwrap();
+    let verified = |namespace: &str, message: &[u8]| {
+        let mut child = Command::new("ssh-keygen")
+            .args(["-Y", "verify", "-I", "ada", "-n", namespace, "-f"])
+            .arg(team.desk.path("signers"))
+            .arg("-s")
+            .arg(team.desk.path("sig"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), message).unwrap();
+        child.wait().unwrap().success()
+    };
+    let message = [head.as_bytes(), &payload].concat();
+    assert!(verified("crucible-attestation", &message));
+    assert!(
+        !verified("git", &message),
+        "a statement's signature is none of a commit"
+    );
+    assert!(!verified("crucible-attestation", &payload));
+}
+
+#[test]
+fn policy_decides_what_is_admitted() {
+    let team = Team::new();
+    team.land();
+    for (more, expected) in [
+        (
+            "[require]\ngates = [\"tests\"]\nmodels = [\"gateway/*\"]\nmax_age_days = 1\n",
+            &[][..],
+        ),
+        (
+            "[require]\ngates = [\"tests\", \"lint\"]\n",
+            &["attest-gate-missing"][..],
+        ),
+        (
+            "[require]\nmodels = [\"anthropic/*\"]\n",
+            &["attest-model-denied"],
+        ),
+        ("[require]\nmin_strength = 0.5\n", &["attest-strength-low"]),
+        (
+            "[require]\nbroken_change = true\n",
+            &["attest-broken-change-unchecked"],
+        ),
+        ("valid_until = 2020-01-01T00:00:00Z\n", &["policy"]),
+    ] {
+        team.write_policy(more);
+        if expected == ["policy"] {
+            // Times are texts.
+            team.attest(&["verify", "HEAD"]).run().exits(2);
+            team.write_policy("valid_until = \"2020-01-01T00:00:00Z\"\n");
+            assert_eq!(codes(&team.verify("HEAD")), ["attest-key-not-valid"]);
+            continue;
+        }
+        assert_eq!(codes(&team.verify("HEAD")), expected, "{more}");
+    }
+    // Another key of the same name is another signer.
+    let other = Desk::new();
+    other.run(["attest", "init"]).ok();
+    let key = other.run(["attest", "key", "--json"]).ok().json();
+    let text = format!(
+        "version = 1\n[[signers]]\nname = \"ada\"\nkey = {}\n",
+        key["key"]
+    );
+    std::fs::write(team.policy(), text).unwrap();
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-signer-unknown"]);
+}
+
+#[test]
+fn range_and_exported_file_are_judged() {
+    let team = Team::new();
+    team.land();
+    assert_eq!(team.verify("HEAD^..HEAD")["verdict"], "pass");
+    assert_eq!(codes(&team.verify("HEAD..HEAD")), ["attest-no-commits"]);
+    let file = team.desk.path("bundle.jsonl");
+    let export = |words: &[&str]| {
+        team.desk
+            .call(["attest", "export"].iter().chain(words))
+            .arg("--out")
+            .arg(&file)
+            .current_dir(team.repo.path())
+            .run()
+    };
+    export(&[]).ok();
+    let judged = team.verify(file.to_str().unwrap());
+    assert_eq!(judged["verdict"], "pass", "{judged:#}");
+    assert_eq!(
+        judged["commits"][0]["admitted"], false,
+        "a file alone admits no commit"
+    );
+    export(&["--statement", "change"]).ok();
+    assert_eq!(
+        codes(&team.verify(file.to_str().unwrap())),
+        ["attest-note-incomplete"]
+    );
+    export(&["HEAD^"]).exits(1);
+    let sarif = team
+        .attest(&["verify", "HEAD^", "--format", "sarif"])
+        .run()
+        .exits(1)
+        .json();
+    assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "attest-missing");
+    let schema = include_str!("../../../../docs/schemas/gate-sarif.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let problem = schema
+        .iter_errors(&sarif)
+        .next()
+        .map(|error| error.to_string());
+    assert_eq!(problem, None);
+}
+
+#[test]
+fn foreign_or_damaged_note_is_one_finding() {
+    let team = Team::new();
+    let commit = team.land();
+    let note = team.note(&commit) + "\n";
+    let lines: Vec<&str> = note.split_inclusive('\n').collect();
+    let swapped = [lines[1], lines[0], lines[2]].concat();
+    let huge = format!("{{\"a\":\"{}\"}}\n", "x".repeat(2 << 20));
+    let duplicate = note.replacen("\"payloadType\"", "\"payload\":\"\",\"payloadType\"", 1);
+    for (bad, code) in [
+        (
+            "Reviewed-by: Eve <eve@example.invalid>\n",
+            "attest-note-foreign",
+        ),
+        ("{\n", "attest-envelope-broken"),
+        (huge.as_str(), "attest-note-too-large"),
+        (duplicate.as_str(), "attest-envelope-broken"),
+        (lines[0], "attest-note-incomplete"),
+        (swapped.as_str(), "attest-format-unknown"),
+        (&note.replace("v0.3", "v0.4"), "attest-format-unknown"),
+        (
+            &note.replace("vnd.in-toto", "vnd.other"),
+            "attest-payload-type",
+        ),
+        (&format!("{note}{}", lines[0]), "attest-note-incomplete"),
+        (&format!("{note}\n"), "attest-note-foreign"),
+        (note.trim_end(), "attest-note-incomplete"),
+        (&note.replacen(":", ": ", 1), "attest-envelope-broken"),
+    ] {
+        team.set_note(&commit, bad.as_bytes());
+        let judged = team.verify("HEAD");
+        assert_eq!(codes(&judged), [code], "{}", &bad[..bad.len().min(200)]);
+        assert_eq!(judged["verdict"], "fail");
+    }
+    team.set_note(&commit, note.as_bytes());
+    assert_eq!(team.verify("HEAD")["verdict"], "pass");
+}
+
+#[test]
+fn failed_signature_stops_the_landing_where_required() {
+    let team = Team::new();
+    let base = team.repo.head();
+    let key = team.desk.data().join("attest/signing_key");
+    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
+    // A private key that does not belong to the public half.
+    let hidden = std::fs::read(&key).unwrap();
+    let other = Desk::new();
+    other.run(["attest", "init"]).ok();
+    std::fs::copy(other.data().join("attest/signing_key"), &key).unwrap();
+    let land = |required: &str| {
+        team.desk
+            .call(["run", "land", &id])
+            .env("CRUCIBLE_ATTEST_REQUIRED", required)
+            .run()
+    };
+    let ran = land("true").exits(1);
+    assert!(
+        ran.stderr.contains("a signed statement is required"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(team.repo.head(), base);
+    assert_eq!(team.repo.status(), "");
+    // Without a key nothing lands either.
+    std::fs::rename(team.desk.data().join("attest"), team.desk.path("away")).unwrap();
+    let ran = land("true").exits(2);
+    assert!(
+        ran.stderr.contains("there is no signing key"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(team.repo.head(), base);
+    std::fs::rename(team.desk.path("away"), team.desk.data().join("attest")).unwrap();
+    std::fs::write(&key, hidden).unwrap();
+    land("true").ok();
+    assert_eq!(team.verify("HEAD")["verdict"], "pass");
+}
+
+#[test]
+fn unsigned_landing_is_possible_where_nothing_is_required() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    desk.run(["run", "land", &id]).ok();
+    assert_eq!(repo.git(["for-each-ref", "refs/notes"]), "");
+}
+
+#[test]
+fn statement_is_carried_to_a_commit_with_the_same_tree() {
+    let team = Team::new();
+    let landed = team.land();
+    team.repo.git([
+        "commit",
+        "--quiet",
+        "--amend",
+        "--message",
+        "Another message",
+    ]);
+    let amended = team.repo.head();
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-missing"]);
+    // A copied note is about the other commit.
+    team.set_note(&amended, (team.note(&landed) + "\n").as_bytes());
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-subject-differs"]);
+    team.attest(&["carry", &landed, &amended]).run().ok();
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-carried"]);
+    team.write_policy("[admit]\ncarried = true\n");
+    assert_eq!(team.verify("HEAD")["verdict"], "pass");
+    // Another tree is another change.
+    team.repo.write("src/area.py", "print()\n");
+    team.repo.commit("Edit");
+    let refused = team.attest(&["carry", &landed, "HEAD"]).run().exits(1);
+    assert!(refused.stderr.contains("trees"), "{}", refused.stderr);
+}
+
+/// A bare repository whose hook is the door.
+pub(crate) fn bare(team: &Team, hook: &str) -> PathBuf {
+    let bare = team.desk.path("server.git");
+    let bare_text = bare.to_str().unwrap();
+    team.repo
+        .git(["clone", "--quiet", "--bare", ".", bare_text]);
+    let words = if hook == "update" { "\"$@\"" } else { "" };
+    let script = format!(
+        "#!/bin/sh\nexport CRUCIBLE_HOME='{}' HOME='{}'\nexec '{}' attest door --policy '{}' {words}\n",
+        team.desk.path("server-home").display(),
+        team.desk.home().display(),
+        env!("CARGO_BIN_EXE_crucible"),
+        team.policy().display()
+    );
+    let path = bare.join("hooks").join(hook);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    bare
+}
+
+/// Pushes, and returns whether the server accepted, with what it said.
+pub(crate) fn push(repo: &Path, to: &Path, refs: &[&str]) -> (bool, String) {
+    let output = Command::new("git")
+        .args(["push", "--quiet"])
+        .arg(to)
+        .args(refs)
+        .current_dir(repo)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn door_admits_attested_commits_only() {
+    for hook in ["pre-receive", "update"] {
+        let team = Team::new();
+        let server = bare(&team, hook);
+        team.land();
+        let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+        assert!(!accepted && said.contains("attest-missing"), "{said}");
+        if hook == "update" {
+            let (accepted, said) = push(team.repo.path(), &server, &["refs/notes/crucible"]);
+            assert!(accepted, "{said}");
+        }
+        let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
+        assert!(accepted, "{said}");
+        team.repo.write("src/area.py", "def area(): pass\n");
+        team.repo.commit("By hand");
+        for name in ["main", "main:refs/heads/topic", "main:refs/tags/v1"] {
+            let (accepted, said) = push(team.repo.path(), &server, &[name]);
+            assert!(
+                !accepted && said.contains("attest-missing"),
+                "{name}: {said}"
+            );
+        }
+        // The notes are not rewritten.
+        let before = team.repo.git(["rev-parse", "refs/notes/crucible"]);
+        for bad in [":refs/notes/crucible", "+main:refs/notes/crucible"] {
+            let (accepted, said) = push(team.repo.path(), &server, &[bad]);
+            assert!(
+                !accepted && said.contains("attest-notes-rewritten"),
+                "{said}"
+            );
+        }
+        let kept = Command::new("git")
+            .args(["rev-parse", "refs/notes/crucible"])
+            .current_dir(&server)
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&kept.stdout).trim(), before);
+    }
+}
+
+#[test]
+fn notes_are_pushed_on_request() {
+    let team = Team::new();
+    let server = bare(&team, "pre-receive");
+    team.repo
+        .git(["remote", "add", "origin", server.to_str().unwrap()]);
+    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
+    let ran = team
+        .desk
+        .run(["run", "land", &id, "--push-notes=nowhere"])
+        .exits(1);
+    assert!(
+        ran.stderr.contains("landed, but its note was not pushed"),
+        "{}",
+        ran.stderr
+    );
+    team.desk.run(["run", "land", &id, "--push-notes"]).ok();
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(accepted, "{said}");
+}
+
+#[test]
+fn door_guards_the_refs_of_the_policy() {
+    let team = Team::new();
+    team.write_policy("[door]\nrefs = [\"refs/heads/main\"]\n");
+    let server = bare(&team, "pre-receive");
+    team.land();
+    team.repo.write("src/area.py", "def area(): pass\n");
+    team.repo.commit("By hand");
+    // Another branch is free, and gives no way around the door.
+    let (accepted, said) = push(
+        team.repo.path(),
+        &server,
+        &["main:refs/heads/topic", "refs/notes/crucible"],
+    );
+    assert!(accepted, "{said}");
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(
+        !accepted && said.matches("attest-missing").count() == 1,
+        "{said}"
+    );
+    let (accepted, said) = push(team.repo.path(), &server, &["main^:main"]);
+    assert!(accepted, "{said}");
+}
+
+#[test]
+fn file_named_like_a_range_is_no_bundle() {
+    let team = Team::new();
+    team.land();
+    let export = ["attest", "export", "--out", "HEAD~1..HEAD^"];
+    team.desk
+        .call(export)
+        .current_dir(team.repo.path())
+        .run()
+        .ok();
+    assert_eq!(codes(&team.verify("HEAD~1..HEAD^")), ["attest-no-commits"]);
+}
+
+#[test]
+fn door_admits_people_and_clean_merges_as_the_policy_says() {
+    let team = Team::new();
+    let person = team.desk.path("person");
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&person)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let public = std::fs::read_to_string(person.with_extension("pub")).unwrap();
+    let people = format!("[[people]]\nname = \"eve\"\nkey = \"{}\"\n", public.trim());
+    let server = bare(&team, "pre-receive");
+    team.repo.git(["config", "gpg.format", "ssh"]);
+    team.repo
+        .git(["config", "user.signingkey", person.to_str().unwrap()]);
+    let signed_commit = |file: &str| {
+        team.repo.write(file, "text\n");
+        team.repo.git(["add", "--all"]);
+        team.repo
+            .git(["commit", "--quiet", "-S", "--message", "By a person"]);
+        team.repo.head()
+    };
+    let first = team.repo.head();
+    signed_commit("one.txt");
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    team.write_policy(&people);
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(accepted, "{said}");
+    team.repo.git(["checkout", "--quiet", "-b", "side", &first]);
+    signed_commit("two.txt");
+    team.repo.git(["checkout", "--quiet", "main"]);
+    team.repo
+        .git(["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    team.write_policy(&format!("{people}[admit]\nmerges = \"clean\"\n"));
+    // A merge that adds something is not clean.
+    team.repo.write("three.txt", "smuggled\n");
+    team.repo.git(["add", "--all"]);
+    team.repo.git(["commit", "--quiet", "--amend", "--no-edit"]);
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    team.repo.git(["rm", "--quiet", "three.txt"]);
+    team.repo.git(["commit", "--quiet", "--amend", "--no-edit"]);
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(accepted, "{said}");
+}

@@ -1,0 +1,488 @@
+//! Reads commits and notes of any repository: one with a work tree, a bare one on a server, and the objects of a push
+//! that is not accepted yet.
+//!
+//! A push is judged before its objects belong to the repository. Git then names their directory in the environment of
+//! the hook, and only in that case are its variables taken from there. Commits are read in batches, so the number of
+//! processes does not grow with the number of commits. The bytes of each object are hashed again.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_host::fs;
+use crucible_model::{ByteLimit, Timestamp};
+use crucible_sandbox::Sandbox;
+
+use crate::error::RepoError;
+use crate::git::store::{HashKind, ObjectKind};
+use crate::git::{Call, Flush, Git, Output, Runner};
+use crate::identity::Identity;
+use crate::land::identity_env;
+use crate::oid::Oid;
+use crate::tree::quoted;
+
+/// The variables of a hook that judges a push, and the one that says so.
+const QUARANTINE: &str = "GIT_QUARANTINE_PATH";
+const OBJECTS: &str = "GIT_OBJECT_DIRECTORY";
+const ALTERNATES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
+
+/// How often a note is written again because another process wrote one at the same time.
+const NOTE_TRIES: u32 = 5;
+
+/// Reads commits and notes.
+#[derive(Debug, Clone)]
+pub struct CommitReader {
+    runner: Runner,
+    git_dir: PathBuf,
+    objects: PathBuf,
+    /// Where the objects of a push are.
+    quarantine: Vec<(OsString, OsString)>,
+    scratch: PathBuf,
+}
+
+/// An object that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadObject {
+    /// Its bytes, which match its name.
+    Bytes(Vec<u8>),
+    /// No object has this name and kind, or its bytes do not match the name.
+    Missing,
+    /// It is larger than the limit.
+    TooLarge,
+}
+
+/// A position in the history, as the user wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revisions<'a> {
+    /// One commit.
+    Commit(&'a str),
+    /// The commits of a range such as `main..topic`.
+    Range(&'a str),
+}
+
+impl CommitReader {
+    /// Opens the repository at `path`: a work tree, a directory in one, or a bare repository.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is no repository, or git is missing.
+    pub fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
+        let start = env.working_directory().join(path);
+        let (git_dir, common_dir) = match Git::directories(&start) {
+            Ok(directories) => directories,
+            Err(RepoError::Bare { path }) => (path.clone(), path),
+            Err(error) => return Err(error),
+        };
+        let mut quarantine = Vec::new();
+        if env
+            .get_os(QUARANTINE)
+            .is_some_and(|place| !place.is_empty())
+        {
+            if let Some(objects) = env.get_os(OBJECTS) {
+                quarantine.push((
+                    OBJECTS.into(),
+                    env.working_directory().join(objects).into_os_string(),
+                ));
+            }
+            if let Some(others) = env.get_os(ALTERNATES) {
+                let absolute =
+                    std::env::split_paths(others).map(|other| env.working_directory().join(other));
+                let joined = std::env::join_paths(absolute).unwrap_or_else(|_| others.to_owned());
+                quarantine.push((ALTERNATES.into(), joined));
+            }
+        }
+        Ok(Self {
+            runner: Runner::find(sandbox, env)?,
+            git_dir,
+            objects: common_dir.join("objects"),
+            quarantine,
+            scratch: env.temporary_directory(),
+        })
+    }
+
+    /// Returns the commits that the user named, oldest first; `None` if there are more than `most`.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::MissingObject`] if there is no such commit.
+    pub async fn commits(
+        &self,
+        named: Revisions<'_>,
+        most: usize,
+    ) -> Result<Option<Vec<Oid>>, RepoError> {
+        match named {
+            Revisions::Commit(name) => {
+                let commit = self
+                    .resolve(name)
+                    .await?
+                    .ok_or_else(|| RepoError::MissingObject {
+                        oid: name.to_owned(),
+                    })?;
+                Ok(Some(vec![commit]))
+            }
+            Revisions::Range(range) => self.rev_list(&[range.to_owned()], most).await,
+        }
+    }
+
+    /// Returns the commits of `tips` that no ref of these patterns contains, oldest first; `None` if there are more than
+    /// `most`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn new_commits(
+        &self,
+        tips: &[Oid],
+        known: &[String],
+        most: usize,
+    ) -> Result<Option<Vec<Oid>>, RepoError> {
+        if tips.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let mut words: Vec<String> = tips.iter().map(Oid::to_string).collect();
+        words.push("--not".to_owned());
+        for pattern in known {
+            if pattern.contains('*') {
+                words.push(format!("--glob={pattern}"));
+            } else if let Some(commit) = self.resolve(pattern).await? {
+                // Git would take the name of a ref for that of a directory of refs.
+                words.push(commit.to_string());
+            }
+        }
+        self.rev_list(&words, most).await
+    }
+
+    async fn rev_list(&self, words: &[String], most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
+        let mut call = vec![
+            "rev-list".to_owned(),
+            "--topo-order".to_owned(),
+            format!("--max-count={}", most.saturating_add(1)),
+        ];
+        // A range of the user's must not be taken for an option.
+        let is_range = words.len() == 1;
+        if is_range {
+            call.push("--end-of-options".to_owned());
+        }
+        call.extend_from_slice(words);
+        if is_range {
+            call.push("--".to_owned());
+        }
+        let output = self.ok(Call::new(call)).await?;
+        let lines = output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let mut commits = Vec::new();
+        for line in lines {
+            commits.push(Oid::from_ascii(line).ok_or_else(|| output.unreadable())?);
+        }
+        commits.reverse();
+        Ok((commits.len() <= most).then_some(commits))
+    }
+
+    /// Returns the commit that a name means, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git cannot be run.
+    pub async fn resolve(&self, name: &str) -> Result<Option<Oid>, RepoError> {
+        let name = format!("{name}^{{commit}}");
+        let words = [
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &name,
+        ];
+        let output = self.run(Call::new(words)).await?;
+        Ok((output.code == 0)
+            .then(|| Oid::from_ascii(output.stdout.trim_ascii()))
+            .flatten())
+    }
+
+    /// Reads commits in the given order.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn read_commits(
+        &self,
+        commits: &[Oid],
+        limit: ByteLimit,
+    ) -> Result<Vec<ReadObject>, RepoError> {
+        self.read_objects(commits, ObjectKind::Commit, limit).await
+    }
+
+    /// Reads the notes of commits, in the given order. `notes` is the value of the notes' ref.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, or when the notes are not a tree of files.
+    pub async fn read_notes(
+        &self,
+        notes: Option<&Oid>,
+        commits: &[Oid],
+        limit: ByteLimit,
+    ) -> Result<Vec<ReadObject>, RepoError> {
+        let Some(notes) = notes else {
+            return Ok(vec![ReadObject::Missing; commits.len()]);
+        };
+        let output = self
+            .ok(Call::new([
+                "ls-tree",
+                "-r",
+                "-z",
+                "--full-tree",
+                "--end-of-options",
+                notes.as_str(),
+            ]))
+            .await?;
+        // A note may be at `aabb…` and at `aa/bb…`; both count.
+        let mut known: BTreeMap<String, Vec<Oid>> = BTreeMap::new();
+        for record in output.records() {
+            let text = String::from_utf8_lossy(record);
+            let Some((entry, path)) = text.split_once('\t') else {
+                return Err(output.unreadable());
+            };
+            if let [_, "blob", blob] = entry.split(' ').collect::<Vec<_>>()[..] {
+                let blob = Oid::from_ascii(blob.as_bytes()).ok_or_else(|| output.unreadable())?;
+                known.entry(path.replace('/', "")).or_default().push(blob);
+            }
+        }
+        let of = |commit: &Oid| known.get(commit.as_str()).map_or(&[][..], Vec::as_slice);
+        let blobs: Vec<Oid> = commits
+            .iter()
+            .flat_map(|commit| of(commit).to_vec())
+            .collect();
+        let mut read = self
+            .read_objects(&blobs, ObjectKind::Blob, limit)
+            .await?
+            .into_iter();
+        let mut notes = Vec::with_capacity(commits.len());
+        for commit in commits {
+            let parts: Vec<ReadObject> = of(commit).iter().filter_map(|_| read.next()).collect();
+            notes.push(joined(parts));
+        }
+        Ok(notes)
+    }
+
+    /// Returns whether `older` is an ancestor of `newer`.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn is_ancestor(&self, older: &Oid, newer: &Oid) -> Result<bool, RepoError> {
+        let words = [
+            "merge-base",
+            "--is-ancestor",
+            older.as_str(),
+            newer.as_str(),
+        ];
+        let output = self.run(Call::new(words)).await?;
+        match output.code {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(output.failed()),
+        }
+    }
+
+    /// Returns whether the merge of two commits without conflicts has this tree. No merge driver of a configuration
+    /// runs, and nothing is written to the repository.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the temporary directory cannot be written, or git cannot be run.
+    pub async fn is_clean_merge(&self, parents: [&str; 2], tree: &str) -> Result<bool, RepoError> {
+        let room = fs::temp_dir_in(&self.scratch, "crucible-merge-")?;
+        let git_dir = room.path().join("git");
+        for part in ["objects", "refs"] {
+            fs::create_dir_all(&git_dir.join(part))?;
+        }
+        fs::write_unflushed(&git_dir.join("HEAD"), b"ref: refs/heads/none\n", 0o600)?;
+        if parents[0].len() == 64 {
+            let format =
+                b"[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n";
+            fs::write_unflushed(&git_dir.join("config"), format, 0o600)?;
+        }
+        let mut places = vec![quoted(&self.objects)];
+        let named = |name: &str| {
+            self.quarantine
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value)
+        };
+        places.extend(named(OBJECTS).map(|objects| quoted(Path::new(objects))));
+        places.extend(named(ALTERNATES).cloned());
+        let words = [
+            "merge-tree",
+            "--write-tree",
+            "--no-messages",
+            "--end-of-options",
+            parents[0],
+            parents[1],
+        ];
+        let call = Call::new(words)
+            .with_env("GIT_DIR", git_dir.as_os_str())
+            .with_env(ALTERNATES, places.join(std::ffi::OsStr::new(":")));
+        let output = self.runner.run(room.path(), None, &[], call).await?;
+        Ok(output.code == 0 && output.stdout.trim_ascii() == tree.as_bytes())
+    }
+
+    /// Writes the note of a commit in `notes_ref`, in place of an older one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, or when others keep writing notes at the same time.
+    pub async fn write_note(
+        &self,
+        notes_ref: &str,
+        commit: &Oid,
+        content: &[u8],
+        identity: &Identity,
+        at: Timestamp,
+    ) -> Result<(), RepoError> {
+        let call =
+            Call::new(["hash-object", "-w", "-t", "blob", "--stdin"]).reading(content.to_vec());
+        let output = self.ok(call.flushing(Flush::Yes)).await?;
+        let blob =
+            Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())?;
+        let name = format!("--ref={notes_ref}");
+        let words = [
+            "notes",
+            &name,
+            "add",
+            "--force",
+            "-C",
+            blob.as_str(),
+            commit.as_str(),
+        ];
+        let mut tries = 0;
+        loop {
+            let call = Call::new(words).flushing(Flush::Yes);
+            let written = self
+                .run(call.with_envs(&identity_env(identity, at)))
+                .await?;
+            // Another process may have moved the ref in between, and its commit would lack this note.
+            let notes = self.resolve(notes_ref).await?;
+            let limit = ByteLimit(content.len() as u64);
+            let read = self
+                .read_notes(notes.as_ref(), std::slice::from_ref(commit), limit)
+                .await?;
+            if read.first() == Some(&ReadObject::Bytes(content.to_vec())) {
+                return Ok(());
+            }
+            tries += 1;
+            if tries == NOTE_TRIES {
+                return Err(written.failed());
+            }
+        }
+    }
+
+    /// Reads objects of one kind, in the given order.
+    async fn read_objects(
+        &self,
+        names: &[Oid],
+        kind: ObjectKind,
+        limit: ByteLimit,
+    ) -> Result<Vec<ReadObject>, RepoError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list = |names: &mut dyn Iterator<Item = &Oid>| -> Vec<u8> {
+            names
+                .flat_map(|name| [name.as_str().as_bytes(), b"\n"].concat())
+                .collect()
+        };
+        let call = Call::new(["cat-file", "--batch-check=%(objecttype) %(objectsize)"]);
+        let sizes = self.ok(call.reading(list(&mut names.iter()))).await?;
+        let text = String::from_utf8_lossy(&sizes.stdout);
+        let mut read = Vec::with_capacity(names.len());
+        for line in text.lines() {
+            read.push(match line.split_once(' ') {
+                Some((found, size)) if found.as_bytes() == kind.as_bytes() => {
+                    match size.parse::<u64>() {
+                        Ok(size) if size <= limit.0 => ReadObject::Bytes(Vec::new()),
+                        Ok(_) => ReadObject::TooLarge,
+                        Err(_) => ReadObject::Missing,
+                    }
+                }
+                _ => ReadObject::Missing,
+            });
+        }
+        if read.len() != names.len() {
+            return Err(sizes.unreadable());
+        }
+        let wanted = names
+            .iter()
+            .zip(&read)
+            .filter(|(_, read)| matches!(read, ReadObject::Bytes(_)));
+        let input = list(&mut wanted.map(|(name, _)| name));
+        let output = self
+            .ok(Call::new(["cat-file", "--batch"]).reading(input))
+            .await?;
+        let mut rest = output.stdout.as_slice();
+        for (name, read) in names
+            .iter()
+            .zip(&mut read)
+            .filter(|(_, read)| matches!(read, ReadObject::Bytes(_)))
+        {
+            let bytes = next_object(&mut rest).ok_or_else(|| output.unreadable())?;
+            let hash = if name.as_str().len() == 64 {
+                HashKind::Sha256
+            } else {
+                HashKind::Sha1
+            };
+            let is_itself = gix_object::compute_hash(hash, kind, bytes)
+                .is_ok_and(|found| found.as_bytes() == name.raw());
+            *read = if is_itself {
+                ReadObject::Bytes(bytes.to_vec())
+            } else {
+                ReadObject::Missing
+            };
+        }
+        Ok(read)
+    }
+
+    async fn run(&self, call: Call) -> Result<Output, RepoError> {
+        let call = call
+            .with_env("GIT_DIR", self.git_dir.as_os_str())
+            .with_envs(&self.quarantine);
+        self.runner.run(&self.git_dir, None, &[], call).await
+    }
+
+    async fn ok(&self, call: Call) -> Result<Output, RepoError> {
+        let output = self.run(call).await?;
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
+    }
+}
+
+/// `OID SP KIND SP SIZE LF BYTES LF`
+fn next_object<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let head = std::str::from_utf8(&rest[..end]).ok()?;
+    let size: usize = head.rsplit(' ').next()?.parse().ok()?;
+    let (bytes, after) = rest[end + 1..].split_at_checked(size)?;
+    *rest = after.strip_prefix(b"\n")?;
+    Some(bytes)
+}
+
+fn joined(parts: Vec<ReadObject>) -> ReadObject {
+    let mut whole = ReadObject::Missing;
+    for part in parts {
+        whole = match (whole, part) {
+            (ReadObject::Missing, part) => part,
+            (ReadObject::Bytes(mut bytes), ReadObject::Bytes(more)) => {
+                bytes.extend(more);
+                ReadObject::Bytes(bytes)
+            }
+            (ReadObject::Bytes(_) | ReadObject::TooLarge, _) => ReadObject::TooLarge,
+        };
+    }
+    whole
+}

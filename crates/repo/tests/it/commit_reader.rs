@@ -1,0 +1,207 @@
+//! Commits and notes of any repository, also damaged ones.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests find git on the PATH and damage objects"
+)]
+
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_model::ByteLimit;
+use crucible_repo::{CommitReader, Identity, Oid, ReadObject, Revisions};
+use crucible_sandbox::Sandbox;
+use crucible_testkit::{RepoBuilder, TestRepo};
+
+const NOTES: &str = "refs/notes/crucible";
+const LIMIT: ByteLimit = ByteLimit(1 << 20);
+
+fn reader(repo: &TestRepo) -> CommitReader {
+    let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
+    let sandbox = Arc::new(Sandbox::new(None, &env));
+    CommitReader::open(sandbox, &env, repo.path()).unwrap()
+}
+
+fn oid(text: &str) -> Oid {
+    text.parse().unwrap()
+}
+
+async fn note(repo: &TestRepo, commit: &Oid, limit: u64) -> ReadObject {
+    let reader = reader(repo);
+    let notes = reader.resolve(NOTES).await.unwrap();
+    let commits = std::slice::from_ref(commit);
+    let mut read = reader
+        .read_notes(notes.as_ref(), commits, ByteLimit(limit))
+        .await
+        .unwrap();
+    read.remove(0)
+}
+
+#[tokio::test]
+async fn note_is_written_exactly_and_read_with_a_limit() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let commit = oid(&repo.head());
+    assert_eq!(note(&repo, &commit, 99).await, ReadObject::Missing);
+    let identity = Identity {
+        name: "N".to_owned(),
+        email: "n@example.invalid".to_owned(),
+    };
+    // Git would clean up white space of a message.
+    let content = b"  two  \n\n\nlines \n\n";
+    let at = "2026-01-31T09:30:00Z".parse().unwrap();
+    for content in [&b"first\n"[..], content] {
+        reader(&repo)
+            .write_note(NOTES, &commit, content, &identity, at)
+            .await
+            .unwrap();
+        assert_eq!(
+            note(&repo, &commit, 99).await,
+            ReadObject::Bytes(content.to_vec())
+        );
+    }
+    assert_eq!(note(&repo, &commit, 3).await, ReadObject::TooLarge);
+    assert_eq!(repo.git(["rev-list", "--count", NOTES]), "2");
+    assert_eq!(repo.status(), "");
+}
+
+/// Two notes of one commit at two paths of the notes' tree both count.
+#[tokio::test]
+async fn second_note_of_a_commit_is_not_ignored() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let head = repo.head();
+    repo.write(&head, "flat\n");
+    repo.write(format!("{}/{}", &head[..2], &head[2..]), "deep\n");
+    repo.git(["add", "--all"]);
+    repo.git(["rm", "--quiet", "--cached", "a"]);
+    let tree = repo.git(["write-tree"]);
+    let notes = repo.git(["commit-tree", &tree, "-m", "notes"]);
+    repo.git(["update-ref", NOTES, &notes]);
+    let ReadObject::Bytes(read) = note(&repo, &oid(&head), 99).await else {
+        panic!("there is a note");
+    };
+    let text = String::from_utf8(read).unwrap();
+    assert!(text.contains("flat\n") && text.contains("deep\n"), "{text}");
+}
+
+#[tokio::test]
+async fn object_with_other_bytes_than_its_name_is_missing() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let first = repo.head();
+    repo.write("a", "2");
+    let second = repo.commit("Second");
+    let blob = repo.git(["rev-parse", "HEAD:a"]);
+    let place = |oid: &str| {
+        repo.path()
+            .join(".git/objects")
+            .join(&oid[..2])
+            .join(&oid[2..])
+    };
+    let names = [oid(&first), oid(&second), oid(&blob), oid(&"1".repeat(40))];
+    let read = reader(&repo).read_commits(&names, LIMIT).await.unwrap();
+    assert!(matches!(read[0], ReadObject::Bytes(_)) && matches!(read[1], ReadObject::Bytes(_)));
+    assert_eq!(
+        read[2..],
+        [ReadObject::Missing, ReadObject::Missing],
+        "a blob is no commit"
+    );
+    // The second commit is overwritten with the first one's object.
+    std::fs::remove_file(place(&second)).unwrap();
+    std::fs::copy(place(&first), place(&second)).unwrap();
+    let read = reader(&repo)
+        .read_commits(&names[..2], LIMIT)
+        .await
+        .unwrap();
+    assert!(matches!(read[0], ReadObject::Bytes(_)));
+    assert_eq!(read[1], ReadObject::Missing);
+}
+
+#[tokio::test]
+async fn ranges_are_read_oldest_first_up_to_a_limit() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let mut all = vec![oid(&repo.head())];
+    for number in 0..3 {
+        repo.write("a", number.to_string());
+        all.push(oid(&repo.commit("More")));
+    }
+    let reader = reader(&repo);
+    let range = Revisions::Range("HEAD~3..HEAD");
+    assert_eq!(
+        reader.commits(range, 3).await.unwrap(),
+        Some(all[1..].to_vec())
+    );
+    assert_eq!(reader.commits(range, 2).await.unwrap(), None);
+    assert_eq!(
+        reader.commits(Revisions::Commit("HEAD"), 1).await.unwrap(),
+        Some(vec![all[3].clone()])
+    );
+    for bad in ["nothing", "--all"] {
+        assert!(
+            reader.commits(Revisions::Commit(bad), 1).await.is_err(),
+            "{bad}"
+        );
+        assert!(
+            reader.commits(Revisions::Range(bad), 9).await.is_err(),
+            "{bad}"
+        );
+    }
+    // A file is not a commit.
+    assert!(
+        reader
+            .commits(Revisions::Commit("HEAD:a"), 1)
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        reader.commits(Revisions::Range("HEAD:a"), 9).await.unwrap(),
+        Some(Vec::new())
+    );
+    let tips = [all[3].clone()];
+    let known = |pattern: &str| vec![pattern.to_owned()];
+    repo.git(["branch", "other/one", "HEAD~2"]);
+    for (pattern, from) in [
+        ("refs/heads/other/*", 2),
+        ("refs/heads/other/one", 2),
+        ("refs/heads/none", 0),
+    ] {
+        let found = reader.new_commits(&tips, &known(pattern), 9).await.unwrap();
+        assert_eq!(found, Some(all[from..].to_vec()), "{pattern}");
+    }
+}
+
+#[tokio::test]
+async fn clean_merge_runs_no_driver_and_writes_nothing() {
+    let repo = RepoBuilder::new()
+        .files([
+            ("a", "1\n2\n3\n4\n5\n"),
+            (".gitattributes", "a merge=evil\n"),
+        ])
+        .build();
+    let mark = repo.path().join("ran");
+    let evil = format!("touch {}", mark.display());
+    repo.git(["config", "merge.evil.driver", &evil]);
+    repo.git(["checkout", "--quiet", "-b", "side"]);
+    repo.write("a", "1\n2\n3\n4\nfive\n");
+    let side = repo.commit("Side");
+    repo.git(["checkout", "--quiet", "main"]);
+    repo.write("a", "one\n2\n3\n4\n5\n");
+    let main = repo.commit("Main");
+    repo.git([
+        "-c",
+        "merge.evil.driver=true",
+        "merge",
+        "--quiet",
+        "--no-commit",
+        "side",
+    ]);
+    repo.write("a", "one\n2\n3\n4\nfive\n");
+    repo.git(["add", "a"]);
+    let tree = repo.git(["write-tree"]);
+    repo.git(["merge", "--abort"]);
+    let before = repo.git(["count-objects", "-v"]);
+    let reader = reader(&repo);
+    assert!(reader.is_clean_merge([&main, &side], &tree).await.unwrap());
+    let other = repo.git(["rev-parse", "main^{tree}"]);
+    assert!(!reader.is_clean_merge([&main, &side], &other).await.unwrap());
+    assert!(!mark.exists());
+    assert_eq!(repo.git(["count-objects", "-v"]), before);
+}

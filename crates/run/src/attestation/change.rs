@@ -1,0 +1,219 @@
+//! What a statement says about a run. Pure, apart from reading the run's directory.
+
+use std::collections::BTreeMap;
+
+use crucible_attest::{
+    Call, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer,
+    Strength, Verification,
+};
+use crucible_ledger::EventRecord;
+use crucible_model::{Digest, Timestamp};
+use crucible_sandbox::IsolationLevel;
+use crucible_verify::{GateId, VerifyReport, VerifyResult};
+use serde_json::Value;
+
+use crate::contract::RunRecord;
+use crate::error::RunError;
+use crate::event_kind::full_gates_runs;
+use crate::land::LEDGER_TRAILER;
+use crate::layout::{self, RunDir, full_gates_files};
+use crate::receipt::phase;
+use crate::recording::LINE;
+
+/// Returns what there is to say about a run whose commit has this message and date.
+pub(super) fn change_of(
+    dir: &RunDir,
+    record: &RunRecord,
+    events: &[EventRecord],
+    message: &str,
+    at: Timestamp,
+) -> Result<Change, RunError> {
+    let digest = |path: &str| -> Result<Digest, RunError> { Ok(Digest::of(&dir.read(path)?)) };
+    let optional = |path: &str| -> Result<Option<Digest>, RunError> {
+        Ok(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)))
+    };
+    let ledger = ledger_head(message).ok_or_else(|| {
+        dir.malformed(
+            layout::EVENTS,
+            "the start of the landing names no head of the ledger",
+        )
+    })?;
+    let agents = match record.settings.agents.is_none() {
+        true => Vec::new(),
+        false => vec!["api_agent".to_owned()],
+    };
+    Ok(Change {
+        run: record.run_id.clone(),
+        goal: Digest::of(record.goal.as_bytes()),
+        base: record.base_commit.to_string(),
+        request: optional(layout::FILE_REQUEST)?,
+        pack: optional(layout::CONTEXT_PACK)?,
+        calls: calls(record, events),
+        agents,
+        plan: PlanApproval {
+            plan: digest(layout::PLAN)?,
+            approval: digest(layout::SIGNATURE)?,
+        },
+        patch: digest(layout::PATCH)?,
+        verification: verification(dir, events)?,
+        ledger,
+        producer: Producer::this(),
+        created_at: at,
+        carried_from: None,
+    })
+}
+
+/// The calls of models, in order, with the digests of their recordings.
+fn calls(record: &RunRecord, events: &[EventRecord]) -> Vec<Call> {
+    let call = |event: &EventRecord| {
+        let phase = phase(record, event)?;
+        let line = event.body.get(LINE).and_then(Value::as_str);
+        Some(Call {
+            role: phase.phase_id,
+            provider: phase.llm.provider.unwrap_or_default(),
+            model: phase.llm.model_used.unwrap_or_default(),
+            result: if phase.llm.error.is_none() {
+                GateVerdict::Passed
+            } else {
+                GateVerdict::Failed
+            },
+            record: line.and_then(|digest| digest.parse().ok()),
+            tokens_in: phase.llm.tokens_input,
+            tokens_out: phase.llm.tokens_output,
+            micro_dollars: phase.llm.cost.map(|cost| cost.micro_dollars),
+        })
+    };
+    events.iter().filter_map(call).collect()
+}
+
+/// The gates of the attempt that was verified, and those of level `full` that ran before the landing.
+fn verification(dir: &RunDir, events: &[EventRecord]) -> Result<Verification, RunError> {
+    let bytes = dir.read(layout::VERIFY_REPORT)?;
+    let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
+    let mut gates = BTreeMap::new();
+    add_gates(&report, &mut gates);
+    let full = full_gates_runs(events);
+    let mut result = verdict(report.result);
+    if full > 0 {
+        let [path, ..] = full_gates_files(full);
+        let report: VerifyReport = dir.read_json(&path)?;
+        add_gates(&report, &mut gates);
+        if verdict(report.result) != GateVerdict::Passed {
+            result = GateVerdict::Failed;
+        }
+    }
+    let (broken_change, strength) = measured(&dir.read_json(layout::VERIFY_REPORT)?);
+    Ok(Verification {
+        report: Digest::of(&bytes),
+        result,
+        gates: gates.into_values().collect(),
+        broken_change,
+        strength,
+    })
+}
+
+/// The check with a broken change and the strength of the gates, if the report has them. They are read by name: reports
+/// of other versions lack them.
+fn measured(report: &Value) -> (Option<GateVerdict>, Option<Strength>) {
+    let outcome = report
+        .pointer("/broken_change/outcome")
+        .and_then(Value::as_str);
+    let broken = outcome.map(|outcome| match outcome {
+        "noticed" => GateVerdict::Passed,
+        "unnoticed" => GateVerdict::Failed,
+        _ => GateVerdict::Neutral,
+    });
+    let number = |path: &str| report.pointer(path).and_then(Value::as_u64);
+    let strength = number("/strength/noticed").zip(number("/strength/tried"));
+    (
+        broken,
+        strength.map(|(noticed, mutants)| Strength { noticed, mutants }),
+    )
+}
+
+fn add_gates(report: &VerifyReport, gates: &mut BTreeMap<GateId, GateResult>) {
+    for id in &report.executed_gates {
+        let levels = report.isolation.iter().filter(|row| row.gate == *id);
+        let tests = report.tests.iter().find(|tests| tests.gate == *id);
+        let result = GateResult {
+            id: id.as_str().to_owned(),
+            result: verdict(report.result),
+            isolation: levels
+                .map(|row| level(row.level))
+                .max_by_key(|level| weakness(*level)),
+            fixed: tests.map(|tests| tests.fixed.count),
+            added: tests.map(|tests| tests.added.count),
+        };
+        gates.insert(id.clone(), result);
+    }
+}
+
+/// A report passes only if every one of its gates does.
+const fn verdict(result: VerifyResult) -> GateVerdict {
+    match result {
+        VerifyResult::Pass => GateVerdict::Passed,
+        VerifyResult::Fail => GateVerdict::Failed,
+    }
+}
+
+const fn level(level: IsolationLevel) -> GateIsolationLevel {
+    match level {
+        IsolationLevel::Full => GateIsolationLevel::Complete,
+        IsolationLevel::Partial => GateIsolationLevel::Partial,
+        IsolationLevel::None => GateIsolationLevel::None,
+    }
+}
+
+const fn weakness(level: GateIsolationLevel) -> u8 {
+    match level {
+        GateIsolationLevel::Complete => 0,
+        GateIsolationLevel::Partial => 1,
+        GateIsolationLevel::None => 2,
+    }
+}
+
+/// The head that the trailer of a commit's message names.
+fn ledger_head(message: &str) -> Option<LedgerHead> {
+    let value = message
+        .lines()
+        .filter_map(|line| line.strip_prefix(LEDGER_TRAILER)?.strip_prefix(": "))
+        .next_back()?;
+    let (seq, hash) = value.split_once(':')?;
+    Some(LedgerHead {
+        seq: seq.parse().ok()?,
+        hash: hash.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn measurements_are_taken_from_the_report() {
+        assert_eq!(measured(&json!({ "result": "PASS" })), (None, None));
+        for (outcome, verdict) in [
+            ("noticed", GateVerdict::Passed),
+            ("unnoticed", GateVerdict::Failed),
+            ("not-checked", GateVerdict::Neutral),
+            ("reads-text", GateVerdict::Neutral),
+            ("of a later version", GateVerdict::Neutral),
+        ] {
+            let report = json!({
+                "broken_change": { "outcome": outcome },
+                "strength": { "noticed": 3, "tried": 4, "mutants": 9 },
+            });
+            let strength = Strength {
+                noticed: 3,
+                mutants: 4,
+            };
+            assert_eq!(measured(&report), (Some(verdict), Some(strength)));
+        }
+        assert_eq!(
+            measured(&json!({ "strength": { "noticed": 3 } })),
+            (None, None)
+        );
+    }
+}

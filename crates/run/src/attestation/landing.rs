@@ -1,0 +1,121 @@
+//! Signs the statements of a landing before its commit is made, and keeps them as the commit's note.
+
+use crucible_attest::{AttestError, MAX_NOTE, NOTES_REF, statements, subject_commit};
+use crucible_model::ByteLimit;
+use crucible_repo::{CommitReader, Git, Identity, LandRequest, Oid, ReadObject};
+
+use super::Signing;
+use super::change::change_of;
+use crate::contract::RunRecord;
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::journal::Journal;
+use crate::layout::{self, RunDir};
+use crate::world::World;
+
+/// Signs the statements about the commit that this request will make, and records them. A landing that was
+/// interrupted uses those that it signed before.
+pub(crate) async fn sign_landing(
+    signing: &Signing,
+    dir: &RunDir,
+    record: &RunRecord,
+    git: &Git,
+    request: &LandRequest<'_>,
+    journal: &mut Journal<'_>,
+) -> Result<(), RunError> {
+    let Some(signer) = &signing.signer else {
+        return Ok(());
+    };
+    if journal.has(EVENT_KEY) {
+        return Ok(());
+    }
+    let commit = git.commit_before_landing(request).await?;
+    let change = change_of(dir, record, journal.events()?, request.message, request.at)?;
+    let signed = match statements(&change, commit.as_str(), request.tree.as_str()) {
+        Ok(payloads) => signer.sign_all(&payloads).await,
+        Err(error) => Err(AttestError::from(error)),
+    };
+    match signed {
+        Ok(note) => {
+            dir.write_recorded(layout::ATTESTATION, &note)?;
+            journal.record_file(
+                "crucible",
+                EventKind::Attested,
+                EVENT_KEY,
+                layout::ATTESTATION,
+            )?;
+            Ok(())
+        }
+        Err(error) if signing.is_required => Err(RunError::Unsigned {
+            id: record.run_id.to_string(),
+            why: error.to_string(),
+        }),
+        Err(error) => {
+            let note = format!("  warning: the commit has no signed statement: {error}");
+            journal.observer()?.note(&note);
+            Ok(())
+        }
+    }
+}
+
+/// The key of the event with the signed statements.
+const EVENT_KEY: &str = "attested";
+
+/// Writes the recorded statements as the note of the commit, unless they are there.
+pub(crate) async fn keep_note(
+    world: &World<'_>,
+    dir: &RunDir,
+    record: &RunRecord,
+    git: &Git,
+    commit: &Oid,
+) -> Result<(), RunError> {
+    let Some(note) = dir.read_if_there(layout::ATTESTATION)? else {
+        return Ok(());
+    };
+    if subject_commit(&note).as_deref() != Some(commit.as_str()) {
+        return Err(dir.malformed(
+            layout::ATTESTATION,
+            "it is about another commit than the one that landed",
+        ));
+    }
+    let reader = CommitReader::open(world.sandbox.clone(), world.env, &record.repo)?;
+    let notes = reader.resolve(NOTES_REF).await?;
+    let read = reader
+        .read_notes(
+            notes.as_ref(),
+            std::slice::from_ref(commit),
+            ByteLimit(MAX_NOTE),
+        )
+        .await?;
+    if read.first() == Some(&ReadObject::Bytes(note.clone())) {
+        return Ok(());
+    }
+    let identity = git.identity().await.unwrap_or_else(|_| program());
+    let written = reader
+        .write_note(NOTES_REF, commit, &note, &identity, world.clock.now())
+        .await;
+    written.map_err(|error| RunError::NoteNotWritten {
+        commit: commit.to_string(),
+        why: error.to_string(),
+    })
+}
+
+/// Pushes the notes of the repository of a run to a remote.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be opened, or if git does not reach the remote or is refused.
+pub async fn push_notes(world: &World<'_>, dir: &RunDir, remote: &str) -> Result<(), RunError> {
+    let record = dir.record()?;
+    let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
+    git.push(remote, NOTES_REF).await?;
+    Ok(())
+}
+
+/// Who writes notes in a repository without an identity.
+pub(super) fn program() -> Identity {
+    Identity {
+        name: "Crucible".to_owned(),
+        email: "crucible@localhost".to_owned(),
+    }
+}
