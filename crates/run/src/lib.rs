@@ -76,7 +76,7 @@ pub use clients::Clients;
 pub use commit_message::{SubjectError, check_subject};
 pub use context_build::{BuiltContext, BuiltContextDocument, ContextRequest, WrittenDocument};
 pub use contract::{
-    AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
+    AgentCommands, CodingAgentSettings, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
     DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, PatchLimits, Plan, PlanStatus,
     Review, ReviewVerdict, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service,
     Signature, SignatureVersion, WebLimits, required_gates,

@@ -7,6 +7,7 @@ macro_rules! dispatch {
     };
 }
 
+mod agents;
 mod behaviors;
 mod completions;
 mod config;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Models(models::Models),
+    Agents(agents::Agents),
     #[command(subcommand)]
     Run(run::Run),
     Gates(gates::Gates),
@@ -126,6 +128,7 @@ impl Command {
                 Demo,
                 Doctor,
                 Models,
+                Agents,
                 Run,
                 Gates,
                 Eval,
