@@ -273,9 +273,7 @@ impl HttpClient {
         if !typed {
             call = call.header(reqwest::header::CONTENT_TYPE, "application/json");
         }
-        call.send()
-            .await
-            .map_err(|error| translate(&error, origin))
+        call.send().await.map_err(|error| translate(&error, origin))
     }
 
     /// The connections of this event loop.

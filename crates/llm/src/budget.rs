@@ -246,7 +246,10 @@ impl CallBudget {
     /// # Errors
     ///
     /// As [`CallBudget::reserve`].
-    pub async fn reserve_call(self: &Arc<Self>, call: PlannedCall) -> Result<HeldAmount, BookError> {
+    pub async fn reserve_call(
+        self: &Arc<Self>,
+        call: PlannedCall,
+    ) -> Result<HeldAmount, BookError> {
         let held = call.worst;
         let ticket = match &self.book {
             Book::OfProcess(used) => {

@@ -116,7 +116,10 @@ mod tests {
     fn address_ends_before_its_version() {
         for base in ["http://h:1/v1", "http://h:1", "http://h:1/v1/"] {
             let upstream = Upstream::of("gateway", &settings(base, ""), &env()).unwrap();
-            assert_eq!((upstream.origin.as_str(), upstream.key.is_none()), ("http://h:1", true));
+            assert_eq!(
+                (upstream.origin.as_str(), upstream.key.is_none()),
+                ("http://h:1", true)
+            );
         }
         let vendor = Upstream::of("gemini-cli", &settings("", "KEY"), &env()).unwrap();
         assert_eq!(vendor.origin, "https://generativelanguage.googleapis.com");

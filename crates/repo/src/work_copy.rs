@@ -54,14 +54,19 @@ impl Git {
         if own.symlink_metadata().is_ok() {
             return Err(RepoError::DestinationTaken { path: own });
         }
-        let mut exclude = fs::read_regular_up_to(&self.common_dir().join("info/exclude"), ByteLimit(1 << 20))
-            .unwrap_or_default();
+        let mut exclude =
+            fs::read_regular_up_to(&self.common_dir().join("info/exclude"), ByteLimit(1 << 20))
+                .unwrap_or_default();
         exclude.push(b'\n');
         for pattern in leftovers {
             exclude.extend_from_slice(pattern.as_bytes());
             exclude.push(b'\n');
         }
-        let format = if commit.as_str().len() == 64 { "--object-format=sha256" } else { "--object-format=sha1" };
+        let format = if commit.as_str().len() == 64 {
+            "--object-format=sha256"
+        } else {
+            "--object-format=sha1"
+        };
         let mut work = WorkCopy {
             git_dir: room.to_owned(),
             top: copy.to_owned(),
@@ -70,18 +75,42 @@ impl Git {
         };
         for directory in [room, own.as_path()] {
             fs::create_dir_all(directory)?;
-            let words = ["init", "--quiet", "--template=", "--initial-branch=main", format];
-            self.run_bare(copy, Call::new(words).with_env("GIT_DIR", directory).with_env("GIT_WORK_TREE", copy)).await?;
+            let words = [
+                "init",
+                "--quiet",
+                "--template=",
+                "--initial-branch=main",
+                format,
+            ];
+            self.run_bare(
+                copy,
+                Call::new(words)
+                    .with_env("GIT_DIR", directory)
+                    .with_env("GIT_WORK_TREE", copy),
+            )
+            .await?;
             fs::create_dir_all(&directory.join("info"))?;
             fs::write_unflushed(&directory.join("info/exclude"), &exclude, 0o644)?;
         }
         work.run(self, ["read-tree", commit.as_str()]).await?;
         work.before = work.tree(self).await?;
-        let start = work.run(self, ["commit-tree", MESSAGE, work.before.as_str()]).await?;
+        let start = work
+            .run(self, ["commit-tree", MESSAGE, work.before.as_str()])
+            .await?;
         let start = Oid::from_ascii(start.trim_ascii());
-        let start = start.ok_or_else(|| RepoError::Unreadable { command: "commit-tree".to_owned() })?;
-        let pack = work.call(["pack-objects", "--quiet", "--revs", "--stdout", "--window=0"]);
-        let pack = pack.reading(format!("{start}\n").into_bytes()).at_most(MAX_PACK);
+        let start = start.ok_or_else(|| RepoError::Unreadable {
+            command: "commit-tree".to_owned(),
+        })?;
+        let pack = work.call([
+            "pack-objects",
+            "--quiet",
+            "--revs",
+            "--stdout",
+            "--window=0",
+        ]);
+        let pack = pack
+            .reading(format!("{start}\n").into_bytes())
+            .at_most(MAX_PACK);
         let pack = self.run_bare(copy, pack).await?.stdout;
         let inside = |words: &[&str]| {
             Call::new(words.iter().copied())
@@ -89,7 +118,8 @@ impl Git {
                 .with_env("GIT_DIR", &own)
                 .with_env("GIT_WORK_TREE", copy)
         };
-        self.run_bare(copy, inside(&["index-pack", "--stdin"]).reading(pack)).await?;
+        self.run_bare(copy, inside(&["index-pack", "--stdin"]).reading(pack))
+            .await?;
         for words in [
             &["update-ref", "refs/heads/main", start.as_str()][..],
             &["read-tree", "main"],
@@ -99,7 +129,8 @@ impl Git {
             self.run_bare(copy, inside(words)).await?;
         }
         // Its exit code tells of files that differ, such as ones that git keeps in another form.
-        self.run_elsewhere(copy, inside(&["update-index", "-q", "--refresh"])).await?;
+        self.run_elsewhere(copy, inside(&["update-index", "-q", "--refresh"]))
+            .await?;
         Ok(work)
     }
 }
@@ -111,7 +142,9 @@ impl WorkCopy {
     ///
     /// Fails if it does not apply.
     pub async fn apply(&self, git: &Git, patch: Vec<u8>) -> Result<(), RepoError> {
-        let call = self.call(["apply", "--whitespace=nowarn", "-"]).reading(patch);
+        let call = self
+            .call(["apply", "--whitespace=nowarn", "-"])
+            .reading(patch);
         git.run_bare(&self.top, call).await.map(drop)
     }
 
@@ -129,21 +162,37 @@ impl WorkCopy {
             Some(path.symlink_metadata().ok()?.len())
         });
         if sizes.fold(0, u64::saturating_add) > MAX_NEW {
-            return Err(RepoError::TooLarge { what: "the new files together".to_owned(), limit: MAX_NEW });
+            return Err(RepoError::TooLarge {
+                what: "the new files together".to_owned(),
+                limit: MAX_NEW,
+            });
         }
         let after = self.tree(git).await?;
         let words = [
-            "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
-            self.before.as_str(), after.as_str(),
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            self.before.as_str(),
+            after.as_str(),
         ];
-        Ok(git.run_bare(&self.top, self.call(words).at_most(limit)).await?.stdout)
+        Ok(git
+            .run_bare(&self.top, self.call(words).at_most(limit))
+            .await?
+            .stdout)
     }
 
     /// Takes the files into the index as they are, and returns their tree.
     async fn tree(&self, git: &Git) -> Result<Oid, RepoError> {
         self.run(git, ["add", "--all", "."]).await?;
         let output = self.run(git, ["write-tree"]).await?;
-        Oid::from_ascii(output.trim_ascii()).ok_or_else(|| RepoError::Unreadable { command: "write-tree".to_owned() })
+        Oid::from_ascii(output.trim_ascii()).ok_or_else(|| RepoError::Unreadable {
+            command: "write-tree".to_owned(),
+        })
     }
 
     async fn run<const N: usize>(&self, git: &Git, words: [&str; N]) -> Result<Vec<u8>, RepoError> {

@@ -185,11 +185,20 @@ impl<'a> RunClient<'a> {
         }
         let mut progress = BTreeMap::new();
         let names = settings.dispatch().clients();
-        for name in names.into_iter().filter(|name| name.starts_with(AGENT_PREFIX)) {
-            let upstream = self.upstream.as_ref().ok_or_else(|| RunError::NoClient { name: name.clone() })?;
+        for name in names
+            .into_iter()
+            .filter(|name| name.starts_with(AGENT_PREFIX))
+        {
+            let upstream = self
+                .upstream
+                .as_ref()
+                .ok_or_else(|| RunError::NoClient { name: name.clone() })?;
             let connection = Connection {
                 upstream: upstream.clone(),
-                http: Arc::new(HttpClient::new().map_err(|error| self.dir.malformed(CASSETTE, &error.to_string()))?),
+                http: Arc::new(
+                    HttpClient::new()
+                        .map_err(|error| self.dir.malformed(CASSETTE, &error.to_string()))?,
+                ),
                 budget: Arc::clone(&budget),
                 prices: Arc::clone(&self.prices),
             };

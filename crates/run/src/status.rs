@@ -207,7 +207,9 @@ pub(crate) fn status_of(
         state = told;
     }
     let failure = match state {
-        RunState::Failed | RunState::Declined if !edited.iter().any(|path| path == layout::FAILURE) => {
+        RunState::Failed | RunState::Declined
+            if !edited.iter().any(|path| path == layout::FAILURE) =>
+        {
             Some(dir.read_json(layout::FAILURE)?)
         }
         _ => None,
@@ -227,7 +229,11 @@ pub(crate) fn status_of(
         {
             RunError::PinnedClock.to_string()
         }
-        _ if !matches!(state, RunState::Landed | RunState::Failed | RunState::Declined) && !run.repo.is_dir() => {
+        _ if !matches!(
+            state,
+            RunState::Landed | RunState::Failed | RunState::Declined
+        ) && !run.repo.is_dir() =>
+        {
             RunError::RepositoryElsewhere {
                 repo: run.repo.clone(),
             }
@@ -464,7 +470,8 @@ fn next(
                 .to_owned()
         }
         RunState::Declined => {
-            "Nothing landed. Change the goal or what it conflicts with, and start a new run.".to_owned()
+            "Nothing landed. Change the goal or what it conflicts with, and start a new run."
+                .to_owned()
         }
         RunState::Failed => {
             format!("Inspect the run with `crucible run bundle {id}`, then start a new run.")

@@ -17,6 +17,7 @@ mod agents;
 mod answers;
 mod behaviors;
 mod budget;
+mod coding_agents;
 mod completion;
 mod config_set;
 mod context;

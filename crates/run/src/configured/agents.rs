@@ -9,7 +9,8 @@ use crucible_secrets::Scanner;
 use crucible_settings::{Settings, Switch};
 
 use crate::contract::{
-    AGENT_PREFIX, API_AGENT, AgentCommands, AgentNetwork, CodingAgentSettings, DispatchConfig, RunRole, Service,
+    AGENT_PREFIX, API_AGENT, AgentCommands, AgentNetwork, CodingAgentSettings, DispatchConfig,
+    RunRole, Service,
 };
 use crate::dispatch::check_agents;
 
@@ -106,11 +107,15 @@ pub(super) fn coding_agent(
     model: Option<&str>,
     dispatch: Option<&DispatchConfig>,
 ) -> Result<Option<CodingAgentSettings>, Failure> {
-    let services = [RunRole::Patchmaker, RunRole::Fixer].map(|role| dispatch.map(|dispatch| dispatch.service(role)));
-    let mut names = services.iter().flatten().filter_map(|service| match service {
-        Service::Agent(client) => client.strip_prefix(AGENT_PREFIX),
-        _ => None,
-    });
+    let services = [RunRole::Patchmaker, RunRole::Fixer]
+        .map(|role| dispatch.map(|dispatch| dispatch.service(role)));
+    let mut names = services
+        .iter()
+        .flatten()
+        .filter_map(|service| match service {
+            Service::Agent(client) => client.strip_prefix(AGENT_PREFIX),
+            _ => None,
+        });
     let Some(name) = names.next() else {
         return Ok(None);
     };
@@ -122,12 +127,20 @@ pub(super) fn coding_agent(
     if let Some(model) = model {
         model.clone_into(&mut profile.model);
     }
-    let texts = profile.args.iter().chain(&profile.resume).chain(profile.env.values());
+    let texts = profile
+        .args
+        .iter()
+        .chain(&profile.resume)
+        .chain(profile.env.values());
     for text in texts.chain(profile.files.values()) {
         if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
-            let message = format!("agents.{name} holds what looks like a secret ({})", found.rule);
-            return Err(Failure::new(ExitStatus::SecretDetected, message)
-                .hint("A run keeps its agent's settings, and an agent needs no key: its endpoint has it."));
+            let message = format!(
+                "agents.{name} holds what looks like a secret ({})",
+                found.rule
+            );
+            return Err(Failure::new(ExitStatus::SecretDetected, message).hint(
+                "A run keeps its agent's settings, and an agent needs no key: its endpoint has it.",
+            ));
         }
     }
     runtime.env.find_program(&profile.program).map_err(|error| {

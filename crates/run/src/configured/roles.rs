@@ -13,7 +13,8 @@ use crucible_settings::{DispatchSection, Settings};
 use super::agents::refuse;
 use crate::clients::stand_in;
 use crate::contract::{
-    AGENT_PREFIX,    DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider, RunRole, Service,
+    AGENT_PREFIX, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider,
+    RunRole, Service,
 };
 use crate::error::RunError;
 use crate::recording::AnswersFrom;
@@ -266,7 +267,12 @@ fn configured(config: &Settings, provider: &str) -> Result<Option<DispatchConfig
             listed.insert(role, RoleProvider(service.clone()));
         }
     }
-    if let Some(agent) = config.run.agent.as_deref().filter(|agent| !agent.is_empty()) {
+    if let Some(agent) = config
+        .run
+        .agent
+        .as_deref()
+        .filter(|agent| !agent.is_empty())
+    {
         for role in [RunRole::Patchmaker, RunRole::Fixer] {
             listed.insert(role, RoleProvider(format!("{AGENT_PREFIX}{agent}")));
         }

@@ -34,7 +34,7 @@ pub use plan::{Plan, PlanStatus, required_gates};
 pub(crate) use plan::{StopCondition, places};
 pub(crate) use plan_documents::{PlanDocuments, check_executed};
 pub use record::{
-    AgentCommands, AgentNetwork, CodingAgentSettings, ContextSettings, ContractDocuments, PatchLimits, RunRecord,
-    RunSettings, RunVersion, Signature, SignatureVersion,
+    AgentCommands, AgentNetwork, CodingAgentSettings, ContextSettings, ContractDocuments,
+    PatchLimits, RunRecord, RunSettings, RunVersion, Signature, SignatureVersion,
 };
 pub use review::{Review, ReviewVerdict};

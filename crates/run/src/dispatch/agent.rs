@@ -430,7 +430,8 @@ impl<'c> Call<'c> {
 pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
     let numbers = 1..=logged(dir).unwrap_or_default();
     let names = numbers.flat_map(|number| {
-        ["stdout.log", "stderr.log", EXCHANGES].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}"))
+        ["stdout.log", "stderr.log", EXCHANGES]
+            .map(|name| format!("{AGENT_LOGS}/{number:03}.{name}"))
     });
     names.filter(|path| dir.has(path)).collect()
 }

@@ -22,13 +22,14 @@ use crucible_host::env::Environment;
 use crucible_host::fs;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    AnswerFault, CallBudget, Fault, LlmBackend, LlmError, LlmInvocation, LlmResult, PriceTable, Upstream, dollars,
+    AnswerFault, CallBudget, Fault, LlmBackend, LlmError, LlmInvocation, LlmResult, PriceTable,
+    Upstream, dollars,
 };
 use crucible_model::{ByteLimit, Finding, counted};
 use crucible_repo::{Git, RepoError, WorkCopy};
 use crucible_sandbox::{
-    AllowedHost, Calls, Cap, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Resources, Sandbox,
-    Spawn, Stdin, Stdout,
+    AllowedHost, Calls, Cap, Completed, Confinement, End, Keep, Limits, Network, Profile,
+    Redaction, Resources, Sandbox, Spawn, Stdin, Stdout,
 };
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
@@ -93,7 +94,10 @@ impl RoleService for CodingAgentService {
 
     fn report(&self, result: &LlmResult) -> Option<ServiceReport> {
         let report = result.extensions.get(AGENT)?.clone();
-        let summary = report.get("summary").and_then(Value::as_str).unwrap_or_default();
+        let summary = report
+            .get("summary")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         Some(ServiceReport {
             notes: vec![format!("  {summary}")],
             field: (AGENT, report),
@@ -132,13 +136,19 @@ impl CodingAgentBackend {
     /// # Errors
     ///
     /// Fails when the run's record cannot be read or names no agent.
-    pub(crate) fn new(world: &World<'_>, dir: &RunDir, connection: Connection) -> Result<Self, RunError> {
+    pub(crate) fn new(
+        world: &World<'_>,
+        dir: &RunDir,
+        connection: Connection,
+    ) -> Result<Self, RunError> {
         let record = dir.record()?;
         let agent = record.settings.coding_agent.clone();
         let agent = agent.ok_or_else(|| dir.malformed(crate::layout::RUN, "it names no agent"))?;
         let interrupted = (1..=logged(dir).unwrap_or_default())
             .map(|number| format!("{AGENT_LOGS}/{number:03}"))
-            .filter(|log| !dir.has(&format!("{log}.stdout.log")) && dir.has(&format!("{log}.{EXCHANGES}")))
+            .filter(|log| {
+                !dir.has(&format!("{log}.stdout.log")) && dir.has(&format!("{log}.{EXCHANGES}"))
+            })
             .map(|log| dir.path(&format!("{log}.{EXCHANGES}")));
         Ok(Self {
             interrupted: interrupted.collect(),
@@ -162,7 +172,13 @@ impl CodingAgentBackend {
     }
 
     /// The copy that the agent works in, with the change of the attempt before in it.
-    async fn copy(&self, git: &Git, world: &GateWorld<'_>, room: &Path, number: u64) -> Result<WorkCopy, RunError> {
+    async fn copy(
+        &self,
+        git: &Git,
+        world: &GateWorld<'_>,
+        room: &Path,
+        number: u64,
+    ) -> Result<WorkCopy, RunError> {
         let copy = room.join("copy");
         require_base(git, &self.record).await?;
         copy_base(git, &copy).await?;
@@ -178,9 +194,21 @@ impl CodingAgentBackend {
         }
         let mut leftovers = self.agent.profile.leftovers.clone();
         leftovers.push(format!("/{DECLINED_FILE}"));
-        let work = git.work_copy(&self.record.base_commit, &copy, &room.join("before"), &leftovers).await?;
-        let earlier = (1..number).rev().map(|number| attempt_file(number, attempt::PATCH));
-        if let Some(earlier) = earlier.map(|path| self.dir.read_if_there(&path)).find_map(Result::transpose) {
+        let work = git
+            .work_copy(
+                &self.record.base_commit,
+                &copy,
+                &room.join("before"),
+                &leftovers,
+            )
+            .await?;
+        let earlier = (1..number)
+            .rev()
+            .map(|number| attempt_file(number, attempt::PATCH));
+        if let Some(earlier) = earlier
+            .map(|path| self.dir.read_if_there(&path))
+            .find_map(Result::transpose)
+        {
             // One that does not apply leaves the copy as the base is.
             let _unapplied = work.apply(git, earlier?).await;
         }
@@ -203,17 +231,30 @@ impl CodingAgentBackend {
             runs_root: self.runs_root.clone(),
             tmp: self.tmp.clone(),
         };
-        let git = world.git(&self.record.repo, &room.join("git")).await.map_err(|error| told(&error))?;
+        let git = world
+            .git(&self.record.repo, &room.join("git"))
+            .await
+            .map_err(|error| told(&error))?;
         let gates = &self.record.settings.gates;
         let base = TrialBase::of(&self.record, gates, &self.surveys);
-        let gate_world = GateWorld::survey(&world, &git, base).await.map_err(|error| told(&error))?;
-        let work = self.copy(&git, &gate_world, room, number).await.map_err(|error| told(&error))?;
+        let gate_world = GateWorld::survey(&world, &git, base)
+            .await
+            .map_err(|error| told(&error))?;
+        let work = self
+            .copy(&git, &gate_world, room, number)
+            .await
+            .map_err(|error| told(&error))?;
         let log = logged(&self.dir).map_or(1, |last| last + 1);
         let log = format!("{AGENT_LOGS}/{log:03}");
         fs::create_dir_all(&self.dir.path(AGENT_LOGS)).map_err(|error| told(&error))?;
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        let interrupted = if turn == 0 { &self.interrupted[..] } else { &[] };
-        let exchanges = Exchanges::begin(&self.dir.path(&format!("{log}.{EXCHANGES}")), interrupted);
+        let interrupted = if turn == 0 {
+            &self.interrupted[..]
+        } else {
+            &[]
+        };
+        let exchanges =
+            Exchanges::begin(&self.dir.path(&format!("{log}.{EXCHANGES}")), interrupted);
         let endpoint = Endpoint::open(EndpointOptions {
             wire: self.agent.profile.wire,
             upstream: self.connection.upstream.clone(),
@@ -226,7 +267,11 @@ impl CodingAgentBackend {
         let endpoint = endpoint.await.map_err(|error| told(&error))?;
         let home = self.dir.scratch().join("agent-home");
         fs::create_dir_all(&home).map_err(|error| told(&error))?;
-        let prompt: Vec<&str> = inv.messages.iter().map(|message| message.content.as_str()).collect();
+        let prompt: Vec<&str> = inv
+            .messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect();
         let prompt = prompt.join("\n");
         let launch = Launch {
             profile: &self.agent.profile,
@@ -237,8 +282,13 @@ impl CodingAgentBackend {
         };
         launch.write_home().map_err(|error| told(&error))?;
         let args = launch.args(turn > 0).map_err(|error| told(&error))?;
-        let spawn = self.spawn(&gate_world, room, &endpoint, &launch, args, inv.timeout).map_err(|error| told(&error))?;
-        let ended = self.watched(&endpoint, self.sandbox.run(spawn)).await.map_err(|error| told(&error))?;
+        let spawn = self
+            .spawn(&gate_world, room, &endpoint, &launch, args, inv.timeout)
+            .map_err(|error| told(&error))?;
+        let ended = self
+            .watched(&endpoint, self.sandbox.run(spawn))
+            .await
+            .map_err(|error| told(&error))?;
         let used = endpoint.used().borrow().clone();
         drop(endpoint);
         self.keep(&log, &ended).map_err(|error| told(&error))?;
@@ -256,21 +306,34 @@ impl CodingAgentBackend {
         let diff = match work.diff(&git, MAX_GIVEN).await {
             Ok(diff) => diff,
             Err(error @ RepoError::TooLarge { .. }) => {
-                return Err(fault(format!("its change is too large: {error}"), Some(AnswerFault::TooLarge)));
+                return Err(fault(
+                    format!("its change is too large: {error}"),
+                    Some(AnswerFault::TooLarge),
+                ));
             }
             Err(error) => return Err(fault(format!("its change cannot be read: {error}"), None)),
         };
         if diff.is_empty() {
-            let why = used.last_refusal.as_ref().map(|why| format!("; a request to its model was refused: {why}"));
+            let why = used
+                .last_refusal
+                .as_ref()
+                .map(|why| format!("; a request to its model was refused: {why}"));
             return Err(fault(
                 format!("it ended without a change{}", why.unwrap_or_default()),
                 Some(AnswerFault::Empty),
             ));
         }
-        let files = diff.windows(11).filter(|window| *window == b"\ndiff --git").count() as u64 + 1;
+        let files = diff
+            .windows(11)
+            .filter(|window| *window == b"\ndiff --git")
+            .count() as u64
+            + 1;
         match String::from_utf8(diff) {
             Ok(text) => Ok(self.result(inv, text, &ended, &used, files)),
-            Err(_) => Err(fault("its change holds text that is not UTF-8".to_owned(), Some(AnswerFault::TooLarge))),
+            Err(_) => Err(fault(
+                "its change holds text that is not UTF-8".to_owned(),
+                Some(AnswerFault::TooLarge),
+            )),
         }
     }
 
@@ -290,22 +353,26 @@ impl CodingAgentBackend {
         env.extend(launch.env());
         let program = self.env.find_program(&profile.program);
         let mut writable = vec![launch.home.to_owned()];
-        let cwd = if gate_world.is_mounted() {
-            self.record.repo.clone()
-        } else {
+        if !gate_world.is_mounted() {
             writable.push(copy.clone());
-            copy
-        };
-        let mut hosts = vec![AllowedHost { host: "127.0.0.1".to_owned(), ports: vec![endpoint.port()] }];
+        }
+        let mut hosts = vec![AllowedHost {
+            host: "127.0.0.1".to_owned(),
+            ports: vec![endpoint.port()],
+        }];
         for host in &profile.hosts {
-            hosts.push(host.parse().map_err(|error: crucible_sandbox::AllowedHostError| {
-                self.dir.malformed(crate::layout::RUN, &error.to_string())
-            })?);
+            hosts.push(
+                host.parse()
+                    .map_err(|error: crucible_sandbox::AllowedHostError| {
+                        self.dir.malformed(crate::layout::RUN, &error.to_string())
+                    })?,
+            );
         }
         Ok(Spawn {
             program: program.unwrap_or_else(|_| PathBuf::from(&profile.program)),
             args,
-            cwd,
+            // It is found at the path of the original, if it is mounted there.
+            cwd: copy,
             env: env.into_iter().collect(),
             stdin: Stdin::Bytes(launch.stdin()),
             stdout: Stdout::Memory,
@@ -358,19 +425,35 @@ impl CodingAgentBackend {
     }
 
     /// Fails if the agent did not end well by itself.
-    fn stopped(&self, inv: &LlmInvocation, log: &str, ended: &Completed, used: &EndpointUse) -> Result<(), LlmError> {
+    fn stopped(
+        &self,
+        inv: &LlmInvocation,
+        log: &str,
+        ended: &Completed,
+        used: &EndpointUse,
+    ) -> Result<(), LlmError> {
         let failed = |what: String| {
-            let why = used.last_refusal.as_ref().map(|why| format!("; a request to its model was refused: {why}"));
+            let why = used
+                .last_refusal
+                .as_ref()
+                .map(|why| format!("; a request to its model was refused: {why}"));
             let what = format!("{what}{}", why.unwrap_or_default());
             let next = format!(
                 "read {log}.stdout.log and .stderr.log in the run directory, and continue with `crucible run advance`"
             );
             let mut fault = Fault::new(AGENT, &inv.model, what, next);
-            let words = [&ended.stderr, &ended.stdout].map(|stream| stream.text().trim().to_owned());
-            let words = words.into_iter().find(|words| !words.is_empty()).unwrap_or_default();
+            let words =
+                [&ended.stderr, &ended.stdout].map(|stream| stream.text().trim().to_owned());
+            let words = words
+                .into_iter()
+                .find(|words| !words.is_empty())
+                .unwrap_or_default();
             let words = self.env.without_home(&words);
             let start = words.ceil_char_boundary(words.len().saturating_sub(LAST_WORDS));
-            fault.stderr = words.get(start..).map(str::to_owned).filter(|words| !words.is_empty());
+            fault.stderr = words
+                .get(start..)
+                .map(str::to_owned)
+                .filter(|words| !words.is_empty());
             Err(LlmError::ProviderOutage(fault))
         };
         match ended.end {
@@ -378,8 +461,14 @@ impl CodingAgentBackend {
             End::Exited(code) => failed(format!("the agent exited with code {code}")),
             End::Signalled(signal) => failed(format!("the agent was killed by signal {signal}")),
             End::Forbidden => failed("the agent made a forbidden system call".to_owned()),
-            End::OutputLimit => failed(format!("the agent was ended after printing more than {} bytes", RUNAWAY.0)),
-            End::DiskLimit => failed(format!("the agent was ended after writing more than {} MiB", self.agent.disk_mib)),
+            End::OutputLimit => failed(format!(
+                "the agent was ended after printing more than {} bytes",
+                RUNAWAY.0
+            )),
+            End::DiskLimit => failed(format!(
+                "the agent was ended after writing more than {} MiB",
+                self.agent.disk_mib
+            )),
             End::TimedOut => Err(LlmError::Timeout {
                 provider: AGENT.to_owned(),
                 model: inv.model.clone(),
@@ -434,7 +523,9 @@ impl CodingAgentBackend {
 fn declined(copy: &Path) -> Option<String> {
     let bytes = fs::read_regular_up_to(&copy.join(DECLINED_FILE), MAX_DECLINED).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    crate::role::declined::Declined::read(&text).is_some().then_some(text)
+    crate::role::declined::Declined::read(&text)
+        .is_some()
+        .then_some(text)
 }
 
 #[async_trait]

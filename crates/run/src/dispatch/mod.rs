@@ -16,8 +16,8 @@ pub(crate) mod service;
 
 pub(crate) use action::Action;
 use agent::CommandService;
-use coding_agent::CodingAgentService;
 pub(crate) use agent::{AgentBackend, check_agents};
+use coding_agent::CodingAgentService;
 use council::CouncilService;
 pub use outbox::OutboxBackend;
 use outbox::PersonService;

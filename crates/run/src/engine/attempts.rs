@@ -17,8 +17,8 @@ use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
 use crate::contract::{Plan, Review, RunRole, Service};
 use crate::dispatch::Action;
-use crate::dispatch::evidence::Evidence;
 use crate::dispatch::agent::NO_DIFF;
+use crate::dispatch::evidence::Evidence;
 use crate::dispatch::role_service;
 use crate::error::RunError;
 use crate::event_kind::{AttemptStep, DECLINED, EventKind, attempt_key, attempt_step};
@@ -113,14 +113,7 @@ impl Engine<'_> {
                 chat: if role_service(&name).works_in_copy() {
                     agent_prompt::messages(&self.record, plan, &analysis.baseline, brief)
                 } else {
-                    patchmaker::messages(
-                        format,
-                        plan,
-                        pack,
-                        &analysis.baseline,
-                        brief,
-                        &requests,
-                    )
+                    patchmaker::messages(format, plan, pack, &analysis.baseline, brief, &requests)
                 },
                 evidence: Evidence {
                     request: None,
@@ -181,10 +174,16 @@ impl Engine<'_> {
     fn decline(&mut self, duty: &Duty<'_>, by: &str, declined: &Declined) -> Result<(), RunError> {
         let finding = declined.finding(by);
         self.take_answer(duty, serde_json::json!({ "declined": finding.hint }))?;
-        self.journal.note(&format!("  declined: {}", finding.hint))?;
+        self.journal
+            .note(&format!("  declined: {}", finding.hint))?;
         self.dir.write_json_recorded(layout::FAILURE, &finding)?;
         self.journal
-            .record_file(duty.role.name(), EventKind::RunDeclined, DECLINED, layout::FAILURE)
+            .record_file(
+                duty.role.name(),
+                EventKind::RunDeclined,
+                DECLINED,
+                layout::FAILURE,
+            )
             .map(drop)
     }
 
@@ -475,8 +474,13 @@ impl Engine<'_> {
 /// Returns the reason of an answer that declines.
 fn declined_in(answer: &Answer) -> Option<Declined> {
     // A service that owes a diff refuses any other text, but this one.
-    let is_read = answer.unread.as_ref().is_none_or(|finding| finding.code == NO_DIFF);
-    is_read.then(|| Declined::read(answer.text.as_str())).flatten()
+    let is_read = answer
+        .unread
+        .as_ref()
+        .is_none_or(|finding| finding.code == NO_DIFF);
+    is_read
+        .then(|| Declined::read(answer.text.as_str()))
+        .flatten()
 }
 
 /// How often an answer before the next one was to be another: a request for files was not, and a repeated change was twice.

@@ -34,7 +34,9 @@ pub(crate) fn messages(
     }
     if let Some(brief) = brief {
         prompt = prompt
-            .ours("\nAn earlier change was refused. If it applies, it is in the files: repair it.\n")
+            .ours(
+                "\nAn earlier change was refused. If it applies, it is in the files: repair it.\n",
+            )
             .untrusted(
                 "why it was refused",
                 &Untrusted::new(brief.reasons.join("\n")),
@@ -49,7 +51,9 @@ pub(crate) fn messages(
     }
     prompt = prompt.ours("\nThe checks:\n");
     for gate in &record.settings.gates {
-        prompt = prompt.operator(&gate.command_line().escape_debug().to_string()).ours("\n");
+        prompt = prompt
+            .operator(&gate.command_line().escape_debug().to_string())
+            .ours("\n");
     }
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {

@@ -38,7 +38,12 @@ impl Declined {
             return None;
         }
         let conflict = lines.find_map(|line| line.strip_prefix("CONFLICT:"));
-        let shown = |text: &str| text.chars().filter(|letter| !letter.is_control()).take(MAX_SHOWN).collect();
+        let shown = |text: &str| {
+            text.chars()
+                .filter(|letter| !letter.is_control())
+                .take(MAX_SHOWN)
+                .collect()
+        };
         Some(Self {
             reason: shown(reason),
             conflict: shown(conflict.unwrap_or_default().trim()),
@@ -63,10 +68,14 @@ mod tests {
 
     #[test]
     fn first_line_declines_and_nothing_else() {
-        let read = |text: &str| Declined::read(text).map(|declined| (declined.reason, declined.conflict));
+        let read =
+            |text: &str| Declined::read(text).map(|declined| (declined.reason, declined.conflict));
         let both = Some(("no such API".to_owned(), "test_area".to_owned()));
         assert_eq!(read("CANNOT: no such API\nCONFLICT: test_area\n"), both);
-        assert_eq!(read("```\n\n CANNOT:  no such API\nbecause\nCONFLICT: test_area\n```\n"), both);
+        assert_eq!(
+            read("```\n\n CANNOT:  no such API\nbecause\nCONFLICT: test_area\n```\n"),
+            both
+        );
         assert_eq!(read("CANNOT: why"), Some(("why".to_owned(), String::new())));
         for other in [
             "",
