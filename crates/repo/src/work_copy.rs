@@ -2,7 +2,7 @@
 //!
 //! The copy gets a `.git` with one commit of its own files, without the history, the objects and the settings of the
 //! original. What it is compared with lies outside of it: a second git directory, whose index holds the files as they were
-//! when the copy was made. Git decides with the rules in the copy which new files are ignored.
+//! when the copy was made. It has objects of its own. Git decides with the rules in the copy which new files are ignored.
 //!
 //! What always holds: the `.git` in the copy is never read again, whatever became of it. Nothing that git runs by its
 //! settings runs, because the copy has no say in the settings of the second directory.
@@ -16,7 +16,6 @@ use crate::baseline::WHO;
 use crate::error::RepoError;
 use crate::git::{Call, Flush, Git, as_path};
 use crate::oid::Oid;
-use crate::tree::quoted;
 
 /// The longest list of new files.
 const MAX_LIST: ByteLimit = ByteLimit(2 << 20);
@@ -32,7 +31,6 @@ const MESSAGE: &str = "-mThe state before the change";
 pub struct WorkCopy {
     git_dir: PathBuf,
     top: PathBuf,
-    objects: PathBuf,
     before: Oid,
 }
 
@@ -70,7 +68,6 @@ impl Git {
         let mut work = WorkCopy {
             git_dir: room.to_owned(),
             top: copy.to_owned(),
-            objects: self.objects_dir(),
             before: commit.clone(),
         };
         for directory in [room, own.as_path()] {
@@ -92,7 +89,22 @@ impl Git {
             fs::create_dir_all(&directory.join("info"))?;
             fs::write_unflushed(&directory.join("info/exclude"), &exclude, 0o644)?;
         }
-        work.run(self, ["read-tree", commit.as_str()]).await?;
+        // Of its own: git would touch the files of objects that it finds in another store.
+        let tree = self.tree_of(commit).await?;
+        let pack = Call::new([
+            "pack-objects",
+            "--quiet",
+            "--revs",
+            "--stdout",
+            "--window=0",
+        ]);
+        let pack = pack
+            .reading(format!("{tree}\n").into_bytes())
+            .at_most(MAX_PACK);
+        let pack = self.run_ok(pack).await?.stdout;
+        self.run_bare(copy, work.call(["index-pack", "--stdin"]).reading(pack))
+            .await?;
+        work.run(self, ["read-tree", tree.as_str()]).await?;
         work.before = work.tree(self).await?;
         let start = work
             .run(self, ["commit-tree", MESSAGE, work.before.as_str()])
@@ -205,8 +217,7 @@ impl WorkCopy {
             .with_setting("core.protectNTFS", "false")
             .with_setting("core.protectHFS", "false")
             .with_env("GIT_DIR", &self.git_dir)
-            .with_env("GIT_WORK_TREE", &self.top)
-            .with_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.objects));
+            .with_env("GIT_WORK_TREE", &self.top);
         for (name, value) in WHO {
             call = call.with_env(name, value);
         }

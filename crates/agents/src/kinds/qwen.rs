@@ -1,4 +1,4 @@
-//! Qwen Code, Alibaba's agent. It needs Node.js 22.
+//! Qwen Code, Alibaba's agent. It needs Node.js 22. Its interactive shell would want a terminal of its own, which the sandbox lacks.
 
 use super::{pairs, words};
 use crate::profile::{AgentProfile, PromptBy, Wire};
@@ -8,7 +8,8 @@ const SETTINGS: &str = r#"{
   "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
   "privacy": {"usageStatisticsEnabled": false},
   "security": {"auth": {"selectedType": "openai"}},
-  "telemetry": {"enabled": false}
+  "telemetry": {"enabled": false},
+  "tools": {"shell": {"enableInteractiveShell": false}}
 }
 "#;
 
