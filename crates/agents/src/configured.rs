@@ -12,7 +12,7 @@ use crate::registry::registry;
 ///
 /// # Errors
 ///
-/// Fails if there is none, or if one of its settings is not allowed.
+/// Fails if it does not exist, or if one of its settings is not allowed.
 pub fn profile(settings: &Settings, name: &str) -> Result<AgentProfile, AgentError> {
     let known = profiles(settings)?;
     let names: Vec<&str> = known.keys().map(String::as_str).collect();

@@ -20,7 +20,7 @@ pub struct InstalledAgent {
     pub program: String,
     /// Where the program is; `None` if it is not installed.
     pub path: Option<PathBuf>,
-    /// The version that it told.
+    /// The version that it reported.
     pub version: Option<String>,
     /// The version that the project's tests run; `None` for an agent of the settings.
     pub tested_version: Option<&'static str>,
@@ -28,7 +28,7 @@ pub struct InstalledAgent {
     pub wire: Wire,
     /// The provider that its requests are forwarded to.
     pub provider: String,
-    /// The model that it is told to use.
+    /// The model that it uses.
     pub model: String,
     /// Whether a further attempt continues its session.
     pub resumes: bool,

@@ -105,7 +105,7 @@ pub struct AgentProfile {
     pub wire: Wire,
     /// The provider that its requests are forwarded to.
     pub provider: String,
-    /// The model that it is told to use.
+    /// The model that it uses.
     pub model: String,
     /// Variables that connect it to the endpoint, and switch off updates and telemetry.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -211,7 +211,7 @@ pub(crate) fn filled<'v>(text: &str, value: impl Fn(&str) -> &'v str) -> String 
     filled
 }
 
-/// Returns the first word in braces that looks like a placeholder and is none.
+/// Returns the first word in braces that looks like a placeholder but is not known.
 fn unknown_word(text: &str) -> Option<&str> {
     text.split('{').skip(1).find_map(|part| {
         let (word, _) = part.split_once('}')?;

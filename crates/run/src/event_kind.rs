@@ -80,7 +80,7 @@ pub(crate) enum EventKind {
     BundleCreated,
     /// The run failed for good.
     RunFailed,
-    /// Whoever proposes changes declined.
+    /// The service that proposes changes declined.
     RunDeclined,
     /// All gates ran before a landing, including those of level `full`.
     FullGatesRun,

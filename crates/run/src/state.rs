@@ -28,7 +28,7 @@ pub enum RunState {
     Blocked,
     /// The run ended without a verified patch.
     Failed,
-    /// Whoever proposes changes says that the goal cannot be reached.
+    /// The service that proposes changes says that the goal cannot be reached.
     Declined,
 }
 

@@ -1,4 +1,4 @@
-//! aider. It commits on its own unless told otherwise, and keeps its notes in the working copy.
+//! aider. It commits on its own by default, and keeps its notes in the working copy.
 
 use super::{pairs, words};
 use crate::profile::{AgentProfile, PromptBy, Wire};

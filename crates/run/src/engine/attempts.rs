@@ -170,7 +170,7 @@ impl Engine<'_> {
         Ok(chosen.format)
     }
 
-    /// Ends the run, because whoever proposes changes declined. No attempt is counted.
+    /// Ends the run, because the service that proposes changes declined. No attempt is counted.
     fn decline(&mut self, duty: &Duty<'_>, by: &str, declined: &Declined) -> Result<(), RunError> {
         let finding = declined.finding(by);
         self.take_answer(duty, serde_json::json!({ "declined": finding.hint }))?;

@@ -1,4 +1,4 @@
-//! An answer that declines: whoever proposes changes says that the goal cannot be reached, why, and what it conflicts with.
+//! An answer that declines: the service that proposes changes says that the goal cannot be reached, why, and what it conflicts with.
 //!
 //! Every form of answer allows it. A run that is declined is over: nothing lands, and no attempt is counted.
 

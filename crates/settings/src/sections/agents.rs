@@ -20,7 +20,7 @@ section! {
         wire: Text = "", user, one_of(&["anthropic", "openai", "gemini"]);
         /// The provider whose address and key its requests are forwarded with.
         provider: Text = "", user, one_of(PROVIDERS);
-        /// The model that it is told to use.
+        /// The model that it uses.
         model: Text = "", user;
         /// Variables that it gets.
         env: Table = (), user;
