@@ -467,6 +467,7 @@ impl Engine<'_> {
             } else {
                 text(attempt::ANSWER)?
             },
+            unchanged: unchanged(shown),
         }))
     }
 }
@@ -481,6 +482,16 @@ fn declined_in(answer: &Answer) -> Option<Declined> {
     is_read
         .then(|| Declined::read(answer.text.as_str()))
         .flatten()
+}
+
+/// The files that an answer returned as they stand.
+fn unchanged(outcome: &AttemptOutcome) -> Vec<String> {
+    let found = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.code == gatekeeper::UNCHANGED);
+    let paths = found.flat_map(|finding| finding.subject.split(", "));
+    paths.map(str::to_owned).collect()
 }
 
 /// How often an answer before the next one was to be another: a request for files was not, and a repeated change was twice.

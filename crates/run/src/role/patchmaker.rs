@@ -4,9 +4,9 @@
 //! no time, no absolute path and no randomness, so a replay of the run asks the same question.
 
 use crucible_llm::Message;
-use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
+use crucible_model::{EditFormat, PromptBuilder, PromptText, RepoPath, Untrusted};
 use crucible_pack::{ContextPack, PackedFile};
-use crucible_patch::{is_test_path, takes_definitions};
+use crucible_patch::{defined_names, is_test_path, takes_definitions};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
@@ -29,6 +29,8 @@ pub(crate) struct Brief {
     pub(crate) patch: String,
     /// The answer without a valid change, bounded. Only people and commands see it, for the reason above.
     pub(crate) answer: String,
+    /// The files that the last answer returned as they stand, if it changed nothing.
+    pub(crate) unchanged: Vec<String>,
 }
 
 /// The part of a prompt on requests for more files.
@@ -107,12 +109,38 @@ fn user(
             heading = "";
         }
     }
-    // The files to change come right before the answer format: small models copy what they read last.
+    // The files to change come right before the answer format, the target last: small models copy what they read last.
+    let target = target(&mine, brief);
+    let (last, first): (Vec<&PackedFile>, Vec<&PackedFile>) = mine
+        .iter()
+        .partition(|file| target == Some(file.path.as_str()));
     prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
-    for file in &mine {
+    for file in first.into_iter().chain(last) {
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
     }
     answer_form(prompt, format, plan, &mine, brief, requests).build()
+}
+
+/// The file that the answer's example names. Small models change this one, so it should define something, and not
+/// be one that the last answer left as it was.
+fn target<'p>(mine: &[&'p PackedFile], brief: Option<&Brief>) -> Option<&'p str> {
+    let parsed = |file: &PackedFile| file.path.parse().ok();
+    let is_new =
+        |file: &PackedFile| brief.is_none_or(|brief| !brief.unchanged.contains(&file.path));
+    let defines = |file: &PackedFile| {
+        parsed(file)
+            .is_some_and(|path: RepoPath| !defined_names(&path, file.content.as_bytes()).is_empty())
+    };
+    // Where a whole directory may change, a file of it shows better how one is named.
+    let named = || {
+        mine.iter()
+            .filter(|file| parsed(file).is_some_and(|path| is_plain(&path)))
+    };
+    let found = named()
+        .find(|file| is_new(file) && defines(file))
+        .or_else(|| named().find(|file| is_new(file)))
+        .or_else(|| named().next());
+    found.map(|file| file.path.as_str())
 }
 
 /// Adds the result of the previous answer.
@@ -186,12 +214,8 @@ fn answer_form(
     }
     prompt = prompt.ours(DECLINED_FORM);
     prompt = more_files(prompt, requests);
-    // Where a whole directory may change, a file of it shows better how one is named.
-    let shown = mine
-        .iter()
-        .find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
-    let first = match (shown, plan.scope_allow.first()) {
-        (Some(file), _) => file.path.clone(),
+    let first = match (target(mine, brief), plan.scope_allow.first()) {
+        (Some(path), _) => path.to_owned(),
         (None, Some(scope)) => scope.to_string().escape_debug().to_string(),
         (None, None) => String::new(),
     };
@@ -359,6 +383,7 @@ mod tests {
             output: "area is wrong".into(),
             patch: "diff --git x".into(),
             answer: "only people see this".into(),
+            unchanged: Vec::new(),
         }
     }
 
