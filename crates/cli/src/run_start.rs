@@ -58,6 +58,10 @@ pub(crate) struct Options {
     /// `api_agent` (your command) or `ollama_agent` [default: dispatch.mode, none]
     #[arg(long, value_name = "MODE", value_parser = ["manual_outbox", "api_agent", "ollama_agent", "local_exec"])]
     pub(crate) mode: Option<String>,
+    /// The coding agent that proposes changes in the sandbox, such as claude, codex or gemini; `crucible agents` lists them
+    /// [default: run.agent, none]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["mode", "dispatch"])]
+    pub(crate) agent: Option<String>,
     /// Maximum attempts before the run fails [default: run.max_iterations, 4]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
@@ -107,6 +111,7 @@ impl Options {
             ("llm.provider", self.provider.clone()),
             ("llm.fallback_provider", self.fallback_provider.clone()),
             ("dispatch.mode", self.mode.clone()),
+            ("run.agent", self.agent.clone()),
             ("run.max_iterations", number(self.max_iterations)),
             ("run.candidates", number(self.candidates)),
             ("sandbox.strength", self.sandbox.clone()),

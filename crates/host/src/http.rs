@@ -80,6 +80,20 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
 }
 
+/// An answer whose body is read while it arrives.
+pub struct HttpStream {
+    /// The status code.
+    pub status: u16,
+    /// Headers by lowercase name, as in [`HttpResponse`].
+    pub headers: BTreeMap<String, String>,
+    response: reqwest::Response,
+    origin: String,
+    after: Duration,
+    until: tokio::time::Instant,
+    limit: u64,
+    taken: u64,
+}
+
 /// Why there is no answer. No text here holds a key, a header's value, a body, or a path of an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
@@ -166,12 +180,78 @@ impl HttpClient {
         }
     }
 
+    /// Sends one request and returns once the headers of the answer are there; the body is read piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::send`].
+    pub async fn open(&self, request: HttpRequest) -> Result<HttpStream, HttpError> {
+        let url = parse_url(&request.url)?;
+        let origin = url.origin().ascii_serialization();
+        let (after, limit) = (request.timeout, request.max_body.0);
+        let until = tokio::time::Instant::now() + after;
+        let opened = tokio::time::timeout_at(until, self.begin(url, &origin, request)).await;
+        let Ok(response) = opened else {
+            return Err(HttpError::Timeout { origin, after });
+        };
+        let response = response?;
+        Ok(HttpStream {
+            status: response.status().as_u16(),
+            headers: headers_of(&response),
+            response,
+            origin,
+            after,
+            until,
+            limit,
+            taken: 0,
+        })
+    }
+
     async fn exchange(
         &self,
         url: Url,
         origin: &str,
         request: HttpRequest,
     ) -> Result<HttpResponse, HttpError> {
+        let max_body = request.max_body;
+        let mut response = self.begin(url, origin, request).await?;
+        let too_large = || HttpError::TooLarge {
+            origin: origin.to_owned(),
+            limit: max_body.0,
+        };
+        if response
+            .content_length()
+            .is_some_and(|length| length > max_body.0)
+        {
+            return Err(too_large());
+        }
+        let status = response.status().as_u16();
+        let headers = headers_of(&response);
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| translate(&error, origin))?
+        {
+            if (body.len() + chunk.len()) as u64 > max_body.0 {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(HttpResponse {
+            status,
+            headers,
+            body,
+        })
+    }
+
+    /// Sends a request, and waits for the headers of its answer.
+    async fn begin(
+        &self,
+        url: Url,
+        origin: &str,
+        request: HttpRequest,
+    ) -> Result<reqwest::Response, HttpError> {
         let connections = self.connections()?;
         let client = if url.scheme() == "https" {
             connections.tls().await?
@@ -193,42 +273,7 @@ impl HttpClient {
         if !typed {
             call = call.header(reqwest::header::CONTENT_TYPE, "application/json");
         }
-        let mut response = call
-            .send()
-            .await
-            .map_err(|error| translate(&error, origin))?;
-        let too_large = || HttpError::TooLarge {
-            origin: origin.to_owned(),
-            limit: request.max_body.0,
-        };
-        if response
-            .content_length()
-            .is_some_and(|length| length > request.max_body.0)
-        {
-            return Err(too_large());
-        }
-        let status = response.status().as_u16();
-        let headers = (response.headers().iter())
-            .filter_map(|(name, value)| {
-                Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-            })
-            .collect();
-        let mut body = Vec::new();
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|error| translate(&error, origin))?
-        {
-            if (body.len() + chunk.len()) as u64 > request.max_body.0 {
-                return Err(too_large());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(HttpResponse {
-            status,
-            headers,
-            body,
-        })
+        call.send().await.map_err(|error| translate(&error, origin))
     }
 
     /// The connections of this event loop.
@@ -250,6 +295,42 @@ impl HttpClient {
         loops.push((this, Arc::clone(&connections)));
         Ok(connections)
     }
+}
+
+impl HttpStream {
+    /// The next piece of the body as it arrived; `None` at its end.
+    ///
+    /// # Errors
+    ///
+    /// See [`HttpError`]: also when the time of the whole exchange is over, or the body grows over its limit.
+    pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, HttpError> {
+        let next = tokio::time::timeout_at(self.until, self.response.chunk()).await;
+        let Ok(chunk) = next else {
+            return Err(HttpError::Timeout {
+                origin: self.origin.clone(),
+                after: self.after,
+            });
+        };
+        let Some(chunk) = chunk.map_err(|error| translate(&error, &self.origin))? else {
+            return Ok(None);
+        };
+        self.taken = self.taken.saturating_add(chunk.len() as u64);
+        if self.taken > self.limit {
+            return Err(HttpError::TooLarge {
+                origin: self.origin.clone(),
+                limit: self.limit,
+            });
+        }
+        Ok(Some(chunk.to_vec()))
+    }
+}
+
+/// Header names in lowercase with their values; of a repeated one, the last.
+fn headers_of(response: &reqwest::Response) -> BTreeMap<String, String> {
+    let pairs = response.headers().iter().filter_map(|(name, value)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    });
+    pairs.collect()
 }
 
 impl Connections {

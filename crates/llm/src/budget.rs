@@ -222,23 +222,42 @@ impl CallBudget {
         inv: &LlmInvocation,
         worst: Amount,
     ) -> Result<HeldAmount, BookError> {
+        let request = match &self.book {
+            // Nobody reads it there.
+            Book::OfProcess(_) => Digest::of(b""),
+            Book::Kept(_) => {
+                let request = RecordedRequest::of(inv).key();
+                request.map_err(|error| BookError::Unavailable {
+                    detail: error.to_string(),
+                })?
+            }
+        };
+        self.reserve_call(PlannedCall {
+            provider,
+            model: inv.model.clone(),
+            request,
+            worst,
+        })
+        .await
+    }
+
+    /// Reserves the worst case of a call that is not an invocation of a backend.
+    ///
+    /// # Errors
+    ///
+    /// As [`CallBudget::reserve`].
+    pub async fn reserve_call(
+        self: &Arc<Self>,
+        call: PlannedCall,
+    ) -> Result<HeldAmount, BookError> {
+        let held = call.worst;
         let ticket = match &self.book {
             Book::OfProcess(used) => {
                 let mut used = lock(used);
-                *used = carried(*used, worst, &self.limits)?;
+                *used = carried(*used, held, &self.limits)?;
                 Ticket(used.calls)
             }
             Book::Kept(book) => {
-                let request = RecordedRequest::of(inv).key();
-                let request = request.map_err(|error| BookError::Unavailable {
-                    detail: error.to_string(),
-                })?;
-                let call = PlannedCall {
-                    provider,
-                    model: inv.model.clone(),
-                    request,
-                    worst,
-                };
                 let (book, limits) = (Arc::clone(book), self.limits);
                 elsewhere(move || book.reserve(&call, &limits)).await?
             }
@@ -246,7 +265,7 @@ impl CallBudget {
         Ok(HeldAmount {
             budget: Arc::clone(self),
             ticket,
-            held: worst,
+            held,
         })
     }
 }

@@ -79,6 +79,15 @@ fn scan(scanner: &Scanner, inv: &LlmInvocation) -> Result<(), SecretInRequest> {
     })
 }
 
+/// Scans each text and each key of a request that is sent as it is.
+///
+/// # Errors
+///
+/// The first secret found.
+pub fn refuse_secrets(scanner: &Scanner, value: &Value) -> Result<(), SecretInRequest> {
+    scan_value(scanner, value)
+}
+
 fn scan_value(scanner: &Scanner, value: &Value) -> Result<(), SecretInRequest> {
     match value {
         Value::String(text) => scan_text(scanner, text, SecretPlace::Metadata),

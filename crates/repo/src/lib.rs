@@ -49,6 +49,7 @@ mod tree;
 mod tree_edit;
 mod tree_reader;
 mod work_clone;
+mod work_copy;
 
 pub use agree::{agrees, changes_agree};
 pub use apply::{AppliedFile, AppliedTree, ApplyError};
@@ -90,3 +91,4 @@ pub use tree_edit::{
 };
 pub use tree_reader::{FoundAt, TreeReader};
 pub use work_clone::WorkClone;
+pub use work_copy::WorkCopy;

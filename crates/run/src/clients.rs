@@ -1,7 +1,9 @@
 //! The services that answer in the roles of a run: one client for each service.
 
+use crucible_agents::EndpointUse;
 use crucible_llm::ModelClient;
 use crucible_model::Timestamp;
+use tokio::sync::watch;
 
 use crate::contract::Service;
 use crate::error::RunError;
@@ -15,6 +17,12 @@ pub trait Clients: Sync {
     ///
     /// Fails if the run's clients were opened without this service.
     fn client(&self, name: &str) -> Result<&ModelClient, RunError>;
+
+    /// Returns what the agent behind this client has used, as it changes; `None` for other services.
+    fn progress(&self, name: &str) -> Option<watch::Receiver<EndpointUse>> {
+        let _none = name;
+        None
+    }
 
     /// Returns the time of the event with this key in the replayed run; `None` outside a replay. Checks
     /// against a time then use it again.
@@ -46,6 +54,7 @@ pub(crate) fn stand_in(service: &Service) -> Option<&'static str> {
         Service::ManualOutbox => Some("person"),
         Service::ApiAgent => Some("command"),
         Service::Council => Some("council"),
+        Service::Agent(_) => Some("agent"),
         Service::LocalExec | Service::Model(_) => None,
     }
 }

@@ -182,6 +182,7 @@ fn identify(repo: &Path) -> Result<(), Failure> {
 /// The demo's run. Nothing here comes from the user's configuration, so that the questions are those of the recording.
 fn options(provider: &str, model: String) -> RunOptions {
     let settings = RunSettings {
+        coding_agent: None,
         provider: provider.to_owned(),
         model,
         role_models: BTreeMap::new(),

@@ -80,6 +80,8 @@ pub(crate) enum EventKind {
     BundleCreated,
     /// The run failed for good.
     RunFailed,
+    /// The service that proposes changes declined.
+    RunDeclined,
     /// All gates ran before a landing, including those of level `full`.
     FullGatesRun,
     /// The commit is determined and about to be made.
@@ -92,7 +94,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 41] = [
+    pub(crate) const ALL: [Self; 42] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -130,6 +132,7 @@ impl EventKind {
         Self::VerifyPassed,
         Self::BundleCreated,
         Self::RunFailed,
+        Self::RunDeclined,
         Self::FullGatesRun,
         Self::LandingStarted,
         Self::Attested,
@@ -185,6 +188,7 @@ impl EventKind {
             Self::VerifyPassed => "VERIFY_PASSED",
             Self::BundleCreated => "BUNDLE_CREATED",
             Self::RunFailed => "RUN_FAILED",
+            Self::RunDeclined => "RUN_DECLINED",
             Self::FullGatesRun => "FULL_GATES_RUN",
             Self::LandingStarted => "LANDING_STARTED",
             Self::Attested => "ATTESTED",
@@ -198,6 +202,9 @@ impl EventKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
+
+/// The key of the event that a run was declined.
+pub(crate) const DECLINED: &str = "declined";
 
 /// Returns the key for the first time a step's question is asked.
 pub(crate) fn asked_key(step: &str) -> String {

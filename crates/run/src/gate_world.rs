@@ -172,12 +172,42 @@ impl<'w> GateWorld<'w> {
         Ok(left_out)
     }
 
+    /// Completes a copy for a program that changes it: the same, but for the git directory.
+    pub(crate) async fn furnish_without_git(&self, copy: &Path) -> Result<(), RunError> {
+        let _omitted = self.survey.ignored.copy_to(copy).await?;
+        if !self.survey.is_mounted {
+            self.survey.ignored.link_trees(copy)?;
+        }
+        Ok(())
+    }
+
+    /// How a program that is no gate runs in `copy`, whose git directory it may use.
+    pub(crate) fn place(&self, copy: &Path) -> Result<GateSetting, RunError> {
+        let mut place = self.setting_of(None, copy, None)?;
+        let own = if self.survey.is_mounted {
+            self.survey.top.join(".git/")
+        } else {
+            copy.join(".git/")
+        };
+        place.masked.retain(|masked| *masked != own);
+        Ok(place)
+    }
+
     /// How `gate` runs in `copy`.
     pub(crate) fn setting(
         &self,
         gate: &GateId,
         copy: &Path,
         reports: &Path,
+    ) -> Result<GateSetting, RunError> {
+        self.setting_of(Some(gate), copy, Some(reports))
+    }
+
+    fn setting_of(
+        &self,
+        gate: Option<&GateId>,
+        copy: &Path,
+        reports: Option<&Path>,
     ) -> Result<GateSetting, RunError> {
         let trees = || self.survey.ignored.trees.iter();
         let mut mounts = vec![mount(
@@ -238,19 +268,22 @@ impl<'w> GateWorld<'w> {
             });
         }
         let env = &self.survey.env;
-        let env = match self.base.python_paths.get(gate.as_str()) {
+        let env = match gate.and_then(|gate| self.base.python_paths.get(gate.as_str())) {
             _ if !self.survey.is_mounted => {
                 looking_in(["src", "."].map(|place| copy.join(place)), env)
             }
             Some(places) => looking_in(places.iter().map(|place| self.survey.top.join(place)), env),
             None => env.clone(),
         };
-        let env = self.with_packages_of(gate, env);
+        let env = match gate {
+            Some(gate) => self.with_packages_of(gate, env),
+            None => env,
+        };
         Ok(GateSetting {
             copy: copy.to_owned(),
             writable: Vec::new(),
             masked,
-            reports: Some(reports.to_owned()),
+            reports: reports.map(Path::to_owned),
             mounts,
             env,
             strength: self.base.sandbox,

@@ -81,10 +81,10 @@ pub use clients::Clients;
 pub use commit_message::{SubjectError, check_subject};
 pub use context_build::{BuiltContext, BuiltContextDocument, ContextRequest, WrittenDocument};
 pub use contract::{
-    AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
-    DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, PatchLimits, Plan, PlanStatus,
-    Review, ReviewVerdict, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service,
-    Signature, SignatureVersion, WebLimits, required_gates,
+    AgentCommands, AgentNetwork, COUNCIL, CodingAgentSettings, ContextSettings, ContractDocuments,
+    DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, PatchLimits,
+    Plan, PlanStatus, Review, ReviewVerdict, RoleProvider, RunRecord, RunRole, RunSettings,
+    RunVersion, Service, Signature, SignatureVersion, WebLimits, required_gates,
 };
 pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
 pub use dispatch::OutboxBackend;

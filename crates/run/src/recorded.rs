@@ -70,6 +70,7 @@ pub(crate) fn state_of_events(events: &[EventRecord]) -> Option<RunState> {
         Some(EventKind::VerifyPassed) => RunState::Verified,
         Some(EventKind::Landed) => RunState::Landed,
         Some(EventKind::RunFailed) => RunState::Failed,
+        Some(EventKind::RunDeclined) => RunState::Declined,
         Some(_) | None => RunState::New,
     };
     // A failed run continues after a later permission.

@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crucible_agents::EndpointUse;
 use crucible_host::clock::{ClockError, clock_from};
+use crucible_host::http::HttpClient;
 use crucible_ledger::Ledger;
 use crucible_llm::configured::{limits, prices};
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBook, CallBudget, CallError, CallPool, Capabilities,
     CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient,
-    Origin, PriceTable, Recording, RetryPolicy, Reuse, Speaker, StructuredOutput,
+    Origin, PriceTable, Recording, RetryPolicy, Reuse, Speaker, StructuredOutput, Upstream,
 };
 use crucible_model::{Clock, EditFormat, Failure};
 use crucible_settings::Settings;
+use tokio::sync::watch;
 
 use crate::call_book::LedgerBook;
 use crate::clients::{Clients, stand_in};
-use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX, Service};
+use crate::contract::{AGENT, AGENT_PREFIX, API_AGENT, COUNCIL, MANUAL_OUTBOX, Service};
+use crate::dispatch::coding_agent::{CodingAgentBackend, Connection, SharedAgent};
 use crate::dispatch::{AgentBackend, OutboxBackend};
 use crate::error::RunError;
 use crate::layout::{CASSETTE, RunDir};
@@ -51,6 +55,8 @@ pub(crate) struct RunClient<'a> {
     council: Option<Box<dyn CouncilService>>,
     /// The shared budget, if several runs have one.
     pool: Option<Arc<CallPool>>,
+    /// Where the requests of an agent are forwarded to, if one proposes changes.
+    upstream: Option<Upstream>,
 }
 
 impl<'a> RunClient<'a> {
@@ -76,6 +82,7 @@ impl<'a> RunClient<'a> {
                 .map_err(|error: ClockError| Failure::usage(error.to_string()))?,
             council: None,
             pool: None,
+            upstream: None,
         })
     }
 
@@ -83,6 +90,12 @@ impl<'a> RunClient<'a> {
     #[must_use]
     pub(crate) fn with_council(self, council: Option<Box<dyn CouncilService>>) -> Self {
         Self { council, ..self }
+    }
+
+    /// Adds the server that an agent's requests are forwarded to.
+    #[must_use]
+    pub(crate) fn forwarding_to(self, upstream: Option<Upstream>) -> Self {
+        Self { upstream, ..self }
     }
 
     /// Adds a budget that several runs share.
@@ -116,6 +129,7 @@ impl<'a> RunClient<'a> {
                 API_AGENT => by_command(self.world, self.dir)?,
                 // Its client is made below: it needs the budget for the calls that it makes.
                 COUNCIL => continue,
+                agent if agent.starts_with(AGENT_PREFIX) => continue,
                 provider => model(provider)?,
             };
             backends.insert(name, backend);
@@ -142,6 +156,7 @@ impl<'a> RunClient<'a> {
         let book: Arc<dyn CallBook> = Arc::new(book);
         let book = self
             .pool
+            .as_ref()
             .map_or_else(|| Arc::clone(&book), |pool| pool.share(Arc::clone(&book)));
         let (recording, budget) = (Arc::new(writer), CallBudget::kept(limits, book));
         let client = |backend: Backend| {
@@ -168,13 +183,45 @@ impl<'a> RunClient<'a> {
             let backend = without_model(COUNCIL, council.backend(&budget));
             clients.insert(COUNCIL.to_owned(), ModelClient::new(backend, options));
         }
-        Ok(RunClients { clients })
+        let mut progress = BTreeMap::new();
+        let names = settings.dispatch().clients();
+        for name in names
+            .into_iter()
+            .filter(|name| name.starts_with(AGENT_PREFIX))
+        {
+            let upstream = self
+                .upstream
+                .as_ref()
+                .ok_or_else(|| RunError::NoClient { name: name.clone() })?;
+            let connection = Connection {
+                upstream: upstream.clone(),
+                http: Arc::new(
+                    HttpClient::new()
+                        .map_err(|error| self.dir.malformed(CASSETTE, &error.to_string()))?,
+                ),
+                budget: Arc::clone(&budget),
+                prices: Arc::clone(&self.prices),
+            };
+            let agent = Arc::new(CodingAgentBackend::new(self.world, self.dir, connection)?);
+            progress.insert(name.clone(), agent.progress());
+            let options = ClientOptions {
+                recording: Recording::To(Arc::clone(&recording)),
+                // A further turn is a further attempt, not a retry.
+                retry: RetryPolicy::NEVER,
+                ..ClientOptions::new(Arc::clone(&budget))
+            };
+            let backend = without_model(AGENT, Box::new(SharedAgent(agent)));
+            clients.insert(name, ModelClient::new(backend, options));
+        }
+        Ok(RunClients { clients, progress })
     }
 }
 
 /// The clients of a run, by the name of their service.
 pub(crate) struct RunClients {
     clients: BTreeMap<String, ModelClient>,
+    /// What the agents among them have used.
+    progress: BTreeMap<String, watch::Receiver<EndpointUse>>,
 }
 
 impl Clients for RunClients {
@@ -182,6 +229,10 @@ impl Clients for RunClients {
         self.clients.get(name).ok_or_else(|| RunError::NoClient {
             name: name.to_owned(),
         })
+    }
+
+    fn progress(&self, name: &str) -> Option<watch::Receiver<EndpointUse>> {
+        self.progress.get(name).cloned()
     }
 }
 

@@ -28,6 +28,8 @@ pub enum RunState {
     Blocked,
     /// The run ended without a verified patch.
     Failed,
+    /// The service that proposes changes says that the goal cannot be reached.
+    Declined,
 }
 
 impl RunState {
@@ -43,7 +45,7 @@ impl RunState {
             | Self::Signed
             | Self::Patched
             | Self::Blocked => false,
-            Self::Verified | Self::Landed | Self::Failed => true,
+            Self::Verified | Self::Landed | Self::Failed | Self::Declined => true,
         }
     }
 
@@ -62,6 +64,7 @@ impl RunState {
             Self::Landed => "landed",
             Self::Blocked => "blocked",
             Self::Failed => "failed",
+            Self::Declined => "declined",
         }
     }
 }
@@ -91,12 +94,17 @@ pub struct Progress {
     pub landed: bool,
     /// The ledger has recorded the failure.
     pub failed: bool,
+    /// The ledger has recorded that the run was declined.
+    pub declined: bool,
 }
 
 impl Progress {
     /// The state these files amount to: the furthest that every earlier one supports.
     #[must_use]
     pub fn state(self) -> RunState {
+        if self.declined {
+            return RunState::Declined;
+        }
         if self.failed {
             return RunState::Failed;
         }

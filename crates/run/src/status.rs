@@ -14,7 +14,7 @@ use crate::budget::allowed;
 use crate::call_book::Booked;
 use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
-use crate::event_kind::{EventKind, answered_key, prompted_step};
+use crate::event_kind::{DECLINED, EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::recorded::{is_recorded, state_of_events};
@@ -193,7 +193,7 @@ pub(crate) fn status_of(
     let told = state_of_events(events);
     let ended = matches!(
         told,
-        Some(RunState::Verified | RunState::Landed | RunState::Failed)
+        Some(RunState::Verified | RunState::Landed | RunState::Failed | RunState::Declined)
     );
     if ended && edited.is_empty() {
         edited.extend(
@@ -207,7 +207,9 @@ pub(crate) fn status_of(
         state = told;
     }
     let failure = match state {
-        RunState::Failed if !edited.iter().any(|path| path == layout::FAILURE) => {
+        RunState::Failed | RunState::Declined
+            if !edited.iter().any(|path| path == layout::FAILURE) =>
+        {
             Some(dir.read_json(layout::FAILURE)?)
         }
         _ => None,
@@ -227,7 +229,11 @@ pub(crate) fn status_of(
         {
             RunError::PinnedClock.to_string()
         }
-        _ if !matches!(state, RunState::Landed | RunState::Failed) && !run.repo.is_dir() => {
+        _ if !matches!(
+            state,
+            RunState::Landed | RunState::Failed | RunState::Declined
+        ) && !run.repo.is_dir() =>
+        {
             RunError::RepositoryElsewhere {
                 repo: run.repo.clone(),
             }
@@ -368,6 +374,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         verified,
         landed: is_recorded(dir, events, "landed", layout::LANDING)?,
         failed: is_recorded(dir, events, &allowances.key("failed"), layout::FAILURE)?,
+        declined: is_recorded(dir, events, DECLINED, layout::FAILURE)?,
     })
 }
 
@@ -460,6 +467,10 @@ fn next(
         RunState::Landed => "Nothing is left to do.".to_owned(),
         RunState::Blocked => {
             "A reviewer blocked the plan. Read reviews/, fix the cause, and start a new run."
+                .to_owned()
+        }
+        RunState::Declined => {
+            "Nothing landed. Change the goal or what it conflicts with, and start a new run."
                 .to_owned()
         }
         RunState::Failed => {

@@ -91,6 +91,10 @@ fn proposer(settings: &RunSettings) -> String {
     match settings.dispatch().service(RunRole::Patchmaker) {
         Service::ManualOutbox => "asked     a person, through outbox/".to_owned(),
         Service::ApiAgent => "asked     a command of yours".to_owned(),
+        Service::Agent(_) => settings.coding_agent.as_ref().map_or_else(
+            || "agent".to_owned(),
+            |agent| format!("agent     {} ({})", agent.profile.name, agent.profile.model),
+        ),
         service => {
             let own = settings.role_models.get(RunRole::Patchmaker.name());
             let provider = service.client().unwrap_or(&settings.provider);

@@ -25,6 +25,7 @@ pub use files::ConfigFiles;
 pub use known::variable_of;
 pub use layers::{Setting, SettingSource};
 pub use reference::settings_schema;
+pub use sections::agents::AgentEntry;
 pub use sections::attest::AttestSection;
 pub use sections::council::CouncilSection;
 pub use sections::crawl::CrawlSection;

@@ -9,6 +9,7 @@ use crate::declare::FromLayers;
 use crate::error::ConfigError;
 use crate::files::ConfigFiles;
 use crate::layers::{Layers, Setting, SettingSource};
+use crate::sections::agents::AgentEntry;
 use crate::sections::attest::AttestSection;
 use crate::sections::council::CouncilSection;
 use crate::sections::crawl::CrawlSection;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub run: RunSection,
     /// `[dispatch]`
     pub dispatch: DispatchSection,
+    /// `[agents]`, by name.
+    pub agents: BTreeMap<String, AgentEntry>,
     /// `[patch]`
     pub patch: PatchSection,
     /// `[spec]`
@@ -97,6 +100,7 @@ impl Settings {
             council: section(&layers, "council"),
             run: section(&layers, "run"),
             dispatch: section(&layers, "dispatch"),
+            agents: entries(&layers, "agents"),
             patch: section(&layers, "patch"),
             spec: section(&layers, "spec"),
             hooks: entries(&layers, "hooks"),

@@ -7,6 +7,7 @@ macro_rules! dispatch {
     };
 }
 
+mod agents;
 mod attest;
 mod behaviors;
 mod completions;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Models(models::Models),
+    Agents(agents::Agents),
     #[command(subcommand)]
     Run(run::Run),
     Gates(gates::Gates),
@@ -130,6 +132,7 @@ impl Command {
                 Demo,
                 Doctor,
                 Models,
+                Agents,
                 Run,
                 Gates,
                 Eval,

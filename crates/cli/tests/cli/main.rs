@@ -22,6 +22,7 @@ mod attest_push;
 mod attest_tools;
 mod behaviors;
 mod budget;
+mod coding_agents;
 mod completion;
 mod config_set;
 mod context;

@@ -165,6 +165,10 @@ fn the_configuration_in_force_names_its_sources() {
     gates.tests.setup [] default
     gates.tests.timeout_s 600 default
     llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
+    run.agent "" default
+    run.agent_calls 300 default
+    run.agent_disk_mib 4096 default
+    run.agent_timeout_s 3600 default
     run.candidates 1 default
     run.edit_format "" default
     run.max_file_requests 2 default

@@ -11,6 +11,7 @@ use crucible_repo::Oid;
 use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
 
+use super::agents::upstream;
 use super::roles::RoleBackends;
 use super::start::{StartRequest, StartedRun, StartedWith};
 use crate::allow::allow;
@@ -82,6 +83,7 @@ impl StartRequest<'_> {
         adjust(&mut options);
         let with = StartedWith {
             settings: settings.clone(),
+            upstream: upstream(runtime, settings, options.settings.coding_agent.as_ref())?,
             models: backends.models,
             council,
         };
@@ -129,7 +131,9 @@ impl ExistingRun<'_> {
         let context = context(runtime, settings)?;
         let run = &status.run.settings;
         let council = host.council(settings, &run.dispatch(), &run.provider)?;
-        let client = RunClient::new(world, self.ledger_file, dir, settings)?.with_council(council);
+        let client = RunClient::new(world, self.ledger_file, dir, settings)?
+            .with_council(council)
+            .forwarding_to(upstream(runtime, settings, run.coding_agent.as_ref())?);
         // Only providers that serve a role are prepared, with the run's own recording if they answer from one.
         let ready = |name: &str| {
             let mut of_provider = provider_settings(runtime, settings, name);

@@ -13,7 +13,8 @@ use crucible_settings::{DispatchSection, Settings};
 use super::agents::refuse;
 use crate::clients::stand_in;
 use crate::contract::{
-    DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider, RunRole, Service,
+    AGENT_PREFIX, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider,
+    RunRole, Service,
 };
 use crate::error::RunError;
 use crate::recording::AnswersFrom;
@@ -155,7 +156,8 @@ impl RoleBackends {
                 Service::LocalExec
                 | Service::ManualOutbox
                 | Service::ApiAgent
-                | Service::Council => {
+                | Service::Council
+                | Service::Agent(_) => {
                     of_roles.remove(role.name());
                 }
             }
@@ -263,6 +265,16 @@ fn configured(config: &Settings, provider: &str) -> Result<Option<DispatchConfig
     for role in RunRole::ALL {
         if let Some(service) = service_of(&config.dispatch, role) {
             listed.insert(role, RoleProvider(service.clone()));
+        }
+    }
+    if let Some(agent) = config
+        .run
+        .agent
+        .as_deref()
+        .filter(|agent| !agent.is_empty())
+    {
+        for role in [RunRole::Patchmaker, RunRole::Fixer] {
+            listed.insert(role, RoleProvider(format!("{AGENT_PREFIX}{agent}")));
         }
     }
     if mode.is_none() && listed.is_empty() {

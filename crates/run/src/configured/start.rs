@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crucible_ledger::Ledger;
 use crucible_llm::configured::{strength, temperature};
-use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning};
+use crucible_llm::{Backend, CallPool, Origin, ReceiptWarning, Upstream};
 use crucible_model::{EditFormat, ExitStatus, Failure};
 use crucible_repo::{Git, TrackedFile};
 use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
 
-use super::agents::agents;
+use super::agents::{agents, coding_agent};
 use super::find::find_settings;
 use super::gates::{GateChoice, default_timeout};
 use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits};
@@ -108,6 +108,7 @@ impl StartRequest<'_> {
         let wanted = edit_format(settings)?;
         let (pack, context_window) = pack_limits(settings, &proposer.name)?;
         let run = &settings.run;
+        let coding_agent = coding_agent(runtime, settings, self.model, backends.dispatch.as_ref())?;
         let settings_of_run = RunSettings {
             edit_format: match proposer
                 .backend
@@ -127,7 +128,12 @@ impl StartRequest<'_> {
             model: proposer.model,
             role_models: proposer.of_roles,
             model_timeout_s: limit("llm.timeout_s", settings.llm.timeout_s)?,
-            max_calls: settings.budget.calls,
+            max_calls: if coding_agent.is_some() && !settings.is_set("llm.budget.calls") {
+                limit("run.agent_calls", run.agent_calls)?
+            } else {
+                settings.budget.calls
+            },
+            coding_agent,
             gates: choice.named(settings)?,
             sandbox: strength(settings)?,
             patch: patch_limits(settings),
@@ -238,6 +244,7 @@ pub struct StartedRun {
     settings: Settings,
     models: BTreeMap<String, Backend>,
     council: Option<Box<dyn CouncilService>>,
+    upstream: Option<Upstream>,
 }
 
 impl StartedRun {
@@ -259,6 +266,7 @@ impl StartedRun {
             settings,
             models,
             council,
+            upstream,
         } = backends;
         Ok(Self {
             dir: RunDir::of(&world.runs_root, &id),
@@ -266,6 +274,7 @@ impl StartedRun {
             settings,
             models,
             council,
+            upstream,
         })
     }
 
@@ -286,10 +295,13 @@ impl StartedRun {
             settings,
             mut models,
             council,
+            upstream,
             dir,
             mut ledger,
         } = self;
-        let client = RunClient::new(world, ledger_file, &dir, &settings)?.with_council(council);
+        let client = RunClient::new(world, ledger_file, &dir, &settings)?
+            .with_council(council)
+            .forwarding_to(upstream);
         let open = |opening: &Opening<'_>| {
             let ready = |name: &str| {
                 models.remove(name).ok_or_else(|| RunError::NoClient {
@@ -311,6 +323,8 @@ pub struct StartedWith {
     pub models: BTreeMap<String, Backend>,
     /// The council, if it serves a role.
     pub council: Option<Box<dyn CouncilService>>,
+    /// The server that an agent's requests are forwarded to, if one proposes changes.
+    pub upstream: Option<Upstream>,
 }
 
 /// Returns the parameters of each request for a change.

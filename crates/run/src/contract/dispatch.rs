@@ -99,6 +99,8 @@ pub enum Service {
     ApiAgent,
     /// A council of models, which deliberates and gives one answer.
     Council,
+    /// The coding agent of this client's name, such as `agent:claude`.
+    Agent(String),
     /// The model provider of this name.
     Model(String),
 }
@@ -112,6 +114,7 @@ impl Service {
             "manual_outbox" => Self::ManualOutbox,
             "api_agent" => Self::ApiAgent,
             COUNCIL => Self::Council,
+            agent if agent.starts_with(AGENT_PREFIX) => Self::Agent(agent.to_owned()),
             "ollama_agent" => Self::Model(OLLAMA.to_owned()),
             provider => Self::Model(provider.to_owned()),
         }
@@ -125,6 +128,7 @@ impl Service {
             Self::ManualOutbox => Some(MANUAL_OUTBOX),
             Self::ApiAgent => Some(API_AGENT),
             Self::Council => Some(COUNCIL),
+            Self::Agent(client) => Some(client),
             Self::Model(provider) => Some(provider),
         }
     }
@@ -136,6 +140,11 @@ pub const MANUAL_OUTBOX: &str = "manual_outbox";
 pub(crate) const API_AGENT: &str = "api_agent";
 /// The client of whatever a council of models answers.
 pub const COUNCIL: &str = "council";
+
+/// The provider of whatever a coding agent answers.
+pub(crate) const AGENT: &str = "agent";
+/// What precedes an agent's name in the name of its client.
+pub(crate) const AGENT_PREFIX: &str = "agent:";
 
 /// Who serves one role: a provider kind of the seed, or the name of a model provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -237,7 +246,8 @@ impl DispatchConfig {
                 Service::LocalExec
                 | Service::ManualOutbox
                 | Service::ApiAgent
-                | Service::Council => true,
+                | Service::Council
+                | Service::Agent(_) => true,
             };
             if !known {
                 let hint = format!(
@@ -271,6 +281,10 @@ impl DispatchConfig {
                 }
                 (RunRole::Patchmaker | RunRole::Fixer, Service::Council) => Some(
                     "A council writes no changes; let a model, a person or a command propose them, and give the council the chair or a review.",
+                ),
+                (RunRole::Patchmaker | RunRole::Fixer, Service::Agent(_)) => None,
+                (_, Service::Agent(_)) => Some(
+                    "A coding agent proposes changes and nothing else; let a model, a person or a command serve this role.",
                 ),
                 _ => None,
             };

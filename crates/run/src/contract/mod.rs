@@ -21,7 +21,7 @@ pub use behaviors::NO_CATALOGUE;
 pub(crate) use behaviors::{
     BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, check_behaviors, is_page_name,
 };
-pub(crate) use dispatch::API_AGENT;
+pub(crate) use dispatch::{AGENT, AGENT_PREFIX, API_AGENT};
 pub use dispatch::{
     COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX,
     RoleProvider, RunRole, Service,
@@ -34,7 +34,7 @@ pub use plan::{Plan, PlanStatus, required_gates};
 pub(crate) use plan::{StopCondition, places};
 pub(crate) use plan_documents::{PlanDocuments, check_executed};
 pub use record::{
-    AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, PatchLimits, RunRecord,
-    RunSettings, RunVersion, Signature, SignatureVersion,
+    AgentCommands, AgentNetwork, CodingAgentSettings, ContextSettings, ContractDocuments,
+    PatchLimits, RunRecord, RunSettings, RunVersion, Signature, SignatureVersion,
 };
 pub use review::{Review, ReviewVerdict};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crucible_agents::AgentProfile;
 use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
@@ -108,6 +109,9 @@ pub struct RunSettings {
     /// The commands of roles that a command serves.
     #[serde(default, skip_serializing_if = "AgentCommands::is_none")]
     pub agents: AgentCommands,
+    /// The coding agent that proposes the changes, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coding_agent: Option<CodingAgentSettings>,
     /// What a researcher may cite from the web; `None` if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebLimits>,
@@ -138,6 +142,18 @@ impl RunSettings {
             dispatch
         })
     }
+}
+
+/// A coding agent, and its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodingAgentSettings {
+    /// How it is started and connected.
+    pub profile: AgentProfile,
+    /// Seconds one turn may take.
+    pub timeout_s: u64,
+    /// Mebibytes that it may write.
+    pub disk_mib: u64,
 }
 
 /// The commands that serve roles, one string per argument; empty if no command serves a role (seed 003 K).

@@ -34,6 +34,7 @@ use crate::contract::{
     Service,
 };
 use crate::dispatch::action::Action;
+use crate::dispatch::coding_agent::EXCHANGES;
 use crate::dispatch::outbox::MAX_GIVEN;
 use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::error::RunError;
@@ -45,7 +46,7 @@ use crate::world::World;
 const NO_COMMAND: Code = Code::new("dispatch-no-command");
 const RELATIVE: Code = Code::new("dispatch-command-relative");
 const UNKNOWN_WORD: Code = Code::new("dispatch-command-word");
-const NO_DIFF: Code = Code::new("dispatch-no-diff");
+pub(crate) const NO_DIFF: Code = Code::new("dispatch-no-diff");
 
 /// Directory of the commands' output, in the run directory.
 pub(crate) const AGENT_LOGS: &str = "logs/agents";
@@ -429,13 +430,14 @@ impl<'c> Call<'c> {
 pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
     let numbers = 1..=logged(dir).unwrap_or_default();
     let names = numbers.flat_map(|number| {
-        ["stdout", "stderr"].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}.log"))
+        ["stdout.log", "stderr.log", EXCHANGES]
+            .map(|name| format!("{AGENT_LOGS}/{number:03}.{name}"))
     });
     names.filter(|path| dir.has(path)).collect()
 }
 
 /// Returns the number of the last log, if any.
-fn logged(dir: &RunDir) -> Option<u64> {
+pub(super) fn logged(dir: &RunDir) -> Option<u64> {
     let entries = std::fs::read_dir(dir.path(AGENT_LOGS)).ok()?;
     entries
         .flatten()

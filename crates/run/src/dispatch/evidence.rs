@@ -284,7 +284,9 @@ fn form(action: Action) -> &'static str {
         Action::Review => REVIEW_FORM,
         Action::Patch | Action::Fix => {
             "- The content is one unified diff in git's format: its first line begins with `diff --git`, paths are relative to the \
-             repository's top, and nothing stands before or behind it. No whole files, no prose.\n"
+             repository's top, and nothing stands before or behind it. No whole files, no prose.\n\
+             - If the goal cannot be reached without breaking a rule, a test or another sentence of the goal, the content is instead \
+             these two lines: `CANNOT: the reason`, and `CONFLICT: the test or the sentence that it conflicts with`.\n"
         }
     }
 }

@@ -7,6 +7,7 @@
 mod action;
 pub(crate) mod agent;
 pub(crate) mod answer_equality;
+pub(crate) mod coding_agent;
 mod council;
 pub(crate) mod evidence;
 pub(crate) mod outbox;
@@ -16,13 +17,14 @@ pub(crate) mod service;
 pub(crate) use action::Action;
 use agent::CommandService;
 pub(crate) use agent::{AgentBackend, check_agents};
+use coding_agent::CodingAgentService;
 use council::CouncilService;
 pub use outbox::OutboxBackend;
 use outbox::PersonService;
 use provider::ProviderService;
 use service::RoleService;
 
-use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX};
+use crate::contract::{AGENT_PREFIX, API_AGENT, COUNCIL, MANUAL_OUTBOX};
 
 /// Returns the service behind the client of this name.
 pub(crate) fn role_service(client: &str) -> &'static dyn RoleService {
@@ -30,6 +32,7 @@ pub(crate) fn role_service(client: &str) -> &'static dyn RoleService {
         MANUAL_OUTBOX => &PersonService,
         API_AGENT => &CommandService,
         COUNCIL => &CouncilService,
+        agent if agent.starts_with(AGENT_PREFIX) => &CodingAgentService,
         _ => &ProviderService,
     }
 }

@@ -22,6 +22,11 @@ pub(crate) trait RoleService: Sync {
         false
     }
 
+    /// Whether it works in a copy of the repository, with its own tools, and needs no evidence files.
+    fn works_in_copy(&self) -> bool {
+        false
+    }
+
     /// Whether a person answers. A prompt is written for it, and the run waits until the answer is in its file.
     fn is_person(&self) -> bool {
         false

@@ -5,12 +5,15 @@
 //! continues once the answer is at the named path.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use crucible_agents::EndpointUse;
 use crucible_host::fs::FsError;
-use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin};
-use crucible_model::{Code, Digest, Finding, Untrusted};
+use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin, dollars};
+use crucible_model::{Code, Digest, Finding, Untrusted, counted};
 use crucible_secrets::Scanner;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::Engine;
 use crate::attempt;
@@ -36,6 +39,9 @@ use crate::status::missing;
 
 pub(super) const ANSWER_CUT: Code = Code::new("run-answer-cut");
 const OUTBOX_FULL: Code = Code::new("run-outbox-full");
+
+/// Time between two lines on what an agent does.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// The event field with the digest of what a person wrote.
 const GIVEN: &str = "given";
@@ -95,7 +101,7 @@ impl Engine<'_> {
     ) -> Result<AskOutcome, RunError> {
         let client = clients.client(name)?;
         let service = role_service(name);
-        let messages = if service.reads_repository() {
+        let messages = if service.reads_repository() && !service.works_in_copy() {
             self.lay_evidence(duty)?
         } else {
             duty.chat.clone()
@@ -127,7 +133,10 @@ impl Engine<'_> {
         let what = format!("{}: {model} is writing", duty.label);
         self.journal.working(duty.role.name(), &what)?;
         let allowed = invocation.timeout;
-        let called = client.call(invocation).await;
+        let called = match clients.progress(name) {
+            Some(used) => self.watched(duty, used, client.call(invocation)).await?,
+            None => client.call(invocation).await,
+        };
         let llm = match &called {
             Ok(result) => Some(client.receipt(result, &[model.as_str()], allowed)),
             Err(CallError::Llm(error)) => {
@@ -203,6 +212,31 @@ impl Engine<'_> {
             self.journal.commit()?;
         }
         Ok(AskOutcome::Answered(Answer { text, unread }))
+    }
+
+    /// Waits for the answer of an agent, and shows meanwhile what it does.
+    async fn watched<T>(
+        &mut self,
+        duty: &Duty<'_>,
+        mut used: watch::Receiver<EndpointUse>,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, RunError> {
+        let mut answer = std::pin::pin!(answer);
+        let mut is_watched = true;
+        loop {
+            tokio::select! {
+                answer = &mut answer => return Ok(answer),
+                changed = used.changed(), if is_watched => {
+                    is_watched = changed.is_ok();
+                    let now = used.borrow_and_update().clone();
+                    self.journal.working(duty.role.name(), &told(&duty.label, &now))?;
+                }
+            }
+            tokio::select! {
+                answer = &mut answer => return Ok(answer),
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
     }
 
     /// Records that an answer outside attempts became an artifact or was refused, so it is used up. `body`
@@ -554,6 +588,27 @@ impl Duty<'_> {
             | Action::Review => fields.insert("action".to_owned(), self.action.name().into()),
         };
     }
+}
+
+/// One line on what an agent has used.
+fn told(label: &str, used: &EndpointUse) -> String {
+    let tool = used.last_tool.as_ref().map(|tool| format!(", last {tool}"));
+    let cost = match used.micro_dollars {
+        0 => String::new(),
+        cost => format!(", {}", dollars(cost)),
+    };
+    let refused = match used.refused {
+        0 => String::new(),
+        refused => format!(", {refused} refused"),
+    };
+    format!(
+        "{label}: {}, {}{}, {} tokens in, {} out{cost}{refused}",
+        counted(used.requests, "request"),
+        counted(used.tools, "tool call"),
+        tool.unwrap_or_default(),
+        used.tokens_input,
+        used.tokens_output,
+    )
 }
 
 /// Returns the path of an evidence file in the run directory.

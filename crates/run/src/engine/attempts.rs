@@ -17,14 +17,17 @@ use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
 use crate::contract::{Plan, Review, RunRole, Service};
 use crate::dispatch::Action;
+use crate::dispatch::agent::NO_DIFF;
 use crate::dispatch::evidence::Evidence;
 use crate::dispatch::role_service;
 use crate::error::RunError;
-use crate::event_kind::{AttemptStep, EventKind, attempt_key, attempt_step};
+use crate::event_kind::{AttemptStep, DECLINED, EventKind, attempt_key, attempt_step};
 use crate::gatekeeper::{self, Judged, PatchContext};
 use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::recorded::FILES;
+use crate::role::agent_prompt;
+use crate::role::declined::Declined;
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
 use crate::rounds::{Place, candidates, files_requested};
@@ -107,14 +110,11 @@ impl Engine<'_> {
                 refusals: refusals(&ended, of_plan),
                 label: format!("attempt {} of {max_rounds}{of_candidates}", place.round),
                 answer_path: attempt_file(number, attempt::ANSWER),
-                chat: patchmaker::messages(
-                    format,
-                    plan,
-                    pack,
-                    &analysis.baseline,
-                    brief,
-                    &requests,
-                ),
+                chat: if role_service(&name).works_in_copy() {
+                    agent_prompt::messages(&self.record, plan, &analysis.baseline, brief)
+                } else {
+                    patchmaker::messages(format, plan, pack, &analysis.baseline, brief, &requests)
+                },
                 evidence: Evidence {
                     request: None,
                     files: None,
@@ -137,6 +137,9 @@ impl Engine<'_> {
                 AskOutcome::Waiting => return Ok(()),
                 AskOutcome::Answered(answer) => answer,
             };
+            if let Some(declined) = declined_in(&answer) {
+                return self.decline(&duty, &name, &declined);
+            }
             match request_in(&answer).filter(|_| requests.left > 0) {
                 Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,
                 None => self.try_answer(&attempt, plan, analysis, &answer).await?,
@@ -165,6 +168,23 @@ impl Engine<'_> {
             ))?;
         }
         Ok(chosen.format)
+    }
+
+    /// Ends the run, because the service that proposes changes declined. No attempt is counted.
+    fn decline(&mut self, duty: &Duty<'_>, by: &str, declined: &Declined) -> Result<(), RunError> {
+        let finding = declined.finding(by);
+        self.take_answer(duty, serde_json::json!({ "declined": finding.hint }))?;
+        self.journal
+            .note(&format!("  declined: {}", finding.hint))?;
+        self.dir.write_json_recorded(layout::FAILURE, &finding)?;
+        self.journal
+            .record_file(
+                duty.role.name(),
+                EventKind::RunDeclined,
+                DECLINED,
+                layout::FAILURE,
+            )
+            .map(drop)
     }
 
     /// Judges an answer, and runs the gates if it is accepted.
@@ -452,6 +472,18 @@ impl Engine<'_> {
     }
 }
 
+/// Returns the reason of an answer that declines.
+fn declined_in(answer: &Answer) -> Option<Declined> {
+    // A service that owes a diff refuses any other text, but this one.
+    let is_read = answer
+        .unread
+        .as_ref()
+        .is_none_or(|finding| finding.code == NO_DIFF);
+    is_read
+        .then(|| Declined::read(answer.text.as_str()))
+        .flatten()
+}
+
 /// The files that an answer returned as they stand.
 fn unchanged(outcome: &AttemptOutcome) -> Vec<String> {
     let found = outcome
@@ -538,8 +570,8 @@ fn out_of_attempts(last: &AttemptOutcome, proposed_by: &Service) -> Finding {
         Service::ManualOutbox => {
             "Read failure_bundle.zip, then start again with a clearer goal or a larger [run] max_iterations."
         }
-        Service::ApiAgent => {
-            "Read failure_bundle.zip, then start again with a clearer goal, another command, or a larger [run] max_iterations."
+        Service::ApiAgent | Service::Agent(_) => {
+            "Read failure_bundle.zip, then start again with a clearer goal, another command or agent, or a larger [run] max_iterations."
         }
         _ => {
             "Read failure_bundle.zip, then start again with a clearer goal, another model, or a larger [run] max_iterations."

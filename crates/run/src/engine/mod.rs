@@ -141,7 +141,7 @@ impl Engine<'_> {
             remove_file(&self.dir.path(layout::FAILURE))?;
         }
         match progress(&self.dir, self.journal.events()?)?.state() {
-            RunState::Landed => return Ok(()),
+            RunState::Landed | RunState::Declined => return Ok(()),
             // The last recorded step may lack its bundle; nothing else is left.
             RunState::Failed => return self.bundle(&self.allowances.key("failed-bundle")),
             _ => {}

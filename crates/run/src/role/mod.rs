@@ -2,7 +2,9 @@
 //!
 //! A role is a contract: it reads named artifacts and writes one. No role judges its own work.
 
+pub(crate) mod agent_prompt;
 pub(crate) mod chair;
+pub(crate) mod declined;
 pub(crate) mod format;
 pub(crate) mod librarian;
 pub(crate) mod patchmaker;

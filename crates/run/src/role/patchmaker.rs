@@ -10,6 +10,7 @@ use crucible_patch::{defined_names, is_test_path, takes_definitions};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
+use crate::role::declined::DECLINED_FORM;
 use crate::role::format::in_scope;
 use crate::role::request::MAX_LINES;
 use crate::scope::is_plain;
@@ -211,6 +212,7 @@ fn answer_form(
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
     }
+    prompt = prompt.ours(DECLINED_FORM);
     prompt = more_files(prompt, requests);
     // Small models forget what stands before the files.
     prompt = prompt

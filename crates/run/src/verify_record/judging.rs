@@ -109,7 +109,7 @@ fn reached(read: &RecordRead) -> Option<RunState> {
 fn has_ended(reached: Option<RunState>) -> bool {
     matches!(
         reached,
-        Some(RunState::Verified | RunState::Landed | RunState::Failed)
+        Some(RunState::Verified | RunState::Landed | RunState::Failed | RunState::Declined)
     )
 }
 

@@ -712,6 +712,7 @@ pub(crate) fn right() -> Reply {
 
 fn options(cast: Cast) -> RunOptions {
     let settings = RunSettings {
+        coding_agent: None,
         provider: "gateway".to_owned(),
         model: "fake-model".to_owned(),
         role_models: BTreeMap::new(),

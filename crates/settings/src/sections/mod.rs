@@ -1,5 +1,6 @@
 //! The declarations, in the order of the reference.
 
+pub(crate) mod agents;
 pub(crate) mod attest;
 pub(crate) mod council;
 pub(crate) mod crawl;
@@ -43,6 +44,7 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &council::CouncilSection::SECTION,
     &run::RunSection::SECTION,
     &dispatch::DispatchSection::SECTION,
+    &agents::AgentEntry::SECTION,
     &run::PatchSection::SECTION,
     &spec::SpecSection::SECTION,
     &spec::HookEntry::SECTION,

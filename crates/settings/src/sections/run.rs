@@ -23,6 +23,14 @@ section! {
         /// The form of the model's answers. Empty: the form that the provider does best. If whole files do not fit into
         /// `max_tokens`, definitions or search-replace are asked for instead. An answer in any other form is read as well.
         edit_format: Text = "", one_of(&["whole-file", "search-replace", "definitions", "unified-diff"]);
+        /// The coding agent that proposes the changes, of `[agents]`. Empty: none.
+        agent: Text = "", flag("--agent");
+        /// Seconds after which an agent is stopped. Its changes until then count as no proposal.
+        agent_timeout_s: u64 = 3600, lower;
+        /// Requests to models that a run with an agent may make, if `llm.budget.calls` is not set.
+        agent_calls: u64 = 300, lower;
+        /// Mebibytes that an agent may write.
+        agent_disk_mib: u64 = 4096, lower;
     }
 }
 

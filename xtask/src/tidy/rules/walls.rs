@@ -9,7 +9,7 @@ use super::super::workspace::{Need, Package, Parsed, SourceFile};
 
 /// A library and the crates whose product may depend on it.
 const WALLS: &[(&str, &[&str])] = &[
-    ("axum", &["testkit"]),
+    ("axum", &["agents", "testkit"]),
     ("clap", &["cli", "xtask"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

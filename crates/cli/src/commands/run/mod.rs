@@ -65,7 +65,7 @@ pub(crate) fn conclude(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitS
         }
     }
     Ok(match status.state {
-        RunState::Failed | RunState::Blocked => ExitStatus::Refused,
+        RunState::Failed | RunState::Declined | RunState::Blocked => ExitStatus::Refused,
         RunState::New
         | RunState::Analysed
         | RunState::Context

@@ -175,6 +175,7 @@ fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> 
         | RunState::Signed
         | RunState::Patched
         | RunState::Blocked
-        | RunState::Failed => ExitStatus::Refused,
+        | RunState::Failed
+        | RunState::Declined => ExitStatus::Refused,
     })
 }

@@ -1,0 +1,335 @@
+//! Coding agents: real ones and scripted ones, from a goal to a commit, and what becomes of their bad ends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crucible_testkit::{FakeApi, Reply, TestRepo, real_clients_dir};
+use serde_json::{Value, json};
+
+use crate::support::{Desk, Ran, id_of, right, small, snapshot};
+
+/// The user's key, which is found nowhere but at the provider.
+const CANARY: &str = "canary-of-the-user-0123456789";
+/// What a tool call runs to mend the repository.
+const FIX: &str = "sed -i 's/return width + height/return width * height/' src/area.py";
+
+/// Asks the endpoint for a chat completion, in the shell of a scripted agent.
+const ASK: &str = r#"
+ask() { python3 - "$1" <<'PY'
+import os, sys, urllib.request, urllib.error
+req = urllib.request.Request(os.environ["BASE"] + "/v1/chat/completions", data=sys.argv[1].encode(),
+    headers={"Authorization": "Bearer " + os.environ["TOKEN"], "Content-Type": "application/json"})
+try:
+    answer = urllib.request.urlopen(req)
+    answer.read()
+    print(answer.status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+PY
+}
+fix() { sed -i 's/return width + height/return width * height/' src/area.py; }
+"#;
+
+/// A small question.
+const QUESTION: &str =
+    r#"{"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "hello"}]}"#;
+
+/// A repository, a desk, and a server that plays the provider.
+struct Scene {
+    repo: TestRepo,
+    desk: Desk,
+    api: FakeApi,
+    agent: &'static str,
+}
+
+impl Scene {
+    /// A scene of a scripted agent; `settings` are more lines of the user's configuration.
+    fn scripted(lines: &str, settings: &str) -> Self {
+        let (desk, api) = (
+            Desk::new(),
+            FakeApi::start([Reply::Answer("fine".to_owned())]),
+        );
+        let path = desk.path("script-agent");
+        fs::write(&path, format!("#!/bin/sh\n{ASK}\n{lines}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        desk.user_config(&format!(
+            "[llm.openai]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n\
+             [agents.script]\nprogram = {path:?}\nprovider = \"openai\"\nmodel = \"m\"\nwire = \"openai\"\n\
+             env = {{ BASE = \"{{endpoint}}\", TOKEN = \"{{token}}\" }}\n{settings}\n",
+            api.base_url()
+        ));
+        Self {
+            repo: small().build(),
+            desk,
+            api,
+            agent: "script",
+        }
+    }
+
+    fn start(&self) -> Ran {
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", real_clients_dir().display());
+        self.desk
+            .start_call(self.repo.path())
+            .args(["--agent", self.agent])
+            .env("PATH", path)
+            .env("CANARY", CANARY)
+            .run()
+    }
+
+    fn run_dir(&self) -> PathBuf {
+        self.desk.runs().pop().unwrap()
+    }
+}
+
+/// Every file below a directory that holds these words.
+fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
+    let (mut found, mut rooms) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(room) = rooms.pop() {
+        for entry in fs::read_dir(room).unwrap() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().unwrap().is_dir() {
+                rooms.push(path);
+            } else if fs::read(&path)
+                .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(words))
+            {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Checks that the change lands, that a replay is the same, and that the key is found nowhere.
+#[track_caller]
+fn lands(scene: &Scene) {
+    let ended = scene.start().ok().json();
+    assert_eq!(ended["state"], "verified", "{ended:#}");
+    let id = id_of(&ended);
+    let replayed = scene.desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert_eq!(
+        (&replayed["state"], &replayed["different"]),
+        (&json!("verified"), &json!([]))
+    );
+    scene.desk.run(["run", "land", &id, "--json"]).ok();
+    assert_eq!(
+        fs::read_to_string(scene.repo.path().join("src/area.py")).unwrap(),
+        right()
+    );
+    assert_eq!(
+        scene.repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        "M\tsrc/area.py"
+    );
+    for root in [
+        scene.desk.data(),
+        scene.desk.home(),
+        scene.repo.path().to_owned(),
+    ] {
+        assert_eq!(holding(&root, CANARY), [""; 0].map(PathBuf::from));
+    }
+    let asked = scene.api.completions();
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|request| request.key() == Some(CANARY)));
+}
+
+#[test]
+fn claude_lands_a_change() {
+    let api = FakeApi::answering(|request| {
+        let tools = request.body["tools"].as_array().map_or(0, Vec::len);
+        match tools > 0 && !request.raw.contains("tool_result") {
+            true => Reply::ToolCall(
+                "Bash".to_owned(),
+                json!({"command": FIX, "description": "fix"}),
+            ),
+            false => Reply::Answer("done".to_owned()),
+        }
+    });
+    let (desk, agent) = (Desk::new(), "claude");
+    desk.user_config(&format!(
+        "[llm.anthropic]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n",
+        api.origin()
+    ));
+    // Its hook would run at the start of a session.
+    let hook = r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch src/hooked"}]}]}}"#;
+    let repo = small().files([(".claude/settings.json", hook)]).build();
+    lands(&Scene {
+        repo,
+        desk,
+        api,
+        agent,
+    });
+}
+
+#[test]
+fn scripted_agent_lands_only_its_tree() {
+    let lines = format!(
+        "[ -z \"$CANARY\" ] && [ \"$(git rev-list --count HEAD)\" = 1 ] || exit 5\n\
+         ask '{QUESTION}' && fix && git config core.hooksPath /tmp && git commit -qam mine\n\
+         mkdir -p .git/hooks && echo 'exit 1' > .git/hooks/pre-commit\n"
+    );
+    lands(&Scene::scripted(&lines, ""));
+}
+
+#[test]
+fn refused_attempt_is_repaired_in_a_further_turn() {
+    let lines = format!(
+        "ask '{QUESTION}'\nif grep -q 'width - height' src/area.py; then \
+         sed -i 's/width - height/width * height/' src/area.py; else \
+         sed -i 's/return width + height/return width - height/' src/area.py; fi\n"
+    );
+    let scene = Scene::scripted(&lines, "");
+    lands(&scene);
+    assert_eq!(scene.desk.status()["attempts"][0]["end"], "verify_failed");
+}
+
+#[test]
+fn agent_that_declines_ends_the_run_without_an_attempt() {
+    let lines =
+        "printf 'CANNOT: no such thing\\nCONFLICT: tests/area_test.sh\\n' > CRUCIBLE_CANNOT.md";
+    let scene = Scene::scripted(lines, "");
+    let before = snapshot(&scene.repo, &scene.desk);
+    let ended = scene.start().exits(1).json();
+    before.is_still(&snapshot(&scene.repo, &scene.desk));
+    assert_eq!(
+        (&ended["state"], &ended["attempts"]),
+        (&json!("declined"), &json!([]))
+    );
+    let failure = &ended["failure"];
+    assert_eq!(failure["code"], "run-declined");
+    assert!(
+        failure["hint"]
+            .as_str()
+            .unwrap()
+            .contains("tests/area_test.sh"),
+        "{failure}"
+    );
+    let replayed = scene
+        .desk
+        .run(["run", "replay", &id_of(&ended), "--json"])
+        .ok()
+        .json();
+    assert_eq!(
+        (&replayed["state"], &replayed["different"]),
+        (&json!("declined"), &json!([]))
+    );
+    scene
+        .desk
+        .run(["run", "land", &id_of(&ended), "--json"])
+        .exits(1);
+}
+
+#[test]
+fn bad_ends_change_nothing_and_say_why() {
+    let cases: [(&str, &str, i32, &str); 7] = [
+        ("sleep 100", "[run]\nagent_timeout_s = 2", 10, "2"),
+        ("cat /dev/zero | tr '\\0' x", "", 70, "printing"),
+        ("exit 3", "", 70, "code 3"),
+        (
+            "rm -rf src tests check.sh .git",
+            "",
+            1,
+            "run-out-of-attempts",
+        ),
+        (
+            "ln -s /etc/passwd src/area.txt; fix",
+            "",
+            1,
+            "run-out-of-attempts",
+        ),
+        (
+            "fix; echo >> tests/area_test.sh",
+            "",
+            1,
+            "run-out-of-attempts",
+        ),
+        ("true", "", 1, "answer-empty"),
+    ];
+    for (lines, settings, code, told) in cases {
+        let settings = if settings.is_empty() {
+            "[run]\nmax_iterations = 1\nmax_malformed = 0"
+        } else {
+            settings
+        };
+        let scene = Scene::scripted(lines, settings);
+        let before = snapshot(&scene.repo, &scene.desk);
+        let ended = scene.start();
+        before.is_still(&snapshot(&scene.repo, &scene.desk));
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(
+            ended.code == Some(code) && said.contains(told),
+            "{lines}: {:?} {said}",
+            ended.code
+        );
+    }
+}
+
+#[test]
+fn budget_and_prices_bind_every_request() {
+    // Eight at once, of which the budget carries three: the turn itself counts as a call.
+    let lines = format!(
+        "for n in 1 2 3 4 5 6 7 8; do ask '{QUESTION}' > /tmp/home-$n & done; wait\n\
+         cat /tmp/home-* | grep -c '^200' > answered; cat /tmp/home-*; fix; rm answered\n"
+    );
+    let scene = Scene::scripted(&lines, "[llm.budget]\ncalls = 4");
+    assert_eq!(scene.start().ok().json()["state"], "verified");
+    assert_eq!(scene.api.completions().len(), 3);
+    let log = fs::read_to_string(scene.run_dir().join("logs/agents/001.stdout.log")).unwrap();
+    assert_eq!(log.matches("insufficient_quota").count(), 10, "{log}");
+    let lines = format!("ask '{QUESTION}'; fix");
+    let scene = Scene::scripted(&lines, "[llm.budget]\ndollars = 1.0");
+    assert_eq!(scene.start().ok().json()["state"], "verified");
+    assert!(
+        scene.api.completions().is_empty(),
+        "an unpriced model was asked"
+    );
+}
+
+#[test]
+fn nothing_but_the_endpoint_is_reached() {
+    let other = FakeApi::start([Reply::Answer("leaked".to_owned())]);
+    let lines = format!(
+        "python3 -c 'import urllib.request; urllib.request.urlopen(\"{}/models\", timeout=3)' && exit 9\n\
+         ask '{QUESTION}' | grep -q '^200' || exit 8\nfix\n",
+        other.base_url()
+    );
+    lands(&Scene::scripted(&lines, ""));
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn secret_in_a_request_is_not_sent() {
+    let token = crucible_testkit::made_up_token();
+    let lines = format!(
+        "ask '{{\"model\": \"m\", \"messages\": [{{\"role\": \"user\", \"content\": \"{token}\"}}]}}'; fix"
+    );
+    let scene = Scene::scripted(&lines, "");
+    assert_eq!(scene.start().ok().json()["state"], "verified");
+    assert!(scene.api.completions().is_empty());
+}
+
+#[test]
+fn agents_are_listed_with_their_tested_versions() {
+    let desk = Desk::new();
+    let listed = desk.run(["agents", "--json"]).ok().json();
+    let names: Vec<&Value> = listed["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| &agent["name"])
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "claude",
+            "codex",
+            "gemini",
+            "opencode",
+            "qwen",
+            "aider",
+            "mini-swe-agent"
+        ]
+    );
+    desk.run(["run", "start", "x", "--agent", "nobody"])
+        .exits(2);
+}

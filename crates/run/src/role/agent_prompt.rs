@@ -1,0 +1,80 @@
+//! The prompt of a coding agent, which looks into its working copy itself.
+//!
+//! It says what to achieve, what fails, what may change, how the result is checked, and how to decline. It has no time, no
+//! absolute path and no randomness, so a replay of the run asks the same.
+
+use crucible_llm::Message;
+use crucible_model::{PromptBuilder, Untrusted};
+
+use crate::analysis::GateResult;
+use crate::contract::{Plan, RunRecord};
+use crate::role::declined::DECLINED_FORM;
+use crate::role::patchmaker::Brief;
+
+/// Builds the prompt.
+pub(crate) fn messages(
+    record: &RunRecord,
+    plan: &Plan,
+    baseline: &[GateResult],
+    brief: Option<&Brief>,
+) -> Vec<Message> {
+    let mut prompt = PromptBuilder::new()
+        .ours("Goal: ")
+        .operator(&plan.goal)
+        .ours(
+            "\n\nYou work in a copy of the repository, without a network. When you end, a program takes the difference of the files to \
+             the commit that is checked out, judges it and runs the checks. Make the smallest change that reaches the goal. \
+             Commits, branches and ignored files are dropped. Nobody answers questions.\n",
+        );
+    for gate in baseline.iter().filter(|gate| !gate.passed) {
+        prompt = prompt.ours("\nThis check fails now:\n").untrusted(
+            &format!("output of {}", gate.id),
+            &Untrusted::new(gate.excerpt.clone()),
+        );
+    }
+    if let Some(brief) = brief {
+        prompt = prompt
+            .ours(
+                "\nAn earlier change was refused. If it applies, it is in the files: repair it.\n",
+            )
+            .untrusted(
+                "why it was refused",
+                &Untrusted::new(brief.reasons.join("\n")),
+            );
+        if !brief.patch.is_empty() {
+            prompt = prompt.untrusted("the refused change", &Untrusted::new(brief.patch.clone()));
+        }
+        if !brief.output.is_empty() {
+            let printed = Untrusted::new(brief.output.clone());
+            prompt = prompt.untrusted("what the checks printed", &printed);
+        }
+    }
+    prompt = prompt.ours("\nThe checks:\n");
+    for gate in &record.settings.gates {
+        prompt = prompt
+            .operator(&gate.command_line().escape_debug().to_string())
+            .ours("\n");
+    }
+    prompt = prompt.ours("\nYou may change these files and no others:\n");
+    for scope in &plan.scope_allow {
+        prompt = prompt
+            .operator(&scope.to_string().escape_debug().to_string())
+            .ours("\n");
+    }
+    for scope in &plan.scope_sources {
+        prompt = prompt
+            .operator(&scope.to_string().escape_debug().to_string())
+            .ours(" (sources)\n");
+    }
+    prompt = prompt
+        .ours("At most ")
+        .number(record.settings.patch.max_files)
+        .ours(" files, and at most ")
+        .number(record.settings.patch.max_added_lines)
+        .ours(
+            " added lines. Tests, settings of builds and pipelines, and lock files stay as they are unless they are listed.\n\n",
+        )
+        .ours(DECLINED_FORM)
+        .ours("Write those lines to the file CRUCIBLE_CANNOT.md at the top of the repository, and change nothing else.\n");
+    vec![Message::user(prompt.build())]
+}
