@@ -15,6 +15,7 @@ mod diff;
 mod entry;
 mod hidden;
 mod judge;
+mod mutation;
 mod outline;
 mod parse;
 mod patch;
@@ -35,6 +36,10 @@ pub use collision::{collisions, makes_names};
 pub use diff::{DiffError, make_diff};
 pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
 pub use judge::{RELEASE_NOTES, judge, judge_places};
+pub use mutation::{
+    Breakage, BrokenSource, MAX_MUTANTS, Mutant, Unbroken, alter_expectations, break_change,
+    mutants,
+};
 pub use outline::{OutlineItem, outline};
 pub use parse::{PatchError, PatchErrorKind, parse};
 pub use patch::{
