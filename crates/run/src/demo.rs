@@ -201,6 +201,7 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_malformed: 0,
         max_file_requests: 0,
         context_window: None,
+        broken_change: crucible_verify::BrokenPolicy::Required,
         candidates: 1,
         named: Vec::new(),
         directories: Vec::new(),

@@ -10,6 +10,7 @@
 mod allow;
 mod analysis;
 mod attempt;
+mod broken_change;
 mod budget;
 mod bundle;
 mod call_book;

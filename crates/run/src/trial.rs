@@ -25,6 +25,7 @@ use crucible_verify::{
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
+use crate::broken_change;
 use crate::canary::{Broken, BrokenFiles, CanaryBase, Proof, run_canary};
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
@@ -39,7 +40,8 @@ use crate::world::World;
 mod change;
 mod changed_together;
 
-use change::write_change;
+pub(crate) use change::VariantFiles;
+use change::{write_change, write_variant};
 use changed_together::changed_together;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
@@ -66,6 +68,8 @@ pub(crate) enum Copied<'t> {
     Changed(&'t Tried<'t>),
     /// The base with broken sources.
     Broken(&'t Broken),
+    /// The base with a change, and these files different from it.
+    Variant(&'t Tried<'t>, &'t VariantFiles),
 }
 
 /// What came of a trial.
@@ -219,6 +223,7 @@ pub(crate) async fn verify(
         changed: &changed,
         edited_examples: &edited_examples,
         reruns: &[],
+        broken: None,
     };
     let tried = Tried { change, baseline };
     let mut trial = run(
@@ -240,6 +245,18 @@ pub(crate) async fn verify(
     if !reruns.is_empty() {
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
+    }
+    let broken = if trial.verdict.passes() {
+        broken_change::check(world, by, base, room, &tried, &trial, observer).await?
+    } else {
+        None
+    };
+    let baseline = Baseline {
+        broken: broken.as_ref(),
+        ..baseline
+    };
+    if broken.is_some() {
+        trial.judge(Some(&baseline));
     }
     if by
         .analysis
@@ -426,7 +443,7 @@ pub(crate) async fn run(
     observer: &mut dyn RunObserver,
 ) -> Result<TrialResult, RunError> {
     let change = match copied {
-        Copied::Changed(tried) => Some(tried),
+        Copied::Changed(tried) | Copied::Variant(tried, _) => Some(tried),
         Copied::Base | Copied::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
@@ -461,7 +478,9 @@ pub(crate) async fn run(
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
         }
-        if let Copied::Broken(broken) = copied {
+        if let Copied::Variant(_, files) = copied {
+            write_variant(&copy, files)?;
+        } else if let Copied::Broken(broken) = copied {
             broken.write(&copy)?;
         } else if behaviors.is_none() {
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
+use crate::broken_change::{BrokenChange, judge_broken_change};
 use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
@@ -49,6 +50,8 @@ pub struct Baseline<'a> {
     pub edited_examples: &'a [String],
     /// Second runs of gates on the same files, to detect flaky tests.
     pub reruns: &'a [GateRun],
+    /// What the gates showed with the changed code broken on purpose, once that is known.
+    pub broken: Option<&'a BrokenChange>,
 }
 
 /// What a gate came to before any change.
@@ -301,6 +304,9 @@ pub fn judge_set<'r>(
             }
             Finding::error(code, "gates", hint)
         });
+    }
+    if let Some(check) = baseline.broken {
+        verdict.merge(judge_broken_change(check));
     }
     verdict
 }

@@ -9,6 +9,7 @@
 //! output of a gate is redacted before anything here sees it; no report, excerpt or bundle holds a clock, an
 //! absolute path of the copy or a process id.
 
+mod broken_change;
 mod bundle;
 mod canary;
 mod classify;
@@ -22,6 +23,10 @@ mod runner;
 mod tally;
 mod text;
 
+pub use broken_change::{
+    BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, Possible, Step, Variant,
+    best_outcome, judge_broken_change, next_step, unaffected,
+};
 pub use bundle::{BundleError, failure_bundle};
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};

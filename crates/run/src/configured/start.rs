@@ -11,6 +11,7 @@ use crucible_model::{EditFormat, ExitStatus, Failure};
 use crucible_repo::{Git, TrackedFile};
 use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
+use crucible_verify::BrokenPolicy;
 
 use super::agents::agents;
 use super::find::find_settings;
@@ -137,6 +138,11 @@ impl StartRequest<'_> {
             max_iterations: limit("run.max_iterations", run.max_iterations)?,
             max_malformed: run.max_malformed.min(u64::from(u32::MAX)),
             max_file_requests: run.max_file_requests.min(u64::from(u32::MAX)),
+            broken_change: run
+                .broken_change
+                .as_deref()
+                .and_then(BrokenPolicy::named)
+                .unwrap_or_default(),
             candidates: limit("run.candidates", run.candidates)?,
             named: named.files,
             directories: named.directories,

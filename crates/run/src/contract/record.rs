@@ -7,7 +7,7 @@ use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
-use crucible_verify::GateSpec;
+use crucible_verify::{BrokenPolicy, GateSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{DispatchConfig, RunRole, WebLimits};
@@ -86,6 +86,9 @@ pub struct RunSettings {
     /// The model's context window in tokens, if known and used for the limits of the context pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// Which results of the broken-change check refuse a change.
+    #[serde(default, skip_serializing_if = "BrokenPolicy::is_default")]
+    pub broken_change: BrokenPolicy,
     /// Answers that are sampled for each attempt until one is verified.
     #[serde(default = "one")]
     pub candidates: u64,

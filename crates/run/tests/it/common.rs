@@ -731,6 +731,7 @@ fn options(cast: Cast) -> RunOptions {
         max_malformed: 0,
         max_file_requests: u64::from(cast == Cast::Asks),
         context_window: None,
+        broken_change: crucible_verify::BrokenPolicy::Required,
         candidates: 1,
         named: vec![FILE.parse().unwrap()],
         directories: Vec::new(),

@@ -13,6 +13,10 @@ section! {
         /// How often the model may ask for more files, by name or search, instead of proposing a change. Each costs a call and no
         /// try.
         max_file_requests: u64 = 2, lower;
+        /// Whether the gates must notice that the changed functions are broken on purpose. "required": a change that no gate
+        /// notices is refused. "strict": so is one that cannot be broken. "report": the result is only reported. "off": the check
+        /// is not made.
+        broken_change: Text = "required", one_of(&["required", "strict", "report", "off"]);
         /// Answers that are sampled for each try, each judged and tested, until one is verified. Each costs a call.
         candidates: u64 = 1;
         /// Files of the repository that the model may see at first. If the provider's `context_window` is set, the default

@@ -64,6 +64,7 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
     let gates = [before(earlier)];
     let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
     let baseline = Baseline {
+        broken: None,
         gates: &gates,
         tests: case.files,
         goal: case.goal,
@@ -243,6 +244,7 @@ fn failing_duplicate_does_not_hide_another() {
     let gone = |before: &[(&str, TestStatus)]| {
         let now = results(&[("sub", green)]);
         let baseline = Baseline {
+            broken: None,
             gates: &[],
             tests: TestFiles::Fixed,
             goal: "",
