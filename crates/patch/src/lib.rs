@@ -21,6 +21,7 @@ mod parse;
 mod patch;
 mod policy;
 mod quote;
+mod sinks;
 mod source;
 mod stdlib;
 mod syntax;
@@ -46,5 +47,6 @@ pub use patch::{
     Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
 };
 pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, Unusual};
+pub use sinks::{Sink, SinkKind, new_sinks};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
 pub use tricks::EXAMPLE_CHANGED;

@@ -60,6 +60,7 @@ mod start;
 mod state;
 mod status;
 mod status_text;
+mod strength;
 mod trial;
 mod unfinished;
 mod verify_again;

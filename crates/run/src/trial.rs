@@ -17,10 +17,10 @@ use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, CanaryOutcome, CouldNotRun, FailureEvidence, Gate, GateBefore,
     GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun,
-    GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
-    TestFiles, TestStatus, TestTally, VerifyReport, cannot_compile, concerns_compiling,
-    could_not_run, excerpt, failed_by_environment, judge_run, judge_run_after, judge_set, logs,
-    report, run_gates,
+    GateSpec, JudgedRun, NewSink, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths,
+    Requirements, TestFiles, TestStatus, TestTally, VerifyReport, cannot_compile,
+    concerns_compiling, could_not_run, excerpt, failed_by_environment, judge_run, judge_run_after,
+    judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -35,6 +35,7 @@ use crate::gatekeeper::Change;
 use crate::journal::RunObserver;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
+use crate::strength;
 use crate::world::World;
 
 mod change;
@@ -56,6 +57,10 @@ const ADVANCE: &str = "crucible run advance";
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
 /// The longest printed cause, in characters.
 const MAX_CAUSE: usize = 300;
+/// The largest source that is searched for sinks.
+const MAX_SOURCE: ByteLimit = ByteLimit(1 << 20);
+/// The most sinks listed.
+const MAX_SINKS: usize = 50;
 /// Bytes kept of each stream in the logs.
 pub(crate) const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
@@ -215,6 +220,7 @@ pub(crate) async fn verify(
         .map(|finding| finding.subject.clone())
         .collect();
     let together = changed_together(by.git, &by.record.base_commit, &gates).await;
+    let sinks = new_sinks(by.git, change);
     let baseline = Baseline {
         gates: &gates,
         tests,
@@ -224,6 +230,9 @@ pub(crate) async fn verify(
         edited_examples: &edited_examples,
         reruns: &[],
         broken: None,
+        strength: None,
+        sinks: &sinks,
+        sinks_need_approval: &by.record.settings.sinks_need_approval,
     };
     let tried = Tried { change, baseline };
     let mut trial = run(
@@ -251,8 +260,16 @@ pub(crate) async fn verify(
     } else {
         None
     };
+    let measured = match &broken {
+        Some(broken) => {
+            let on = (&tried, &trial, broken);
+            strength::measure(world, by, base, room, on, observer).await?
+        }
+        None => None,
+    };
     let baseline = Baseline {
         broken: broken.as_ref(),
+        strength: measured.as_ref(),
         ..baseline
     };
     if broken.is_some() {
@@ -279,6 +296,25 @@ pub(crate) async fn verify(
         by.dir,
     )?;
     Ok((trial, report))
+}
+
+/// What the changed lines newly reach.
+fn new_sinks(git: &Git, change: &Change) -> Vec<NewSink> {
+    let after = change.tree.files_checked_out();
+    let of_file = |(path, bytes): (&RepoPath, &Vec<u8>)| {
+        let old = fs::read_regular_up_to(&git.top().join(path.as_str()), MAX_SOURCE).ok();
+        crucible_patch::new_sinks(path, old.as_deref(), bytes)
+    };
+    after
+        .iter()
+        .flat_map(of_file)
+        .take(MAX_SINKS)
+        .map(|sink| NewSink {
+            at: format!("{}:{}", sink.path, sink.line),
+            kind: sink.kind.as_str().to_owned(),
+            name: sink.name,
+        })
+        .collect()
 }
 
 /// Runs gates again whose only objection are new test failures, if no other gate refuses: the tests may be

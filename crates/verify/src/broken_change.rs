@@ -169,8 +169,10 @@ pub fn next_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
         }
         match noticed(variant) {
             None => return Step::Run(variant),
-            // A function that calls everything equal fails like any other, and hides what is wrong.
-            Some(true) if possible.has_comparisons && has(OtherExpectations) => {
+            // A function that calls everything equal fails like any other, and so does one that took the place of an assertion.
+            Some(true)
+                if (possible.has_comparisons || possible.has_loading) && has(OtherExpectations) =>
+            {
                 return match noticed(OtherExpectations) {
                     None => Step::Run(OtherExpectations),
                     Some(true) => done(BrokenOutcome::Noticed),
@@ -328,11 +330,10 @@ mod tests {
     use BrokenOutcome::{NotChecked, Noticed, ReadsText, Unnoticed};
     use Variant::{Fails, FailsWhileLoading, OtherExpectations, Removed, Unloadable};
 
-    const GREEN: &str = "running 2 tests\ntest a ... ok\ntest b ... ok\n\ntest result: ok. 2 passed; 0 failed\n";
-    const A_RED: &str =
-        "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest result: FAILED. 1 passed; 1 failed\n";
-    const B_RED: &str =
-        "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed\n";
+    const GREEN: &str =
+        "running 2 tests\ntest a ... ok\ntest b ... ok\n\ntest result: ok. 2 passed; 0 failed\n";
+    const A_RED: &str = "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest result: FAILED. 1 passed; 1 failed\n";
+    const B_RED: &str = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed\n";
 
     fn run(output: &str) -> GateRun {
         let code = if output.contains("FAILED") || output == "red" {

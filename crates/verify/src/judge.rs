@@ -16,6 +16,8 @@ use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
 use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
+use crate::sinks::{NewSink, judge_sinks};
+use crate::strength::{Strength, judge_strength};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
@@ -52,6 +54,12 @@ pub struct Baseline<'a> {
     pub reruns: &'a [GateRun],
     /// What the gates showed with the changed code broken on purpose, once that is known.
     pub broken: Option<&'a BrokenChange>,
+    /// How many mistakes in the changed lines the gates notice, once that is known.
+    pub strength: Option<&'a Strength>,
+    /// What the changed lines newly reach.
+    pub sinks: &'a [NewSink],
+    /// The kinds of sinks that need an approval.
+    pub sinks_need_approval: &'a [String],
 }
 
 /// What a gate came to before any change.
@@ -307,6 +315,10 @@ pub fn judge_set<'r>(
     }
     if let Some(check) = baseline.broken {
         verdict.merge(judge_broken_change(check));
+    }
+    verdict.merge(judge_sinks(baseline.sinks, baseline.sinks_need_approval));
+    if let Some(strength) = baseline.strength {
+        verdict.merge(judge_strength(strength));
     }
     verdict
 }

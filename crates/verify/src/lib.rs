@@ -20,6 +20,8 @@ mod report;
 mod results;
 mod run;
 mod runner;
+mod sinks;
+mod strength;
 mod tally;
 mod text;
 
@@ -51,5 +53,7 @@ pub use runner::{
     Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
     runners,
 };
+pub use sinks::{NewSink, SINK_KINDS, judge_sinks};
+pub use strength::{Strength, Survivor, judge_strength};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

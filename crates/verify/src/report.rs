@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::broken_change::BrokenChange;
 use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
+use crate::sinks::NewSink;
+use crate::strength::Strength;
 
 /// The report on one attempt at a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,12 @@ pub struct VerifyReport {
     /// What the gates showed with the changed code broken on purpose; absent if the change was refused before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_change: Option<BrokenChange>,
+    /// How many mistakes in the changed lines the gates notice. How many are tried depends on a time budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strength: Option<Strength>,
+    /// What the changed lines newly reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<NewSink>,
     /// The digest of the plan that the change was judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<Digest>,
@@ -219,6 +227,8 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         isolation: isolation(input.outcomes),
         tests,
         broken_change: input.requirements.baseline.broken.cloned(),
+        strength: input.requirements.baseline.strength.cloned(),
+        sinks: input.requirements.baseline.sinks.to_vec(),
         plan_digest: input.plan_digest,
         patch_digest: input.patch_digest,
         tree: input.tree.clone(),

@@ -35,7 +35,7 @@ pub(super) fn constants(parsed: &Parsed<'_>, lines: &BTreeSet<usize>) -> Constan
             }
             continue;
         }
-        if let Some(edit) = wrong_literal(parsed, leaf) {
+        if let Some(edit) = wrong_literal(parsed, leaf).filter(|_| !is_argument(leaf, statement)) {
             found.edits.push(edit);
         }
     }
@@ -182,6 +182,18 @@ fn has_call(parsed: &Parsed<'_>, node: Node<'_>) -> bool {
         }
         let mut cursor = node.walk();
         open.extend(node.named_children(&mut cursor));
+    }
+    false
+}
+
+/// Whether a token stands in a call of its statement: it says what to load, not what something is.
+fn is_argument(leaf: Node<'_>, statement: Node<'_>) -> bool {
+    let mut node = leaf;
+    while let Some(parent) = node.parent().filter(|_| node.id() != statement.id()) {
+        if matches!(parent.kind(), "arguments" | "argument_list" | "token_tree") {
+            return true;
+        }
+        node = parent;
     }
     false
 }

@@ -16,7 +16,7 @@ use crucible_verify::BrokenPolicy;
 use super::agents::agents;
 use super::find::find_settings;
 use super::gates::{GateChoice, default_timeout};
-use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits};
+use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits, sink_kinds};
 use super::roles::{Proposer, RoleBackends};
 use crate::contract::{FindMode, RunSettings};
 use crate::engine::advance;
@@ -143,6 +143,9 @@ impl StartRequest<'_> {
                 .as_deref()
                 .and_then(BrokenPolicy::named)
                 .unwrap_or_default(),
+            min_strength: run.min_strength.min(100),
+            strength_budget_s: run.strength_budget_s,
+            sinks_need_approval: sink_kinds(settings)?,
             candidates: limit("run.candidates", run.candidates)?,
             named: named.files,
             directories: named.directories,

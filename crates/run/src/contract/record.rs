@@ -89,6 +89,15 @@ pub struct RunSettings {
     /// Which results of the broken-change check refuse a change.
     #[serde(default, skip_serializing_if = "BrokenPolicy::is_default")]
     pub broken_change: BrokenPolicy,
+    /// The share of mistakes in changed lines that the gates must notice, in percent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub min_strength: u64,
+    /// Seconds for gates on such mistakes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strength_budget_s: u64,
+    /// Kinds of new sinks that a change may have only if the operator approves them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks_need_approval: Vec<String>,
     /// Answers that are sampled for each attempt until one is verified.
     #[serde(default = "one")]
     pub candidates: u64,
@@ -114,6 +123,10 @@ pub struct RunSettings {
     /// What a researcher may cite from the web; `None` if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebLimits>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn one() -> u64 {

@@ -65,6 +65,9 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
     let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
     let baseline = Baseline {
         broken: None,
+        strength: None,
+        sinks: &[],
+        sinks_need_approval: &[],
         gates: &gates,
         tests: case.files,
         goal: case.goal,
@@ -245,6 +248,9 @@ fn failing_duplicate_does_not_hide_another() {
         let now = results(&[("sub", green)]);
         let baseline = Baseline {
             broken: None,
+            strength: None,
+            sinks: &[],
+            sinks_need_approval: &[],
             gates: &[],
             tests: TestFiles::Fixed,
             goal: "",
