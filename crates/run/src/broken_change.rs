@@ -79,7 +79,11 @@ pub(crate) async fn check(
         let before = before(after);
         let counts =
             before.is_none_or(|before| before.canary.counts() && before.set_aside.is_none());
-        let spec = base.gates.iter().find(|spec| spec.id == after.id);
+        // The user vouches for a gate without canary run.
+        let spec = base
+            .gates
+            .iter()
+            .find(|spec| spec.id == after.id && spec.canary.is_on());
         let Some(spec) = spec.filter(|_| counts) else {
             continue;
         };

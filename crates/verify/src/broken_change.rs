@@ -284,11 +284,12 @@ pub fn judge_broken_change(check: &BrokenChange) -> Verdict {
     };
     match check.outcome {
         BrokenOutcome::Noticed => {}
-        BrokenOutcome::ReadsText => push(
-            check.policy == BrokenPolicy::Strict,
+        BrokenOutcome::ReadsText if check.policy == BrokenPolicy::Strict => push(
+            true,
             "verify-change-only-read",
-            "the gates read the text of the changed code and do not run it",
+            "the gates read the text of the changed code and do not run it, and `[run] broken_change = \"strict\"` requires that they run it",
         ),
+        BrokenOutcome::ReadsText => {}
         BrokenOutcome::Unnoticed => push(
             check.policy != BrokenPolicy::Report,
             "verify-change-not-noticed",
