@@ -165,6 +165,7 @@ fn the_configuration_in_force_names_its_sources() {
     gates.tests.setup [] default
     gates.tests.timeout_s 600 default
     llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
+    run.broken_change "required" default
     run.candidates 1 default
     run.edit_format "" default
     run.max_file_requests 2 default
@@ -172,6 +173,9 @@ fn the_configuration_in_force_names_its_sources() {
     run.max_iterations 2 R/.crucible/config.toml
     run.max_malformed 3 default
     run.max_total_bytes 60000 default
+    run.min_strength 0 default
+    run.sinks_need_approval [] default
+    run.strength_budget_s 10 default
     sandbox.memory_mib 4096 default
     sandbox.processes 8192 default
     sandbox.strength "required" default

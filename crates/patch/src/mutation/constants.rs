@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tree_sitter::Node;
 
 use super::changed::leaves;
+use super::functions::{Function, is_in_test};
 use super::rules::wrong_literal;
 use super::{TextEdit, Unbroken};
 use crate::syntax::{Grammar, Parsed};
@@ -16,12 +17,21 @@ pub(super) struct Constants {
     pub(super) rest: Vec<Unbroken>,
 }
 
-/// Gives the literals on these lines a wrong value.
-pub(super) fn constants(parsed: &Parsed<'_>, lines: &BTreeSet<usize>) -> Constants {
+/// Gives the literals on these lines and outside of functions a wrong value.
+pub(super) fn constants(
+    parsed: &Parsed<'_>,
+    lines: &BTreeSet<usize>,
+    functions: &[Function<'_>],
+) -> Constants {
     let mut found = Constants::default();
     let mut seen = BTreeSet::new();
     for leaf in leaves(parsed) {
-        if !lines.contains(&leaf.start_position().row) {
+        let is_inside =
+            |function: &Function<'_>| function.node.byte_range().contains(&leaf.start_byte());
+        if !lines.contains(&leaf.start_position().row)
+            || functions.iter().any(is_inside)
+            || parsed.grammar == Grammar::Rust && is_in_test(parsed, leaf)
+        {
             continue;
         }
         let statement = statement(parsed, leaf);
@@ -159,7 +169,17 @@ fn nature(parsed: &Parsed<'_>, statement: Node<'_>) -> Nature {
     }
 }
 
-/// Whether something is called below a node.
+/// What runs only when it is called.
+const FUNCTIONS: [&str; 6] = [
+    "arrow_function",
+    "function_expression",
+    "generator_function",
+    "lambda",
+    "closure_expression",
+    "func_literal",
+];
+
+/// Whether something is called below a node while its file is loaded.
 fn has_call(parsed: &Parsed<'_>, node: Node<'_>) -> bool {
     let calls = [
         "call",
@@ -171,6 +191,9 @@ fn has_call(parsed: &Parsed<'_>, node: Node<'_>) -> bool {
     ];
     let mut open = vec![node];
     while let Some(node) = open.pop() {
+        if FUNCTIONS.contains(&node.kind()) {
+            continue;
+        }
         if calls.contains(&node.kind()) {
             // `require` is how a script imports.
             let callee = node

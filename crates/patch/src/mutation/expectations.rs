@@ -12,9 +12,18 @@ use super::{TextEdit, with_edits};
 use crate::class::is_test_path;
 use crate::syntax::{Grammar, Parsed};
 
+/// Which expected values are altered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expectations {
+    /// All: each test fails by itself.
+    All,
+    /// The last one of each file: without tests that fail by themselves, an earlier one would hide it.
+    Last,
+}
+
 /// The text with other expected values in its tests; nothing if it has no test that expects a literal.
 #[must_use]
-pub fn alter_expectations(path: &RepoPath, source: &[u8]) -> Option<String> {
+pub fn alter_expectations(path: &RepoPath, source: &[u8], which: Expectations) -> Option<String> {
     let grammar = Grammar::of_tested(path)?;
     let is_test_file = is_test_path(path);
     if !is_test_file && grammar != Grammar::Rust {
@@ -22,12 +31,15 @@ pub fn alter_expectations(path: &RepoPath, source: &[u8]) -> Option<String> {
     }
     let text = std::str::from_utf8(source).ok()?;
     let parsed = Parsed::of(grammar, text).ok()?;
-    let edits: Vec<TextEdit> = leaves(&parsed)
+    let mut edits: Vec<TextEdit> = leaves(&parsed)
         .into_iter()
         .filter(|leaf| is_test_file || is_in_test(&parsed, *leaf))
         .filter(|leaf| is_expected(&parsed, *leaf))
         .filter_map(|leaf| wrong_literal(&parsed, leaf))
         .collect();
+    if which == Expectations::Last {
+        edits.drain(..edits.len().saturating_sub(1));
+    }
     (!edits.is_empty()).then(|| with_edits(text, edits))
 }
 

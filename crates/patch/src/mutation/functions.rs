@@ -2,6 +2,7 @@
 
 use tree_sitter::Node;
 
+use super::changed::leaves;
 use crate::syntax::{Grammar, Parsed};
 
 /// A function with a body.
@@ -71,6 +72,22 @@ const COMPARISONS: [&str; 27] = [
     "Compare",
     "Cmp",
 ];
+
+/// The names of special methods that compare values, on these lines: code can put them into a class as a text.
+pub(super) fn comparison_names(
+    parsed: &Parsed<'_>,
+    lines: &std::collections::BTreeSet<usize>,
+) -> Vec<String> {
+    let is_named = |node: &Node<'_>| {
+        let text = parsed.text.get(node.byte_range()).unwrap_or_default();
+        let is_special = text.starts_with("__") || text == "asymmetricMatch";
+        lines.contains(&node.start_position().row) && is_special && COMPARISONS.contains(&text)
+    };
+    let found = leaves(parsed).into_iter().filter(is_named);
+    found
+        .filter_map(|node| parsed.text.get(node.byte_range()).map(str::to_owned))
+        .collect()
+}
 
 /// Every function of a text, outer ones first, tests left out.
 pub(super) fn functions<'t>(parsed: &'t Parsed<'_>) -> Vec<Function<'t>> {

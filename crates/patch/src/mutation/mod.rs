@@ -19,9 +19,9 @@ use crucible_model::{Digest, RepoPath};
 use crate::class::is_test_path;
 use crate::syntax::{Grammar, Parsed};
 use changed::{ChangedLines, changed_lines};
-use functions::{Function, FunctionKind, functions};
+use functions::{Function, FunctionKind, comparison_names, functions};
 
-pub use expectations::alter_expectations;
+pub use expectations::{Expectations, alter_expectations};
 pub use mutants::{MAX_MUTANTS, Mutant, mutants};
 
 /// How changed functions are broken.
@@ -121,8 +121,10 @@ pub fn break_change(
             edits.extend(edit);
         }
     }
-    let outside = outside_functions(&all, &changed);
-    let constants = constants::constants(&parsed, &outside);
+    if broken.comparisons.is_empty() {
+        broken.comparisons = comparison_names(&parsed, &changed.after);
+    }
+    let constants = constants::constants(&parsed, &changed.after, &all);
     broken.rest.extend(constants.rest);
     broken.constants = constants.edits.len() as u64;
     if !broken.functions.is_empty() && breakage != Breakage::Removed {
@@ -153,17 +155,6 @@ fn touched<'f, 't>(
     all.iter()
         .filter(|function| function.has_line(&changed.after) || lost.contains(&function.name))
         .collect()
-}
-
-/// The changed lines that belong to no function.
-fn outside_functions(all: &[Function<'_>], changed: &ChangedLines) -> BTreeSet<usize> {
-    let is_inside = |row: &usize| {
-        all.iter().any(|function| {
-            (function.node.start_position().row..=function.node.end_position().row).contains(row)
-        })
-    };
-    let outside = changed.after.iter().copied();
-    outside.filter(|row| !is_inside(row)).collect()
 }
 
 /// A name that stands in no other text.

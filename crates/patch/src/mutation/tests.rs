@@ -187,7 +187,12 @@ fn tests_of_rust_stay_as_they_are() {
         broken("src/x.rs", "", source, Breakage::Fails).functions,
         ["f"]
     );
-    let altered = alter_expectations(&"src/x.rs".parse().unwrap(), source.as_bytes()).unwrap();
+    let altered = alter_expectations(
+        &"src/x.rs".parse().unwrap(),
+        source.as_bytes(),
+        Expectations::All,
+    )
+    .unwrap();
     assert!(
         altered.contains("assert_eq!(super::f(), 2)") && altered.contains("{ 1 }"),
         "{altered}"
@@ -234,11 +239,16 @@ fn expected_values_are_altered_and_arguments_are_not() {
         ),
     ] {
         let altered =
-            alter_expectations(&path.parse().unwrap(), before.as_bytes()).unwrap_or_default();
+            alter_expectations(&path.parse().unwrap(), before.as_bytes(), Expectations::All)
+                .unwrap_or_default();
         assert!(altered.contains(after), "{path}: {altered}");
     }
     assert_eq!(
-        alter_expectations(&"src/a.py".parse().unwrap(), b"assert f() == 5\n"),
+        alter_expectations(
+            &"src/a.py".parse().unwrap(),
+            b"assert f() == 5\n",
+            Expectations::All
+        ),
         None
     );
 }
