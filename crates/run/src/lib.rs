@@ -63,6 +63,7 @@ mod status_text;
 mod strength;
 mod trial;
 mod unfinished;
+mod verification;
 mod verify_again;
 mod verify_record;
 mod world;

@@ -275,7 +275,7 @@ pub fn best_outcome(gates: &[BrokenGate]) -> BrokenOutcome {
 pub fn judge_broken_change(check: &BrokenChange) -> Verdict {
     let mut verdict = Verdict::default();
     let mut push = |is_refused: bool, code, hint: &str| {
-        let (code, subject) = (Code::new(code), "gates");
+        let subject = "gates";
         verdict.push(if is_refused {
             Finding::error(code, subject, hint)
         } else {
@@ -286,18 +286,18 @@ pub fn judge_broken_change(check: &BrokenChange) -> Verdict {
         BrokenOutcome::Noticed => {}
         BrokenOutcome::ReadsText if check.policy == BrokenPolicy::Strict => push(
             true,
-            "verify-change-only-read",
+            Code::new("verify-change-only-read"),
             "the gates read the text of the changed code and do not run it, and `[run] broken_change = \"strict\"` requires that they run it",
         ),
         BrokenOutcome::ReadsText => {}
         BrokenOutcome::Unnoticed => push(
             check.policy != BrokenPolicy::Report,
-            "verify-change-not-noticed",
+            Code::new("verify-change-not-noticed"),
             "every gate stays green with the changed code broken on purpose, so no gate tests the change; add a test that fails without the change, or set `[run] broken_change = \"report\"`",
         ),
         BrokenOutcome::NotChecked if check.policy == BrokenPolicy::Strict => push(
             true,
-            "verify-change-not-checked",
+            Code::new("verify-change-not-checked"),
             "nothing of the change could be broken on purpose, and `[run] broken_change = \"strict\"` requires it",
         ),
         BrokenOutcome::NotChecked => {}
@@ -312,7 +312,7 @@ pub fn judge_broken_change(check: &BrokenChange) -> Verdict {
     if !unaffected.is_empty() {
         push(
             false,
-            "verify-test-unaffected",
+            Code::new("verify-test-unaffected"),
             &format!(
                 "these tests failed before the change and stay green with the changed code broken on purpose: {}",
                 unaffected.join(", ")

@@ -1,3 +1,5 @@
+//! Broken functions, altered expectations and mutants, in each language.
+
 use super::*;
 
 fn broken(path: &str, before: &str, after: &str, breakage: Breakage) -> BrokenSource {
