@@ -52,12 +52,16 @@ fn is_expected(parsed: &Parsed<'_>, leaf: Node<'_>) -> bool {
             "call" | "call_expression" => {
                 let callee = parent.child_by_field_name("function");
                 let is_argument = callee.is_some_and(|callee| callee.id() != node.id());
-                return is_argument && callee.is_some_and(|callee| is_assertion(parsed, callee));
+                if !callee.is_some_and(|callee| is_constructor(parsed, callee)) {
+                    return is_argument
+                        && callee.is_some_and(|callee| is_assertion(parsed, callee));
+                }
             }
             // The tokens of a macro: those in parentheses behind a name belong to a call.
             "token_tree" => {
                 if let Some(before) = parent.prev_sibling()
                     && before.kind() == "identifier"
+                    && !is_constructor(parsed, before)
                 {
                     return false;
                 }
@@ -110,7 +114,6 @@ fn is_assertion(parsed: &Parsed<'_>, callee: Node<'_>) -> bool {
         "tohave",
         "tocontain",
         "check",
-        "require",
     ];
     let is_whole = [
         "equal",
@@ -130,4 +133,12 @@ fn is_assertion(parsed: &Parsed<'_>, callee: Node<'_>) -> bool {
         "like",
     ];
     begins.iter().any(|begin| lower.starts_with(begin)) || is_whole.contains(&lower.as_str())
+}
+
+/// Whether a name is one of a type, whose values an assertion compares with.
+fn is_constructor(parsed: &Parsed<'_>, callee: Node<'_>) -> bool {
+    let text = parsed.text.get(callee.byte_range()).unwrap_or_default();
+    let name = text.rsplit(['.', ':']).next().unwrap_or_default();
+    // In Go, functions of other packages begin like this.
+    parsed.grammar != Grammar::Go && name.starts_with(char::is_uppercase)
 }

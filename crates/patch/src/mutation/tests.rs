@@ -235,6 +235,11 @@ fn expected_values_are_altered_and_arguments_are_not() {
             "assert_eq!(f(2, 3), vec![6])",
         ),
         (
+            "tests/a.rs",
+            "#[test]\nfn a() { assert_eq!(f(2, 3), Price(5)); }\n",
+            "assert_eq!(f(2, 3), Price(6))",
+        ),
+        (
             "tests/test_a.c",
             "int main(void) { assert(f(2, 3) == 5); }\n",
             "assert(f(2, 3) == 6)",
@@ -315,5 +320,32 @@ fn mutants_of_every_language_follow_their_grammar() {
             b"def test_a():\n    assert 1 == 1\n"
         )
         .is_empty()
+    );
+}
+
+#[test]
+fn replaced_assertion_is_code_that_loads() {
+    let before = "function total(items) {\n  return 0;\n}\n\nmodule.exports = { total };\n";
+    for head in [
+        "const a = require('node:ass' + 'ert');\na.strictEqual = () => {};\n",
+        "for (const a of b) a.strictEqual = () => {};\n",
+    ] {
+        let source = broken(
+            "src/a.js",
+            before,
+            &format!("{head}{before}"),
+            Breakage::Fails,
+        );
+        assert!(source.rest.contains(&Unbroken::Loading), "{source:?}");
+    }
+    let test = "const test = require('node:test');\ntest('total', () => {\n  assert.strictEqual(total([1, 2]), 3);\n});\n";
+    let altered = alter_expectations(
+        &"test/price.test.js".parse().unwrap(),
+        test.as_bytes(),
+        Expectations::All,
+    );
+    assert!(
+        altered
+            .is_some_and(|text| text.contains("total([1, 2]), 4") && text.contains("'node:test'"))
     );
 }
