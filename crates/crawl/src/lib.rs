@@ -39,8 +39,9 @@ pub use configured::{DebateBackends, OpenPlannerBackends, PlannerBackends};
 pub use context::{CrawlContext, CrawlHost, Intent, LookUp, Pick, RepoSelection, RepoSource};
 pub use debate::{
     CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner,
-    DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, REVISION_TOKENS,
-    RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate, prompt_hash,
+    DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis,
+    REVISION_TOKENS, RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate,
+    prompt_hash,
 };
 pub use export::{
     Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,

@@ -39,7 +39,7 @@ pub use signed::{SignedPlan, run_of, signed_plan};
 pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 const NOT_TEXT: Code = Code::new("run-answer-not-text");
-const UNCHANGED: Code = Code::new("run-answer-unchanged");
+pub(crate) const UNCHANGED: Code = Code::new("run-answer-unchanged");
 const NOT_APPLICABLE: Code = Code::new("run-patch-not-applicable");
 const TOO_MANY_FILES: Code = Code::new("patch-too-many-files");
 const TOO_MUCH_CONTENT: Code = Code::new("patch-files-too-large");

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 pub use error::{DebateError, ReplyFault};
 pub use floor::DebateFloor;
-pub use owner::{Claude, Gpt, PlanCritique, PlanDraft};
+pub use owner::{Claude, Gpt, PlanCritique, PlanDraft, PlanSynthesis};
 pub use phase::{
     CRITIQUE_TOKENS, DRAFT_TOKENS, DebateOwner, DebatePhase, DebateRounds, REVISION_TOKENS,
     SYNTHESIS_TOKENS,

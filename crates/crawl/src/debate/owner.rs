@@ -148,7 +148,7 @@ pub struct PlanCritique(pub(super) Answered<CritiqueReply>);
 
 /// The final plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
+pub struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
 
 impl Gpt {
     /// Assigns this model to the role.
@@ -207,7 +207,7 @@ impl Gpt {
     /// # Errors
     ///
     /// See [`DebateError`].
-    pub(crate) async fn synthesise(
+    pub async fn synthesise(
         &self,
         summary: &str,
         last: &PlanDraft,

@@ -354,6 +354,7 @@ mod tests {
             output: "1 failed".into(),
             patch: "diff --git x".into(),
             answer: "I would multiply".into(),
+            unchanged: Vec::new(),
         };
         let evidence = Evidence {
             pack: Some(&pack),

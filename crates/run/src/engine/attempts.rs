@@ -448,8 +448,19 @@ impl Engine<'_> {
             } else {
                 text(attempt::ANSWER)?
             },
+            unchanged: unchanged(shown),
         }))
     }
+}
+
+/// The files that an answer returned as they stand.
+fn unchanged(outcome: &AttemptOutcome) -> Vec<String> {
+    let found = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.code == gatekeeper::UNCHANGED);
+    let paths = found.flat_map(|finding| finding.subject.split(", "));
+    paths.map(str::to_owned).collect()
 }
 
 /// How often an answer before the next one was to be another: a request for files was not, and a repeated change was twice.

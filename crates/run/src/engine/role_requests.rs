@@ -349,6 +349,7 @@ impl Engine<'_> {
                 output: String::new(),
                 patch: String::new(),
                 answer: beginning(text.as_str()),
+                unchanged: Vec::new(),
             });
         }
         let subject = format!("{} {}", wanted.role.name(), wanted.action.name());

@@ -4,9 +4,9 @@
 //! no time, no absolute path and no randomness, so a replay of the run asks the same question.
 
 use crucible_llm::Message;
-use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
+use crucible_model::{EditFormat, PromptBuilder, PromptText, RepoPath, Untrusted};
 use crucible_pack::{ContextPack, PackedFile};
-use crucible_patch::{is_test_path, takes_definitions};
+use crucible_patch::{defined_names, is_test_path, takes_definitions};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
@@ -28,6 +28,8 @@ pub(crate) struct Brief {
     pub(crate) patch: String,
     /// The answer without a valid change, bounded. Only people and commands see it, for the reason above.
     pub(crate) answer: String,
+    /// The files that the last answer returned as they stand, if it changed nothing.
+    pub(crate) unchanged: Vec<String>,
 }
 
 /// The part of a prompt on requests for more files.
@@ -106,12 +108,38 @@ fn user(
             heading = "";
         }
     }
-    // The files to change come right before the answer format: small models copy what they read last.
+    // The files to change come right before the answer format, the target last: small models copy what they read last.
+    let target = target(&mine, brief);
+    let (last, first): (Vec<&PackedFile>, Vec<&PackedFile>) = mine
+        .iter()
+        .partition(|file| target == Some(file.path.as_str()));
     prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
-    for file in &mine {
+    for file in first.into_iter().chain(last) {
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
     }
     answer_form(prompt, format, plan, &mine, brief, requests).build()
+}
+
+/// The file that the answer's example names. Small models change this one, so it should define something, and not
+/// be one that the last answer left as it was.
+fn target<'p>(mine: &[&'p PackedFile], brief: Option<&Brief>) -> Option<&'p str> {
+    let parsed = |file: &PackedFile| file.path.parse().ok();
+    let is_new =
+        |file: &PackedFile| brief.is_none_or(|brief| !brief.unchanged.contains(&file.path));
+    let defines = |file: &PackedFile| {
+        parsed(file)
+            .is_some_and(|path: RepoPath| !defined_names(&path, file.content.as_bytes()).is_empty())
+    };
+    // Where a whole directory may change, a file of it shows better how one is named.
+    let named = || {
+        mine.iter()
+            .filter(|file| parsed(file).is_some_and(|path| is_plain(&path)))
+    };
+    let found = named()
+        .find(|file| is_new(file) && defines(file))
+        .or_else(|| named().find(|file| is_new(file)))
+        .or_else(|| named().next());
+    found.map(|file| file.path.as_str())
 }
 
 /// Adds the result of the previous answer.
@@ -184,18 +212,20 @@ fn answer_form(
         prompt = prompt.ours("Leave existing tests as they are.\n");
     }
     prompt = more_files(prompt, requests);
-    // Where a whole directory may change, a file of it shows better how one is named.
-    let shown = mine
-        .iter()
-        .find(|file| file.path.parse().is_ok_and(|path| is_plain(&path)));
-    let first = match (shown, plan.scope_allow.first()) {
-        (Some(file), _) => file.path.clone(),
+    // Small models forget what stands before the files.
+    prompt = prompt
+        .ours("\nThe goal again: ")
+        .operator(&plan.goal)
+        .ours("\n");
+    let first = match (target(mine, brief), plan.scope_allow.first()) {
+        (Some(path), _) => path.to_owned(),
         (None, Some(scope)) => scope.to_string().escape_debug().to_string(),
         (None, None) => String::new(),
     };
     prompt = match format {
         EditFormat::WholeFile => prompt
-            .ours("\nHow to answer: for each file that you change, one line with its name and then its complete new content, every \
+            .ours("\nHow to answer: first say in two or three sentences what the code does wrong and how it must change, for every \
+                   part of the goal. Then, for each file that you change, one line with its name and its complete new content, every \
                    function included, in one fenced code block. Abbreviate nothing.\n\nFILE: ")
             .operator(&first)
             .ours("\n```\nthe complete new content\n```\n"),
@@ -357,6 +387,7 @@ mod tests {
             output: "area is wrong".into(),
             patch: "diff --git x".into(),
             answer: "only people see this".into(),
+            unchanged: Vec::new(),
         }
     }
 
@@ -424,6 +455,7 @@ mod tests {
                 "def area",
                 "You may change these files",
                 "src\n",
+                "The goal again: mend area\n",
                 "How to answer",
                 form,
             ];
@@ -439,6 +471,42 @@ mod tests {
                 assert!(!text.contains(nothing), "{nothing}: {text}");
             }
         }
+    }
+
+    #[test]
+    fn example_names_a_file_that_defines_something() {
+        let pack = pack(vec![
+            file("src/join.h", "int join(char *out);\n"),
+            file("src/join.c", "int join(char *out) { return 0; }\n"),
+            file("src/more.c", "int more(void) { return 0; }\n"),
+        ]);
+        let named = |unchanged: &[&str]| {
+            let brief = Brief {
+                unchanged: unchanged.iter().map(|path| (*path).to_owned()).collect(),
+                ..brief()
+            };
+            let asked = user(
+                EditFormat::WholeFile,
+                &plan(),
+                &pack,
+                &[],
+                Some(&brief),
+                &Requests::default(),
+            );
+            let text = asked.as_str();
+            let (_, example) = text.rsplit_once("FILE: ").unwrap();
+            let (_, shown) = text.rsplit_once("<<<DATA \"").unwrap();
+            let path = example.lines().next().unwrap().to_owned();
+            assert!(shown.starts_with(&path), "{text}");
+            path
+        };
+        assert_eq!(named(&[]), "src/join.c");
+        assert_eq!(named(&["src/join.c"]), "src/more.c");
+        assert_eq!(named(&["src/join.c", "src/more.c"]), "src/join.h");
+        assert_eq!(
+            named(&["src/join.c", "src/more.c", "src/join.h"]),
+            "src/join.h"
+        );
     }
 
     #[test]
@@ -553,7 +621,7 @@ mod tests {
                 .split_once('\0')
                 .unwrap()
                 .0,
-            plain.split_once("\nHow to answer").unwrap().0
+            plain.split_once("\nThe goal again").unwrap().0
         );
     }
 

@@ -521,6 +521,8 @@ struct Goal<'g> {
     words: BTreeSet<&'g str>,
     /// Quoted texts of several words.
     titles: BTreeSet<&'g str>,
+    /// Test programs that it names as cargo does: `--test NAME`.
+    programs: BTreeSet<&'g str>,
     /// Tests that it names and that are not green.
     unmet: TestList,
     /// Files and groups that it names, and whether a test of them turned green.
@@ -545,6 +547,10 @@ impl<'g> Goal<'g> {
             let word = word.trim_matches([':', '-']).trim_end_matches('.');
             without_line(word.strip_prefix("./").unwrap_or(word))
         });
+        let mut options = goal.split_whitespace().skip_while(|word| *word != "--test");
+        let program = options
+            .nth(1)
+            .map(|word| word.trim_matches(['`', ',', '.']));
         // An ordinary word names no test.
         let is_name = |word: &&str| {
             word.len() > 2
@@ -560,6 +566,7 @@ impl<'g> Goal<'g> {
                 .flat_map(quoted)
                 .filter(|text| text.contains(' '))
                 .collect(),
+            programs: program.into_iter().collect(),
             unmet: TestList::default(),
             located: BTreeMap::new(),
             names_tests: false,
@@ -598,11 +605,13 @@ impl<'g> Goal<'g> {
             self.titles.iter().any(|title| ends(&title))
         };
         let parts = parts_of(name.split('[').next().unwrap_or(name));
-        let fits: Vec<(&str, Fit)> = self
-            .words
+        let programs = self
+            .programs
             .iter()
-            .filter_map(|word| Some((*word, fit(word, name, &parts)?)))
-            .collect();
+            .filter(|program| parts.first() == Some(program));
+        let mut fits: Vec<(&str, Fit)> = programs.map(|program| (*program, Fit::Holder)).collect();
+        let words = self.words.iter();
+        fits.extend(words.filter_map(|word| Some((*word, fit(word, name, &parts)?))));
         if fits.iter().any(|(_, fit)| *fit == Fit::Test) || has_title() {
             self.names_tests = true;
             if !is_fixed {
@@ -636,20 +645,41 @@ fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
         return (own.len() > 1 || is_like_test(word)).then_some(Fit::Holder);
     }
     // Some runners name modules in place of files.
-    let (extension, stem) = own.split_last()?;
-    let is_file =
-        EXTENSIONS.contains(extension) && stem.last().is_some_and(|file| is_like_test(file));
-    if EXTENSIONS.contains(extension) {
-        return (is_file && position(stem).is_some()).then_some(Fit::Holder);
+    let (last, stem) = own.split_last()?;
+    if EXTENSIONS.contains(last) {
+        let of_tests = stem
+            .iter()
+            .rposition(|part| matches!(*part, "test" | "tests" | "spec"));
+        let is_file = stem.last().is_some_and(|file| is_like_test(file));
+        // A program of tests is named without its directory, and reports have paths of other machines.
+        let starts = match (of_tests, is_file) {
+            (Some(of_tests), _) => vec![0, of_tests, of_tests + 1],
+            (None, true) if word.starts_with('/') => (0..stem.len()).collect(),
+            (None, true) => vec![0],
+            (None, false) => Vec::new(),
+        };
+        let mut runs = starts.into_iter().filter_map(|start| stem.get(start..));
+        let is_held = |run: &[&str]| {
+            let at = position(run).filter(|_| !run.is_empty());
+            at.is_some_and(|at| is_file || at + run.len() < parts.len())
+        };
+        return runs.any(is_held).then_some(Fit::Holder);
     }
     let mut modules = own.clone();
     modules.retain(|part| !EXTENSIONS.contains(part));
-    let at = position(&modules).filter(|_| modules.len() > 1 && modules.len() < own.len())?;
-    Some(if at + modules.len() == parts.len() {
-        Fit::Test
-    } else {
-        Fit::Holder
-    })
+    if modules.len() < 2 || modules.len() == own.len() {
+        return None;
+    }
+    if let Some(at) = position(&modules) {
+        return Some(if at + modules.len() == parts.len() {
+            Fit::Test
+        } else {
+            Fit::Holder
+        });
+    }
+    // Without the class between the file and the function: `test_price.py::test_total`.
+    let (test, file) = modules.split_last()?;
+    (parts.last() == Some(test) && position(file).is_some()).then_some(Fit::Test)
 }
 
 /// Returns the parts of the name of a test or a file.

@@ -791,6 +791,15 @@ fn goal_names_tests_files_and_groups() {
         ("tests::adds fails", "a::tests::adds"),
         ("TestTotal/three", "TestTotal/three"),
         ("TestTotal", "TestTotal/three"),
+        ("test_price.py::test_total fails", unittest),
+        ("test_price.py::test_total fails", pytest),
+        (
+            "File \"/home/me/shop/tests/test_price.py\", line 7",
+            unittest,
+        ),
+        ("make tests/it.rs pass", "it::it_total"),
+        ("crates/a/tests/it.rs is red", "it::it_total"),
+        ("`cargo test --test it` must pass", "it::it_total"),
     ] {
         assert!(fit(goal, name), "{goal}: {name}");
     }
@@ -802,6 +811,12 @@ fn goal_names_tests_files_and_groups() {
         ("adds tax", jest),
         ("use tax_rate", "prices > uses tax_rate"),
         ("lib/total.js", jest),
+        ("lib/test_price.py", unittest),
+        ("test_price.py::test_other fails", unittest),
+        ("test_other.py::test_total fails", unittest),
+        ("make src/it.rs pass", "it::it_total"),
+        ("make tests/it.rs pass", "a::it"),
+        ("`cargo test --test other` must pass", "it::it_total"),
     ] {
         assert!(!fit(goal, name), "{goal}: {name}");
     }
