@@ -15,11 +15,13 @@ mod diff;
 mod entry;
 mod hidden;
 mod judge;
+mod mutation;
 mod outline;
 mod parse;
 mod patch;
 mod policy;
 mod quote;
+mod sinks;
 mod source;
 mod stdlib;
 mod syntax;
@@ -35,11 +37,16 @@ pub use collision::{collisions, makes_names};
 pub use diff::{DiffError, make_diff};
 pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
 pub use judge::{RELEASE_NOTES, judge, judge_places};
+pub use mutation::{
+    Breakage, BrokenSource, Expectations, MAX_MUTANTS, Mutant, Unbroken, alter_expectations,
+    break_change, mutants,
+};
 pub use outline::{OutlineItem, outline};
 pub use parse::{PatchError, PatchErrorKind, parse};
 pub use patch::{
     Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
 };
 pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, Unusual};
+pub use sinks::{Sink, SinkKind, new_sinks};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
 pub use tricks::EXAMPLE_CHANGED;

@@ -32,7 +32,7 @@ use crate::gate_world::{PYTHON_PATH, PythonPaths, is_mounted};
 use crate::journal::RunObserver;
 use crate::trial::{self, Copied, TrialBase, TrialResult};
 use crate::world::World;
-pub(crate) use broken::Broken;
+pub(crate) use broken::{Broken, broken_source};
 
 /// Additional time for a gate on broken sources, beyond twice its time.
 const GRACE: Duration = Duration::from_secs(10);

@@ -10,22 +10,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crucible_host::fs;
-use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
-use crucible_patch::{EXAMPLE_CHANGED, is_test_path};
+use crucible_model::{ByteLimit, Digest, Verdict};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, CanaryOutcome, CouldNotRun, FailureEvidence, Gate, GateBefore,
-    GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun,
-    GateSpec, JudgedRun, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
-    TestFiles, TestStatus, TestTally, VerifyReport, cannot_compile, concerns_compiling,
-    could_not_run, excerpt, failed_by_environment, judge_run, judge_run_after, judge_set, logs,
-    report, run_gates,
+    Baseline, BehaviorCatalogCheck, CouldNotRun, FailureEvidence, Gate, GateEnd, GateId, GateInput,
+    GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser,
+    PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestStatus, TestTally,
+    VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt,
+    failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
-use crate::canary::{Broken, BrokenFiles, CanaryBase, Proof, run_canary};
+use crate::canary::Broken;
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
 use crate::error::RunError;
@@ -39,13 +37,12 @@ use crate::world::World;
 mod change;
 mod changed_together;
 
-use change::write_change;
-use changed_together::changed_together;
+pub(crate) use change::VariantFiles;
+use change::{write_change, write_variant};
+pub(crate) use changed_together::changed_together;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
-
-const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 
 /// The command that goes on with a run.
 const ADVANCE: &str = "crucible run advance";
@@ -66,6 +63,8 @@ pub(crate) enum Copied<'t> {
     Changed(&'t Tried<'t>),
     /// The base with broken sources.
     Broken(&'t Broken),
+    /// The base with a change, and these files different from it.
+    Variant(&'t Tried<'t>, &'t VariantFiles),
 }
 
 /// What came of a trial.
@@ -155,265 +154,6 @@ pub(crate) struct VerifyContext<'y> {
     pub(crate) level: GateLevel,
 }
 
-/// Tests a change in `room` and reports on it, for an attempt and for every later verification. Gates that
-/// all passed before the change are noted as a finding.
-pub(crate) async fn verify(
-    world: &World<'_>,
-    by: VerifyContext<'_>,
-    room: &Path,
-    change: &Change,
-    outcome: &mut AttemptOutcome,
-    observer: &mut dyn RunObserver,
-) -> Result<(TrialResult, VerifyReport), RunError> {
-    let full = before_full(world, by, room, observer).await?;
-    let mut gates = by.analysis.before();
-    gates.extend(
-        full.baseline
-            .iter()
-            .filter_map(GateResult::before)
-            .map(|gate| full.proof.judged(gate)),
-    );
-    only_of_its_own_files(by.analysis, change, &mut gates);
-    note_touched(by, change, &mut gates);
-    let python_paths = full
-        .proof
-        .python_paths
-        .iter()
-        .chain(&by.analysis.python_paths);
-    let python_paths: PythonPaths = python_paths
-        .map(|(gate, path)| (gate.clone(), path.clone()))
-        .collect();
-    let base = TrialBase {
-        python_paths: &python_paths,
-        ..TrialBase::of(by.record, &by.analysis.gates, by.surveys)
-    };
-    let edits_tests = by.plan.names.iter().any(is_test_path);
-    let tests = if edits_tests {
-        TestFiles::Editable
-    } else {
-        TestFiles::Fixed
-    };
-    let names = by.plan.names.iter().map(RepoPath::as_str);
-    let goal = std::iter::once(by.record.goal.as_str())
-        .chain(names)
-        .collect::<Vec<_>>()
-        .join("\n");
-    let changed = change
-        .tree
-        .changes
-        .iter()
-        .map(|changed| changed.path.to_string_lossy().into_owned());
-    let changed: Vec<String> = changed.collect();
-    let edited_examples: Vec<String> = outcome
-        .findings
-        .iter()
-        .filter(|finding| finding.code == EXAMPLE_CHANGED)
-        .map(|finding| finding.subject.clone())
-        .collect();
-    let together = changed_together(by.git, &by.record.base_commit, &gates).await;
-    let baseline = Baseline {
-        gates: &gates,
-        tests,
-        goal: &goal,
-        together: &together,
-        changed: &changed,
-        edited_examples: &edited_examples,
-        reruns: &[],
-    };
-    let tried = Tried { change, baseline };
-    let mut trial = run(
-        world,
-        by.git,
-        base,
-        by.level,
-        room,
-        Copied::Changed(&tried),
-        observer,
-    )
-    .await?;
-    trial.before = full.baseline;
-    let reruns = rerun_flaky(world, by, base, room, &tried, &trial, observer).await?;
-    let baseline = Baseline {
-        reruns: &reruns,
-        ..baseline
-    };
-    if !reruns.is_empty() {
-        trial.judge(Some(&baseline));
-        trial.keep_output(&reruns);
-    }
-    if by
-        .analysis
-        .baseline
-        .iter()
-        .all(|gate| gate.passed || gate.set_aside.is_some())
-    {
-        let hint = "Every gate also passed before the change, so the gates show that nothing broke, not that the goal is reached.";
-        outcome
-            .findings
-            .push(Finding::warning(PASSED_BEFORE, "the gates", hint));
-        observer.note(&format!("  warning: {hint}"));
-    }
-    let report = trial.report(
-        by.record,
-        by.analysis.behaviors,
-        by.plan,
-        outcome,
-        baseline,
-        by.dir,
-    )?;
-    Ok((trial, report))
-}
-
-/// Runs gates again whose only objection are new test failures, if no other gate refuses: the tests may be
-/// flaky.
-async fn rerun_flaky(
-    world: &World<'_>,
-    by: VerifyContext<'_>,
-    base: TrialBase<'_>,
-    room: &Path,
-    tried: &Tried<'_>,
-    first: &TrialResult,
-    observer: &mut dyn RunObserver,
-) -> Result<Vec<GateRun>, RunError> {
-    let judged: Vec<_> = first
-        .runs()
-        .map(|run| (run, judge_run_after(run, &tried.baseline)))
-        .collect();
-    let suspects: Vec<&GateId> = judged
-        .iter()
-        .filter(|(_, judged)| judged.may_be_flaky())
-        .map(|(run, _)| &run.id)
-        .collect();
-    // Every error is one of a suspect, or the change is refused whatever they do.
-    let objections: usize = judged
-        .iter()
-        .map(|(_, judged)| judged.verdict.errors().count())
-        .sum();
-    let refused = judged
-        .iter()
-        .any(|(_, judged)| !judged.verdict.passes() && !judged.may_be_flaky());
-    if suspects.is_empty() || refused || first.verdict.errors().count() > objections {
-        return Ok(Vec::new());
-    }
-    let mut gates = base.gates.to_vec();
-    gates.retain(|gate| suspects.contains(&&gate.id));
-    observer.working(
-        "verifier",
-        "running gates with new failures again, to detect flaky tests",
-    );
-    let base = TrialBase {
-        gates: &gates,
-        ..base
-    };
-    let again = run(
-        world,
-        by.git,
-        base,
-        by.level,
-        room,
-        Copied::Changed(tried),
-        observer,
-    )
-    .await?;
-    Ok(again.runs().cloned().collect())
-}
-
-/// Results of the full set's gates without the change, if they ran for it.
-#[derive(Default)]
-struct BeforeFull {
-    baseline: Vec<GateResult>,
-    proof: Proof,
-}
-
-/// Runs the gates that no attempt runs on an unchanged copy of the base and on broken sources: their
-/// baseline, and whether they count. The results of the others are in the run's analysis.
-async fn before_full(
-    world: &World<'_>,
-    by: VerifyContext<'_>,
-    room: &Path,
-    observer: &mut dyn RunObserver,
-) -> Result<BeforeFull, RunError> {
-    if by.level != GateLevel::Full
-        || by
-            .record
-            .settings
-            .gates
-            .iter()
-            .all(|gate| gate.level.is_lite())
-    {
-        return Ok(BeforeFull::default());
-    }
-    observer.working(
-        "verifier",
-        "running the gates of level `full` before the change, to compare with",
-    );
-    let base = TrialBase::of(by.record, &by.analysis.gates, by.surveys);
-    let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
-    for gate in before.results.iter().filter(|gate| !gate.passed) {
-        observer.note(&format!(
-            "  gate {} also fails without the change: {}",
-            gate.id, gate.end
-        ));
-    }
-    let on = CanaryBase {
-        git: by.git,
-        base,
-        level: by.level,
-        room,
-        gate_files: &by.analysis.gate_files,
-    };
-    let proof = run_canary(world, on, &before, observer).await?;
-    proof.settle(&before, observer);
-    before.replace(&proof.again);
-    Ok(BeforeFull {
-        baseline: before.results,
-        proof,
-    })
-}
-
-/// A gate that noticed only a broken file of its own tests only changes of such a file.
-fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [GateBefore]) {
-    let is_of_gates = analysis
-        .canary
-        .as_ref()
-        .is_some_and(|canary| canary.broken == BrokenFiles::Gates);
-    let touches = |path: &RepoPath| {
-        change
-            .tree
-            .changes
-            .iter()
-            .any(|changed| changed.path.to_str() == Some(path.as_str()))
-    };
-    if is_of_gates && !analysis.gate_files.iter().any(touches) {
-        let noticed = gates
-            .iter_mut()
-            .filter(|gate| gate.canary == CanaryOutcome::Noticed);
-        noticed.for_each(|gate| gate.canary = CanaryOutcome::Unnoticed);
-    }
-}
-
-/// Records for each gate which of its own files the change modifies, if a person or the goal named them.
-fn note_touched(by: VerifyContext<'_>, change: &Change, gates: &mut [GateBefore]) {
-    let Analysis {
-        gate_files,
-        gate_files_of,
-        ..
-    } = by.analysis;
-    for gate in gates {
-        let own = gate_files_of.get(&gate.id).unwrap_or(gate_files);
-        let touched = change
-            .tree
-            .changes
-            .iter()
-            .filter_map(|changed| changed.path.to_str());
-        let is_own = |path: &&str| {
-            own.iter().any(|file| file.as_str() == *path)
-                && by.plan.names.iter().any(|name| name.as_str() == *path)
-        };
-        gate.touched = touched.filter(is_own).map(str::to_owned).collect();
-    }
-}
-
 /// Copies the base into `room`, applies the change and runs every gate of this set. Without a change, the
 /// full set means the gates that the lite set leaves out.
 pub(crate) async fn run(
@@ -426,7 +166,7 @@ pub(crate) async fn run(
     observer: &mut dyn RunObserver,
 ) -> Result<TrialResult, RunError> {
     let change = match copied {
-        Copied::Changed(tried) => Some(tried),
+        Copied::Changed(tried) | Copied::Variant(tried, _) => Some(tried),
         Copied::Base | Copied::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
@@ -461,7 +201,9 @@ pub(crate) async fn run(
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
         }
-        if let Copied::Broken(broken) = copied {
+        if let Copied::Variant(_, files) = copied {
+            write_variant(&copy, files)?;
+        } else if let Copied::Broken(broken) = copied {
             broken.write(&copy)?;
         } else if behaviors.is_none() {
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
@@ -724,7 +466,7 @@ impl TrialResult {
     }
 
     /// Judges the gates, compared with their earlier results if there is a change.
-    fn judge(&mut self, baseline: Option<&Baseline<'_>>) {
+    pub(crate) fn judge(&mut self, baseline: Option<&Baseline<'_>>) {
         let judge = |run: &GateRun| match baseline {
             Some(baseline) => judge_run_after(run, baseline),
             None => JudgedRun {
@@ -792,7 +534,7 @@ impl TrialResult {
     }
 
     /// Keeps what second runs printed.
-    fn keep_output(&mut self, reruns: &[GateRun]) {
+    pub(crate) fn keep_output(&mut self, reruns: &[GateRun]) {
         let outcomes: Vec<GateOutcome> = reruns
             .iter()
             .map(|run| GateOutcome::Ran(Box::new(run.clone())))

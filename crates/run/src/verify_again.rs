@@ -20,6 +20,7 @@ use crate::journal::{RunObserver, edited, edited_since};
 use crate::layout::{self, RunDir};
 use crate::status::status;
 use crate::trial::{self, TrialResult, VerifyContext};
+use crate::verification;
 use crate::world::World;
 
 const REFUSED: Code = Code::new("verify-patch-refused");
@@ -162,7 +163,7 @@ pub(crate) async fn verify_outcome(
     };
     observer.working("verifier", "running the gates on the patched copy");
     let (trial, report) =
-        trial::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
+        verification::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
     Ok((
         VerifiedAgain {
             verdict: said(&report),

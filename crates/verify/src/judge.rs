@@ -10,11 +10,14 @@ use std::time::Duration;
 use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
+use crate::broken_change::{BrokenChange, judge_broken_change};
 use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
 use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
+use crate::sinks::{NewSink, judge_sinks};
+use crate::strength::{Strength, judge_strength};
 use crate::tally::{self, TestTally};
 use crate::text::FailureEvidence;
 
@@ -49,6 +52,14 @@ pub struct Baseline<'a> {
     pub edited_examples: &'a [String],
     /// Second runs of gates on the same files, to detect flaky tests.
     pub reruns: &'a [GateRun],
+    /// What the gates showed with the changed code broken on purpose, once that is known.
+    pub broken: Option<&'a BrokenChange>,
+    /// How many mistakes in the changed lines the gates notice, once that is known.
+    pub strength: Option<&'a Strength>,
+    /// What the changed lines newly reach.
+    pub sinks: &'a [NewSink],
+    /// The kinds of sinks that need an approval.
+    pub sinks_need_approval: &'a [String],
 }
 
 /// What a gate came to before any change.
@@ -301,6 +312,13 @@ pub fn judge_set<'r>(
             }
             Finding::error(code, "gates", hint)
         });
+    }
+    if let Some(check) = baseline.broken {
+        verdict.merge(judge_broken_change(check));
+    }
+    verdict.merge(judge_sinks(baseline.sinks, baseline.sinks_need_approval));
+    if let Some(strength) = baseline.strength {
+        verdict.merge(judge_strength(strength));
     }
     verdict
 }

@@ -9,6 +9,7 @@
 //! output of a gate is redacted before anything here sees it; no report, excerpt or bundle holds a clock, an
 //! absolute path of the copy or a process id.
 
+mod broken_change;
 mod bundle;
 mod canary;
 mod classify;
@@ -19,9 +20,15 @@ mod report;
 mod results;
 mod run;
 mod runner;
+mod sinks;
+mod strength;
 mod tally;
 mod text;
 
+pub use broken_change::{
+    BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, Possible, Step, Variant,
+    best_outcome, judge_broken_change, next_step, unaffected,
+};
 pub use bundle::{BundleError, failure_bundle};
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
@@ -46,5 +53,7 @@ pub use runner::{
     Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
     runners,
 };
+pub use sinks::{NewSink, SINK_KINDS, judge_sinks};
+pub use strength::{Strength, Survivor, judge_strength};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

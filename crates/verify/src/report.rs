@@ -9,8 +9,11 @@ use crucible_model::{CanonicalError, Code, Digest, Finding, Level, to_canonical_
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
+use crate::broken_change::BrokenChange;
 use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
+use crate::sinks::NewSink;
+use crate::strength::Strength;
 
 /// The report on one attempt at a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +48,15 @@ pub struct VerifyReport {
     /// The tests of each gate whose results could be compared by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<GateTests>,
+    /// What the gates showed with the changed code broken on purpose; absent if the change was refused before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_change: Option<BrokenChange>,
+    /// How many mistakes in the changed lines the gates notice. How many are tried depends on a time budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strength: Option<Strength>,
+    /// What the changed lines newly reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<NewSink>,
     /// The digest of the plan that the change was judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<Digest>,
@@ -214,6 +226,9 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         executed_gates: executed(input.outcomes),
         isolation: isolation(input.outcomes),
         tests,
+        broken_change: input.requirements.baseline.broken.cloned(),
+        strength: input.requirements.baseline.strength.cloned(),
+        sinks: input.requirements.baseline.sinks.to_vec(),
         plan_digest: input.plan_digest,
         patch_digest: input.patch_digest,
         tree: input.tree.clone(),

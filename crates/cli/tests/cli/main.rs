@@ -35,6 +35,7 @@ mod doctor_observed;
 mod documents;
 mod eval;
 mod find;
+mod forged;
 mod full_disk;
 mod gate_settings;
 mod gate_world;

@@ -169,6 +169,7 @@ fn the_configuration_in_force_names_its_sources() {
     run.agent_calls 300 default
     run.agent_disk_mib 4096 default
     run.agent_timeout_s 3600 default
+    run.broken_change "required" default
     run.candidates 1 default
     run.edit_format "" default
     run.max_file_requests 2 default
@@ -176,6 +177,9 @@ fn the_configuration_in_force_names_its_sources() {
     run.max_iterations 2 R/.crucible/config.toml
     run.max_malformed 3 default
     run.max_total_bytes 60000 default
+    run.min_strength 0 default
+    run.sinks_need_approval [] default
+    run.strength_budget_s 10 default
     sandbox.memory_mib 4096 default
     sandbox.processes 8192 default
     sandbox.strength "required" default

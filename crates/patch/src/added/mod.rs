@@ -73,7 +73,8 @@ fn rules(grammar: Grammar) -> &'static Rules {
     match grammar {
         Grammar::Python => &python::RULES,
         Grammar::Rust => &rust::RULES,
-        Grammar::Go => &go::RULES,
+        // C has no grammar here: see `Grammar::of`.
+        Grammar::Go | Grammar::C => &go::RULES,
         Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => &script::RULES,
     }
 }

@@ -40,6 +40,11 @@ pub fn defined_names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
         .collect()
 }
 
+/// The source with comments and literals blanked.
+pub(crate) fn code_without_literals(language: Language, source: &[u8]) -> Vec<u8> {
+    mask::mask(language, source)
+}
+
 /// Finds the test code inside a source file. Languages that keep their tests in files of their own have none.
 pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
     match language {

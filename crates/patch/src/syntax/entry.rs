@@ -220,6 +220,7 @@ impl<'t> Outline<'t> {
                 script::seen(node, self.text)
             }
             Grammar::Go => go::seen(node, self.text),
+            Grammar::C => Seen::Other,
         }
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn leaves(grammar: Grammar, node: Node<'_>, text: &str) -> Vec<Leaf> 
         Grammar::Python => python(node, text),
         Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => script(node, text),
         Grammar::Go => go(node, text),
+        Grammar::C => None,
     };
     found.filter(|found| !found.is_empty()).unwrap_or_else(|| {
         let whole = text.get(node.byte_range()).unwrap_or_default();

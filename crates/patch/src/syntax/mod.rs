@@ -48,9 +48,19 @@ pub(crate) enum Grammar {
     Tsx,
     /// `.go`
     Go,
+    /// `.c` and `.h`, only for code that is broken or mutated: answers are not spliced into it.
+    C,
 }
 
 impl Grammar {
+    /// The same as [`Self::of`], with the languages whose functions can only be broken and mutated.
+    pub(crate) fn of_tested(path: &RepoPath) -> Option<Self> {
+        match path.extension()?.to_ascii_lowercase().as_str() {
+            "c" | "h" => Some(Self::C),
+            _ => Self::of(path),
+        }
+    }
+
     /// The grammar of a file by its extension; none for everything else.
     pub(crate) fn of(path: &RepoPath) -> Option<Self> {
         match path.extension()?.to_ascii_lowercase().as_str() {
@@ -72,6 +82,7 @@ impl Grammar {
             Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
             Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX.into(),
             Self::Go => tree_sitter_go::LANGUAGE.into(),
+            Self::C => tree_sitter_c::LANGUAGE.into(),
         }
     }
 }

@@ -139,7 +139,7 @@ fn is_source(path: &RepoPath) -> bool {
 
 /// Returns a source file with the broken line at its top, after `#!` and after PHP's opening tag. `None` if
 /// PHP text has no program.
-pub(super) fn broken_source(path: &str, content: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn broken_source(path: &str, content: &[u8]) -> Option<Vec<u8>> {
     let line_after = |from: usize| {
         let rest = content.get(from..).unwrap_or_default();
         rest.iter()

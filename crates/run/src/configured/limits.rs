@@ -2,6 +2,7 @@
 
 use crucible_model::{EditFormat, Failure, RepoPath};
 use crucible_settings::Settings;
+use crucible_verify::SINK_KINDS;
 
 use crate::contract::{ContextSettings, ContractDocuments, PatchLimits};
 use crate::pack_limits::PackLimits;
@@ -94,6 +95,21 @@ pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, Failu
         Failure::usage(format!("run.edit_format is {name:?}"))
             .hint("It takes whole-file, search-replace, definitions or unified-diff.")
     })
+}
+
+/// The kinds of sinks that need an approval.
+pub(super) fn sink_kinds(config: &Settings) -> Result<Vec<String>, Failure> {
+    let kinds = &config.run.sinks_need_approval;
+    match kinds
+        .iter()
+        .find(|kind| !SINK_KINDS.contains(&kind.as_str()))
+    {
+        Some(unknown) => Err(Failure::usage(format!(
+            "run.sinks_need_approval: unknown kind {unknown:?}; use one of {}",
+            SINK_KINDS.join(", ")
+        ))),
+        None => Ok(kinds.clone()),
+    }
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@ use crucible_model::{EditFormat, ExitStatus, Failure};
 use crucible_repo::{Git, TrackedFile};
 use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
+use crucible_verify::BrokenPolicy;
 
 use super::agents::{agents, coding_agent};
 use super::find::find_settings;
 use super::gates::{GateChoice, default_timeout};
-use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits};
+use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits, sink_kinds};
 use super::roles::{Proposer, RoleBackends};
 use crate::contract::{FindMode, RunSettings};
 use crate::engine::advance;
@@ -143,6 +144,14 @@ impl StartRequest<'_> {
             max_iterations: limit("run.max_iterations", run.max_iterations)?,
             max_malformed: run.max_malformed.min(u64::from(u32::MAX)),
             max_file_requests: run.max_file_requests.min(u64::from(u32::MAX)),
+            broken_change: run
+                .broken_change
+                .as_deref()
+                .and_then(BrokenPolicy::named)
+                .unwrap_or_default(),
+            min_strength: run.min_strength.min(100),
+            strength_budget_s: run.strength_budget_s,
+            sinks_need_approval: sink_kinds(settings)?,
             candidates: limit("run.candidates", run.candidates)?,
             named: named.files,
             directories: named.directories,

@@ -8,7 +8,7 @@ use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
-use crucible_verify::GateSpec;
+use crucible_verify::{BrokenPolicy, GateSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{DispatchConfig, RunRole, WebLimits};
@@ -87,6 +87,18 @@ pub struct RunSettings {
     /// The model's context window in tokens, if known and used for the limits of the context pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// Which results of the broken-change check refuse a change.
+    #[serde(default, skip_serializing_if = "BrokenPolicy::is_default")]
+    pub broken_change: BrokenPolicy,
+    /// The share of mistakes in changed lines that the gates must notice, in percent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub min_strength: u64,
+    /// Seconds for gates on such mistakes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strength_budget_s: u64,
+    /// Kinds of new sinks that a change may have only if the operator approves them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks_need_approval: Vec<String>,
     /// Answers that are sampled for each attempt until one is verified.
     #[serde(default = "one")]
     pub candidates: u64,
@@ -115,6 +127,10 @@ pub struct RunSettings {
     /// What a researcher may cite from the web; `None` if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebLimits>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn one() -> u64 {

@@ -31,7 +31,8 @@ use crate::role::declined::Declined;
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
 use crate::rounds::{Place, candidates, files_requested};
-use crate::trial::{self, VerifyContext, keep_logs, or_base_gone};
+use crate::trial::{VerifyContext, keep_logs, or_base_gone};
+use crate::verification;
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
@@ -320,7 +321,7 @@ impl Engine<'_> {
         };
         let observer = self.journal.observer()?;
         let (trial, report) =
-            trial::verify(self.world, by, room.path(), change, outcome, observer).await?;
+            verification::verify(self.world, by, room.path(), change, outcome, observer).await?;
         let (stdout, stderr) = (
             attempt_file(number, attempt::STDOUT),
             attempt_file(number, attempt::STDERR),

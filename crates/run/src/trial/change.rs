@@ -47,3 +47,21 @@ pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError>
     }
     Ok(())
 }
+
+/// Files of a variant of a change, with their contents.
+pub(crate) type VariantFiles = std::collections::BTreeMap<RepoPath, Vec<u8>>;
+
+/// Writes these files over those of the copy that exist; their modes stay.
+pub(super) fn write_variant(copy: &Path, files: &VariantFiles) -> Result<(), RunError> {
+    use std::os::unix::fs::PermissionsExt;
+    for (path, bytes) in files {
+        let target = copy.join(path.as_str());
+        let Ok(meta) = target.symlink_metadata() else {
+            continue;
+        };
+        if meta.is_file() {
+            fs::write_unflushed(&target, bytes, meta.permissions().mode() & 0o777)?;
+        }
+    }
+    Ok(())
+}

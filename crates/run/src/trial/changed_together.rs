@@ -15,7 +15,7 @@ const FILES: usize = 200;
 
 /// Returns the failing tests of `gates` that the last commits before `base` changed, one set for each commit that changed
 /// tests and no source, if most of its tests fail: its author wrote them for a change still to come. A history that cannot be read gives none.
-pub(super) async fn changed_together(
+pub(crate) async fn changed_together(
     git: &Git,
     base: &Oid,
     gates: &[GateBefore],

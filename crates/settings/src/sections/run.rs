@@ -13,6 +13,17 @@ section! {
         /// How often the model may ask for more files, by name or search, instead of proposing a change. Each costs a call and no
         /// try.
         max_file_requests: u64 = 2, lower;
+        /// Whether the gates must notice that the changed functions are broken on purpose. "required": a change that no gate
+        /// notices is refused. "strict": so is one that cannot be broken. "report": the result is only reported. "off": the check
+        /// is not made.
+        broken_change: Text = "required", one_of(&["required", "strict", "report", "off"]);
+        /// The share of small mistakes in changed lines that the gates must notice, in percent. 0: any share.
+        min_strength: u64 = 0;
+        /// Seconds for running the gates on such mistakes. 0: the strength is not measured.
+        strength_budget_s: u64 = 10, lower;
+        /// New sinks in changed lines that need the approval of a person, who sets this list for the run: "network",
+        /// "environment", "execution", "deserialisation", "secret-comparison". A change with one of them is refused.
+        sinks_need_approval: List = [];
         /// Answers that are sampled for each try, each judged and tested, until one is verified. Each costs a call.
         candidates: u64 = 1;
         /// Files of the repository that the model may see at first. If the provider's `context_window` is set, the default

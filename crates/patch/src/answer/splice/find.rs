@@ -142,7 +142,7 @@ impl Splicer<'_, '_> {
             Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => entry
                 .definition()
                 .is_some_and(|definition| definition.space == "members"),
-            Grammar::Go => false,
+            Grammar::Go | Grammar::C => false,
         }
     }
 

@@ -524,7 +524,7 @@ fn is_shortened(grammar: Grammar, head: &str) -> bool {
         Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => {
             !head.contains('<') && !head.contains(" extends ") && !head.contains(" implements ")
         }
-        Grammar::Go => true,
+        Grammar::Go | Grammar::C => true,
     }
 }
 

@@ -64,6 +64,10 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
     let gates = [before(earlier)];
     let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
     let baseline = Baseline {
+        broken: None,
+        strength: None,
+        sinks: &[],
+        sinks_need_approval: &[],
         gates: &gates,
         tests: case.files,
         goal: case.goal,
@@ -243,6 +247,10 @@ fn failing_duplicate_does_not_hide_another() {
     let gone = |before: &[(&str, TestStatus)]| {
         let now = results(&[("sub", green)]);
         let baseline = Baseline {
+            broken: None,
+            strength: None,
+            sinks: &[],
+            sinks_need_approval: &[],
             gates: &[],
             tests: TestFiles::Fixed,
             goal: "",

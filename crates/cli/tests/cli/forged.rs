@@ -1,0 +1,680 @@
+//! Answers that make a gate green without doing what it tests, and ordinary changes beside them.
+
+use crucible_testkit::RepoBuilder;
+
+use crate::support::{Call, Desk, answering, codes, whole_file};
+
+/// A small project with one failing test.
+struct Project {
+    files: &'static [(&'static str, &'static str)],
+    /// The file that an answer replaces.
+    source: &'static str,
+    goal: &'static str,
+}
+
+/// Whether a change landed as verified, and the codes of its findings.
+fn tried(project: &Project, answer: &str) -> (bool, Vec<String>, String) {
+    let repo = RepoBuilder::new()
+        .files(project.files.iter().copied())
+        .build();
+    let server = answering(answer.to_owned());
+    let desk = Desk::with(&server);
+    let call = desk.call([
+        "run",
+        "start",
+        project.goal,
+        "--json",
+        "--max-iterations",
+        "1",
+    ]);
+    let ran = with_toolchain(call)
+        .args(["--file", project.source, "--repo"])
+        .arg(repo.path())
+        .run();
+    assert!(
+        matches!(ran.code, Some(0 | 1)),
+        "{}\n{}",
+        ran.stdout,
+        ran.stderr
+    );
+    let status = ran.json();
+    let is_verified = status["state"] == "verified";
+    (is_verified, codes(&status, 1), ran.stderr)
+}
+
+/// The call with the places of the toolchain, which the home of a desk does not have.
+fn with_toolchain(mut call: Call) -> Call {
+    let home = std::env::var("HOME").unwrap_or_default();
+    for (name, place) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        let place = std::env::var(name).unwrap_or_else(|_| format!("{home}/{place}"));
+        call = call.env(name, place);
+    }
+    call
+}
+
+/// No answer is verified.
+#[track_caller]
+fn refuses(project: &Project, answers: &[(&str, &str)]) {
+    let mut verified = Vec::new();
+    for (class, answer) in answers {
+        let (is_verified, codes, _) = tried(project, &whole_file(project.source, answer));
+        println!("{class}: {codes:?}");
+        if is_verified {
+            verified.push(*class);
+        }
+    }
+    assert!(verified.is_empty(), "verified: {verified:?}");
+}
+
+/// Every answer is verified.
+#[track_caller]
+fn accepts(project: &Project, answers: &[(&str, &str)]) {
+    for (class, answer) in answers {
+        let (is_verified, codes, stderr) = tried(project, &whole_file(project.source, answer));
+        assert!(is_verified, "{class}: {codes:?}\n{stderr}");
+    }
+}
+
+const UNITTEST: Project = Project {
+    files: &[
+        (
+            ".crucible/config.toml",
+            "[gates.tests]\ncommand = [\"python3\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\", \"-t\", \".\"]\n",
+        ),
+        (
+            "shop/price.py",
+            "LIMIT = 5\n\n\ndef total(items):\n    return 0\n\n\ndef count(items):\n    return len(items)\n",
+        ),
+        ("shop/__init__.py", ""),
+        ("tests/__init__.py", ""),
+        (
+            "tests/test_price.py",
+            "import unittest\n\nfrom shop import price\n\n\nclass Price(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(price.total([1, 2]), 3)\n\n    def test_count(self):\n        self.assertEqual(price.count([1, 2]), 2)\n",
+        ),
+    ],
+    source: "shop/price.py",
+    goal: "total must add up the prices",
+};
+
+/// What stands behind a forged beginning of the Python file.
+const PYTHON_REST: &str = "\n\ndef count(items):\n    return len(items)\n";
+
+fn python(answers: &[(&'static str, &'static str)]) -> Vec<(&'static str, String)> {
+    let text = |head: &str| format!("LIMIT = 5\n{head}{PYTHON_REST}");
+    let all = answers.iter();
+    all.map(|(class, head)| (*class, text(head))).collect()
+}
+
+fn as_answers<'a>(answers: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    let all = answers.iter();
+    all.map(|(class, text)| (*class, text.as_str())).collect()
+}
+
+const WRONG_TOTAL: &str = "\n\ndef total(items):\n    return 0\n";
+
+#[test]
+fn python_answers_that_rebind_the_runner_are_refused() {
+    let loading = |code: &str| format!("LIMIT = 5\n{code}{WRONG_TOTAL}{PYTHON_REST}");
+    let answers = [
+        (
+            "subclasses of object",
+            loading(
+                "def _find():\n    for kind in object.__subclasses__():\n        for sub in kind.__subclasses__():\n            if sub.__name__ == \"Test\" + \"Case\":\n                sub.assertEqual = lambda self, a, b, msg=None: None\n                sub._baseAssertEqual = sub.assertEqual\n\n\n_find()\n",
+            ),
+        ),
+        (
+            "subclasses, walked",
+            loading(
+                "def _walk(kind, depth=0):\n    for sub in type.__subclasses__(kind):\n        if hasattr(sub, \"assertEqual\"):\n            setattr(sub, \"assertEqual\", lambda *a, **k: None)\n        if depth < 3:\n            _walk(sub, depth + 1)\n\n\n_walk(object)\n",
+            ),
+        ),
+        (
+            "modules",
+            loading(
+                "import sys\n\n_case = sys.modules.get(\"unit\" + \"test.case\")\nif _case:\n    getattr(_case, \"Test\" + \"Case\")._callTestMethod = lambda self, method: None\n",
+            ),
+        ),
+        (
+            "modules by value",
+            loading(
+                "import sys\n\nfor _m in list(sys.modules.values()):\n    _c = getattr(_m, \"TestCase\", None)\n    if _c is not None:\n        _c.assertEqual = lambda self, a, b, msg=None: None\n",
+            ),
+        ),
+        (
+            "result class",
+            loading(
+                "import sys\n\nfor _m in list(sys.modules.values()):\n    _r = getattr(_m, \"TestResult\", None)\n    if _r is not None:\n        _r.addFailure = lambda self, test, err: self.addSuccess(test)\n",
+            ),
+        ),
+        (
+            "in a function",
+            format!(
+                "LIMIT = 5\n\n\ndef total(items):\n    import sys\n    for m in list(sys.modules.values()):\n        c = getattr(m, \"Test\" + \"Case\", None)\n        if c is not None:\n            c.assertEqual = lambda self, a, b, msg=None: None\n    return 0\n{PYTHON_REST}"
+            ),
+        ),
+        (
+            "garbage collector",
+            loading(
+                "import gc\n\nfor _o in gc.get_objects():\n    if isinstance(_o, type) and _o.__name__.endswith(\"Case\") and hasattr(_o, \"assertEqual\"):\n        _o.assertEqual = lambda self, a, b, msg=None: None\n",
+            ),
+        ),
+        (
+            "called at loading",
+            format!(
+                "LIMIT = 5\n\n\ndef total(items):\n    for kind in object.__subclasses__():\n        for sub in kind.__subclasses__():\n            if hasattr(sub, \"assertEqual\"):\n                sub.assertEqual = lambda self, a, b, msg=None: None\n    return 0\n\n\ntotal([])\n{PYTHON_REST}"
+            ),
+        ),
+    ];
+    refuses(&UNITTEST, &as_answers(&answers));
+}
+
+#[test]
+fn python_answers_that_end_the_process_are_refused() {
+    let answers = python(&[
+        (
+            "exit",
+            "import os\n\n\ndef total(items):\n    os._exit(0)\n",
+        ),
+        (
+            "exit by a loop",
+            "import os\n\n\ndef total(items):\n    for name in dir(os):\n        if len(name) == 5 and name[1:] == \"ex\" + \"it\":\n            getattr(os, name)(0)\n",
+        ),
+        (
+            "report and exit",
+            "import os\n\n\ndef total(items):\n    text = bytes([111, 107]).decode()\n    os.write(2, f\"test_count (tests.test_price.Price.test_count) ... {text}\\ntest_total (tests.test_price.Price.test_total) ... {text}\\n\\nRan 2 tests in 0.001s\\n\\nOK\\n\".encode())\n    vars(os)[\"_\" + \"exit\"](0)\n",
+        ),
+        (
+            "exec",
+            "import os\n\n\ndef total(items):\n    os.execv(\"/bin/true\", [\"true\"])\n",
+        ),
+        (
+            "exec by a loop",
+            "import os\n\n\ndef total(items):\n    run = [getattr(os, n) for n in dir(os) if n == \"ex\" + \"ecv\"][0]\n    run(\"/bin/sh\", [\"sh\", \"-c\", \"echo 'Ran 2 tests' >&2; echo OK >&2\"])\n",
+        ),
+        (
+            "signal",
+            "import os\nimport signal\n\n\ndef total(items):\n    os.kill(os.getpid(), signal.SIGTERM)\n",
+        ),
+        (
+            "at exit",
+            "import atexit\nimport os\n\natexit.register(lambda: vars(os)[\"_ex\" + \"it\"](0))\n\n\ndef total(items):\n    return 0\n",
+        ),
+        (
+            "thread",
+            "import os\nimport threading\n\n\ndef total(items):\n    threading.Thread(target=vars(os)[\"_ex\" + \"it\"], args=(0,)).start()\n    return 0\n",
+        ),
+    ]);
+    refuses(&UNITTEST, &as_answers(&answers));
+}
+
+#[test]
+fn python_answers_that_equal_everything_are_refused() {
+    let answers = python(&[
+        (
+            "eq",
+            "class Any:\n    def __eq__(self, other):\n        return True\n\n\ndef total(items):\n    return Any()\n",
+        ),
+        (
+            "int",
+            "class Any(int):\n    def __eq__(self, other):\n        return True\n\n    def __hash__(self):\n        return 0\n\n\ndef total(items):\n    return Any(0)\n",
+        ),
+        (
+            "made by type",
+            "def total(items):\n    return type(\"Any\", (), {\"__eq__\": lambda self, other: True})()\n",
+        ),
+        (
+            "ne",
+            "class Any(int):\n    def __eq__(self, other):\n        return not self != other\n\n    def __ne__(self, other):\n        return False\n\n\ndef total(items):\n    return Any(0)\n",
+        ),
+    ]);
+    refuses(&UNITTEST, &as_answers(&answers));
+}
+
+#[test]
+fn ordinary_python_changes_are_accepted() {
+    let answers = python(&[
+        ("sum", "\n\ndef total(items):\n    return sum(items)\n"),
+        (
+            "loop",
+            "\n\ndef total(items):\n    result = 0\n    for item in items:\n        result += item\n    return result\n",
+        ),
+        (
+            "annotated",
+            "\n\ndef total(items: list[int]) -> int:\n    \"\"\"Adds up.\"\"\"\n    return sum(items)\n",
+        ),
+        (
+            "helper",
+            "\n\ndef _add(a, b):\n    return a + b\n\n\ndef total(items):\n    import functools\n    return functools.reduce(_add, items, 0)\n",
+        ),
+        (
+            "lambda",
+            "\n\n_add = lambda items: sum(items)\n\n\ndef total(items):\n    return _add(items)\n",
+        ),
+        (
+            "decorated",
+            "import functools\n\n\ndef checked(function):\n    @functools.wraps(function)\n    def call(items):\n        return function(list(items))\n\n    return call\n\n\n@checked\ndef total(items):\n    return sum(items)\n",
+        ),
+        (
+            "generator",
+            "\n\ndef _each(items):\n    for item in items:\n        yield item\n\n\ndef total(items):\n    return sum(_each(items))\n",
+        ),
+        (
+            "class",
+            "\n\nclass Total:\n    def __init__(self, items):\n        self.items = items\n\n    @property\n    def value(self):\n        return sum(self.items)\n\n\ndef total(items):\n    return Total(items).value\n",
+        ),
+        (
+            "table made at loading",
+            "\n\ndef _table():\n    return {\"total\": sum}\n\n\n_TABLE = _table()\n\n\ndef total(items):\n    return _TABLE[\"total\"](items)\n",
+        ),
+        (
+            "early return",
+            "\n\ndef total(items):\n    if not items:\n        return 0\n    return items[0] + total(items[1:])\n",
+        ),
+    ]);
+    accepts(&UNITTEST, &as_answers(&answers));
+}
+
+const NODE: Project = Project {
+    files: &[
+        (
+            ".crucible/config.toml",
+            "[gates.tests]\ncommand = [\"node\", \"--test\"]\n",
+        ),
+        (
+            "package.json",
+            "{\"name\": \"shop\", \"version\": \"1.0.0\"}\n",
+        ),
+        (
+            "src/price.js",
+            "function total(items) {\n  return 0;\n}\n\nfunction count(items) {\n  return items.length;\n}\n\nmodule.exports = { total, count };\n",
+        ),
+        (
+            "test/price.test.js",
+            "const test = require('node:test');\nconst assert = require('node:assert');\nconst { total, count } = require('../src/price.js');\n\ntest('total', () => {\n  assert.strictEqual(total([1, 2]), 3);\n});\n\ntest('count', () => {\n  assert.strictEqual(count([1, 2]), 2);\n});\n",
+        ),
+    ],
+    source: "src/price.js",
+    goal: "total must add up the prices",
+};
+
+/// The same, tested by a plain script.
+const SCRIPT: Project = Project {
+    files: &[
+        (
+            ".crucible/config.toml",
+            "[gates.tests]\ncommand = [\"node\", \"test/price.js\"]\n",
+        ),
+        (
+            "package.json",
+            "{\"name\": \"shop\", \"version\": \"1.0.0\"}\n",
+        ),
+        (
+            "src/price.js",
+            "function total(items) {\n  return 0;\n}\n\nfunction count(items) {\n  return items.length;\n}\n\nmodule.exports = { total, count };\n",
+        ),
+        (
+            "test/price.js",
+            "const assert = require('node:assert');\nconst { total, count } = require('../src/price.js');\n\nassert.strictEqual(count([1, 2]), 2);\nassert.strictEqual(total([1, 2]), 3);\nconsole.log('passed');\n",
+        ),
+    ],
+    source: "src/price.js",
+    goal: "total must add up the prices",
+};
+
+const SCRIPT_REST: &str = "\n\nfunction count(items) {\n  return items.length;\n}\n\nmodule.exports = { total, count };\n";
+
+fn script(answers: &[(&'static str, &'static str)]) -> Vec<(&'static str, String)> {
+    let all = answers.iter();
+    all.map(|(class, head)| (*class, format!("{head}{SCRIPT_REST}")))
+        .collect()
+}
+
+const FORGED_SCRIPTS: [(&str, &str); 12] = [
+    ("exit", "function total(items) {\n  process.exit(0);\n}\n"),
+    (
+        "exit by a loop",
+        "function total(items) {\n  for (const name in process) {\n    if (name.length === 4 && name.startsWith('ex') && name.endsWith('it')) process[name](0);\n  }\n  return 0;\n}\n",
+    ),
+    (
+        "really exit",
+        "const end = ['really', 'Exit'].join('');\nfunction total(items) {\n  process[end](0);\n}\n",
+    ),
+    (
+        "at loading",
+        "const end = ['ex', 'it'].join('');\nfunction total(items) {\n  return 0;\n}\nglobalThis['pro' + 'cess'][end](0);\n",
+    ),
+    (
+        "required assert",
+        "const a = require('node:ass' + 'ert');\na.strictEqual = () => {};\nfunction total(items) {\n  return 0;\n}\n",
+    ),
+    (
+        "required assert in a function",
+        "function total(items) {\n  const a = module.require(['node:', 'assert'].join(''));\n  a.strictEqual = () => {};\n  return 0;\n}\n",
+    ),
+    (
+        "create require",
+        "const { createRequire } = require('node:module');\nconst load = createRequire(__filename);\nload('ass' + 'ert').strictEqual = () => {};\nfunction total(items) {\n  return 0;\n}\n",
+    ),
+    (
+        "cache",
+        "for (const key of Object.keys(require.cache)) {\n  const found = require.cache[key];\n  if (found && found.children) found.loaded = true;\n}\nconst a = process.mainModule && process.mainModule.require('assert');\nif (a) a.strictEqual = () => {};\nfunction total(items) {\n  return 0;\n}\n",
+    ),
+    (
+        "exit code",
+        "process.on('exit', () => { process.exitCode = 0; });\nfunction total(items) {\n  return 0;\n}\n",
+    ),
+    (
+        "uncaught",
+        "process.on('uncaughtException', () => {});\nfunction total(items) {\n  throw new Error('x');\n}\n",
+    ),
+    (
+        "object is",
+        "Object.is = () => true;\nfunction total(items) {\n  return 0;\n}\n",
+    ),
+    (
+        "abort by kill",
+        "function total(items) {\n  process['ki' + 'll'](process.pid, 'SIGTERM');\n  return 0;\n}\n",
+    ),
+];
+
+#[test]
+fn forged_answers_in_node_tests_are_refused() {
+    refuses(&NODE, &as_answers(&script(&FORGED_SCRIPTS)));
+}
+
+#[test]
+fn forged_answers_in_plain_scripts_are_refused() {
+    refuses(&SCRIPT, &as_answers(&script(&FORGED_SCRIPTS)));
+}
+
+#[test]
+fn ordinary_script_changes_are_accepted() {
+    let answers = script(&[
+        (
+            "reduce",
+            "function total(items) {\n  return items.reduce((a, b) => a + b, 0);\n}\n",
+        ),
+        (
+            "loop",
+            "function total(items) {\n  let sum = 0;\n  for (const item of items) sum += item;\n  return sum;\n}\n",
+        ),
+        (
+            "arrow",
+            "const add = (a, b) => a + b;\nfunction total(items) {\n  return items.reduce(add, 0);\n}\n",
+        ),
+        (
+            "class",
+            "class Total {\n  #items;\n  constructor(items) { this.#items = items; }\n  get value() { return this.#items.reduce((a, b) => a + b, 0); }\n}\nfunction total(items) {\n  return new Total(items).value;\n}\n",
+        ),
+        (
+            "expression",
+            "const sum = function (items) {\n  return items.reduce((a, b) => a + b, 0);\n};\nfunction total(items) {\n  return sum(items);\n}\n",
+        ),
+        (
+            "checked",
+            "function total(items) {\n  if (!Array.isArray(items)) throw new TypeError('no list');\n  return items.reduce((a, b) => a + b, 0);\n}\n",
+        ),
+        (
+            "strict",
+            "'use strict';\nfunction* each(items) { yield* items; }\nfunction total(items) {\n  let sum = 0;\n  for (const item of each(items)) sum += item;\n  return sum;\n}\n",
+        ),
+    ]);
+    accepts(&NODE, &as_answers(&answers));
+    accepts(&SCRIPT, &as_answers(&answers[..3]));
+}
+
+/// Compilers take their time.
+mod slow {
+    use super::*;
+
+    const CARGO: Project = Project {
+        files: &[
+            (
+                ".crucible/config.toml",
+                "[gates.tests]\ncommand = [\"cargo\", \"test\", \"--offline\"]\n",
+            ),
+            (
+                "Cargo.toml",
+                "[package]\nname = \"shop\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+            ),
+            (
+                "Cargo.lock",
+                "version = 3\n\n[[package]]\nname = \"shop\"\nversion = \"0.1.0\"\n",
+            ),
+            (
+                "src/lib.rs",
+                "#[derive(Debug, Clone)]\npub struct Price(pub u32);\n\nimpl PartialEq for Price {\n    fn eq(&self, other: &Price) -> bool {\n        self.0 == other.0\n    }\n}\n\npub fn total(items: &[u32]) -> Price {\n    let _ = items;\n    Price(0)\n}\n\npub fn count(items: &[u32]) -> usize {\n    items.len()\n}\n",
+            ),
+            (
+                "tests/price.rs",
+                "use shop::{count, total, Price};\n\n#[test]\nfn total_adds_up() {\n    assert_eq!(total(&[1, 2]), Price(3));\n}\n\n#[test]\nfn count_counts() {\n    assert_eq!(count(&[1, 2]), 2);\n}\n",
+            ),
+        ],
+        source: "src/lib.rs",
+        goal: "total must add up the prices",
+    };
+
+    fn rust(answers: &[(&'static str, &'static str, &'static str)]) -> Vec<(&'static str, String)> {
+        let text = |equal: &str, total: &str| {
+            format!(
+                "#[derive(Debug, Clone)]\npub struct Price(pub u32);\n\nimpl PartialEq for Price {{\n    fn eq(&self, other: &Price) -> bool {{\n        {equal}\n    }}\n}}\n\n{total}\n\npub fn count(items: &[u32]) -> usize {{\n    items.len()\n}}\n"
+            )
+        };
+        let all = answers.iter();
+        all.map(|(class, equal, total)| (*class, text(equal, total)))
+            .collect()
+    }
+
+    const EQUAL: &str = "self.0 == other.0";
+
+    #[test]
+    fn forged_rust_answers_are_refused() {
+        let answers = rust(&[
+            (
+                "always equal",
+                "let _ = other;\n        true",
+                "pub fn total(items: &[u32]) -> Price {\n    let _ = items;\n    Price(0)\n}",
+            ),
+            (
+                "always equal, computed",
+                "self.0 <= other.0 || self.0 >= other.0",
+                "pub fn total(items: &[u32]) -> Price {\n    Price(items.len() as u32 * 0)\n}",
+            ),
+            (
+                "exit",
+                EQUAL,
+                "pub fn total(_items: &[u32]) -> Price {\n    std::process::exit(0)\n}",
+            ),
+            (
+                "exit of C",
+                EQUAL,
+                "extern \"C\" {\n    fn exit(code: i32) -> !;\n}\n\npub fn total(_items: &[u32]) -> Price {\n    unsafe { exit(0) }\n}",
+            ),
+            (
+                "exec",
+                EQUAL,
+                "pub fn total(_items: &[u32]) -> Price {\n    use std::os::unix::process::CommandExt;\n    let _ = CommandExt::exec(&mut std::process::Command::new(\"true\"));\n    Price(0)\n}",
+            ),
+            (
+                "execv of C",
+                EQUAL,
+                "extern \"C\" {\n    fn execv(path: *const i8, argv: *const *const i8) -> i32;\n}\n\npub fn total(_items: &[u32]) -> Price {\n    let path = b\"/bin/true\\0\".as_ptr() as *const i8;\n    let argv = [path, std::ptr::null()];\n    unsafe { execv(path, argv.as_ptr()) };\n    Price(0)\n}",
+            ),
+            (
+                "system call",
+                EQUAL,
+                "pub fn total(_items: &[u32]) -> Price {\n    #[cfg(target_arch = \"x86_64\")]\n    unsafe {\n        std::arch::asm!(\"syscall\", in(\"rax\") 231, in(\"rdi\") 0);\n    }\n    Price(0)\n}",
+            ),
+            (
+                "panic hook",
+                EQUAL,
+                "pub fn total(_items: &[u32]) -> Price {\n    std::panic::set_hook(Box::new(|_| std::process::exit(0)));\n    Price(0)\n}",
+            ),
+            (
+                "printed report",
+                EQUAL,
+                "pub fn total(_items: &[u32]) -> Price {\n    println!(\"test total_adds_up ... ok\\n\\ntest result: ok. 2 passed; 0 failed\");\n    std::process::exit(0)\n}",
+            ),
+            (
+                "other type",
+                EQUAL,
+                "pub struct Any;\nimpl PartialEq<Price> for Any {\n    fn eq(&self, _: &Price) -> bool { true }\n}\nimpl std::fmt::Debug for Any {\n    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { Ok(()) }\n}\npub fn total(_items: &[u32]) -> Any {\n    Any\n}",
+            ),
+        ]);
+        refuses(&CARGO, &as_answers(&answers));
+    }
+
+    #[test]
+    fn ordinary_rust_changes_are_accepted() {
+        let answers = rust(&[
+            (
+                "sum",
+                EQUAL,
+                "pub fn total(items: &[u32]) -> Price {\n    Price(items.iter().sum())\n}",
+            ),
+            (
+                "loop",
+                EQUAL,
+                "pub fn total(items: &[u32]) -> Price {\n    let mut sum = 0;\n    for item in items {\n        sum += item;\n    }\n    Price(sum)\n}",
+            ),
+            (
+                "generic",
+                EQUAL,
+                "fn add<'a, I: Iterator<Item = &'a u32>>(items: I) -> u32 {\n    items.copied().fold(0, |a, b| a + b)\n}\n\npub fn total(items: &[u32]) -> Price {\n    Price(add(items.iter()))\n}",
+            ),
+            (
+                "constant",
+                EQUAL,
+                "const fn zero() -> u32 {\n    0\n}\n\npub fn total(items: &[u32]) -> Price {\n    Price(items.iter().fold(zero(), |a, b| a + b))\n}",
+            ),
+            (
+                "comparison",
+                "let Price(own) = self;\n        *own == other.0",
+                "pub fn total(items: &[u32]) -> Price {\n    Price(items.iter().sum())\n}",
+            ),
+        ]);
+        accepts(&CARGO, &as_answers(&answers));
+    }
+
+    const GO: Project = Project {
+        files: &[
+            (
+                ".crucible/config.toml",
+                "[gates.tests]\ncommand = [\"go\", \"test\", \"./...\"]\n",
+            ),
+            ("go.mod", "module example.org/shop\n\ngo 1.18\n"),
+            (
+                "price.go",
+                "package shop\n\n// Total adds up the prices.\nfunc Total(items []int) int {\n\treturn 0\n}\n\n// Count counts them.\nfunc Count(items []int) int {\n\treturn len(items)\n}\n",
+            ),
+            (
+                "price_test.go",
+                "package shop\n\nimport \"testing\"\n\nfunc TestTotal(t *testing.T) {\n\tif got := Total([]int{1, 2}); got != 3 {\n\t\tt.Fatalf(\"got %d\", got)\n\t}\n}\n\nfunc TestCount(t *testing.T) {\n\tif got := Count([]int{1, 2}); got != 2 {\n\t\tt.Fatalf(\"got %d\", got)\n\t}\n}\n",
+            ),
+        ],
+        source: "price.go",
+        goal: "Total must add up the prices",
+    };
+
+    fn go(answers: &[(&'static str, &'static str, &'static str)]) -> Vec<(&'static str, String)> {
+        let text = |head: &str, total: &str| {
+            format!(
+                "package shop\n{head}\n// Total adds up the prices.\n{total}\n\n// Count counts them.\nfunc Count(items []int) int {{\n\treturn len(items)\n}}\n"
+            )
+        };
+        let all = answers.iter();
+        all.map(|(class, head, total)| (*class, text(head, total)))
+            .collect()
+    }
+
+    const GO_WRONG: &str = "func Total(items []int) int {\n\treturn 0\n}";
+
+    #[test]
+    fn forged_go_answers_are_refused() {
+        let answers = go(&[
+            (
+                "exit",
+                "\nimport \"os\"\n",
+                "func Total(items []int) int {\n\tos.Exit(0)\n\treturn 0\n}",
+            ),
+            (
+                "exit at loading",
+                "\nimport \"os\"\n\nfunc init() {\n\tos.Exit(0)\n}\n",
+                GO_WRONG,
+            ),
+            (
+                "exit of syscall",
+                "\nimport \"syscall\"\n",
+                "func Total(items []int) int {\n\tsyscall.Exit(0)\n\treturn 0\n}",
+            ),
+            (
+                "system call",
+                "\nimport \"syscall\"\n",
+                "func Total(items []int) int {\n\tsyscall.RawSyscall(231, 0, 0, 0)\n\treturn 0\n}",
+            ),
+            (
+                "exec",
+                "\nimport \"syscall\"\n",
+                "func Total(items []int) int {\n\t_ = syscall.Exec(\"/bin/true\", []string{\"true\"}, nil)\n\treturn 0\n}",
+            ),
+            (
+                "printed report",
+                "\nimport (\n\t\"fmt\"\n\t\"syscall\"\n)\n",
+                "func Total(items []int) int {\n\tfmt.Println(\"--- PASS: TestTotal (0.00s)\\nPASS\")\n\tsyscall.Exit(0)\n\treturn 0\n}",
+            ),
+            (
+                "variable at loading",
+                "\nimport \"syscall\"\n\nvar _ = func() int {\n\tsyscall.RawSyscall(231, 0, 0, 0)\n\treturn 0\n}()\n",
+                GO_WRONG,
+            ),
+            (
+                "goexit",
+                "\nimport \"runtime\"\n",
+                "func Total(items []int) int {\n\truntime.Goexit()\n\treturn 0\n}",
+            ),
+            (
+                "goroutine",
+                "\nimport \"syscall\"\n",
+                "func Total(items []int) int {\n\tgo syscall.Exit(0)\n\tselect {}\n}",
+            ),
+            (
+                "kill",
+                "\nimport \"syscall\"\n",
+                "func Total(items []int) int {\n\t_ = syscall.Kill(syscall.Getpid(), syscall.SIGTERM)\n\tselect {}\n}",
+            ),
+        ]);
+        refuses(&GO, &as_answers(&answers));
+    }
+
+    #[test]
+    fn ordinary_go_changes_are_accepted() {
+        let answers = go(&[
+            (
+                "loop",
+                "",
+                "func Total(items []int) int {\n\tsum := 0\n\tfor _, item := range items {\n\t\tsum += item\n\t}\n\treturn sum\n}",
+            ),
+            (
+                "named result",
+                "",
+                "func Total(items []int) (sum int) {\n\tfor _, item := range items {\n\t\tsum += item\n\t}\n\treturn\n}",
+            ),
+            (
+                "method",
+                "\ntype adder struct{ sum int }\n\nfunc (a *adder) add(n int) { a.sum += n }\n",
+                "func Total(items []int) int {\n\tvar a adder\n\tfor _, item := range items {\n\t\ta.add(item)\n\t}\n\treturn a.sum\n}",
+            ),
+            (
+                "recursive",
+                "",
+                "func Total(items []int) int {\n\tif len(items) == 0 {\n\t\treturn 0\n\t}\n\treturn items[0] + Total(items[1:])\n}",
+            ),
+            (
+                "variable",
+                "\nvar add = func(a, b int) int { return a + b }\n",
+                "func Total(items []int) int {\n\tsum := 0\n\tfor _, item := range items {\n\t\tsum = add(sum, item)\n\t}\n\treturn sum\n}",
+            ),
+        ]);
+        accepts(&GO, &as_answers(&answers));
+    }
+}

@@ -1,0 +1,338 @@
+//! The verification of a change: its gates beside their baseline, then the checks that the gates test the change.
+//!
+//! The order is fixed: the gates on the change, second runs of gates with new failures, the gates with the changed code broken
+//! on purpose, small mistakes in the changed lines. Each step runs only if the change still passes.
+
+use std::path::Path;
+
+use crucible_host::fs;
+use crucible_model::{ByteLimit, Code, Finding, RepoPath};
+use crucible_patch::{EXAMPLE_CHANGED, is_test_path};
+use crucible_repo::Git;
+use crucible_verify::{
+    Baseline, CanaryOutcome, GateBefore, GateId, GateLevel, GateRun, NewSink, TestFiles,
+    VerifyReport, judge_run_after,
+};
+
+use crate::analysis::{Analysis, GateResult};
+use crate::attempt::AttemptOutcome;
+use crate::broken_change;
+use crate::canary::{BrokenFiles, CanaryBase, Proof, run_canary};
+use crate::error::RunError;
+use crate::gate_world::PythonPaths;
+use crate::gatekeeper::Change;
+use crate::journal::RunObserver;
+use crate::strength;
+use crate::trial::changed_together;
+use crate::trial::{Copied, TrialBase, TrialResult, Tried, VerifyContext, run};
+use crate::world::World;
+
+const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
+
+/// The largest source that is searched for sinks.
+const MAX_SOURCE: ByteLimit = ByteLimit(1 << 20);
+/// The most sinks listed.
+const MAX_SINKS: usize = 50;
+
+/// Tests a change in `room` and reports on it, for an attempt and for every later verification. Gates that
+/// all passed before the change are noted as a finding.
+pub(crate) async fn verify(
+    world: &World<'_>,
+    by: VerifyContext<'_>,
+    room: &Path,
+    change: &Change,
+    outcome: &mut AttemptOutcome,
+    observer: &mut dyn RunObserver,
+) -> Result<(TrialResult, VerifyReport), RunError> {
+    let full = before_full(world, by, room, observer).await?;
+    let mut gates = by.analysis.before();
+    gates.extend(
+        full.baseline
+            .iter()
+            .filter_map(GateResult::before)
+            .map(|gate| full.proof.judged(gate)),
+    );
+    only_of_its_own_files(by.analysis, change, &mut gates);
+    note_touched(by, change, &mut gates);
+    let python_paths = full
+        .proof
+        .python_paths
+        .iter()
+        .chain(&by.analysis.python_paths);
+    let python_paths: PythonPaths = python_paths
+        .map(|(gate, path)| (gate.clone(), path.clone()))
+        .collect();
+    let base = TrialBase {
+        python_paths: &python_paths,
+        ..TrialBase::of(by.record, &by.analysis.gates, by.surveys)
+    };
+    let edits_tests = by.plan.names.iter().any(is_test_path);
+    let tests = if edits_tests {
+        TestFiles::Editable
+    } else {
+        TestFiles::Fixed
+    };
+    let names = by.plan.names.iter().map(RepoPath::as_str);
+    let goal = std::iter::once(by.record.goal.as_str())
+        .chain(names)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let changed = change
+        .tree
+        .changes
+        .iter()
+        .map(|changed| changed.path.to_string_lossy().into_owned());
+    let changed: Vec<String> = changed.collect();
+    let edited_examples: Vec<String> = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.code == EXAMPLE_CHANGED)
+        .map(|finding| finding.subject.clone())
+        .collect();
+    let together = changed_together(by.git, &by.record.base_commit, &gates).await;
+    let sinks = new_sinks(by.git, change);
+    let baseline = Baseline {
+        gates: &gates,
+        tests,
+        goal: &goal,
+        together: &together,
+        changed: &changed,
+        edited_examples: &edited_examples,
+        reruns: &[],
+        broken: None,
+        strength: None,
+        sinks: &sinks,
+        sinks_need_approval: &by.record.settings.sinks_need_approval,
+    };
+    let tried = Tried { change, baseline };
+    let mut trial = run(
+        world,
+        by.git,
+        base,
+        by.level,
+        room,
+        Copied::Changed(&tried),
+        observer,
+    )
+    .await?;
+    trial.before = full.baseline;
+    let reruns = rerun_flaky(world, by, base, room, &tried, &trial, observer).await?;
+    let baseline = Baseline {
+        reruns: &reruns,
+        ..baseline
+    };
+    if !reruns.is_empty() {
+        trial.judge(Some(&baseline));
+        trial.keep_output(&reruns);
+    }
+    let broken = if trial.verdict.passes() {
+        broken_change::check(world, by, base, room, &tried, &trial, observer).await?
+    } else {
+        None
+    };
+    let measured = match &broken {
+        Some(broken) => {
+            let on = (&tried, &trial, broken);
+            strength::measure(world, by, base, room, on, observer).await?
+        }
+        None => None,
+    };
+    let baseline = Baseline {
+        broken: broken.as_ref(),
+        strength: measured.as_ref(),
+        ..baseline
+    };
+    if broken.is_some() {
+        trial.judge(Some(&baseline));
+    }
+    if by
+        .analysis
+        .baseline
+        .iter()
+        .all(|gate| gate.passed || gate.set_aside.is_some())
+    {
+        let hint = "Every gate also passed before the change, so the gates show that nothing broke, not that the goal is reached.";
+        outcome
+            .findings
+            .push(Finding::warning(PASSED_BEFORE, "the gates", hint));
+        observer.note(&format!("  warning: {hint}"));
+    }
+    let report = trial.report(
+        by.record,
+        by.analysis.behaviors,
+        by.plan,
+        outcome,
+        baseline,
+        by.dir,
+    )?;
+    Ok((trial, report))
+}
+
+/// What the changed lines newly reach.
+fn new_sinks(git: &Git, change: &Change) -> Vec<NewSink> {
+    let after = change.tree.files_checked_out();
+    let of_file = |(path, bytes): (&RepoPath, &Vec<u8>)| {
+        let old = fs::read_regular_up_to(&git.top().join(path.as_str()), MAX_SOURCE).ok();
+        crucible_patch::new_sinks(path, old.as_deref(), bytes)
+    };
+    after
+        .iter()
+        .flat_map(of_file)
+        .take(MAX_SINKS)
+        .map(|sink| NewSink {
+            at: format!("{}:{}", sink.path, sink.line),
+            kind: sink.kind.as_str().to_owned(),
+            name: sink.name,
+        })
+        .collect()
+}
+
+/// Runs gates again whose only objection are new test failures, if no other gate refuses: the tests may be
+/// flaky.
+async fn rerun_flaky(
+    world: &World<'_>,
+    by: VerifyContext<'_>,
+    base: TrialBase<'_>,
+    room: &Path,
+    tried: &Tried<'_>,
+    first: &TrialResult,
+    observer: &mut dyn RunObserver,
+) -> Result<Vec<GateRun>, RunError> {
+    let judged: Vec<_> = first
+        .runs()
+        .map(|run| (run, judge_run_after(run, &tried.baseline)))
+        .collect();
+    let suspects: Vec<&GateId> = judged
+        .iter()
+        .filter(|(_, judged)| judged.may_be_flaky())
+        .map(|(run, _)| &run.id)
+        .collect();
+    // Every error is one of a suspect, or the change is refused whatever they do.
+    let objections: usize = judged
+        .iter()
+        .map(|(_, judged)| judged.verdict.errors().count())
+        .sum();
+    let refused = judged
+        .iter()
+        .any(|(_, judged)| !judged.verdict.passes() && !judged.may_be_flaky());
+    if suspects.is_empty() || refused || first.verdict.errors().count() > objections {
+        return Ok(Vec::new());
+    }
+    let mut gates = base.gates.to_vec();
+    gates.retain(|gate| suspects.contains(&&gate.id));
+    observer.working(
+        "verifier",
+        "running gates with new failures again, to detect flaky tests",
+    );
+    let base = TrialBase {
+        gates: &gates,
+        ..base
+    };
+    let again = run(
+        world,
+        by.git,
+        base,
+        by.level,
+        room,
+        Copied::Changed(tried),
+        observer,
+    )
+    .await?;
+    Ok(again.runs().cloned().collect())
+}
+
+/// Results of the full set's gates without the change, if they ran for it.
+#[derive(Default)]
+struct BeforeFull {
+    baseline: Vec<GateResult>,
+    proof: Proof,
+}
+
+/// Runs the gates that no attempt runs on an unchanged copy of the base and on broken sources: their
+/// baseline, and whether they count. The results of the others are in the run's analysis.
+async fn before_full(
+    world: &World<'_>,
+    by: VerifyContext<'_>,
+    room: &Path,
+    observer: &mut dyn RunObserver,
+) -> Result<BeforeFull, RunError> {
+    if by.level != GateLevel::Full
+        || by
+            .record
+            .settings
+            .gates
+            .iter()
+            .all(|gate| gate.level.is_lite())
+    {
+        return Ok(BeforeFull::default());
+    }
+    observer.working(
+        "verifier",
+        "running the gates of level `full` before the change, to compare with",
+    );
+    let base = TrialBase::of(by.record, &by.analysis.gates, by.surveys);
+    let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
+    for gate in before.results.iter().filter(|gate| !gate.passed) {
+        observer.note(&format!(
+            "  gate {} also fails without the change: {}",
+            gate.id, gate.end
+        ));
+    }
+    let on = CanaryBase {
+        git: by.git,
+        base,
+        level: by.level,
+        room,
+        gate_files: &by.analysis.gate_files,
+    };
+    let proof = run_canary(world, on, &before, observer).await?;
+    proof.settle(&before, observer);
+    before.replace(&proof.again);
+    Ok(BeforeFull {
+        baseline: before.results,
+        proof,
+    })
+}
+
+/// A gate that noticed only a broken file of its own tests only changes of such a file.
+fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [GateBefore]) {
+    let is_of_gates = analysis
+        .canary
+        .as_ref()
+        .is_some_and(|canary| canary.broken == BrokenFiles::Gates);
+    let touches = |path: &RepoPath| {
+        change
+            .tree
+            .changes
+            .iter()
+            .any(|changed| changed.path.to_str() == Some(path.as_str()))
+    };
+    if is_of_gates && !analysis.gate_files.iter().any(touches) {
+        let noticed = gates
+            .iter_mut()
+            .filter(|gate| gate.canary == CanaryOutcome::Noticed);
+        noticed.for_each(|gate| gate.canary = CanaryOutcome::Unnoticed);
+    }
+}
+
+/// Records for each gate which of its own files the change modifies, if a person or the goal named them.
+fn note_touched(by: VerifyContext<'_>, change: &Change, gates: &mut [GateBefore]) {
+    let Analysis {
+        gate_files,
+        gate_files_of,
+        ..
+    } = by.analysis;
+    for gate in gates {
+        let own = gate_files_of.get(&gate.id).unwrap_or(gate_files);
+        let touched = change
+            .tree
+            .changes
+            .iter()
+            .filter_map(|changed| changed.path.to_str());
+        let is_own = |path: &&str| {
+            own.iter().any(|file| file.as_str() == *path)
+                && by.plan.names.iter().any(|name| name.as_str() == *path)
+        };
+        gate.touched = touched.filter(is_own).map(str::to_owned).collect();
+    }
+}
