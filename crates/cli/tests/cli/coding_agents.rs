@@ -11,7 +11,7 @@ use crate::support::{Desk, Ran, id_of, right, small, snapshot};
 
 /// The user's key, which is found nowhere but at the provider.
 const CANARY: &str = "canary-of-the-user-0123456789";
-/// What a tool call runs to mend the repository.
+/// What a tool call runs to correct the repository.
 const FIX: &str = "sed -i 's/return width + height/return width * height/' src/area.py";
 
 /// Asks the endpoint for a chat completion, in the shell of a scripted agent.
@@ -85,12 +85,12 @@ impl Scene {
 
 /// Every file below a directory that holds these words.
 fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
-    let (mut found, mut rooms) = (Vec::new(), vec![root.to_owned()]);
-    while let Some(room) = rooms.pop() {
-        for entry in fs::read_dir(room).unwrap() {
+    let (mut found, mut dirs) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.symlink_metadata().unwrap().is_dir() {
-                rooms.push(path);
+                dirs.push(path);
             } else if fs::read(&path)
                 .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(words))
             {
@@ -166,9 +166,33 @@ fn scripted_agent_lands_only_its_tree() {
     let lines = format!(
         "[ -z \"$CANARY\" ] && [ \"$(git rev-list --count HEAD)\" = 1 ] || exit 5\n\
          ask '{QUESTION}' && fix && git config core.hooksPath /tmp && git commit -qam mine\n\
-         mkdir -p .git/hooks && echo 'exit 1' > .git/hooks/pre-commit\n"
+         mkdir -p .git/hooks && echo 'exit 1' > .git/hooks/pre-commit\n\
+         echo built > out.log\n"
     );
-    lands(&Scene::scripted(&lines, ""));
+    let ignoring = small().files([(".gitignore", "*.log\n")]).build();
+    let scene = Scene {
+        repo: ignoring,
+        ..Scene::scripted(&lines, "")
+    };
+    lands(&scene);
+    assert!(!scene.repo.path().join("out.log").exists());
+}
+
+#[test]
+fn agent_cannot_find_the_key() {
+    let (first, second) = CANARY.split_at(10);
+    // The command that searches has the key neither in its arguments nor in its environment.
+    let search = format!(
+        "printf %s '{first}' '{second}' | grep -raqsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline \
+         /proc/[0-9]*/task/*/environ \"$HOME\" /tmp . && exit 6\n"
+    );
+    let asks = format!("ask '{QUESTION}' && fix\n");
+    lands(&Scene::scripted(&format!("{search}{asks}"), ""));
+    // The same search finds a key that is there.
+    let planted = format!("printf %s '{first}' '{second}' > \"$HOME/key\"\n{search}{asks}");
+    let ended = Scene::scripted(&planted, "").start().exits(70).json();
+    let hint = ended["failure"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("code 6"), "{ended:#}");
 }
 
 #[test]
