@@ -190,9 +190,8 @@ fn agent_cannot_find_the_key() {
     lands(&Scene::scripted(&format!("{search}{asks}"), ""));
     // The same search finds a key that is there.
     let planted = format!("printf %s '{first}' '{second}' > \"$HOME/key\"\n{search}{asks}");
-    let ended = Scene::scripted(&planted, "").start().exits(70).json();
-    let hint = ended["failure"]["hint"].as_str().unwrap_or_default();
-    assert!(hint.contains("code 6"), "{ended:#}");
+    let ended = Scene::scripted(&planted, "").start().exits(70);
+    assert!(ended.stderr.contains("code 6"), "{}", ended.stderr);
 }
 
 #[test]
