@@ -23,6 +23,14 @@ const MAX_LIST: ByteLimit = ByteLimit(2 << 20);
 const MAX_PACK: ByteLimit = ByteLimit(1 << 30);
 /// The most bytes of new files.
 const MAX_NEW: u64 = 64 << 20;
+/// The words of git that pack a commit or a tree, read from standard input.
+const PACK: [&str; 5] = [
+    "pack-objects",
+    "--quiet",
+    "--revs",
+    "--stdout",
+    "--window=0",
+];
 /// The message of the one commit.
 const MESSAGE: &str = "-mThe state before the change";
 
@@ -91,16 +99,7 @@ impl Git {
         }
         // Of its own: git would touch the files of objects that it finds in another store.
         let tree = self.tree_of(commit).await?;
-        let pack = Call::new([
-            "pack-objects",
-            "--quiet",
-            "--revs",
-            "--stdout",
-            "--window=0",
-        ]);
-        let pack = pack
-            .reading(format!("{tree}\n").into_bytes())
-            .at_most(MAX_PACK);
+        let pack = packing(Call::new(PACK), &tree);
         let pack = self.run_ok(pack).await?.stdout;
         self.run_bare(copy, work.call(["index-pack", "--stdin"]).reading(pack))
             .await?;
@@ -113,16 +112,7 @@ impl Git {
         let start = start.ok_or_else(|| RepoError::Unreadable {
             command: "commit-tree".to_owned(),
         })?;
-        let pack = work.call([
-            "pack-objects",
-            "--quiet",
-            "--revs",
-            "--stdout",
-            "--window=0",
-        ]);
-        let pack = pack
-            .reading(format!("{start}\n").into_bytes())
-            .at_most(MAX_PACK);
+        let pack = packing(work.call(PACK), &start);
         let pack = self.run_bare(copy, pack).await?.stdout;
         let inside = |words: &[&str]| {
             Call::new(words.iter().copied())
@@ -223,4 +213,9 @@ impl WorkCopy {
         }
         call
     }
+}
+
+fn packing(call: Call, root: &Oid) -> Call {
+    call.reading(format!("{root}\n").into_bytes())
+        .at_most(MAX_PACK)
 }

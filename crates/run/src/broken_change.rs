@@ -82,13 +82,10 @@ pub(crate) async fn check(
         let counts =
             before.is_none_or(|before| before.canary.counts() && before.set_aside.is_none());
         // The user vouches for a gate without canary run.
-        let spec = base
-            .gates
-            .iter()
-            .find(|spec| spec.id == after.id && spec.canary.is_on());
-        let Some(spec) = spec.filter(|_| counts) else {
+        let mut specs = base.gates.iter();
+        if !counts || !specs.any(|spec| spec.id == after.id && spec.canary.is_on()) {
             continue;
-        };
+        }
         let mut runs = BTreeMap::new();
         let outcome = loop {
             let known = BrokenRuns {
@@ -108,22 +105,11 @@ pub(crate) async fn check(
                     let Some(files) = files else {
                         break BrokenOutcome::NotChecked;
                     };
-                    let limit = after.duration.saturating_mul(2).saturating_add(GRACE);
-                    let gate = [GateSpec {
-                        timeout: spec.timeout.min(limit),
-                        ..spec.clone()
-                    }];
-                    let base = TrialBase {
-                        gates: &gate,
-                        ..base
+                    let on = (after, files, GRACE);
+                    match run_variant(world, by, base, room, tried, on, observer).await? {
+                        Some(run) => runs.insert(variant, run),
+                        None => break BrokenOutcome::NotChecked,
                     };
-                    let copied = Copied::Variant(tried, files);
-                    let trial =
-                        trial::run(world, by.git, base, by.level, room, copied, observer).await?;
-                    let Some(run) = trial.runs().next().cloned() else {
-                        break BrokenOutcome::NotChecked;
-                    };
-                    runs.insert(variant, run);
                 }
             }
         };
@@ -148,6 +134,34 @@ pub(crate) async fn check(
     };
     observer.note(&format!("  {}", words(&check)));
     Ok(Some(check))
+}
+
+/// Runs the gate of a run that passed once more, on a variant of the change and for twice its time and `grace`;
+/// nothing if its gate is not among these.
+pub(crate) async fn run_variant(
+    world: &World<'_>,
+    by: VerifyContext<'_>,
+    base: TrialBase<'_>,
+    room: &Path,
+    tried: &Tried<'_>,
+    (passed, files, grace): (&GateRun, &VariantFiles, Duration),
+    observer: &mut dyn RunObserver,
+) -> Result<Option<GateRun>, RunError> {
+    let Some(spec) = base.gates.iter().find(|spec| spec.id == passed.id) else {
+        return Ok(None);
+    };
+    let limit = passed.duration.saturating_mul(2).saturating_add(grace);
+    let gate = [GateSpec {
+        timeout: spec.timeout.min(limit),
+        ..spec.clone()
+    }];
+    let base = TrialBase {
+        gates: &gate,
+        ..base
+    };
+    let copied = Copied::Variant(tried, files);
+    let trial = trial::run(world, by.git, base, by.level, room, copied, observer).await?;
+    Ok(trial.runs().next().cloned())
 }
 
 /// The result in one line.
@@ -189,10 +203,10 @@ async fn variants(by: VerifyContext<'_>, tried: &Tried<'_>) -> Result<Variants, 
     };
     let mut only_loading = BTreeSet::new();
     for (path, bytes) in &after {
-        let old = fs::read_regular_up_to(&by.git.top().join(path.as_str()), MAX_FILE).ok();
+        let old = tried.base_files.get(path).map(Vec::as_slice);
         // A program that is its own gate runs its tests before its file is loaded.
         let is_own_gate = by.analysis.gate_files.contains(path);
-        let broken = |breakage| break_change(path, old.as_deref(), bytes, breakage);
+        let broken = |breakage| break_change(path, old, bytes, breakage);
         let first = broken(if is_own_gate {
             Breakage::FailsWhileLoading
         } else {

@@ -6,20 +6,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crucible_host::fs;
-use crucible_model::{ByteLimit, Digest, RepoPath};
+use crucible_model::{Digest, RepoPath};
 use crucible_patch::{Mutant, mutants};
 use crucible_verify::{
-    BrokenChange, BrokenOutcome, CanaryOutcome, GateSpec, Strength, Survivor, judge_canary,
+    BrokenChange, BrokenOutcome, CanaryOutcome, Strength, Survivor, judge_canary,
 };
 
+use crate::broken_change::run_variant;
 use crate::error::RunError;
 use crate::journal::RunObserver;
-use crate::trial::{self, Copied, TrialBase, TrialResult, Tried, VariantFiles, VerifyContext};
+use crate::trial::{TrialBase, TrialResult, Tried, VariantFiles, VerifyContext};
 use crate::world::World;
 
-/// The largest file that is mutated.
-const MAX_FILE: ByteLimit = ByteLimit(512 << 10);
 /// Additional time for a gate on a mistake, beyond twice its time: a mistake can make a loop endless.
 const GRACE: Duration = Duration::from_secs(2);
 /// How many survivors a report lists.
@@ -46,8 +44,8 @@ pub(crate) async fn measure(
     let after = tried.change.tree.files_checked_out();
     let mut all: Vec<(Digest, &RepoPath, Mutant)> = Vec::new();
     for (path, bytes) in &after {
-        let old = fs::read_regular_up_to(&by.git.top().join(path.as_str()), MAX_FILE).ok();
-        let found = mutants(path, old.as_deref(), bytes);
+        let old = tried.base_files.get(path).map(Vec::as_slice);
+        let found = mutants(path, old, bytes);
         all.extend(found.into_iter().map(|mutant| {
             let digest = Digest::of(mutant.text.as_bytes());
             (digest, path, mutant)
@@ -68,24 +66,11 @@ pub(crate) async fn measure(
             break;
         }
         for run in passed.runs().filter(|run| noticed(run.id.as_str())) {
-            let Some(spec) = base.gates.iter().find(|spec| spec.id == run.id) else {
-                continue;
-            };
-            let limit = run.duration.saturating_mul(2).saturating_add(GRACE);
-            let gate = [GateSpec {
-                timeout: spec.timeout.min(limit),
-                ..spec.clone()
-            }];
-            let base = TrialBase {
-                gates: &gate,
-                ..base
-            };
-            let copied = Copied::Variant(tried, &files);
-            let trial = trial::run(world, by.git, base, by.level, room, copied, observer).await?;
-            let mut runs = trial.runs();
-            if let Some(mutated) = runs.next() {
+            let on = (run, &files, GRACE);
+            let mutated = run_variant(world, by, base, room, tried, on, observer).await?;
+            if let Some(mutated) = mutated {
                 used += mutated.duration;
-                is_noticed = judge_canary(run, mutated) == CanaryOutcome::Noticed;
+                is_noticed = judge_canary(run, &mutated) == CanaryOutcome::Noticed;
             }
             if is_noticed {
                 break;

@@ -28,7 +28,7 @@ use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
 use crate::error::RunError;
 use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tracked_path};
-use crate::gatekeeper::Change;
+use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::layout::{self, RunDir};
 use crate::plan_evidence::check_signature;
@@ -139,6 +139,8 @@ impl<'b> TrialBase<'b> {
 /// A change, and the baseline of its gates.
 pub(crate) struct Tried<'t> {
     pub(crate) change: &'t Change,
+    /// The changed files as the base commit has them.
+    pub(crate) base_files: &'t Files,
     pub(crate) baseline: Baseline<'t>,
 }
 

@@ -5,10 +5,8 @@
 
 use std::path::Path;
 
-use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Finding, RepoPath};
 use crucible_patch::{EXAMPLE_CHANGED, is_test_path};
-use crucible_repo::Git;
 use crucible_verify::{
     Baseline, CanaryOutcome, GateBefore, GateId, GateLevel, GateRun, NewSink, TestFiles,
     VerifyReport, judge_run_after,
@@ -20,7 +18,7 @@ use crate::broken_change;
 use crate::canary::{BrokenFiles, CanaryBase, Proof, run_canary};
 use crate::error::RunError;
 use crate::gate_world::PythonPaths;
-use crate::gatekeeper::Change;
+use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::strength;
 use crate::trial::changed_together;
@@ -29,8 +27,8 @@ use crate::world::World;
 
 const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 
-/// The largest source that is searched for sinks.
-const MAX_SOURCE: ByteLimit = ByteLimit(1 << 20);
+/// How much the changed files may hold in the base commit; the patch gate allows less.
+const MAX_BASE: ByteLimit = ByteLimit(256 << 20);
 /// The most sinks listed.
 const MAX_SINKS: usize = 50;
 
@@ -90,7 +88,8 @@ pub(crate) async fn verify(
         .map(|finding| finding.subject.clone())
         .collect();
     let together = changed_together(by.git, &by.record.base_commit, &gates).await;
-    let sinks = new_sinks(by.git, change);
+    let base_files = base_files(by, change).await?;
+    let sinks = new_sinks(change, &base_files);
     let baseline = Baseline {
         gates: &gates,
         tests,
@@ -104,7 +103,11 @@ pub(crate) async fn verify(
         sinks: &sinks,
         sinks_need_approval: &by.record.settings.sinks_need_approval,
     };
-    let tried = Tried { change, baseline };
+    let tried = Tried {
+        change,
+        base_files: &base_files,
+        baseline,
+    };
     let mut trial = run(
         world,
         by.git,
@@ -168,12 +171,19 @@ pub(crate) async fn verify(
     Ok((trial, report))
 }
 
+/// Returns the changed files as the base commit has them.
+async fn base_files(by: VerifyContext<'_>, change: &Change) -> Result<Files, RunError> {
+    let paths: Vec<RepoPath> = change.tree.files_checked_out().into_keys().collect();
+    let read = by.git.files_at(&by.record.base_commit, &paths, MAX_BASE);
+    Ok(read.await?)
+}
+
 /// What the changed lines newly reach.
-fn new_sinks(git: &Git, change: &Change) -> Vec<NewSink> {
+fn new_sinks(change: &Change, base_files: &Files) -> Vec<NewSink> {
     let after = change.tree.files_checked_out();
     let of_file = |(path, bytes): (&RepoPath, &Vec<u8>)| {
-        let old = fs::read_regular_up_to(&git.top().join(path.as_str()), MAX_SOURCE).ok();
-        crucible_patch::new_sinks(path, old.as_deref(), bytes)
+        let old = base_files.get(path).map(Vec::as_slice);
+        crucible_patch::new_sinks(path, old, bytes)
     };
     after
         .iter()

@@ -58,10 +58,9 @@ pub(super) fn failing(
         Grammar::Rust => vec![insert(
             opening,
             format!(
-                " struct {mark}; #[allow(non_camel_case_types)] impl Drop for {mark} {{ fn drop(&mut self) {{ \
+                " #[allow(non_camel_case_types)] struct {mark}; impl Drop for {mark} {{ fn drop(&mut self) {{ \
                  panic!(\"{MESSAGE}\") }} }} let _guard{mark} = {mark};"
-            )
-            .replacen("struct", "#[allow(non_camel_case_types)] struct", 1),
+            ),
         )],
         Grammar::Go => vec![insert(
             opening,
