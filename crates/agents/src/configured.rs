@@ -92,11 +92,11 @@ fn changed(
     profile.files.extend(entry.files.clone());
     if let Some(prompt) = &entry.prompt {
         profile.prompt = PromptBy::of(prompt)
-            .ok_or_else(|| missing("prompt", format!("{prompt:?} is no way to give a prompt")))?;
+            .ok_or_else(|| missing("prompt", format!("unknown value {prompt:?}")))?;
     }
     if let Some(wire) = &entry.wire {
         profile.wire =
-            Wire::of(wire).ok_or_else(|| missing("wire", format!("{wire:?} is no wire")))?;
+            Wire::of(wire).ok_or_else(|| missing("wire", format!("unknown wire {wire:?}")))?;
     }
     if is_new && profile.provider.is_empty() {
         return Err(missing("provider", "it is not set".to_owned()));

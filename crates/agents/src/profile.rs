@@ -157,7 +157,7 @@ impl AgentProfile {
                 let known = WORDS.join("}, {");
                 return Err(bad(
                     field,
-                    format!("{{{word}}} is no placeholder; it takes {{{known}}}"),
+                    format!("unknown placeholder {{{word}}}; use {{{known}}}"),
                 ));
             }
         }
@@ -183,7 +183,10 @@ impl AgentProfile {
             ("disabled", self.disabled.iter().collect()),
         ] {
             if let Some(path) = paths.into_iter().find(|path| !is_plain(path)) {
-                return Err(bad(field, format!("{path:?} is no path below a directory")));
+                return Err(bad(
+                    field,
+                    format!("{path:?} is not a relative path without `..`"),
+                ));
             }
         }
         Ok(())

@@ -38,7 +38,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use exchanges::Exchanges;
 use exchanges::{Exchange, ExchangeVersion};
 use refusal::{Refusal, json_response, response};
-use request::{Asked, Route, bounded, deciding};
+use request::{RequestBounds, Route, bounded, deciding};
 use usage::{Usage, UsageReader};
 
 use crate::error::AgentError;
@@ -278,7 +278,7 @@ impl Shared {
         // An agent that looks at its own variables tells the model its token, which is nobody's secret but leaves for nowhere.
         let bytes = HandedKeys::new([&self.token]).out_of(&bytes);
         let mut request: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Refusal::new(400, format!("the request is no JSON: {error}")))?;
+            .map_err(|error| Refusal::new(400, format!("the request is not JSON: {error}")))?;
         let api = match route {
             Route::Answer(api) => Some(api),
             Route::Probe | Route::Models | Route::Count => None,
@@ -397,7 +397,7 @@ impl Shared {
             return Ok(answer);
         }
         let is_stream = content_type.starts_with("text/event-stream");
-        let pass = Pass {
+        let pass = ForwardedAnswer {
             shared: Arc::clone(self),
             reader: UsageReader::new(api, is_stream),
             price: self.prices.of(self.upstream.provider, &asked.model),
@@ -507,7 +507,7 @@ impl Shared {
     /// Reserves the worst case of a request.
     async fn reserve(
         &self,
-        asked: &Asked,
+        asked: &RequestBounds,
         bytes: usize,
         request: Digest,
     ) -> Result<HeldAmount, Refusal> {
@@ -591,8 +591,8 @@ fn broken(error: &HttpError) -> Refusal {
     Refusal::new(502, error.to_string())
 }
 
-/// An answer that is passed on.
-struct Pass {
+/// An answer that is forwarded while it arrives.
+struct ForwardedAnswer {
     shared: Arc<Shared>,
     reader: UsageReader,
     price: Price,
@@ -602,7 +602,7 @@ struct Pass {
     held: Option<HeldAmount>,
 }
 
-impl Pass {
+impl ForwardedAnswer {
     async fn run(
         mut self,
         mut stream: HttpStream,

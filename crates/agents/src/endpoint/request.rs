@@ -77,7 +77,7 @@ impl Route {
 
 /// The bounds of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestBounds {
     /// The model.
     pub(super) model: String,
     /// The most tokens of all answers together.
@@ -113,9 +113,9 @@ pub(super) fn bounded(
     body: &mut Value,
     max_tokens: u64,
     token_field: &str,
-) -> Result<Asked, String> {
+) -> Result<RequestBounds, String> {
     if !body.is_object() {
-        return Err("the request is no JSON object".to_owned());
+        return Err("the request is not a JSON object".to_owned());
     }
     if let Some(tool) = server_tool(body) {
         return Err(format!(
@@ -179,7 +179,7 @@ pub(super) fn bounded(
         body["stream_options"] = json!({"include_usage": true});
         is_changed = true;
     }
-    Ok(Asked {
+    Ok(RequestBounds {
         model,
         output: output.saturating_mul(answers),
         is_changed,

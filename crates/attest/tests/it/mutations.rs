@@ -255,9 +255,9 @@ async fn commit_must_be_the_one_that_landed() {
 }
 
 /// A source of numbers for one case.
-struct Dice(u64);
+struct RandomNumbers(u64);
 
-impl Dice {
+impl RandomNumbers {
     fn roll(&mut self, below: usize) -> usize {
         self.0 = self
             .0
@@ -268,7 +268,7 @@ impl Dice {
 }
 
 /// Changes some bytes: one is replaced, removed, added or repeated, or a part is removed, repeated or moved.
-fn mutate(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
+fn mutate(bytes: &[u8], dice: &mut RandomNumbers) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let at = dice.roll(out.len());
     match dice.roll(7) {
@@ -294,7 +294,7 @@ fn mutate(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
 }
 
 /// Moves, removes, repeats or exchanges whole lines.
-fn reorder(note: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+fn reorder(note: &[u8], other: &[u8], dice: &mut RandomNumbers) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = note.split_inclusive(|byte| *byte == b'\n').collect();
     let others: Vec<&[u8]> = other.split_inclusive(|byte| *byte == b'\n').collect();
     let (one, two) = (dice.roll(3), dice.roll(3));
@@ -311,7 +311,7 @@ fn reorder(note: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
 }
 
 /// Changes a value somewhere in a statement, and puts the new payload under the old signature.
-fn resign(note: &[u8], dice: &mut Dice) -> Vec<u8> {
+fn resign(note: &[u8], dice: &mut RandomNumbers) -> Vec<u8> {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     let mut lines: Vec<Vec<u8>> = note
@@ -332,7 +332,7 @@ fn resign(note: &[u8], dice: &mut Dice) -> Vec<u8> {
     lines.concat()
 }
 
-fn edit_value(value: &mut Value, dice: &mut Dice) {
+fn edit_value(value: &mut Value, dice: &mut RandomNumbers) {
     match value {
         Value::Object(map) if !map.is_empty() => {
             let key = map.keys().nth(dice.roll(map.len())).unwrap().clone();
@@ -378,7 +378,7 @@ mod properties {
         #[test]
         fn no_mutation_is_admitted(seed in any::<u64>()) {
             let World { sample, other_policy, other_note, elsewhere } = &*WORLD;
-            let mut dice = Dice(seed);
+            let mut dice = RandomNumbers(seed);
             let (commit, note, policy) = (&sample.commit, &sample.note, &sample.policy);
             let now = instant(AT);
             let mut judged = Vec::new();

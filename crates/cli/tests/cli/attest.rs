@@ -182,7 +182,7 @@ fn ssh_keygen_verifies_the_statement() {
     assert!(verified("crucible-attestation", &message));
     assert!(
         !verified("git", &message),
-        "a statement's signature is none of a commit"
+        "a statement's signature does not sign a commit"
     );
     assert!(!verified("crucible-attestation", &payload));
 }

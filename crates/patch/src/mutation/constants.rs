@@ -36,11 +36,11 @@ pub(super) fn constants(
         }
         let statement = statement(parsed, leaf);
         let nature = nature(parsed, statement);
-        if nature != Nature::Value {
+        if nature != StatementKind::Value {
             if seen.insert(statement.id()) {
                 found.rest.push(match nature {
-                    Nature::Loading => Unbroken::Loading,
-                    Nature::Value | Nature::Declaration => Unbroken::Declaration,
+                    StatementKind::Loading => Unbroken::Loading,
+                    StatementKind::Value | StatementKind::Declaration => Unbroken::Declaration,
                 });
             }
             continue;
@@ -54,7 +54,7 @@ pub(super) fn constants(
 
 /// What a statement outside of functions does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nature {
+enum StatementKind {
     /// It names a value.
     Value,
     /// It computes nothing.
@@ -94,14 +94,14 @@ fn statement<'t>(parsed: &Parsed<'_>, leaf: Node<'t>) -> Node<'t> {
     node
 }
 
-fn nature(parsed: &Parsed<'_>, statement: Node<'_>) -> Nature {
+fn nature(parsed: &Parsed<'_>, statement: Node<'_>) -> StatementKind {
     let kind = statement.kind();
     let runs = |node: Node<'_>| has_call(parsed, node);
     let value = |node: Node<'_>| {
         if runs(node) {
-            Nature::Loading
+            StatementKind::Loading
         } else {
-            Nature::Value
+            StatementKind::Value
         }
     };
     match parsed.grammar {
@@ -114,7 +114,7 @@ fn nature(parsed: &Parsed<'_>, statement: Node<'_>) -> Nature {
             | "decorated_definition"
             | "function_definition"
             | "class"
-            | "def" => Nature::Declaration,
+            | "def" => StatementKind::Declaration,
             "expression_statement" => {
                 let assigned = statement
                     .named_child(0)
@@ -128,12 +128,12 @@ fn nature(parsed: &Parsed<'_>, statement: Node<'_>) -> Nature {
                         .named_child(0)
                         .is_some_and(|child| child.kind() == "string") =>
                     {
-                        Nature::Declaration
+                        StatementKind::Declaration
                     }
-                    _ => Nature::Loading,
+                    _ => StatementKind::Loading,
                 }
             }
-            _ => Nature::Loading,
+            _ => StatementKind::Loading,
         },
         Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => match kind {
             "import_statement"
@@ -142,29 +142,31 @@ fn nature(parsed: &Parsed<'_>, statement: Node<'_>) -> Nature {
             | "type_alias_declaration"
             | "export_clause"
             | "function_declaration"
-            | "ambient_declaration" => Nature::Declaration,
+            | "ambient_declaration" => StatementKind::Declaration,
             "lexical_declaration"
             | "variable_declaration"
             | "public_field_definition"
             | "field_definition" => value(statement),
-            _ if statement.child_count() == 0 => Nature::Declaration,
-            _ => Nature::Loading,
+            _ if statement.child_count() == 0 => StatementKind::Declaration,
+            _ => StatementKind::Loading,
         },
         Grammar::Rust => match kind {
-            "const_item" => Nature::Value,
+            "const_item" => StatementKind::Value,
             "static_item" => value(statement),
-            "macro_definition" | "macro_invocation" | "expression_statement" => Nature::Loading,
-            _ => Nature::Declaration,
+            "macro_definition" | "macro_invocation" | "expression_statement" => {
+                StatementKind::Loading
+            }
+            _ => StatementKind::Declaration,
         },
         Grammar::Go => match kind {
-            "const_spec" => Nature::Value,
+            "const_spec" => StatementKind::Value,
             "var_spec" => value(statement),
-            _ => Nature::Declaration,
+            _ => StatementKind::Declaration,
         },
         Grammar::C => match kind {
             "declaration" => value(statement),
-            "preproc_def" | "preproc_function_def" => Nature::Loading,
-            _ => Nature::Declaration,
+            "preproc_def" | "preproc_function_def" => StatementKind::Loading,
+            _ => StatementKind::Declaration,
         },
     }
 }

@@ -157,7 +157,7 @@ fn touched<'f, 't>(
         .collect()
 }
 
-/// A name that stands in no other text.
+/// A name that occurs in no other text.
 fn mark_of(text: &str) -> String {
     let digest = Digest::of(text.as_bytes()).to_string();
     let hex = digest.rsplit(':').next().unwrap_or_default();

@@ -377,7 +377,7 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        let text = "Status: SIGNED\nGoal: mend area\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: verified\nBudgets: files=1\n\
+        let text = "Status: SIGNED\nGoal: correct area\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: verified\nBudgets: files=1\n\
                     Behaviors:\nResults:\n";
         Plan::parse(text).unwrap()
     }
@@ -446,7 +446,7 @@ mod tests {
                 &Requests::default(),
             );
             let text = asked.as_str();
-            assert!(text.starts_with("Goal: mend area\n"), "{text}");
+            assert!(text.starts_with("Goal: correct area\n"), "{text}");
             let order = [
                 "This check fails now",
                 "assert area(2) == 4",
@@ -457,7 +457,7 @@ mod tests {
                 "def area",
                 "You may change these files",
                 "src\n",
-                "The goal again: mend area\n",
+                "The goal again: correct area\n",
                 "How to answer",
                 form,
             ];

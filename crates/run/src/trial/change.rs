@@ -10,7 +10,7 @@ use crucible_model::RepoPath;
 use crucible_patch::FileMode;
 
 use crate::error::RunError;
-use crate::gatekeeper::Change;
+use crate::gatekeeper::{Change, Files};
 
 /// Writes the files of a change into the copy, exactly as a landing writes them to the work tree.
 pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
@@ -49,7 +49,7 @@ pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError>
 }
 
 /// Files of a variant of a change, with their contents.
-pub(crate) type VariantFiles = std::collections::BTreeMap<RepoPath, Vec<u8>>;
+pub(crate) type VariantFiles = Files;
 
 /// Writes these files over those of the copy that exist; their modes stay.
 pub(super) fn write_variant(copy: &Path, files: &VariantFiles) -> Result<(), RunError> {
