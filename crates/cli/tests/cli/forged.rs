@@ -95,7 +95,7 @@ const UNITTEST: Project = Project {
     goal: "total must add up the prices",
 };
 
-/// What stands behind a forged beginning of the Python file.
+/// The rest of the Python file, after a forged beginning.
 const PYTHON_REST: &str = "\n\ndef count(items):\n    return len(items)\n";
 
 fn python(answers: &[(&'static str, &'static str)]) -> Vec<(&'static str, String)> {
