@@ -89,7 +89,7 @@ pub enum DegradationKind {
     AnswerCutShort,
     /// Secrets were removed from the answer.
     AnswerRedacted,
-    /// The red team raised no objection.
+    /// The attack is too short to state an objection.
     RedTeamYielded,
     /// The delta verdict was unclear, so the loop counts as changed.
     DeltaUnclear,

@@ -118,7 +118,7 @@ fn pair(seat: &str, position: &str) -> (String, String) {
 async fn attacked_seats_defend_and_replace_positions() {
     let server = debating(
         &SEATS,
-        r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#,
+        r#"{"critique":"It costs far too much money.","targets":["pragmatist"]}"#,
     );
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(
@@ -138,7 +138,10 @@ async fn attacked_seats_defend_and_replace_positions() {
         expected.sort();
         assert_eq!(found, expected);
         let record = &result.reasoning_trace.as_ref().unwrap()[number - 1];
-        assert_eq!(record.red_team_critique.as_str(), "It costs too much.");
+        assert_eq!(
+            record.red_team_critique.as_str(),
+            "It costs far too much money."
+        );
         assert_eq!(
             record
                 .targets
@@ -172,8 +175,8 @@ async fn attacked_seats_defend_and_replace_positions() {
 #[tokio::test]
 async fn unknown_target_makes_every_seat_defend() {
     for attack in [
-        r#"{"critique":"No.","targets":["economist"]}"#,
-        r#"{"critique":"No.","targets":[]}"#,
+        r#"{"critique":"No, the costs are wrong.","targets":["economist"]}"#,
+        r#"{"critique":"No, the costs are wrong.","targets":[]}"#,
         "It fails.",
     ] {
         let server = debating(&SEATS, attack);
@@ -194,7 +197,7 @@ async fn unknown_target_makes_every_seat_defend() {
 async fn seats_of_same_role_are_attacked_separately() {
     let server = debating(
         &["creative", "creative"],
-        r#"{"critique":"No.","targets":["creative#2"]}"#,
+        r#"{"critique":"No, the costs are wrong.","targets":["creative#2"]}"#,
     );
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server), ["creative#2", "creative#2"]);
@@ -209,7 +212,7 @@ async fn seats_of_same_role_are_attacked_separately() {
 async fn defence_prompt_hides_other_seats() {
     let server = debating(
         &SEATS,
-        r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#,
+        r#"{"critique":"It costs far too much money.","targets":["pragmatist"]}"#,
     );
     run(support::config(&server)).await.unwrap();
     for request in of_kind(&server, |call| matches!(call, CouncilCall::Defense(_))) {
@@ -221,7 +224,7 @@ async fn defence_prompt_hides_other_seats() {
             "<<<DATA \"your position\"",
             "pragmatist holds this.",
             "<<<DATA \"critique\"",
-            "It costs too much.",
+            "It costs far too much money.",
             "Defend your position",
         ] {
             assert!(asked.contains(shown), "{shown}");
@@ -238,7 +241,7 @@ async fn defence_prompt_hides_other_seats() {
 async fn later_debate_loop_starts_afresh() {
     let server = debating(
         &SEATS,
-        r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#,
+        r#"{"critique":"It costs far too much money.","targets":["pragmatist"]}"#,
     );
     run(support::config(&server)).await.unwrap();
     for name in SEATS {
@@ -255,7 +258,7 @@ async fn later_debate_loop_starts_afresh() {
 async fn failed_defence_keeps_position() {
     let server = failing(
         &SEATS,
-        r#"{"critique":"No.","targets":["pragmatist","creative"]}"#,
+        r#"{"critique":"No, the costs are wrong.","targets":["pragmatist","creative"]}"#,
         |call| {
             (*call == CouncilCall::Defense("pragmatist".to_owned())).then_some(Reply::Status(400))
         },
@@ -288,7 +291,7 @@ async fn failed_defence_keeps_position() {
 
 #[tokio::test]
 async fn debate_without_defences_continues() {
-    let server = failing(&SEATS, "It all fails.", |call| {
+    let server = failing(&SEATS, "All of it fails in winter.", |call| {
         matches!(call, CouncilCall::Defense(_)).then_some(Reply::Status(400))
     });
     let result = run(watched(&server)).await.unwrap();
@@ -306,7 +309,7 @@ async fn seat_without_position_is_not_attacked() {
     let mut failures = 1;
     let server = failing(
         &SEATS,
-        r#"{"critique":"No.","targets":["creative"]}"#,
+        r#"{"critique":"No, the costs are wrong.","targets":["creative"]}"#,
         move |call| {
             let fails = *call == CouncilCall::Seat("creative".to_owned()) && failures > 0;
             fails.then(|| {
@@ -359,7 +362,10 @@ async fn debate_with_one_position_fails() {
 
 #[tokio::test]
 async fn schema_backend_gets_seat_names() {
-    let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
+    let server = debating(
+        &SEATS,
+        r#"{"critique":"No, the costs are wrong.","targets":["creative"]}"#,
+    );
     run(support::config(&server)).await.unwrap();
     for request in attacks(&server) {
         let format = &request.body["response_format"];
@@ -436,7 +442,7 @@ impl Before for AtOnce {
 async fn schemaless_backend_uses_first_line() {
     let server = debating(
         &SEATS,
-        "**Targets:** `Pragmatist` and creative\n\nIt costs too much.",
+        "**Targets:** `Pragmatist` and creative\n\nIt costs far too much money.",
     );
     let backend = through(&server, StructuredOutput::None, AtOnce);
     let config = EngineConfig {
@@ -454,12 +460,15 @@ async fn schemaless_backend_uses_first_line() {
         ["creative", "creative", "pragmatist", "pragmatist"]
     );
     let critique = &result.reasoning_trace.as_ref().unwrap()[0].red_team_critique;
-    assert_eq!(critique.as_str().trim(), "It costs too much.");
+    assert_eq!(critique.as_str().trim(), "It costs far too much money.");
 }
 
 #[tokio::test]
 async fn json_mode_backend_gets_shape_in_prompt() {
-    let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
+    let server = debating(
+        &SEATS,
+        r#"{"critique":"No, the costs are wrong.","targets":["creative"]}"#,
+    );
     let backend = through(&server, StructuredOutput::JsonMode, AtOnce);
     run(EngineConfig {
         backend,
@@ -491,7 +500,7 @@ impl Before for Together {
 
 #[tokio::test]
 async fn positions_and_defences_run_concurrently() {
-    let server = debating(&SEATS, "It all fails.");
+    let server = debating(&SEATS, "All of it fails in winter.");
     let backend = through(
         &server,
         StructuredOutput::None,
@@ -538,7 +547,10 @@ async fn cut_attack_targets_every_seat() {
 
 #[tokio::test]
 async fn synthesis_sees_position_before_defence() {
-    let server = debating(&SEATS, r#"{"critique":"No.","targets":["pragmatist"]}"#);
+    let server = debating(
+        &SEATS,
+        r#"{"critique":"No, the costs are wrong.","targets":["pragmatist"]}"#,
+    );
     run(support::config(&server)).await.unwrap();
     let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis)
         .try_into()

@@ -19,7 +19,9 @@ pub(crate) fn server(
 ) -> FakeApi {
     FakeApi::answering(move |request| match council_call(request) {
         CouncilCall::Triage => Reply::Answer(triage.to_string()),
-        call => reply(&call).unwrap_or_else(|| Reply::Answer(format!("{call:?} speaks."))),
+        call => {
+            reply(&call).unwrap_or_else(|| Reply::Answer(format!("{call:?} speaks of the costs.")))
+        }
     })
 }
 
