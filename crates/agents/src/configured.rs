@@ -1,6 +1,6 @@
 //! From the settings to the agents: the built-in ones, as `[agents.NAME]` changes them, and those that it adds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_settings::{AgentEntry, Settings};
 
@@ -23,7 +23,8 @@ pub fn profile(settings: &Settings, name: &str) -> Result<AgentProfile, AgentErr
     })
 }
 
-/// Returns every agent by its name.
+/// Returns every agent by its name. No agent sees the settings of another one in the repository: an agent of the user's
+/// own may read the same files.
 ///
 /// # Errors
 ///
@@ -38,6 +39,13 @@ pub fn profiles(settings: &Settings) -> Result<BTreeMap<String, AgentProfile>, A
         let profile = changed(name, base, entry)?;
         profile.check()?;
         profiles.insert(name.clone(), profile);
+    }
+    let disabled = registry().iter().flat_map(|kind| kind.profile().disabled);
+    let disabled: BTreeSet<String> = disabled.collect();
+    for profile in profiles.values_mut() {
+        let own = std::mem::take(&mut profile.disabled);
+        let all: BTreeSet<String> = own.into_iter().chain(disabled.iter().cloned()).collect();
+        profile.disabled = all.into_iter().collect();
     }
     Ok(profiles)
 }

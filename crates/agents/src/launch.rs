@@ -31,22 +31,18 @@ pub struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Writes the files of its home directory.
+    /// Writes the files of its home directory. The agent owned that directory during an earlier turn, so a link in it is
+    /// never followed.
     ///
     /// # Errors
     ///
-    /// Fails if a file cannot be written.
+    /// Fails if a file cannot be written, or a link is in the place of a directory.
     pub fn write_home(&self) -> Result<(), AgentError> {
         for (path, text) in &self.profile.files {
-            let path = self.home.join(path);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            fs::write_unflushed(&path, self.fill(text).as_bytes(), 0o600)?;
+            fs::write_beneath_unflushed(self.home, path, self.fill(text).as_bytes())?;
         }
         if self.profile.prompt == PromptBy::File {
-            let path = self.home.join(PROMPT_FILE);
-            fs::write_unflushed(&path, self.prompt.as_bytes(), 0o600)?;
+            fs::write_beneath_unflushed(self.home, PROMPT_FILE, self.prompt.as_bytes())?;
         }
         Ok(())
     }
@@ -117,6 +113,41 @@ impl Launch<'_> {
 mod tests {
     use super::*;
     use crate::registry::registry;
+
+    #[test]
+    fn links_that_an_agent_left_are_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = place.path().join("outside");
+        let home = place.path().join("home");
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
+        std::os::unix::fs::symlink(&outside, home.join(".codex")).unwrap();
+        let kind = registry()
+            .iter()
+            .find(|kind| kind.profile().name == "codex");
+        let profile = kind.unwrap().profile();
+        let launch = Launch {
+            profile: &profile,
+            endpoint: "http://127.0.0.1:9",
+            token: &Secret::new("t-1".to_owned()),
+            home: &home,
+            prompt: "do it",
+        };
+        launch.write_home().unwrap_err();
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+        std::fs::remove_file(home.join(".codex")).unwrap();
+        launch.write_home().unwrap();
+        std::fs::remove_file(home.join(".codex/config.toml")).unwrap();
+        std::os::unix::fs::symlink(outside.join("f"), home.join(".codex/config.toml")).unwrap();
+        launch.write_home().unwrap();
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+        assert!(
+            home.join(".codex/config.toml")
+                .symlink_metadata()
+                .unwrap()
+                .is_file()
+        );
+    }
 
     #[test]
     fn session_holds_endpoint_token_and_prompt() {

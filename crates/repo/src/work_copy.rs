@@ -5,7 +5,8 @@
 //! when the copy was made. It has objects of its own. Git decides with the rules in the copy which new files are ignored.
 //!
 //! What always holds: the `.git` in the copy is never read again, whatever became of it. Nothing that git runs by its
-//! settings runs, because the copy has no say in the settings of the second directory.
+//! settings runs, because the copy has no say in the settings of the second directory. Before git reads the copy,
+//! everything is removed that is no file, directory or link: git would wait for a pipe named `.gitignore`.
 
 use std::path::{Path, PathBuf};
 
@@ -157,6 +158,7 @@ impl WorkCopy {
     ///
     /// [`RepoError::TooLarge`] if the new files are too many or too large, or the patch is longer than `limit`.
     pub async fn diff(&self, git: &Git, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
+        remove_foreign(&self.top)?;
         let list = self.call(["ls-files", "-z", "--others", "--exclude-standard"]);
         let list = git.run_bare(&self.top, list.at_most(MAX_LIST)).await?;
         let sizes = list.records().filter_map(|path| {
@@ -213,6 +215,31 @@ impl WorkCopy {
         }
         call
     }
+}
+
+/// Removes what cannot be part of a change and would stop git: pipes, sockets, devices, and git directories below the top,
+/// whose files become ordinary ones. The program that wrote the copy has ended, so nothing changes meanwhile.
+fn remove_foreign(top: &Path) -> Result<(), RepoError> {
+    let mut directories = vec![top.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let fail = |source| RepoError::io("read", &directory, source);
+        for entry in std::fs::read_dir(&directory).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let kind = entry.file_type().map_err(fail)?;
+            let (path, is_git) = (entry.path(), entry.file_name() == ".git");
+            if is_git && directory == top {
+                continue;
+            }
+            match (kind.is_dir(), is_git) {
+                (true, true) => fs::remove_dir_all(&path)?,
+                (true, false) => directories.push(path),
+                (false, true) => fs::remove_file(&path)?,
+                (false, false) if kind.is_file() || kind.is_symlink() => {}
+                (false, false) => fs::remove_file(&path)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 fn packing(call: Call, root: &Oid) -> Call {

@@ -41,6 +41,9 @@ pub(super) struct Exchange {
     /// Why nothing was sent, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<String>,
+    /// The fields of the request that were not sent on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) dropped: Vec<String>,
 }
 
 /// The version of a line.

@@ -8,6 +8,7 @@
 //! What always holds: without the session's token nothing is forwarded; nothing is sent without a reservation; a request
 //! whose usage did not arrive stays reserved in full. When the endpoint is dropped, every request of it ends.
 
+mod content;
 mod exchanges;
 mod refusal;
 mod request;
@@ -38,7 +39,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use exchanges::Exchanges;
 use exchanges::{Exchange, ExchangeVersion};
 use refusal::{Refusal, json_response, response};
-use request::{RequestBounds, Route, bounded, deciding};
+use request::{BoundedRequest, Purpose, Route, bounded, deciding, forwarded_query};
 use usage::{Usage, UsageReader};
 
 use crate::error::AgentError;
@@ -258,6 +259,14 @@ impl Shared {
         }
         let target = self.target(uri);
         let passed = self.headers(headers);
+        let outgoing: Vec<&str> = passed
+            .iter()
+            .map(|(_, value)| value.expose())
+            .chain([target.as_str()])
+            .collect();
+        refuse_secrets(Scanner::builtin(), &json!(outgoing))
+            .map_err(|secret| Refusal::new(400, secret.to_string()))?;
+        let passed = self.with_key(passed);
         if route == Route::Models {
             let stream = self
                 .send(target, passed, Payload::Nothing)
@@ -277,28 +286,30 @@ impl Shared {
         })?;
         // An agent that looks at its own variables tells the model its token, which is nobody's secret but leaves for nowhere.
         let bytes = HandedKeys::new([&self.token]).out_of(&bytes);
-        let mut request: Value = serde_json::from_slice(&bytes)
+        let request: Value = serde_json::from_slice(&bytes)
             .map_err(|error| Refusal::new(400, format!("the request is not JSON: {error}")))?;
-        let api = match route {
-            Route::Answer(api) => Some(api),
-            Route::Probe | Route::Models | Route::Count => None,
-        };
-        let asked = match api {
-            Some(api) => {
-                let field = if self.upstream.provider == "openai" {
-                    "max_completion_tokens"
-                } else {
-                    "max_tokens"
-                };
-                let asked = bounded(api, path, &mut request, self.upstream.max_tokens, field);
-                Some(asked.map_err(|why| Refusal::new(400, why))?)
+        let (api, purpose) = match route {
+            Route::Answer(api) => (api, Purpose::Answer),
+            Route::Count(api) => (api, Purpose::Count),
+            Route::Probe | Route::Models => {
+                return Err(Refusal::new(405, "the path takes no request"));
             }
-            None => None,
         };
-        let text = match &asked {
-            Some(asked) if asked.is_changed => request.to_string().into_bytes(),
-            Some(_) | None => bytes,
+        let token_field = if self.upstream.provider == "openai" {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
         };
+        let asked = bounded(
+            (api, purpose),
+            path,
+            request,
+            self.upstream.max_tokens,
+            token_field,
+        );
+        let mut asked = asked.map_err(|why| Refusal::new(400, why))?;
+        let text = asked.body.to_string().into_bytes();
+        let request = std::mem::take(&mut asked.body);
         // A long conversation takes a while to scan; other requests go on meanwhile.
         let scanned = tokio::task::spawn_blocking(move || {
             refuse_secrets(Scanner::builtin(), &request).map(|()| request)
@@ -307,7 +318,7 @@ impl Shared {
             .await
             .map_err(|_| Refusal::new(503, "the session is over"))?;
         let request = request.map_err(|secret| Refusal::new(400, secret.to_string()));
-        let (Some(api), Some(asked)) = (api, asked) else {
+        if purpose == Purpose::Count {
             request?;
             let stream = self
                 .send(target, passed, Payload::Json(text))
@@ -317,7 +328,7 @@ impl Shared {
                 .whole(stream)
                 .await
                 .map(|(status, body)| json_response(status, body));
-        };
+        }
         self.used.send_modify(|used| used.requests += 1);
         let key = json!({"path": path, "request": request.as_ref().ok().map(deciding)});
         let key =
@@ -335,6 +346,7 @@ impl Shared {
             tokens: None,
             micro_dollars: None,
             refused: None,
+            dropped: asked.dropped.clone(),
         };
         if let Some(known) = self.exchanges.take(&key) {
             self.used.send_modify(|used| used.reused += 1);
@@ -437,20 +449,12 @@ impl Shared {
 
     /// The address that a request is sent on to: never with the token.
     fn target(&self, uri: &Uri) -> String {
-        let query = uri.query().unwrap_or_default().split('&');
-        let query: Vec<&str> = query
-            .filter(|pair| !pair.is_empty() && !pair.starts_with("key="))
-            .collect();
+        let query = forwarded_query(uri.query().unwrap_or_default());
         let mark = if query.is_empty() { "" } else { "?" };
-        format!(
-            "{}{}{mark}{}",
-            self.upstream.origin,
-            uri.path(),
-            query.join("&")
-        )
+        format!("{}{}{mark}{query}", self.upstream.origin, uri.path())
     }
 
-    /// The headers that are sent on, with the user's key.
+    /// The headers that are sent on, without the user's key.
     fn headers(&self, headers: &HeaderMap) -> Vec<(String, Secret)> {
         let mut passed: Vec<(String, Secret)> = PASSED
             .iter()
@@ -468,6 +472,10 @@ impl Shared {
                 Secret::new(ANTHROPIC_VERSION.1.to_owned()),
             ));
         }
+        passed
+    }
+
+    fn with_key(&self, mut passed: Vec<(String, Secret)>) -> Vec<(String, Secret)> {
         if let Some(key) = &self.upstream.key {
             let bearer = || Secret::new(format!("Bearer {}", key.expose()));
             passed.push(match self.wire {
@@ -507,7 +515,7 @@ impl Shared {
     /// Reserves the worst case of a request.
     async fn reserve(
         &self,
-        asked: &RequestBounds,
+        asked: &BoundedRequest,
         bytes: usize,
         request: Digest,
     ) -> Result<HeldAmount, Refusal> {
@@ -526,7 +534,9 @@ impl Shared {
         if !self.exchanges.has_room(bytes) {
             return Err(Refusal::new(402, "the record of this session is full"));
         }
-        let input = (bytes as u64).saturating_add(ADDED_TOKENS);
+        let input = (bytes as u64)
+            .saturating_add(asked.added_input)
+            .saturating_add(ADDED_TOKENS);
         let worst = Amount {
             calls: 1,
             tokens: input.saturating_add(asked.output),

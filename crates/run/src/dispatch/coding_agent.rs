@@ -45,7 +45,7 @@ use crate::error::RunError;
 use crate::gate_world::{GateWorld, Surveys};
 use crate::layout::{RunDir, attempt_file};
 use crate::recording::SEED;
-use crate::role::declined::DECLINED_FILE;
+use crate::role::declined::{DECLINED_FILE, Declined};
 use crate::trial::{TrialBase, copy_base, require_base};
 use crate::world::World;
 
@@ -244,6 +244,7 @@ impl CodingAgentBackend {
             .copy(&git, &gate_world, room, number)
             .await
             .map_err(|error| told(&error))?;
+        let committed = fs::read_beneath(&room.join("copy"), DECLINED_FILE, MAX_DECLINED).ok();
         let log = logged(&self.dir).map_or(1, |last| last + 1);
         let log = format!("{AGENT_LOGS}/{log:03}");
         fs::create_dir_all(&self.dir.path(AGENT_LOGS)).map_err(|error| told(&error))?;
@@ -294,7 +295,7 @@ impl CodingAgentBackend {
         self.keep(&log, &ended).map_err(|error| told(&error))?;
         self.stopped(inv, &log, &ended, &used)?;
         let copy = room.join("copy");
-        if let Some(text) = declined(&copy) {
+        if let Some(text) = declined(&copy, committed.as_deref()) {
             return Ok(self.result(inv, text, &ended, &used, 0));
         }
         let fault = |what: String, answer| {
@@ -519,13 +520,11 @@ impl CodingAgentBackend {
     }
 }
 
-/// What the agent wrote in order to decline, if it did.
-fn declined(copy: &Path) -> Option<String> {
-    let bytes = fs::read_regular_up_to(&copy.join(DECLINED_FILE), MAX_DECLINED).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    crate::role::declined::Declined::read(&text)
-        .is_some()
-        .then_some(text)
+/// The text with which the agent declines, if it wrote one: a link is none, and neither is a file that the base has.
+fn declined(copy: &Path, base: Option<&[u8]>) -> Option<String> {
+    let bytes = fs::read_beneath(copy, DECLINED_FILE, MAX_DECLINED).ok()?;
+    (base != Some(bytes.as_slice()))
+        .then(|| Declined::answer_of_file(&String::from_utf8_lossy(&bytes)))
 }
 
 #[async_trait]
