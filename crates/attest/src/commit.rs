@@ -1,4 +1,11 @@
 //! The parts of a commit object that a judgement needs, with the signature of its author.
+//!
+//! git writes `tree`, then every `parent`, then `author` and `committer`, and reads parents nowhere else. A commit in any
+//! other order is malformed here, so that both always see the same parents.
+
+use std::time::Duration;
+
+use crucible_model::Timestamp;
 
 use crate::public_key::PublicKey;
 use crate::signature::{COMMIT_NAMESPACE, SshSignature};
@@ -13,6 +20,8 @@ pub struct SignedCommit {
     pub tree: String,
     /// The commits before it, in order.
     pub parents: Vec<String>,
+    /// When it was committed, as its committer says.
+    pub committed_at: Option<Timestamp>,
     /// Its message; bytes that are no UTF-8 are replaced.
     pub message: String,
     signature: Option<SshSignature>,
@@ -20,13 +29,14 @@ pub struct SignedCommit {
 }
 
 impl SignedCommit {
-    /// Parses a commit object; `None` if it has no tree or no message.
+    /// Parses a commit object; `None` if it has no message, or headers that git does not write in this order.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(2).position(|pair| pair == b"\n\n")?;
         let (head, message) = (&bytes[..=end], &bytes[end + 2..]);
         let mut signed = Vec::with_capacity(bytes.len());
         let (mut tree, mut parents, mut armors) = (None, Vec::new(), Vec::new());
+        let (mut next, mut committed_at) = (Header::Tree, None);
         let mut is_signature = false;
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -51,8 +61,18 @@ impl SignedCommit {
                     }
                     continue;
                 }
-                b"tree" if tree.is_none() => tree = Some(value()?),
-                b"parent" => parents.push(value()?),
+                b"tree" if next == Header::Tree => {
+                    tree = Some(object_name(value()?)?);
+                    next = Header::ParentOrAuthor;
+                }
+                b"parent" if next == Header::ParentOrAuthor => parents.push(object_name(value()?)?),
+                b"author" if next == Header::ParentOrAuthor => next = Header::Committer,
+                b"committer" if next == Header::Committer => {
+                    committed_at = value().as_deref().and_then(date);
+                    next = Header::Other;
+                }
+                b"tree" | b"parent" | b"author" | b"committer" => return None,
+                _ if next != Header::Other => return None,
                 _ => {}
             }
             signed.extend(line);
@@ -63,9 +83,13 @@ impl SignedCommit {
             [armor] => SshSignature::from_armor(armor),
             _ => None,
         };
+        if next != Header::Other {
+            return None;
+        }
         Some(Self {
             tree: tree?,
             parents,
+            committed_at,
             message: String::from_utf8_lossy(message).into_owned(),
             signature,
             signed,
@@ -93,6 +117,29 @@ impl SignedCommit {
     }
 }
 
+/// The header that git writes next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Header {
+    Tree,
+    ParentOrAuthor,
+    Committer,
+    /// Any header that is none of these.
+    Other,
+}
+
+/// The name of an object in full.
+fn object_name(text: String) -> Option<String> {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)).then_some(text)
+}
+
+/// The date of `NAME <MAIL> SECONDS ZONE`.
+fn date(committer: &str) -> Option<Timestamp> {
+    let (_, date) = committer.rsplit_once("> ")?;
+    let seconds = date.split(' ').next()?.parse().ok()?;
+    Some(Timestamp::from_unix(Duration::from_secs(seconds)))
+}
+
 fn add_line(armor: &mut String, line: &[u8]) {
     armor.push_str(&String::from_utf8_lossy(line));
     armor.push('\n');
@@ -102,28 +149,59 @@ fn add_line(armor: &mut String, line: &[u8]) {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "tree aa\nparent bb\nauthor A <a> 1 +0000\n";
+    const TREE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const PARENT: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    fn head() -> String {
+        format!("tree {TREE}\nparent {PARENT}\nauthor A <a> 1 +0000\ncommitter A <a> 2 +0000\n")
+    }
 
     #[test]
     fn signature_is_removed_from_signed_bytes() {
+        let head = head();
         let text = format!(
-            "{HEAD}gpgsig -----BEGIN\n one\n two\nencoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n"
+            "{head}gpgsig -----BEGIN\n one\n two\nencoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n"
         );
         let commit = SignedCommit::parse(text.as_bytes()).unwrap();
-        assert_eq!(commit.tree, "aa");
-        assert_eq!(commit.parents, ["bb"]);
+        assert_eq!(commit.tree, TREE);
+        assert_eq!(commit.parents, [PARENT]);
+        assert_eq!(commit.committed_at.unwrap().unix_millis(), 2000);
         assert_eq!(
             String::from_utf8(commit.signed.clone()).unwrap(),
-            format!("{HEAD}encoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n")
+            format!("{head}encoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n")
         );
         assert_eq!(commit.trailer("Crucible-Run").collect::<Vec<_>>(), ["r"]);
     }
 
     #[test]
     fn trailer_outside_last_paragraph_is_ignored() {
-        let text = format!("{HEAD}\nTitle\n\nCrucible-Run: forged\n\nThe end.\n");
+        let text = format!("{}\nTitle\n\nCrucible-Run: forged\n\nThe end.\n", head());
         let commit = SignedCommit::parse(text.as_bytes()).unwrap();
         assert_eq!(commit.trailer("Crucible-Run").count(), 0);
+    }
+
+    /// git ignores a `parent` behind `committer`, so a judgement that counted it would be about another commit.
+    #[test]
+    fn headers_in_another_order_are_refused() {
+        let (tree, parent) = (format!("tree {TREE}\n"), format!("parent {PARENT}\n"));
+        let (author, committer) = ("author A <a> 1 +0000\n", "committer A <a> 2 +0000\n");
+        for bad in [
+            format!("{tree}{parent}{author}{committer}{parent}"),
+            format!("{tree}{parent}{author}{parent}{committer}"),
+            format!("{parent}{tree}{author}{committer}"),
+            format!("{tree}{tree}{author}{committer}"),
+            format!("{tree}x y\n{parent}{author}{committer}"),
+            format!("{tree}{parent}{author}"),
+            format!("{tree}{parent}{committer}"),
+            format!("{tree}{author}{committer}{committer}"),
+            format!("{tree}parent bb\n{author}{committer}"),
+            format!("tree aa\n{author}{committer}"),
+        ] {
+            let text = format!("{bad}\nTitle\n");
+            assert_eq!(SignedCommit::parse(text.as_bytes()), None, "{bad}");
+        }
+        let root = format!("{tree}{author}{committer}mergetag x\n parent\nencoding y\n\nTitle\n");
+        assert!(SignedCommit::parse(root.as_bytes()).is_some());
     }
 
     #[test]
