@@ -211,10 +211,13 @@ impl App {
         let key = settings
             .as_ref()
             .and_then(|settings| settings.attest.key.as_deref());
-        let keys: Vec<PathBuf> = key
-            .map(|key| self.absolute(Path::new(key)))
-            .into_iter()
-            .collect();
+        let key = key.map(|key| self.absolute(Path::new(key)));
+        // Where the public half is named, the private one may be beside it.
+        let private = key
+            .as_ref()
+            .filter(|key| key.extension().is_some_and(|end| end == "pub"))
+            .map(|key| key.with_extension(""));
+        let keys: Vec<PathBuf> = key.into_iter().chain(private).collect();
         Sandbox::new(launcher, &self.env)
             .with_caps(settings.as_ref().map_or(Caps::DEFAULT, caps))
             .hiding(&keys)

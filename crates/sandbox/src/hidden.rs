@@ -4,6 +4,7 @@
 //! in the table of `tools`, and of that the secrets named here are hidden once more.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crucible_host::env::Environment;
@@ -99,14 +100,13 @@ const SYSTEM: [&str; 18] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/mnt", "/nix", "/opt",
     "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
 ];
-/// The variable of the sandbox's own environment that names further secrets. No child gets it.
+/// The variable of the sandbox's own environment that lists further secrets, separated by NUL. No child gets it.
 pub(crate) const VARIABLE: &str = "CRUCIBLE_HIDDEN";
-/// Variables that name a file or directory of secrets, or a socket to one who keeps them.
-const NAMED_SECRETS: [&str; 16] = [
+/// Variables that name a file or directory of secrets, or a socket to one who keeps them; some may list several.
+const NAMED_SECRETS: [&str; 15] = [
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "CLOUDSDK_CONFIG",
-    VARIABLE,
     "CRUCIBLE_RUNS_ROOT",
     "DOCKER_CONFIG",
     "GH_CONFIG_DIR",
@@ -171,6 +171,10 @@ pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
             .iter()
             .flat_map(|name| std::env::split_paths(set(name))),
     );
+    // A single path may contain the byte that separates the paths of a list.
+    places.extend(NAMED_SECRETS.iter().filter_map(|name| named(name)));
+    let further = set(VARIABLE).as_bytes().split(|byte| *byte == 0);
+    places.extend(further.map(|path| PathBuf::from(OsStr::from_bytes(path))));
     places.extend(NAMED_SOCKETS.iter().filter_map(|name| socket(set(name))));
     places.extend(env.crucible_home());
     places.retain(|place| place.is_absolute());
@@ -212,6 +216,20 @@ mod tests {
             );
         }
         assert!(homes("/var/www").contains(&PathBuf::from("/var/www")));
+    }
+
+    #[test]
+    fn paths_with_separators_are_hidden() {
+        let pairs = [
+            ("SSH_AUTH_SOCK", "/x:y/agent"),
+            ("KUBECONFIG", "/k1:/k2"),
+            (VARIABLE, "/a:b/key\0/c d\n"),
+        ];
+        let places = secrets(&Environment::from_pairs(pairs, "/"));
+        for place in ["/x:y/agent", "/k1", "/k2", "/a:b/key", "/c d\n"] {
+            assert!(places.contains(&PathBuf::from(place)), "{place:?}");
+        }
+        assert!(!places.contains(&PathBuf::new()));
     }
 
     #[test]

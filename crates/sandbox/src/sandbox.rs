@@ -1,5 +1,6 @@
 //! The door: [`Sandbox::run`].
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -58,14 +59,15 @@ impl Sandbox {
     /// The same, which also hides these paths from every confined program.
     #[must_use]
     pub fn hiding(mut self, secrets: &[PathBuf]) -> Self {
-        if let Ok(paths) = std::env::join_paths(secrets) {
-            let pairs = self
-                .env
-                .pairs()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let pairs = pairs.chain([(hidden::VARIABLE.into(), paths)]);
-            self.env = Environment::from_pairs(pairs, self.env.working_directory());
-        }
+        let paths: Vec<&OsStr> = secrets.iter().map(|path| path.as_os_str()).collect();
+        // A path may have every byte but this one.
+        let paths = paths.join(OsStr::new("\0"));
+        let pairs = self
+            .env
+            .pairs()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pairs = pairs.chain([(hidden::VARIABLE.into(), paths)]);
+        self.env = Environment::from_pairs(pairs, self.env.working_directory());
         self
     }
 
