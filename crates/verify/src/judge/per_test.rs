@@ -647,8 +647,11 @@ fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
     // Some runners name modules in place of files.
     let (last, stem) = own.split_last()?;
     if EXTENSIONS.contains(last) {
+        // Of the directories alone: `price.test.js` is a name, and the `test` in it fits every test.
+        let directories = word.matches('/').count().min(stem.len());
         let of_tests = stem
             .iter()
+            .take(directories)
             .rposition(|part| matches!(*part, "test" | "tests" | "spec"));
         let is_file = stem.last().is_some_and(|file| is_like_test(file));
         // A program of tests is named without its directory, and reports have paths of other machines.

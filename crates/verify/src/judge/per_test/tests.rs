@@ -330,6 +330,27 @@ fn tests_that_the_goal_names_have_to_pass() {
         errors(earlier, now, &named("fix what y.py finds")),
         ["verify-goal-tests-fail"]
     );
+    // The `test` in the name of the file is in every other name, too.
+    let (earlier, now) = (
+        "+a -test/price.test.js>total -test/label.test.js>name",
+        "+a -test/price.test.js>total +test/label.test.js>name",
+    );
+    for goal in [
+        "make the tests of test/price.test.js pass",
+        "make the tests of price.test.js pass",
+    ] {
+        let found = errors(earlier, now, &named(goal));
+        assert_eq!(found, ["verify-goal-tests-fail"], "{goal}");
+    }
+    assert_eq!(
+        errors(earlier, now, &named("make test/label.test.js pass")),
+        [""; 0]
+    );
+    let now = "+a -test/price.test.js>total +test/label.test.js>name +test/twice.test.js>t";
+    assert_eq!(
+        errors(earlier, now, &named("add `twice` and test/twice.test.js")),
+        [""; 0]
+    );
 }
 
 #[test]
