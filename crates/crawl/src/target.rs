@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crucible_model::{RepoPath, RepoPathError};
-use crucible_repo::{Oid, RefName, RefNameError};
+use crucible_repo::{Oid, RefName, RefNameError, is_github_name, is_github_owner};
 
 /// `owner/repo` as GitHub allows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,10 +26,14 @@ impl RepoName {
             .split_once('/')
             .map(|(owner, name)| (owner, without_git(name)));
         match parts {
-            Some((owner, name)) if is_owner(owner) && is_name(name) => Ok(Self {
-                owner: owner.to_owned(),
-                name: name.to_owned(),
-            }),
+            Some((owner, name))
+                if is_github_owner(owner) && is_github_name(name) && without_git(name) == name =>
+            {
+                Ok(Self {
+                    owner: owner.to_owned(),
+                    name: name.to_owned(),
+                })
+            }
             _ => Err(TargetError::Name {
                 text: text.to_owned(),
             }),
@@ -186,25 +190,6 @@ fn without_git(name: &str) -> &str {
         Some((stem, end)) if end.eq_ignore_ascii_case(".git") => stem,
         _ => name,
     }
-}
-
-/// Letters, digits and single inner dashes; managed company accounts also have an underscore.
-fn is_owner(text: &str) -> bool {
-    (1..=39).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
-fn is_name(text: &str) -> bool {
-    (1..=100).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !matches!(text, "." | "..")
-        && without_git(text) == text
 }
 
 #[cfg(test)]

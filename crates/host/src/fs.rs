@@ -138,6 +138,15 @@ pub struct Prefix {
 /// What the names of temporary files of [`write_atomic`] begin with.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
+/// Returns whether the open file is the one at `path` now; a link at `path` is not followed.
+#[must_use]
+pub fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
 /// Writes a file whole: either the new bytes are there after this, or the old file is as it was. Others may read it, and only its owner
 /// write to it.
 ///

@@ -12,7 +12,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Lock {
         let mut file = open(path).map_err(fail("open the lock"))?;
         loop {
             match file.try_lock() {
-                Ok(()) if is_at(&file, path) => break,
+                Ok(()) if fs::is_at(&file, path) => break,
                 // Another file was put in its place meanwhile: that one counts.
                 Ok(()) => file = open(path).map_err(fail("open the lock"))?,
                 Err(TryLockError::WouldBlock) => {
@@ -118,7 +118,7 @@ impl Lock {
     /// Whether nobody has seized it, nor taken its file away.
     #[must_use]
     pub fn is_still_held(&self) -> bool {
-        is_at(&self.file, &self.path)
+        fs::is_at(&self.file, &self.path)
     }
 }
 
@@ -235,14 +235,6 @@ fn open(path: &Path) -> io::Result<File> {
 fn open_to_look(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     File::options().read(true).custom_flags(flags).open(path)
-}
-
-/// Whether the open file is what stands at `path` now.
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), path.symlink_metadata()) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
-    }
 }
 
 fn sign(file: &mut File, owner: &str) -> io::Result<()> {

@@ -56,7 +56,7 @@ impl WorkDir {
             let fail = |source| FsError::io("make the lock", &lock, source);
             let file = open_lock(&lock, OFlags::CREATE).map_err(fail)?;
             file.lock().map_err(fail)?;
-            if is_still_there(&file, &lock) {
+            if fs::is_at(&file, &lock) {
                 break file;
             }
         };
@@ -121,7 +121,7 @@ fn sweep_locked(lock: &Path, directory: &Path) -> bool {
         return false;
     };
     match file.try_lock() {
-        Ok(()) if is_still_there(&file, lock) => {}
+        Ok(()) if fs::is_at(&file, lock) => {}
         Ok(()) | Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return false,
     }
     let was_there = match directory.symlink_metadata() {
@@ -172,14 +172,6 @@ fn make_directory(path: &Path) -> Result<(), FsError> {
         .mode(0o700)
         .create(path)
         .map_err(|source| FsError::io("make the work directory", path, source))
-}
-
-/// Whether the open file is what stands at `path` now.
-fn is_still_there(file: &File, path: &Path) -> bool {
-    match (file.metadata(), path.symlink_metadata()) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
-    }
 }
 
 fn is_ours(meta: &Metadata) -> bool {

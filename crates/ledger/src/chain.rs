@@ -20,6 +20,33 @@ pub struct ChainHead {
     pub hash: Digest,
 }
 
+/// Builds the run id `<kind>-<name>-<digest>`, under which the events of a project's skill or spec are recorded. The
+/// digest distinguishes equal names in other projects, and names that differ in characters which a run id cannot have.
+///
+/// # Errors
+///
+/// Never in practice: the text is a valid run id.
+pub(crate) fn project_run_id(
+    kind: &str,
+    project: &Digest,
+    name: &str,
+) -> Result<RunId, LedgerError> {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    let short: String = name.chars().take(40).map(plain).collect();
+    let digest = Digest::of(format!("{project}\n{name}").as_bytes());
+    format!("{kind}-{short}-{}", digest.short())
+        .parse()
+        .map_err(|_| LedgerError::Unreadable {
+            what: format!("the {kind} {name:?}"),
+        })
+}
+
 macro_rules! select_events {
     ($rest:literal) => {
         concat!(

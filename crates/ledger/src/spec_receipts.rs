@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::put_within;
-use crate::chain::{append_within, unreadable};
+use crate::chain::{append_within, project_run_id, unreadable};
 use crate::error::LedgerError;
 use crate::event::{MAX_BODY_BYTES, NewEvent};
 use crate::store::Ledger;
@@ -126,20 +126,7 @@ struct Told {
 ///
 /// Never in practice: what is put together is a run id.
 pub fn spec_run_id(project: &Digest, spec: &str) -> Result<RunId, LedgerError> {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            '-'
-        }
-    };
-    let name: String = spec.chars().take(40).map(plain).collect();
-    let of = Digest::of(format!("{project}\n{spec}").as_bytes());
-    format!("spec-{name}-{}", of.short())
-        .parse()
-        .map_err(|_| LedgerError::Unreadable {
-            what: format!("the spec {spec:?}"),
-        })
+    project_run_id("spec", project, spec)
 }
 
 impl Ledger {

@@ -235,10 +235,7 @@ fn is_marked_test(name: &str) -> bool {
 /// Matches `UserTest.java`, `UserTests.cs`, `UserSpec.scala`, `TestUser.java`, `AppUITests/`: a capitalised
 /// word, unlike `latest` and `Testament`.
 fn has_capital_test_word(path: &RepoPath) -> bool {
-    let directories = path
-        .as_str()
-        .rsplit_once('/')
-        .map_or("", |(directories, _)| directories);
+    let directories = path.directory();
     let is_of_tests = |directory: &str| {
         let before = ["Tests", "Test", "TestFixtures"]
             .iter()

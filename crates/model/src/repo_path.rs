@@ -72,6 +72,14 @@ impl RepoPath {
         self.0.split('/')
     }
 
+    /// The path of the directory that contains it; empty at the top of the repository.
+    #[must_use]
+    pub fn directory(&self) -> &str {
+        self.0
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory)
+    }
+
     /// The last name.
     #[must_use]
     pub fn file_name(&self) -> &str {

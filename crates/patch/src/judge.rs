@@ -108,10 +108,7 @@ pub const RELEASE_NOTES: [&str; 9] = [
 
 /// Whether a file is such a note: no source of any language, and none of a tool's settings.
 fn is_release_note(path: &RepoPath) -> bool {
-    let directory = path
-        .as_str()
-        .rsplit_once('/')
-        .map_or("", |(directory, _)| directory);
+    let directory = path.directory();
     let is_note = match path.extension() {
         Some("md") => true,
         Some("cfg" | "ini" | "json" | "lock" | "toml" | "xml") | None => false,

@@ -62,7 +62,9 @@ pub use build_system::{
 pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned, clone};
 pub use commit_reader::{CommitReader, ReadObject, Revisions};
 pub use error::RepoError;
-pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
+pub use gh::{
+    Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset, is_github_name, is_github_owner,
+};
 pub use git::{
     Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, GuardConflict,
     Guards, Head, TrackedFile, TrackedState, git_directory_around, is_dot_git, is_git_directory,

@@ -669,6 +669,14 @@ fn diff_of(proposal: &Proposal) -> Option<Vec<u8>> {
 pub(crate) mod tests {
     use super::*;
 
+    /// The codes of a verdict's errors.
+    pub(super) fn codes(verdict: &Verdict) -> Vec<String> {
+        verdict
+            .errors()
+            .map(|finding| finding.code.to_string())
+            .collect()
+    }
+
     /// A run on `repo` with these gates.
     pub(crate) fn record(repo: &std::path::Path, gates: &[&[&str]]) -> RunRecord {
         let gate = |command: &&[&str]| {

@@ -10,11 +10,12 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crucible_host::fs::is_at;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -198,14 +199,6 @@ fn placeholder(path: &Path, meta: &Metadata) -> Option<Kind> {
             .then_some(Kind::Directory)
     } else {
         (meta.is_file() && meta.len() == 0).then_some(Kind::File)
-    }
-}
-
-/// Whether the open file is what stands at `path` now.
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), path.symlink_metadata()) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
     }
 }
 

@@ -28,7 +28,7 @@ use crucible_model::{Digest, RunId};
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 
-use crate::chain::{append_within, unreadable};
+use crate::chain::{append_within, project_run_id, unreadable};
 use crate::error::LedgerError;
 use crate::event::EventRecord;
 use crate::moment::{Moment, sql_id};
@@ -43,20 +43,7 @@ const ROLE: &str = "forge";
 ///
 /// Never in practice: what is put together is a run id.
 pub fn skill_run_id(project: &Digest, name: &str) -> Result<RunId, LedgerError> {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            '-'
-        }
-    };
-    let short: String = name.chars().take(40).map(plain).collect();
-    let of = Digest::of(format!("{project}\n{name}").as_bytes());
-    format!("skill-{short}-{}", of.short())
-        .parse()
-        .map_err(|_| LedgerError::Unreadable {
-            what: format!("the skill {name:?}"),
-        })
+    project_run_id("skill", project, name)
 }
 
 /// A closed set whose members stand in a column under a name.

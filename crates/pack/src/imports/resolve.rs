@@ -123,10 +123,7 @@ impl<'p> Resolver<'p> {
     /// `import … from name`, `require(name)`.
     pub(super) fn script(&self, from: &RepoPath, name: &str, found: &mut BTreeSet<RepoPath>) {
         if name.starts_with('.') {
-            let directory = from
-                .as_str()
-                .rsplit_once('/')
-                .map_or("", |(directory, _)| directory);
+            let directory = from.directory();
             if let Some(place) = joined(directory, name) {
                 self.script_file(&place, found);
             }
@@ -180,10 +177,7 @@ impl<'p> Resolver<'p> {
 
     /// All files of the package that a file of Go belongs to, tests aside.
     pub(super) fn package_of(&self, from: &RepoPath, found: &mut BTreeSet<RepoPath>) {
-        let directory = from
-            .as_str()
-            .rsplit_once('/')
-            .map_or("", |(directory, _)| directory);
+        let directory = from.directory();
         self.go_package(directory, found);
     }
 
@@ -309,10 +303,7 @@ impl<'p> Resolver<'p> {
             .get(stem)
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let directory = from
-            .as_str()
-            .rsplit_once('/')
-            .map_or("", |(directory, _)| directory);
+        let directory = from.directory();
         let near = joined(directory, name);
         let exact = same.iter().filter(|path| near.as_deref() == Some(**path));
         let mut headers: Vec<&str> = exact.copied().collect();

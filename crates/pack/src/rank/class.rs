@@ -91,10 +91,7 @@ pub fn is_beside(path: &RepoPath) -> bool {
     if name.ends_with(".d.ts") || name.ends_with(".pyi") || name.ends_with(".1") {
         return true;
     }
-    let directories = path
-        .as_str()
-        .rsplit_once('/')
-        .map_or("", |(directories, _)| directories);
+    let directories = path.directory();
     directories.split('/').any(|name| {
         BESIDE
             .iter()

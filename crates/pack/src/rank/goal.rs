@@ -404,10 +404,7 @@ impl Goal {
 
     /// The points of a file in a directory that is the goal's area.
     fn area_points(&self, path: &RepoPath) -> u64 {
-        let directories = path
-            .as_str()
-            .rsplit_once('/')
-            .map_or("", |(directories, _)| directories);
+        let directories = path.directory();
         let is_area = |name: &str| {
             self.area
                 .as_deref()

@@ -27,7 +27,7 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Sandbox;
 
 pub use error::{GhError, LimitReset};
-pub use request::GhRequest;
+pub use request::{GhRequest, is_github_name, is_github_owner};
 pub use response::GhResponse;
 
 /// Maximum response size: a hundred repositories with the longest texts that GitHub allows are below 1 MiB.

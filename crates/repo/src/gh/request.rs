@@ -5,6 +5,28 @@ use std::ffi::OsString;
 use super::error::GhError;
 use crate::percent::{Slash, encode};
 
+/// Returns whether GitHub allows the name of an account: letters, digits and inner dashes. Managed company accounts also
+/// have an underscore.
+#[must_use]
+pub fn is_github_owner(text: &str) -> bool {
+    (1..=39).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// Returns whether GitHub allows the name of a repository.
+#[must_use]
+pub fn is_github_name(text: &str) -> bool {
+    (1..=100).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !matches!(text, "." | "..")
+}
+
 /// A question to GitHub: the path of its interface, and the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GhRequest {

@@ -560,10 +560,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
                 continue;
             };
             let text = String::from_utf8_lossy(text).into_owned();
-            let directory = path
-                .as_str()
-                .rsplit_once('/')
-                .map_or("", |(directory, _)| directory);
+            let directory = path.directory();
             let names = text
                 .lines()
                 .filter_map(|line| included_by(path.as_str(), line));

@@ -16,6 +16,7 @@ use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 use crucible_testkit::{RepoBuilder, TestRepo};
 
+use super::tests::codes;
 use super::*;
 
 /// A commit: its description, how it is made, the code that refuses it with all paths named, and the code
@@ -402,13 +403,6 @@ fn policy(patch: &[u8], is_named: bool) -> Policy {
         max_binary_bytes: MAX_BINARY,
         ..Policy::within(vec![PathPrefix::ALL])
     }
-}
-
-fn codes(verdict: &Verdict) -> Vec<String> {
-    verdict
-        .errors()
-        .map(|finding| finding.code.to_string())
-        .collect()
 }
 
 #[tokio::test]

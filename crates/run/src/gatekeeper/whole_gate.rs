@@ -12,7 +12,7 @@ use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 use crucible_testkit::{RepoBuilder, TestRepo};
 
-use super::tests::record;
+use super::tests::{codes, record};
 use super::*;
 
 async fn open(repo: &TestRepo) -> Git {
@@ -32,13 +32,6 @@ fn plan(allow: &str, names: &str) -> Plan {
 
 fn change(path: &str) -> String {
     format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-one\n+two\n")
-}
-
-fn codes(verdict: &Verdict) -> Vec<String> {
-    verdict
-        .errors()
-        .map(|finding| finding.code.to_string())
-        .collect()
 }
 
 /// Judges an answer on a commit of its choice.

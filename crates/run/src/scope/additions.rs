@@ -50,7 +50,7 @@ pub(crate) fn additions(
     }
     for place in sources
         .iter()
-        .map(|path| directory_of(path))
+        .map(|path| path.directory())
         .collect::<BTreeSet<_>>()
     {
         if is_free(place, tree) {
@@ -208,7 +208,7 @@ fn is_free(directory: &str, tree: &Tree<'_>) -> bool {
 
 /// The names that the test of a source has where it stands beside it.
 fn predicted_tests(path: &RepoPath, tree: &Tree<'_>) -> Vec<String> {
-    let directory = directory_of(path);
+    let directory = path.directory();
     let Some((stem, extension)) = path.file_name().rsplit_once('.') else {
         return Vec::new();
     };
@@ -248,10 +248,4 @@ fn above(path: &RepoPath) -> impl Iterator<Item = &str> {
         directory.rsplit_once('/')
     })
     .map(|(directory, _)| directory)
-}
-
-fn directory_of(path: &RepoPath) -> &str {
-    path.as_str()
-        .rsplit_once('/')
-        .map_or("", |(directory, _)| directory)
 }

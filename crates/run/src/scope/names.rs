@@ -169,12 +169,7 @@ pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut Go
                 .iter()
                 .any(|path| path.starts_with(&format!("{directory}/")))
     };
-    let directory_of = |path: &RepoPath| {
-        path.as_str()
-            .rsplit_once('/')
-            .map_or("", |(at, _)| at)
-            .to_owned()
-    };
+    let directory_of = |path: &RepoPath| path.directory().to_owned();
     let mut manifests: Vec<&RepoPath> = tree
         .paths
         .iter()

@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crucible_model::{counted, is_hidden, says_nothing, short_line, single_spaced};
-use crucible_repo::{Gh, GhError, GhRequest};
+use crucible_repo::{Gh, GhError, GhRequest, is_github_name, is_github_owner};
 use crucible_secrets::Scanner;
 use serde::Deserialize;
 
@@ -230,7 +230,7 @@ fn parse(text: &str) -> Option<IssueRef> {
         .parse()
         .ok()
         .filter(|number| is_number && *number > 0)?;
-    (is_owner(owner) && is_repo(repo)).then(|| IssueRef {
+    (is_github_owner(owner) && is_github_name(repo)).then(|| IssueRef {
         host,
         owner: owner.to_owned(),
         repo: repo.to_owned(),
@@ -244,22 +244,4 @@ fn is_host(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte))
-}
-
-/// Letters, digits and inner dashes, as on GitHub; managed company accounts also have an underscore.
-fn is_owner(text: &str) -> bool {
-    (1..=39).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
-fn is_repo(text: &str) -> bool {
-    (1..=100).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !matches!(text, "." | "..")
 }

@@ -44,10 +44,7 @@ pub(super) fn packages_of(
     let sources: Vec<&RepoPath> = best.iter().filter(|path| is_source(path)).collect();
     let of_area = area_of(goal).and_then(|area| {
         let is_in = |path: &&&RepoPath| {
-            let directories = path
-                .as_str()
-                .rsplit_once('/')
-                .map_or("", |(directories, _)| directories);
+            let directories = path.directory();
             directories.split('/').any(|name| is_of_area(name, area))
         };
         sources.iter().find(is_in)
@@ -93,7 +90,7 @@ impl<'a> Packages<'a> {
             .paths
             .iter()
             .filter(|path| MANIFESTS.contains(&path.file_name()))
-            .map(|path| (directory_of(path), *path))
+            .map(|path| (path.directory(), *path))
             .collect();
         Self { tree, manifests }
     }
@@ -111,7 +108,7 @@ impl<'a> Packages<'a> {
     }
 
     fn place_of(&self, path: &'a RepoPath) -> Option<SourcePlace> {
-        let own = directory_of(path);
+        let own = path.directory();
         let own: Option<RepoPath> = if own.is_empty() {
             None
         } else {
@@ -178,12 +175,6 @@ impl<'a> Packages<'a> {
             .map(SourcePlace::below)
             .collect()
     }
-}
-
-fn directory_of(path: &RepoPath) -> &str {
-    path.as_str()
-        .rsplit_once('/')
-        .map_or("", |(directory, _)| directory)
 }
 
 /// The words of a manifest of any of the formats: what stands between spaces, quotes, brackets and signs.
