@@ -24,6 +24,9 @@ const GONE: Code = Code::new("verify-test-gone");
 /// Red tests that were not there.
 const NEW_FAILING: Code = Code::new("verify-new-test-fails");
 
+/// Red tests that wait for the same change as tests that pass now.
+const RELATED: Code = Code::new("verify-related-test-fails");
+
 /// The most names that a list of a report holds.
 const MAX_LISTED: usize = 50;
 /// The most names that a finding holds.
@@ -242,12 +245,22 @@ pub(crate) fn compare(
             TestStatus::Skipped => {}
         }
     }
-    let related = match goal.names_tests {
-        true => empty(),
-        false => related(&fixed, &now, baseline.together),
+    let (related, cases) = match goal.names_tests {
+        true => (empty(), empty()),
+        false => (
+            related(&fixed, &now, baseline.together),
+            other_cases(&fixed, before, &now),
+        ),
     };
     let unmet = goal.unmet();
     let mut verdict = findings(&tests, &unmet, &related, baseline.tests);
+    if !cases.is_empty() {
+        verdict.push(Finding::error(
+            RELATED,
+            gate.as_str(),
+            format!("other cases of tests that pass now fail: {}", cases.told()),
+        ));
+    }
     if !otherwise.is_empty() {
         verdict.push(Finding::error(
             Code::new("verify-gate-failed"),
@@ -275,6 +288,42 @@ fn related(
         }
     }
     list
+}
+
+/// Returns the failing tests that are cases of the same test as one that passes now, or that test itself: their author
+/// wrote them for one cause.
+fn other_cases(
+    fixed: &BTreeSet<&String>,
+    before: &TestResults,
+    now: &BTreeMap<&str, TestStatus>,
+) -> TestList {
+    let of_fixed: BTreeSet<&str> = fixed.iter().filter_map(|name| whole_test(name)).collect();
+    let mut list = TestList::default();
+    for (name, status) in now {
+        let is_case = of_fixed.contains(name)
+            || whole_test(name).is_some_and(|whole| of_fixed.contains(whole));
+        let was_red = before.tests.get(*name) == Some(&TestStatus::Failed);
+        if is_case && was_red && *status == TestStatus::Failed {
+            list.push(name);
+        }
+    }
+    list
+}
+
+/// Returns the test that has several results: the parametrised function of `tests/a.py::test_x[1-2]`, the group of tape's
+/// assertion `title [equal]`, or Go's test of `TestX/case`.
+fn whole_test(name: &str) -> Option<&str> {
+    if let Some(inside) = name.strip_suffix(']') {
+        let at = if name.contains("::") {
+            inside.find('[')
+        } else {
+            inside.rfind(" [")
+        };
+        return at.map(|at| name[..at].trim_end());
+    }
+    let (whole, _) = name.rsplit_once('/')?;
+    let function = whole.rsplit(['.', ' ', ':']).next().unwrap_or(whole);
+    function.starts_with("Test").then_some(whole)
 }
 
 fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: TestFiles) -> Verdict {
@@ -306,7 +355,7 @@ fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: Test
     );
     error(
         related,
-        Code::new("verify-related-test-fails"),
+        RELATED,
         "tests fail that were last changed in the same commit as tests that pass now",
     );
     let mut by_files = |list: &TestList, code, what: &str| {

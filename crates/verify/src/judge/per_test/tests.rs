@@ -860,3 +860,49 @@ fn gate_that_ended_well_has_to_end_well() {
     assert!(judged(&run(1), &run(1)));
     assert!(!judged(&run(0), &run(1)));
 }
+
+#[test]
+fn half_of_the_cases_of_one_test_is_refused() {
+    for (earlier, now) in [
+        (
+            "+a -t.py::test_x[1] -t.py::test_x[2-b[0]]",
+            "+a +t.py::test_x[1] -t.py::test_x[2-b[0]]",
+        ),
+        (
+            "+a -p.TestEnc -p.TestEnc/one -p.TestEnc/two",
+            "+a -p.TestEnc +p.TestEnc/one -p.TestEnc/two",
+        ),
+    ] {
+        assert_eq!(
+            errors(earlier, now, &PLAIN),
+            ["verify-related-test-fails"],
+            "{now}"
+        );
+    }
+    for (earlier, now) in [
+        (
+            "+a -t.py::test_x[1] -t.py::test_y[1] -t.py::test_xy[1]",
+            "+a +t.py::test_x[1] -t.py::test_y[1] -t.py::test_xy[1]",
+        ),
+        (
+            "+a -p.TestEnc/one -p.TestDec/one",
+            "+a +p.TestEnc/one -p.TestDec/one",
+        ),
+        (
+            "+a -src/lib/one -src/lib/two",
+            "+a +src/lib/one -src/lib/two",
+        ),
+    ] {
+        assert_eq!(errors(earlier, now, &PLAIN), [""; 0], "{now}");
+    }
+    // The goal may be about one case.
+    let goal = Case {
+        goal: "make t.py::test_x[1] pass",
+        ..PLAIN
+    };
+    let (earlier, now) = (
+        "+a -t.py::test_x[1] -t.py::test_x[2]",
+        "+a +t.py::test_x[1] -t.py::test_x[2]",
+    );
+    assert_eq!(errors(earlier, now, &goal), [""; 0]);
+}

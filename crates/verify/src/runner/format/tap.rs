@@ -3,6 +3,8 @@
 //! A subtest's name begins with those of the tests around it, as far as `# Subtest: name` announced them. `prove -v` prints the file before its
 //! tests: `t/a.t .. `. Blocks of YAML below a test are passed over, since they may quote anything.
 //!
+//! tape announces a test as `# title` and reports its assertions: each is `title [assertion]`.
+//!
 //! Tests of the same name are numbered.
 
 use crate::results::{TestResults, TestStatus};
@@ -17,7 +19,11 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
     let mut file: Option<&str> = None;
     let mut groups: Vec<String> = Vec::new();
     let mut yaml: Option<usize> = None;
-    for line in text.lines() {
+    let mut title: Option<&str> = None;
+    // What Perl says of a failed test follows it in comments; tape has a block of YAML there.
+    let mut may_be_title = false;
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
         let content = line.trim_start_matches(' ');
         let indent = line.len() - content.len();
         if let Some(at) = yaml {
@@ -34,9 +40,21 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
             groups.truncate(depth);
             groups.resize(depth, String::new());
             groups.push(unescape(name));
+        } else if indent == 0
+            && may_be_title
+            && groups.is_empty()
+            && let Some(text) = content.strip_prefix("# ")
+        {
+            title = Some(text).filter(|text| !is_summary(text));
+        } else if content.starts_with("TAP version ") {
+            may_be_title = true;
         } else if let Some((name, status)) = result(content) {
             groups.truncate(depth);
-            let own = unescape(&name);
+            may_be_title &= status != TestStatus::Failed || is_followed_by_yaml(&mut lines);
+            let own = match title.filter(|_| indent == 0 && groups.is_empty()) {
+                Some(title) => format!("{title} [{}]", unescape(&name)),
+                None => unescape(&name),
+            };
             let parts = file
                 .into_iter()
                 .chain(groups.iter().map(String::as_str))
@@ -55,6 +73,21 @@ pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResul
         }
     }
     results.into_results()
+}
+
+fn is_followed_by_yaml<'t>(lines: &mut std::iter::Peekable<impl Iterator<Item = &'t str>>) -> bool {
+    lines.peek().is_some_and(|next| next.trim_end() == "  ---")
+}
+
+/// Whether a comment is of a report's end (`# tests 5`), or of a runner rather than a test.
+fn is_summary(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.next());
+    let is_count = second.is_some_and(|word| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    });
+    is_count && words.next().is_none() || first.ends_with(':') || text.eq_ignore_ascii_case("ok")
 }
 
 /// The name and the status of a result; a test without a description has its number.
@@ -130,6 +163,38 @@ fn unescape(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::GateEnd;
+    use crate::judge::tests::run_of;
+
+    #[test]
+    fn assertions_of_tape_have_their_title() {
+        let report = "TAP version 13\n# adds\nok 1 equal\nnot ok 2 equal\n  ---\n    at: x\n  ...\n# subtracts\n\
+            not ok 3 equal\n  ---\n  ...\n\n1..3\n# tests 3\n# pass  1\n# fail  2\n";
+        let run = run_of("tape test.js", GateEnd::Exited(1), report, "");
+        let results = read(report, &CommandOutput::of(&run));
+        let names: Vec<&str> = results.tests.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["adds [equal]", "adds [equal] #2", "subtracts [equal]"]
+        );
+    }
+
+    #[test]
+    fn summary_is_told_from_title() {
+        for summary in [
+            "tests 5",
+            "pass  5",
+            "fail 0",
+            "duration_ms 1.5",
+            "ok",
+            "Subtest: x",
+        ] {
+            assert!(is_summary(summary), "{summary}");
+        }
+        for title in ["adds", "ws equality", "tests of 5 things", "adds 5 to 6"] {
+            assert!(!is_summary(title), "{title}");
+        }
+    }
 
     #[test]
     fn duration_is_not_part_of_name() {
