@@ -32,8 +32,8 @@ mod wire;
 
 pub use bundle::{BUNDLE_MEDIA_TYPE, Bundle};
 pub use change::{
-    CHANGE_PREDICATE, Call, CarriedFrom, Change, GateIsolationLevel, GateResult, GateVerdict,
-    LedgerHead, PlanApproval, Producer, Strength, Verification,
+    CHANGE_PREDICATE, CHANGE_PREDICATE_V2, Call, CarriedFrom, Change, GateIsolationLevel,
+    GateResult, GateVerdict, LedgerHead, PlanApproval, Producer, SpecProof, Strength, Verification,
 };
 pub use commit::SignedCommit;
 pub use door::{NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update};

@@ -86,6 +86,8 @@ pub(crate) enum EventKind {
     FullGatesRun,
     /// The commit is determined and about to be made.
     LandingStarted,
+    /// The evidence for the requirements of the task is judged.
+    EvidenceJudged,
     /// The statements about the commit are signed.
     Attested,
     /// The commit is made.
@@ -94,7 +96,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 42] = [
+    pub(crate) const ALL: [Self; 43] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -135,6 +137,7 @@ impl EventKind {
         Self::RunDeclined,
         Self::FullGatesRun,
         Self::LandingStarted,
+        Self::EvidenceJudged,
         Self::Attested,
         Self::Landed,
     ];
@@ -191,6 +194,7 @@ impl EventKind {
             Self::RunDeclined => "RUN_DECLINED",
             Self::FullGatesRun => "FULL_GATES_RUN",
             Self::LandingStarted => "LANDING_STARTED",
+            Self::EvidenceJudged => "EVIDENCE_JUDGED",
             Self::Attested => "ATTESTED",
             Self::Landed => "LANDED",
         }

@@ -52,6 +52,7 @@ mod receipt;
 mod recorded;
 mod recording;
 mod replay;
+mod requirement_evidence;
 mod restore;
 mod role;
 mod rounds;
@@ -114,6 +115,9 @@ pub use plan_check::{Evidence, PlanCheck};
 pub use plan_evidence::executed_gates;
 pub use recording::{AnswersFrom, Opening};
 pub use replay::{Replayed, replay};
+pub use requirement_evidence::{
+    EvidenceRequest, SpecEvidence, defined_tests, spec_evidence,
+};
 pub use role::chair::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome,
 };

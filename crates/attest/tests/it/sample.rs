@@ -98,6 +98,7 @@ pub(crate) fn change() -> Change {
                 mutants: 10,
             }),
         },
+        spec: None,
         ledger: LedgerHead {
             seq: 41,
             hash: digest("head"),

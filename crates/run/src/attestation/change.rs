@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crucible_attest::{
     Call, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer,
-    Strength, Verification,
+    SpecProof, Strength, Verification,
 };
+use crucible_evidence::EvidenceMatrix;
 use crucible_ledger::EventRecord;
 use crucible_model::{Digest, Timestamp};
 use crucible_sandbox::IsolationLevel;
@@ -56,11 +57,32 @@ pub(super) fn change_of(
         },
         patch: digest(layout::PATCH)?,
         verification: verification(dir, events)?,
+        spec: spec_proof(dir, record)?,
         ledger,
         producer: Producer::this(),
         created_at: at,
         carried_from: None,
     })
+}
+
+/// What the run proves of the requirements of its task, if it has one.
+fn spec_proof(dir: &RunDir, record: &RunRecord) -> Result<Option<SpecProof>, RunError> {
+    let Some(task) = &record.task else {
+        return Ok(None);
+    };
+    let bytes = dir.read(layout::EVIDENCE)?;
+    let matrix: EvidenceMatrix = dir.read_json(layout::EVIDENCE)?;
+    let ids = task.requirements.iter();
+    Ok(Some(SpecProof {
+        spec: task.spec.clone(),
+        format: task.format.to_string(),
+        task: task.task.clone(),
+        requirements: ids.map(|requirement| requirement.id.clone()).collect(),
+        matrix: Digest::of(&bytes),
+        proven: matrix.counts.proven,
+        partial: matrix.counts.partial,
+        none: matrix.counts.none,
+    }))
 }
 
 /// The calls of models, in order, with the digests of their recordings.
