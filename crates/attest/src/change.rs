@@ -7,9 +7,11 @@
 use crucible_model::{Digest, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Approval;
+
 /// The type of this predicate, for a change without fields of a later version.
 pub const CHANGE_PREDICATE: &str = "urn:crucible:change:v1";
-/// The type of this predicate, for a change of a spec's task.
+/// The type of this predicate, for a change of a spec's task, and for one that people approved.
 pub const CHANGE_PREDICATE_V2: &str = "urn:crucible:change:v2";
 
 /// How a change came about.
@@ -35,6 +37,9 @@ pub struct Change {
     pub agents: Vec<String>,
     /// The plan and its approval.
     pub plan: PlanApproval,
+    /// The approvals of people. Since version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<Approval>,
     /// The digest of the patch.
     pub patch: Digest,
     /// What was verified, and how it ended.
@@ -57,9 +62,10 @@ impl Change {
     /// Returns the type of the predicate: the oldest version that knows all fields.
     #[must_use]
     pub const fn predicate_type(&self) -> &'static str {
-        match self.spec {
-            None => CHANGE_PREDICATE,
-            Some(_) => CHANGE_PREDICATE_V2,
+        if self.spec.is_none() && self.approvals.is_empty() {
+            CHANGE_PREDICATE
+        } else {
+            CHANGE_PREDICATE_V2
         }
     }
 }

@@ -13,6 +13,7 @@
 //! canonical form, so no byte of it can change. Statements and commits are signed in different namespaces, so the
 //! signature of one never passes as that of the other.
 
+mod approval;
 mod base64;
 mod bundle;
 mod change;
@@ -30,6 +31,7 @@ mod signer;
 mod statement;
 mod wire;
 
+pub use approval::{APPROVAL_NAMESPACE, Approval, approval_message};
 pub use bundle::{BUNDLE_MEDIA_TYPE, Bundle};
 pub use change::{
     CHANGE_PREDICATE, CHANGE_PREDICATE_V2, Call, CarriedFrom, Change, GateIsolationLevel,

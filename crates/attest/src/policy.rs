@@ -1,5 +1,7 @@
 //! The policy: which keys may sign, what a change must have, and which other commits are admitted.
 
+use std::collections::BTreeSet;
+
 use crucible_model::Timestamp;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
@@ -14,6 +16,7 @@ const MAX_POLICY: usize = 1 << 20;
 pub struct Policy {
     pub(crate) signers: Vec<KeyHolder>,
     pub(crate) people: Vec<KeyHolder>,
+    pub(crate) approvers: Vec<KeyHolder>,
     pub(crate) require: Requirements,
     pub(crate) models: Vec<GlobMatcher>,
     pub(crate) admit: Admit,
@@ -40,6 +43,14 @@ pub(crate) struct KeyHolder {
     pub(crate) valid_until: Option<Timestamp>,
 }
 
+impl KeyHolder {
+    /// Returns whether the key counts at this instant.
+    pub(crate) fn is_valid_at(&self, at: Timestamp) -> bool {
+        self.valid_from.is_none_or(|from| at >= from)
+            && self.valid_until.is_none_or(|until| at < until)
+    }
+}
+
 /// What a statement must say.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +73,9 @@ pub(crate) struct Requirements {
     /// Allowed agents; without the list, all are.
     #[serde(default)]
     pub(crate) agents: Option<Vec<String>>,
+    /// How many people must have approved the plan.
+    #[serde(default)]
+    pub(crate) approvals: usize,
     /// Days after which a statement no longer counts.
     #[serde(default)]
     pub(crate) max_age_days: Option<u32>,
@@ -110,6 +124,8 @@ struct Document {
     #[serde(default)]
     people: Vec<KeyHolder>,
     #[serde(default)]
+    approvers: Vec<KeyHolder>,
+    #[serde(default)]
     require: Requirements,
     #[serde(default)]
     admit: Admit,
@@ -139,6 +155,7 @@ impl Policy {
             version,
             signers,
             people,
+            approvers,
             require,
             admit,
             door,
@@ -151,7 +168,7 @@ impl Policy {
         if signers.is_empty() && people.is_empty() {
             return fail("it names no key: add [[signers]] or [[people]]".to_owned());
         }
-        for holders in [&signers, &people] {
+        for holders in [&signers, &people, &approvers] {
             for (at, holder) in holders.iter().enumerate() {
                 if holder.name.trim().is_empty() {
                     return fail(format!(
@@ -163,6 +180,14 @@ impl Policy {
                     return fail(format!("the key of {:?} is listed twice", holder.name));
                 }
             }
+        }
+        let names: BTreeSet<&str> = approvers.iter().map(|one| one.name.as_str()).collect();
+        if names.len() < require.approvals {
+            return fail(format!(
+                "approvals is {}, and [[approvers]] names {} people",
+                require.approvals,
+                names.len()
+            ));
         }
         if let Some(share) = require.min_strength
             && !(0.0..=1.0).contains(&share)
@@ -190,6 +215,7 @@ impl Policy {
         Ok(Self {
             signers,
             people,
+            approvers,
             require,
             models,
             admit,

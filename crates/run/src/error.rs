@@ -97,6 +97,20 @@ pub enum RunError {
         /// Where it stands.
         state: &'static str,
     },
+    /// There is no plan to approve, or it is too late.
+    #[error("run {id} is {state}; a plan is approved after it was signed and before the run lands")]
+    NothingToApprove {
+        /// Which run.
+        id: String,
+        /// Where it stands.
+        state: &'static str,
+    },
+    /// An approval from another machine cannot be used.
+    #[error("cannot use the approval: {why}")]
+    ApprovalRefused {
+        /// What is wrong.
+        why: String,
+    },
     /// The goal is empty.
     #[error("the goal is empty; describe what the change should achieve")]
     EmptyGoal,

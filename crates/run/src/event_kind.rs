@@ -48,6 +48,8 @@ pub(crate) enum EventKind {
     PlanSigned,
     /// The user allows more calls.
     BudgetRaised,
+    /// A person approved the plan with a key.
+    PlanApproved,
     /// A person permits the run to change more.
     ScopeAllowed,
     /// A prompt for a person was written to `outbox/`.
@@ -96,7 +98,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 43] = [
+    pub(crate) const ALL: [Self; 44] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -118,6 +120,7 @@ impl EventKind {
         Self::PlanWritten,
         Self::PlanSigned,
         Self::BudgetRaised,
+        Self::PlanApproved,
         Self::ScopeAllowed,
         Self::OutboxPrompted,
         Self::ModelAsked,
@@ -175,6 +178,7 @@ impl EventKind {
             Self::PlanWritten => "PLAN_WRITTEN",
             Self::PlanSigned => "PLAN_SIGNED",
             Self::BudgetRaised => "BUDGET_RAISED",
+            Self::PlanApproved => "PLAN_APPROVED",
             Self::ScopeAllowed => "SCOPE_ALLOWED",
             Self::OutboxPrompted => "OUTBOX_PROMPTED",
             Self::ModelAsked => "MODEL_ASKED",

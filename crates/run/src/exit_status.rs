@@ -92,6 +92,8 @@ impl From<RunError> for Failure {
             | RunError::Unsigned { .. }
             | RunError::NoteNotWritten { .. }
             | RunError::NothingToAllow { .. }
+            | RunError::NothingToApprove { .. }
+            | RunError::ApprovalRefused { .. }
             | RunError::PinnedClock => ExitStatus::Refused,
         };
         Self::new(status, error.to_string())

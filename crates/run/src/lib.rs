@@ -74,7 +74,7 @@ pub use allow::allow;
 pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{
-    CheckedCommit, CommitsCheck, Signing, carry, check_commits, check_push, key_directory,
+    ApprovalDocument, ApprovalSource, ApprovalVersion, CheckedCommit, CommitsCheck, Signing, approve, carry, check_commits, check_push, key_directory,
     push_notes, read_note,
 };
 pub use bundle::RunBundle;

@@ -13,6 +13,7 @@ mod refusal;
 mod request;
 mod usage;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -86,6 +87,8 @@ pub struct EndpointOptions {
 /// What a session has used so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointUse {
+    /// The models that answered, as the agent named them.
+    pub models: BTreeSet<String>,
     /// Requests for an answer.
     pub requests: u64,
     /// Requests that were answered from an interrupted session.
@@ -337,7 +340,10 @@ impl Shared {
             refused: None,
         };
         if let Some(known) = self.exchanges.take(&key) {
-            self.used.send_modify(|used| used.reused += 1);
+            self.used.send_modify(|used| {
+                used.reused += 1;
+                used.models.insert(known.model.clone());
+            });
             let (status, content_type, answer) = (
                 known.status,
                 known.content_type.clone(),
@@ -684,6 +690,7 @@ impl ForwardedAnswer {
         let _stays_reserved = held.settle(end).await;
         self.shared.used.send_modify(|used| {
             let (input, output) = self.exchange.tokens.unwrap_or_default();
+            used.models.insert(self.exchange.model.clone());
             used.tokens_input += input;
             used.tokens_output += output;
             used.micro_dollars += cost.unwrap_or_default();

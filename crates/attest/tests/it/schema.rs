@@ -34,10 +34,15 @@ fn predicate_follows_the_published_schema() {
     ) = (None, None);
     let mut of_spec = all.clone();
     of_spec.spec = Some(spec_proof());
-    for change in [change(), all, least, of_spec] {
-        let (schema, other) = match &change.spec {
-            None => (&first, &second),
-            Some(_) => (&second, &first),
+    let mut approved = change();
+    approved.approvals.push(crucible_attest::Approval {
+        keyid: "SHA256:x".to_owned(),
+        sig: "AAAA".to_owned(),
+    });
+    for change in [change(), all, least, of_spec, approved] {
+        let (schema, other) = match change.predicate_type() {
+            CHANGE_PREDICATE => (&first, &second),
+            _ => (&second, &first),
         };
         let [payload, ..] = statements(&change, &"a".repeat(40), &"7".repeat(40)).unwrap();
         let document = predicate(&payload);
