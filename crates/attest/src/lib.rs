@@ -45,7 +45,7 @@ pub use judge::{
     Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, judge_commit, judge_file,
 };
 pub use note::{MAX_NOTE, payload_of, subject_commit};
-pub use policy::{Policy, PolicyError};
+pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};

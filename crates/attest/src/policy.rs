@@ -22,6 +22,24 @@ pub struct Policy {
     pub(crate) admit: Admit,
     /// The refs that the door guards, as patterns of `git rev-list --glob`.
     pub(crate) refs: Vec<String>,
+    rerun_gates: Vec<RerunGate>,
+}
+
+/// A command that the door runs on the tip of each pushed ref.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RerunGate {
+    /// Its name.
+    pub id: String,
+    /// The program and its arguments; no shell is between.
+    pub command: Vec<String>,
+    /// Seconds that it may take.
+    #[serde(default = "ten_minutes")]
+    pub timeout_s: u32,
+}
+
+const fn ten_minutes() -> u32 {
+    600
 }
 
 /// The policy cannot be used.
@@ -138,6 +156,8 @@ struct Document {
 struct DoorSection {
     #[serde(default)]
     refs: Vec<String>,
+    #[serde(default)]
+    rerun_gates: Vec<RerunGate>,
 }
 
 impl Policy {
@@ -205,14 +225,25 @@ impl Policy {
         let refs = if door.refs.is_empty() {
             ["refs/heads/*", "refs/tags/*"].map(str::to_owned).to_vec()
         } else {
-            door.refs
+            door.refs.clone()
         };
         if let Some(bad) = refs.iter().find(|pattern| !is_ref_pattern(pattern)) {
             return fail(format!(
                 "{bad:?} is no pattern of refs, such as \"refs/heads/*\""
             ));
         }
+        let gates = &door.rerun_gates;
+        for (at, gate) in gates.iter().enumerate() {
+            let is_double = gates[..at].iter().any(|other| other.id == gate.id);
+            if is_double || gate.id.trim().is_empty() || gate.command.is_empty() {
+                return fail(format!(
+                    "rerun_gates: {:?} is repeated, or has no name or no command",
+                    gate.id
+                ));
+            }
+        }
         Ok(Self {
+            rerun_gates: door.rerun_gates,
             signers,
             people,
             approvers,
@@ -238,6 +269,12 @@ impl Policy {
                 Some(prefix) => name.starts_with(prefix),
                 None => name == pattern,
             })
+    }
+
+    /// Returns the commands that the door runs on the tip of each pushed ref.
+    #[must_use]
+    pub fn rerun_gates(&self) -> &[RerunGate] {
+        &self.rerun_gates
     }
 
     /// Returns whether clean merges are admitted, so that merges have to be made again.

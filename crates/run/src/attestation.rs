@@ -10,6 +10,7 @@ mod approval;
 mod carry;
 mod change;
 mod commits;
+mod door_gates;
 mod landing;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use crucible_settings::Settings;
 pub use approval::{ApprovalDocument, ApprovalSource, ApprovalVersion, approve};
 pub use carry::carry;
 pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_note};
+pub use door_gates::rerun_gates;
 pub use landing::push_notes;
 pub(crate) use landing::{keep_note, sign_landing};
 

@@ -105,6 +105,12 @@ pub enum RunError {
         /// Where it stands.
         state: &'static str,
     },
+    /// A gate of the door has an invalid name.
+    #[error("the policy's gate {id:?} has an invalid name; use lowercase letters, digits, `-` and `_`")]
+    DoorGate {
+        /// The name.
+        id: String,
+    },
     /// An approval from another machine cannot be used.
     #[error("cannot use the approval: {why}")]
     ApprovalRefused {

@@ -61,6 +61,7 @@ impl From<RunError> for Failure {
             | RunError::UnderWay { .. }
             | RunError::NoClient { .. }
             | RunError::Workflows(_)
+            | RunError::DoorGate { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::NamedUnseen { reason, .. } => match reason {
                 OmittedReason::BudgetExceeded | OmittedReason::TooLarge => ExitStatus::OverLimit,

@@ -75,7 +75,7 @@ pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{
     ApprovalDocument, ApprovalSource, ApprovalVersion, CheckedCommit, CommitsCheck, Signing, approve, carry, check_commits, check_push, key_directory,
-    push_notes, read_note,
+    push_notes, read_note, rerun_gates,
 };
 pub use bundle::RunBundle;
 pub use call_book::LedgerBook;

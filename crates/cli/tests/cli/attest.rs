@@ -277,6 +277,35 @@ fn range_and_exported_file_are_judged() {
 }
 
 #[test]
+fn door_runs_the_gates_of_the_policy() {
+    let team = Team::new();
+    let server = bare(&team, "pre-receive");
+    team.land();
+    let gate = |command: &str| {
+        format!("[[door.rerun_gates]]\nid = \"tests\"\ncommand = {command}\ntimeout_s = 60\n")
+    };
+    // What was pushed does not decide which command runs.
+    for (command, expected) in [
+        ("[\"sh\", \"-c\", \"exit 3\"]", Some("exit code 3")),
+        ("[\"no-such-program\"]", Some("it could not run")),
+        ("[\"sh\", \"./check.sh\"]", None),
+    ] {
+        team.write_policy(&gate(command));
+        let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
+        assert_eq!(accepted, expected.is_none(), "{command}: {said}");
+        if let Some(expected) = expected {
+            assert!(said.contains("attest-gate-failed") && said.contains(expected), "{said}");
+        }
+    }
+    // A push that is refused anyway runs no gate.
+    team.write_policy(&gate("[\"sh\", \"-c\", \"exit 3\"]"));
+    team.repo.write("smuggled", "text\n");
+    team.repo.commit("By hand");
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(!accepted && said.contains("attest-missing") && !said.contains("attest-gate-failed"), "{said}");
+}
+
+#[test]
 fn policy_requires_that_two_people_approve() {
     let team = Team::new();
     let bob = Desk::new();
