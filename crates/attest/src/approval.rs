@@ -34,7 +34,8 @@ impl Approval {
     /// Returns whether `key` approved this plan of this run.
     #[must_use]
     pub fn verifies(&self, key: &PublicKey, run: &RunId, plan: &Digest) -> bool {
-        let signature = base64::decode(&self.sig).and_then(|bytes| SshSignature::from_bytes(&bytes));
+        let signature =
+            base64::decode(&self.sig).and_then(|bytes| SshSignature::from_bytes(&bytes));
         self.keyid == key.fingerprint()
             && signature.is_some_and(|signature| {
                 signature.verifies(key, APPROVAL_NAMESPACE, &approval_message(run, plan))

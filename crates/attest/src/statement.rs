@@ -8,9 +8,7 @@ use crucible_model::{CanonicalError, Digest, UniqueJson, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::change::{
-    CHANGE_PREDICATE, CHANGE_PREDICATE_V2, CarriedFrom, Change, GateVerdict,
-};
+use crate::change::{CHANGE_PREDICATE, CHANGE_PREDICATE_V2, CarriedFrom, Change, GateVerdict};
 
 /// The type of every statement.
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";

@@ -74,7 +74,8 @@ pub(crate) fn named_spec(
             id.map(NamedSpec::Own)
                 .map_err(|error| Failure::usage(error.to_string()))
         }
-        (Err(error), Err(_)) => Err(error.into()),
+        (Err(error), Err(_)) if named.contains('/') => Err(error.into()),
+        (Err(_), Err(error)) => Err(Failure::usage(error.to_string())),
     }
 }
 

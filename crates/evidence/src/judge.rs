@@ -164,7 +164,11 @@ pub fn evidence_findings(matrix: &EvidenceMatrix) -> Verdict {
         let why = first.map_or_else(String::new, |test| {
             format!(": {} {}", test.name, test.state.words())
         });
-        verdict.push(Finding::error(code, row.id.as_str(), format!("{what}{why}")));
+        verdict.push(Finding::error(
+            code,
+            row.id.as_str(),
+            format!("{what}{why}"),
+        ));
     }
     verdict
 }
@@ -197,7 +201,10 @@ mod tests {
         }
     }
 
-    fn states(requirements: &[RequirementTests], runs: &[LandedRun]) -> Vec<(EvidenceState, Vec<TestState>)> {
+    fn states(
+        requirements: &[RequirementTests],
+        runs: &[LandedRun],
+    ) -> Vec<(EvidenceState, Vec<TestState>)> {
         let defined = requirements
             .iter()
             .flat_map(|row| row.tests.clone())
@@ -249,7 +256,10 @@ mod tests {
         );
         let two = run(2, &serves, &[("t.py::two", Passed)]);
         assert_eq!(states(&requirements, &[one, two])[0].0, E::Proven);
-        assert_eq!(states(&requirements[..2], &[])[0], (E::None, vec![T::NotRun; 2]));
+        assert_eq!(
+            states(&requirements[..2], &[])[0],
+            (E::None, vec![T::NotRun; 2])
+        );
         assert_eq!(states(&[], &[]), []);
     }
 
@@ -262,10 +272,22 @@ mod tests {
         assert_eq!(state(&[passed(1), failed(2)]), T::Failed);
         assert_eq!(state(&[failed(1), passed(2)]), T::Proven);
         // It reported other tests only.
-        assert_eq!(state(&[passed(1), run(2, &[("R-001", "a")], &[])]), T::Proven);
-        assert_eq!(state(&[run(1, &[("R-002", "a")], &[("t.py::one", Passed)])]), T::NotRun);
-        assert_eq!(state(&[run(1, &[("R-001", "old")], &[("t.py::one", Passed)])]), T::Outdated);
-        assert_eq!(state(&[run(1, &[("R-001", "a")], &[("t.py::one", Unaffected)])]), T::Unaffected);
+        assert_eq!(
+            state(&[passed(1), run(2, &[("R-001", "a")], &[])]),
+            T::Proven
+        );
+        assert_eq!(
+            state(&[run(1, &[("R-002", "a")], &[("t.py::one", Passed)])]),
+            T::NotRun
+        );
+        assert_eq!(
+            state(&[run(1, &[("R-001", "old")], &[("t.py::one", Passed)])]),
+            T::Outdated
+        );
+        assert_eq!(
+            state(&[run(1, &[("R-001", "a")], &[("t.py::one", Unaffected)])]),
+            T::Unaffected
+        );
     }
 
     #[test]

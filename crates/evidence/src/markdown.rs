@@ -32,7 +32,11 @@ pub fn to_markdown(matrix: &EvidenceMatrix) -> String {
             row([&name, state, "", "", "", ""]);
         }
         for (at, test) in requirement.tests.iter().enumerate() {
-            let (name, state) = if at == 0 { (name.as_str(), state) } else { ("", "") };
+            let (name, state) = if at == 0 {
+                (name.as_str(), state)
+            } else {
+                ("", "")
+            };
             let commit: String = test
                 .commit
                 .iter()

@@ -221,13 +221,37 @@ mod tests {
     #[test]
     fn test_is_named_with_its_file() {
         for (text, name, file) in [
-            ("tests/test_a.py::test_b", "tests/test_a.py::test_b", "tests/test_a.py"),
-            (" `tests/test_a.py::A::test_b` ", "tests/test_a.py::A::test_b", "tests/test_a.py"),
-            ("it::area::is_wide in tests/it.rs", "it::area::is_wide", "tests/it.rs"),
-            ("`a > works in time` in `a.test.mjs`", "a > works in time", "a.test.mjs"),
-            ("tests/area_test.sh in tests/area_test.sh", "tests/area_test.sh", "tests/area_test.sh"),
+            (
+                "tests/test_a.py::test_b",
+                "tests/test_a.py::test_b",
+                "tests/test_a.py",
+            ),
+            (
+                " `tests/test_a.py::A::test_b` ",
+                "tests/test_a.py::A::test_b",
+                "tests/test_a.py",
+            ),
+            (
+                "it::area::is_wide in tests/it.rs",
+                "it::area::is_wide",
+                "tests/it.rs",
+            ),
+            (
+                "`a > works in time` in `a.test.mjs`",
+                "a > works in time",
+                "a.test.mjs",
+            ),
+            (
+                "tests/area_test.sh in tests/area_test.sh",
+                "tests/area_test.sh",
+                "tests/area_test.sh",
+            ),
         ] {
-            assert_eq!(parse(text), Ok((name.to_owned(), file.to_owned())), "{text}");
+            assert_eq!(
+                parse(text),
+                Ok((name.to_owned(), file.to_owned())),
+                "{text}"
+            );
         }
     }
 
@@ -256,10 +280,19 @@ mod tests {
 
     #[test]
     fn lines_are_read_and_faults_reported() {
-        let lines = ["text", "- Test: a.py::b", "  * Test: a.py::b", "Test: nothing", "Tests: x"];
+        let lines = [
+            "text",
+            "- Test: a.py::b",
+            "  * Test: a.py::b",
+            "Test: nothing",
+            "Tests: x",
+        ];
         let found = named_tests(lines);
         assert_eq!(found.tests.len(), 1);
-        assert_eq!(found.faults, [("Test: nothing".to_owned(), NamedTestError::NoFile)]);
+        assert_eq!(
+            found.faults,
+            [("Test: nothing".to_owned(), NamedTestError::NoFile)]
+        );
         assert_eq!(without_tests(lines), ["text", "Tests: x"]);
     }
 
@@ -272,7 +305,11 @@ mod tests {
             ("t.py::A::test_b[1-2]", "def test_b(a):", true),
             ("t.A.test_b in t.py", "def test_b(a):", true),
             ("it::m::wide in it.rs", "fn wide() {", true),
-            ("p.TestArea/zero in a_test.go", "func TestArea(t *testing.T)", true),
+            (
+                "p.TestArea/zero in a_test.go",
+                "func TestArea(t *testing.T)",
+                true,
+            ),
             ("a > adds 1.5 in a.mjs", "test(\"adds 1.5\", f)", true),
             ("a > adds 1.5 in a.mjs", "test(\"adds 1.55\", f)", false),
             ("tests/a.sh in tests/a.sh", "a.sh", true),

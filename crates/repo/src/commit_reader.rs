@@ -363,7 +363,7 @@ impl CommitReader {
         write("objects/info/alternates", &lines)?;
         for words in [
             &["read-tree", commit.as_str()][..],
-            &["checkout-index", "--all", "--force"],
+            &["checkout-index", "--all", "--force", "--index"],
         ] {
             let call = Call::new(words.iter().copied())
                 .with_env("GIT_DIR", git_dir.as_os_str())

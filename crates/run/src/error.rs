@@ -106,7 +106,9 @@ pub enum RunError {
         state: &'static str,
     },
     /// A gate of the door has an invalid name.
-    #[error("the policy's gate {id:?} has an invalid name; use lowercase letters, digits, `-` and `_`")]
+    #[error(
+        "the policy's gate {id:?} has an invalid name; use lowercase letters, digits, `-` and `_`"
+    )]
     DoorGate {
         /// The name.
         id: String,

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Finding, Timestamp};
-use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, ProducedTree, RUN_TRAILER};
+use crucible_repo::{
+    Branch, BranchReach, Git, Identity, LandRequest, Oid, ProducedTree, RUN_TRAILER,
+};
 use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,10 +27,10 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
 use crate::gatekeeper::{self, PatchContext};
 use crate::journal::{Entry, Journal, RunObserver, is_pinned};
+use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};
 use crate::recorded::FILES;
 use crate::recording::check_recording;
-use crate::requirement_evidence::record_evidence;
 use crate::start::row;
 use crate::state::RunState;
 use crate::status::{progress, status_of};

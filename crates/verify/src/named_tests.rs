@@ -1,4 +1,4 @@
-//! The results of tests that somebody named before the run. Pure.
+//! The results of tests that were named before the run. Pure.
 //!
 //! The lists of [`GateTests`](crate::GateTests) hold what changed. A test that passed before and after is in none of them,
 //! so a report has one row for each named test that a gate reported.
@@ -81,7 +81,9 @@ mod tests {
     }
 
     fn rows(run: &GateRun, baseline: &Baseline<'_>) -> Vec<(String, TestStatus)> {
-        let named = ["test_a.A.test_b", "test_a.A.test_x"].map(str::to_owned).into();
+        let named = ["test_a.A.test_b", "test_a.A.test_x"]
+            .map(str::to_owned)
+            .into();
         let outcomes = [GateOutcome::Ran(Box::new(run.clone()))];
         let rows = named_results(&named, &outcomes, baseline);
         rows.into_iter().map(|row| (row.name, row.status)).collect()
@@ -89,7 +91,10 @@ mod tests {
 
     #[test]
     fn named_test_that_ran_has_a_row() {
-        let run = pytest("test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... ok", 0);
+        let run = pytest(
+            "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... ok",
+            0,
+        );
         let expected = [("test_a.A.test_b".to_owned(), TestStatus::Passed)];
         assert_eq!(rows(&run, &Baseline::default()), expected);
     }

@@ -19,7 +19,10 @@ impl Scene {
         let mut approvers = String::new();
         for name in ["ada", "bob"] {
             let person = new_signer(&room.path().join(name)).await;
-            let approval = person.approve(&change.run, &change.plan.plan).await.unwrap();
+            let approval = person
+                .approve(&change.run, &change.plan.plan)
+                .await
+                .unwrap();
             change.approvals.push(approval);
             approvers.push_str(&format!(
                 "[[approvers]]\nname = \"{name}\"\nkey = \"{}\"\n",
@@ -36,7 +39,12 @@ impl Scene {
             "{}{approvers}[require]\napprovals = {required}\n",
             self.sample.policy
         );
-        codes(&judge(&policy, &self.sample.commit, &self.sample.note, instant(AT)))
+        codes(&judge(
+            &policy,
+            &self.sample.commit,
+            &self.sample.note,
+            instant(AT),
+        ))
     }
 }
 
@@ -84,7 +92,10 @@ async fn repeated_or_foreign_approval_does_not_count() {
 async fn policy_that_nobody_can_satisfy_is_invalid() {
     let scene = Scene::new(|_| {}).await;
     for (approvers, required) in [("", 1), (scene.approvers.as_str(), 3)] {
-        let text = format!("{}{approvers}[require]\napprovals = {required}\n", scene.sample.policy);
+        let text = format!(
+            "{}{approvers}[require]\napprovals = {required}\n",
+            scene.sample.policy
+        );
         let error = Policy::parse(&text).unwrap_err().to_string();
         assert!(error.contains("[[approvers]]"), "{error}");
     }
@@ -94,5 +105,8 @@ async fn policy_that_nobody_can_satisfy_is_invalid() {
 async fn third() -> String {
     let room = tempfile::tempdir().unwrap();
     let signer = new_signer(room.path()).await;
-    format!("[[approvers]]\nname = \"eve\"\nkey = \"{}\"\n", signer.public_key())
+    format!(
+        "[[approvers]]\nname = \"eve\"\nkey = \"{}\"\n",
+        signer.public_key()
+    )
 }

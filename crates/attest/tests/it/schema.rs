@@ -51,7 +51,10 @@ fn predicate_follows_the_published_schema() {
             .next()
             .map(|error| error.to_string());
         assert_eq!(problem, None, "{document:#}");
-        assert!(!other.is_valid(&document), "each version has its own fields");
+        assert!(
+            !other.is_valid(&document),
+            "each version has its own fields"
+        );
         let mut wrong = document.clone();
         wrong["prompt"] = "text".into();
         assert!(!schema.is_valid(&wrong));

@@ -28,7 +28,12 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Approve this plan of a run on another machine, and print the approval; RUN is the complete id
-    #[arg(long, value_name = "PLAN.md", requires = "run", conflicts_with = "from")]
+    #[arg(
+        long,
+        value_name = "PLAN.md",
+        requires = "run",
+        conflicts_with = "from"
+    )]
     plan: Option<PathBuf>,
     /// Add an approval that was printed on another machine
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
@@ -40,8 +45,7 @@ impl Approve {
         let flags = overrides([("attest.key", path_text(&self.key))]);
         let settings = app.config(app.env.working_directory(), &flags)?;
         let home = app.home()?;
-        let signing =
-            || Signing::configured(&settings, app.runtime().sandbox, &app.env, &home);
+        let signing = || Signing::configured(&settings, app.runtime().sandbox, &app.env, &home);
         if let (Some(plan), Some(run)) = (&self.plan, &self.run) {
             let run: RunId = run.parse().map_err(|error: IdError| {
                 Failure::usage(error.to_string()).hint("Give the complete id of the run.")

@@ -294,7 +294,10 @@ fn door_runs_the_gates_of_the_policy() {
         let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
         assert_eq!(accepted, expected.is_none(), "{command}: {said}");
         if let Some(expected) = expected {
-            assert!(said.contains("attest-gate-failed") && said.contains(expected), "{said}");
+            assert!(
+                said.contains("attest-gate-failed") && said.contains(expected),
+                "{said}"
+            );
         }
     }
     // A push that is refused anyway runs no gate.
@@ -302,7 +305,10 @@ fn door_runs_the_gates_of_the_policy() {
     team.repo.write("smuggled", "text\n");
     team.repo.commit("By hand");
     let (accepted, said) = push(team.repo.path(), &server, &["main"]);
-    assert!(!accepted && said.contains("attest-missing") && !said.contains("attest-gate-failed"), "{said}");
+    assert!(
+        !accepted && said.contains("attest-missing") && !said.contains("attest-gate-failed"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -343,7 +349,12 @@ fn policy_requires_that_two_people_approve() {
     team.desk.run(["run", "land", &id]).ok();
     let judged = team.verify("HEAD");
     assert_eq!(judged["verdict"], "pass", "{judged:#}");
-    assert!(approve(&[]).exits(1).stderr.contains("before the run lands"));
+    assert!(
+        approve(&[])
+            .exits(1)
+            .stderr
+            .contains("before the run lands")
+    );
     // Without the second person, the same commit is refused.
     team.repo.git(["reset", "--quiet", "--hard", "HEAD^"]);
     team.repo.git(["update-ref", "-d", "refs/notes/crucible"]);
@@ -354,7 +365,11 @@ fn policy_requires_that_two_people_approve() {
 }
 
 fn copy_tree(from: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .args([from, to])
+        .status()
+        .unwrap();
     assert!(copied.success());
 }
 

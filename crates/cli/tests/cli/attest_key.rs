@@ -185,12 +185,19 @@ fn key_is_out_of_reach_of_spec_hooks() {
     desk.user_config(&format!("[attest]\nkey = {:?}\n", keys.other));
     // The ledger exists before anything probes for it.
     desk.run(["run", "list"]).ok();
-    let hook = format!("#!/bin/sh\npython3 probe.py {} confined > hook.log\n", keys.words());
-    let config = "[hooks.probe]\non = \"pre_gate\"\ncommand = [\"sh\", \"./hook.sh\"]\non_fail = \"warn\"\n";
+    let hook = format!(
+        "#!/bin/sh\npython3 probe.py {} confined > hook.log\n",
+        keys.words()
+    );
+    let config =
+        "[hooks.probe]\non = \"pre_gate\"\ncommand = [\"sh\", \"./hook.sh\"]\non_fail = \"warn\"\n";
     let repo = RepoBuilder::new()
         .files([
             (".crucible/config.toml", config),
-            (".crucible/specs/x/artifacts/00-requirements.md", "# Requirements: x\n"),
+            (
+                ".crucible/specs/x/artifacts/00-requirements.md",
+                "# Requirements: x\n",
+            ),
             ("hook.sh", hook.as_str()),
             ("probe.py", PROBE),
         ])
@@ -201,7 +208,11 @@ fn key_is_out_of_reach_of_spec_hooks() {
         .current_dir(repo.path())
         .run()
         .exits(1);
-    assert!(gate.stdout.contains("gate-phase-missing"), "{}", gate.stdout);
+    assert!(
+        gate.stdout.contains("gate-phase-missing"),
+        "{}",
+        gate.stdout
+    );
     let log = std::fs::read_to_string(repo.path().join("hook.log")).unwrap();
     let (count, hits) = counted(&log);
     assert!(count >= 200, "{count}");

@@ -115,7 +115,11 @@ impl Forge {
             .unwrap();
             if !smuggled.is_empty() {
                 let length = smuggled.len();
-                write!(stream, "M 100644 inline smuggled\ndata {length}\n{smuggled}\n").unwrap();
+                write!(
+                    stream,
+                    "M 100644 inline smuggled\ndata {length}\n{smuggled}\n"
+                )
+                .unwrap();
             }
             changes.push(change);
         }
@@ -165,7 +169,11 @@ impl Forge {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
+        assert!(
+            signed.status.success(),
+            "{}",
+            String::from_utf8_lossy(&signed.stderr)
+        );
         let lines: Vec<Vec<u8>> = payloads
             .iter()
             .enumerate()
@@ -254,7 +262,10 @@ impl Forge {
                 2 => ("a stranger's key", Some(note)),
                 3 => {
                     let note = String::from_utf8(note).unwrap().replace(&other, &own);
-                    ("a stranger's key under another's name", Some(note.into_bytes()))
+                    (
+                        "a stranger's key under another's name",
+                        Some(note.into_bytes()),
+                    )
                 }
                 4 => ("a skipped gate", Some(note)),
                 5 => ("no gates", Some(note)),
@@ -361,7 +372,11 @@ fn pushes(forged: usize, honest: usize) {
             scope.spawn(move || {
                 for at in (worker..forged).step_by(workers) {
                     let (accepted, said) = forge.push("forged", at);
-                    assert!(!accepted && said.contains("attest-"), "{}: {said}", whats[at]);
+                    assert!(
+                        !accepted && said.contains("attest-"),
+                        "{}: {said}",
+                        whats[at]
+                    );
                 }
             });
         }

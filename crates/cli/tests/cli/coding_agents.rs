@@ -183,9 +183,7 @@ fn statement_names_the_agent_and_its_models() {
     let scene = Scene::scripted(&format!("ask '{QUESTION}' && fix\n"), "");
     scene.desk.run(["attest", "init"]).ok();
     lands(&scene);
-    let note = scene
-        .repo
-        .git(["notes", "--ref=crucible", "show", "HEAD"]);
+    let note = scene.repo.git(["notes", "--ref=crucible", "show", "HEAD"]);
     let payload = crucible_attest::payload_of(note.as_bytes()).unwrap();
     let statement: Value = serde_json::from_slice(&payload).unwrap();
     let change = &statement["predicate"];

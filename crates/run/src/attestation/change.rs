@@ -109,10 +109,12 @@ fn calls(record: &RunRecord, events: &[EventRecord]) -> Vec<Call> {
             tokens_out: phase.llm.tokens_output,
             micro_dollars: phase.llm.cost.map(|cost| cost.micro_dollars),
         };
-        Some(match event.body.get(AGENT).map(|told| of_agent(&call, told)) {
-            Some(calls) if !calls.is_empty() => calls,
-            Some(_) | None => vec![call],
-        })
+        Some(
+            match event.body.get(AGENT).map(|told| of_agent(&call, told)) {
+                Some(calls) if !calls.is_empty() => calls,
+                Some(_) | None => vec![call],
+            },
+        )
     };
     events.iter().filter_map(call).flatten().collect()
 }
@@ -169,11 +171,14 @@ fn verification(dir: &RunDir, events: &[EventRecord]) -> Result<Verification, Ru
 
 /// The check with a broken change and the strength of the gates, if the report has them.
 fn measured(report: &VerifyReport) -> (Option<GateVerdict>, Option<Strength>) {
-    let broken = report.broken_change.as_ref().map(|check| match check.outcome {
-        BrokenOutcome::Noticed => GateVerdict::Passed,
-        BrokenOutcome::Unnoticed => GateVerdict::Failed,
-        BrokenOutcome::ReadsText | BrokenOutcome::NotChecked => GateVerdict::Neutral,
-    });
+    let broken = report
+        .broken_change
+        .as_ref()
+        .map(|check| match check.outcome {
+            BrokenOutcome::Noticed => GateVerdict::Passed,
+            BrokenOutcome::Unnoticed => GateVerdict::Failed,
+            BrokenOutcome::ReadsText | BrokenOutcome::NotChecked => GateVerdict::Neutral,
+        });
     // Only mistakes that were tried within the time budget can be noticed.
     let strength = report.strength.as_ref().map(|strength| Strength {
         noticed: strength.noticed,
@@ -298,7 +303,10 @@ mod tests {
             calls.into_iter().map(row).collect::<Vec<_>>()
         };
         assert_eq!(named(&["a"]), [("anthropic/a".to_owned(), Some(7))]);
-        let two = [("anthropic/a".to_owned(), None), ("anthropic/b".to_owned(), None)];
+        let two = [
+            ("anthropic/a".to_owned(), None),
+            ("anthropic/b".to_owned(), None),
+        ];
         assert_eq!(named(&["a", "b"]), two);
         // A report of an earlier version names no model.
         assert_eq!(of_agent(&session, &json!({ "name": "claude" })), []);

@@ -40,7 +40,12 @@ pub async fn rerun_gates(
             id: gate.id.clone(),
         })?;
         let timeout = Duration::from_secs(gate.timeout_s.into());
-        gates.push(GateSpec::new(id, gate.command.clone(), timeout, "the policy"));
+        gates.push(GateSpec::new(
+            id,
+            gate.command.clone(),
+            timeout,
+            "the policy",
+        ));
     }
     if gates.is_empty() {
         return Ok(verdict);
@@ -77,6 +82,9 @@ fn finding(tip: &Oid, check: &GateCheck) -> Option<Finding> {
         GateState::Fails { end, .. } => end.clone(),
         GateState::CouldNotRun { cause, .. } => format!("it could not run: {cause}"),
     };
-    let hint = format!("the door ran the gate {:?} on this commit: {why}", check.id.as_str());
+    let hint = format!(
+        "the door ran the gate {:?} on this commit: {why}",
+        check.id.as_str()
+    );
     Some(Finding::error(GATE_FAILED, tip.as_str(), hint))
 }

@@ -98,6 +98,9 @@ mod tests {
         assert_eq!((first.id.as_str(), first.is_done), ("T-001", true));
         assert_eq!(first.details, ["Files: src/a.py"]);
         assert_eq!(second.serves, ["R-001", "R-002"]);
-        assert_eq!((second.is_done, &second.details[..]), (false, &["more".to_owned()][..]));
+        assert_eq!(
+            (second.is_done, &second.details[..]),
+            (false, &["more".to_owned()][..])
+        );
     }
 }

@@ -174,12 +174,7 @@ impl SpecFolder {
             }
         }
         let parts = format.read(&texts);
-        outline(
-            self.spec_name().to_owned(),
-            format.format(),
-            parts,
-            verdict,
-        )
+        outline(self.spec_name().to_owned(), format.format(), parts, verdict)
     }
 
     fn has(&self, file: &str) -> bool {
@@ -234,9 +229,8 @@ impl SpecFolder {
             }
             _ => Finding::error(NOT_TEXT, subject.as_str(), error.to_string()),
         })?;
-        let text = String::from_utf8(bytes).map_err(|_| {
-            Finding::error(NOT_TEXT, subject.as_str(), "it is not UTF-8")
-        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Finding::error(NOT_TEXT, subject.as_str(), "it is not UTF-8"))?;
         let text = text.replace("\r\n", "\n");
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
         for (line, content) in text.lines().enumerate() {

@@ -20,7 +20,10 @@ pub fn task_goal(
     for detail in &task.details {
         goal.push_str(&format!("{detail}\n"));
     }
-    goal.push_str(&format!("\nThis is task {} of the spec {}.\n", task.id, outline.name));
+    goal.push_str(&format!(
+        "\nThis is task {} of the spec {}.\n",
+        task.id, outline.name
+    ));
     for requirement in outline.served(task) {
         goal.push_str(&format!(
             "\nRequirement {}: {}\n",

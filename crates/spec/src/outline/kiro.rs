@@ -48,7 +48,7 @@ fn requirements(text: &str) -> Vec<RequirementText> {
     let mut whole: Option<RequirementText> = None;
     let mut has_criteria = false;
     let mut is_in_criteria = false;
-    let mut end = |whole: &mut Option<RequirementText>, has: bool, found: &mut Vec<_>| {
+    let end = |whole: &mut Option<RequirementText>, has: bool, found: &mut Vec<_>| {
         if let Some(whole) = whole.take().filter(|_| !has) {
             found.push(whole);
         }
@@ -142,9 +142,7 @@ fn expanded(serves: &[String], requirements: &[RequirementText]) -> Vec<String> 
         let criteria = requirements
             .iter()
             .filter(|requirement| requirement.id.starts_with(&prefix));
-        let criteria: Vec<String> = criteria
-            .map(|requirement| requirement.id.clone())
-            .collect();
+        let criteria: Vec<String> = criteria.map(|requirement| requirement.id.clone()).collect();
         if criteria.is_empty() {
             ids.push(id.clone());
         } else {
@@ -177,7 +175,10 @@ mod tests {
             .map(|found| found.id.as_str())
             .collect();
         assert_eq!(ids, ["1.1", "1.2", "2"]);
-        assert_eq!(parts.requirements[0].title, "WHEN it is six THE SYSTEM SHALL switch on");
+        assert_eq!(
+            parts.requirements[0].title,
+            "WHEN it is six THE SYSTEM SHALL switch on"
+        );
         assert_eq!(parts.requirements[0].body, ["   - Test: t.py::six"]);
         assert_eq!(parts.requirements[2].title, "Requirement 2");
         let rows: Vec<_> = parts

@@ -96,7 +96,11 @@ mod tests {
             ("- [-] a", false, "a"),
             ("- [ ]* 2.1 a", false, "2.1 a"),
         ] {
-            assert_eq!(boxed_item(line), Some(BoxedItem { is_done, text }), "{line}");
+            assert_eq!(
+                boxed_item(line),
+                Some(BoxedItem { is_done, text }),
+                "{line}"
+            );
         }
         for line in ["- [a](b)", "- [link] x", "- a", "[ ] a", "- [x](b)"] {
             assert_eq!(boxed_item(line), None, "{line}");

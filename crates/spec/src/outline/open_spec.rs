@@ -158,12 +158,23 @@ mod tests {
             .map(|found| found.id.as_str())
             .collect();
         assert_eq!(ids, ["lamps: Lamps follow hours", "log: Log"]);
-        assert!(parts.requirements[0].body.iter().any(|line| line.contains("t.py::six")));
-        assert!(!parts.requirements[0].body.iter().any(|line| line.contains("Reason")));
+        assert!(
+            parts.requirements[0]
+                .body
+                .iter()
+                .any(|line| line.contains("t.py::six"))
+        );
+        assert!(
+            !parts.requirements[0]
+                .body
+                .iter()
+                .any(|line| line.contains("Reason"))
+        );
         let serves: Vec<usize> = parts.tasks.iter().map(|task| task.serves.len()).collect();
         assert_eq!(serves, [1, 2]);
         assert_eq!(parts.tasks[1].details, ["with care"]);
-        let spec = "# lamps Specification\n\n## Purpose\np\n\n## Requirements\n\n### Requirement: A\na\n";
+        let spec =
+            "# lamps Specification\n\n## Purpose\np\n\n## Requirements\n\n### Requirement: A\na\n";
         let texts = FolderTexts::from([(SPEC.to_owned(), spec.to_owned())]);
         assert_eq!(OpenSpec.read(&texts).requirements[0].id, "A");
     }

@@ -216,7 +216,10 @@ mod tests {
         let document = Requirements::of_artifact(document);
         let wanted = tests_of(idea).tests;
         let findings = test_faults(&document, earlier.as_ref(), &wanted);
-        findings.into_iter().map(|finding| finding.subject).collect()
+        findings
+            .into_iter()
+            .map(|finding| finding.subject)
+            .collect()
     }
 
     #[test]

@@ -76,7 +76,10 @@ fn folder_is_found_by_name_and_by_path() {
         assert_eq!(outline.tasks[0].serves, ["US1", "FR-001"]);
     }
     room.write("packages/a/specs/002-b/spec.md", SPEC_KIT);
-    assert_eq!(room.read("packages/a/specs/002-b").name, "packages/a/specs/002-b");
+    assert_eq!(
+        room.read("packages/a/specs/002-b").name,
+        "packages/a/specs/002-b"
+    );
     for (named, why) in [
         ("002-b", "there is no spec of this name"),
         ("specs/009", "there is no such folder"),
@@ -98,13 +101,19 @@ fn every_format_is_found_and_ambiguous_name_is_refused() {
         ".kiro/specs/lamp/requirements.md",
         "### Requirement 1\n\n#### Acceptance Criteria\n\n1. WHEN a THE SYSTEM SHALL b\n",
     );
-    room.write(".kiro/specs/lamp/tasks.md", "- [ ] 1. Do\n  - _Requirements: 1.1_\n");
+    room.write(
+        ".kiro/specs/lamp/tasks.md",
+        "- [ ] 1. Do\n  - _Requirements: 1.1_\n",
+    );
     room.write("openspec/changes/log/tasks.md", "- [ ] 1.1 Do\n");
     room.write(
         "openspec/changes/log/specs/log/spec.md",
         "## ADDED Requirements\n\n### Requirement: Log\n\nThe system SHALL log.\n",
     );
-    room.write("openspec/specs/old/spec.md", "## Requirements\n\n### Requirement: Old\nText\n");
+    room.write(
+        "openspec/specs/old/spec.md",
+        "## Requirements\n\n### Requirement: Old\nText\n",
+    );
     for (named, format, requirement) in [
         ("lamp", SpecFormat::Kiro, "1.1"),
         ("log", SpecFormat::OpenSpec, "log: Log"),
@@ -112,14 +121,20 @@ fn every_format_is_found_and_ambiguous_name_is_refused() {
         ("old", SpecFormat::OpenSpec, "Old"),
     ] {
         let outline = room.read(named);
-        assert_eq!((outline.format, outline.requirements[0].id.as_str()), (format, requirement));
+        assert_eq!(
+            (outline.format, outline.requirements[0].id.as_str()),
+            (format, requirement)
+        );
         assert!(outline.verdict.passes(), "{named}: {:?}", outline.verdict);
     }
     room.write("specs/lamp/spec.md", SPEC_KIT);
     let error = room.read_from("", "lamp").unwrap_err();
     assert!(error.contains("specs/lamp, .kiro/specs/lamp"), "{error}");
     // Crucible's own spec has its name for itself.
-    room.write(".crucible/specs/lamp/artifacts/00-requirements.md", "# Requirements: x\n\n### R-001: A\na\n");
+    room.write(
+        ".crucible/specs/lamp/artifacts/00-requirements.md",
+        "# Requirements: x\n\n### R-001: A\na\n",
+    );
     assert_eq!(room.read("lamp").format, SpecFormat::Crucible);
     assert_eq!(room.read("lamp").name, "lamp");
 }
@@ -177,11 +192,21 @@ fn hostile_files_have_one_finding_each() {
             &["outline-duplicate-id"],
         ),
         (
-            |room| room.write("specs/001-area/tasks.md", "- [ ] T001 [US1] a\n- [ ] T001 [US1] b\n"),
+            |room| {
+                room.write(
+                    "specs/001-area/tasks.md",
+                    "- [ ] T001 [US1] a\n- [ ] T001 [US1] b\n",
+                )
+            },
             &["outline-duplicate-id"],
         ),
         (
-            |room| room.write("specs/001-area/tasks.md", "- [ ] T001 [US9] a (FR-009) FR-009\n- [ ] T002 [US9] b\n"),
+            |room| {
+                room.write(
+                    "specs/001-area/tasks.md",
+                    "- [ ] T001 [US9] a (FR-009) FR-009\n- [ ] T002 [US9] b\n",
+                )
+            },
             &["outline-unknown-requirement", "outline-unknown-requirement"],
         ),
         (
@@ -208,7 +233,9 @@ fn limits_are_reported() {
     assert_eq!(outline.tasks.len(), 1000);
     assert_eq!(room.codes("001-area"), ["outline-too-many"]);
     room.write("specs/001-area/tasks.md", TASKS);
-    let tests: String = (0..51).map(|at| format!("  - Test: tests/a.py::t{at}\n")).collect();
+    let tests: String = (0..51)
+        .map(|at| format!("  - Test: tests/a.py::t{at}\n"))
+        .collect();
     room.write("specs/001-area/spec.md", format!("{SPEC_KIT}{tests}"));
     assert_eq!(room.codes("001-area"), ["outline-too-many"]);
     room.write("specs/001-area/spec.md", "# Nothing\n");
@@ -216,7 +243,10 @@ fn limits_are_reported() {
     assert_eq!(room.codes("001-area"), ["outline-empty"]);
     room.write("openspec/changes/many/tasks.md", "- [ ] 1.1 a\n");
     for at in 0..201 {
-        room.write(&format!("openspec/changes/many/specs/c{at}/spec.md"), "## ADDED Requirements\n### Requirement: A\na\n");
+        room.write(
+            &format!("openspec/changes/many/specs/c{at}/spec.md"),
+            "## ADDED Requirements\n### Requirement: A\na\n",
+        );
     }
     assert_eq!(room.codes("many"), ["outline-too-many"]);
     std::fs::remove_dir_all(room.path().join("openspec/changes/many/specs")).unwrap();
@@ -229,8 +259,14 @@ fn changed_requirement_has_another_digest_and_test_line_has_not() {
     let room = Room::spec_kit();
     let digest = |room: &Room| room.read("001-area").requirement_tests()[1].text;
     let before = digest(&room);
-    room.write("specs/001-area/spec.md", SPEC_KIT.replace("test_a", "test_b"));
+    room.write(
+        "specs/001-area/spec.md",
+        SPEC_KIT.replace("test_a", "test_b"),
+    );
     assert_eq!(digest(&room), before);
-    room.write("specs/001-area/spec.md", SPEC_KIT.replace("multiply", "add"));
+    room.write(
+        "specs/001-area/spec.md",
+        SPEC_KIT.replace("multiply", "add"),
+    );
     assert_ne!(digest(&room), before);
 }

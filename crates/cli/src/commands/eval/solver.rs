@@ -53,7 +53,8 @@ impl RunSolver<'_> {
             let seed = setup.seed_base.map(|seed| ("seed".to_owned(), seed.into()));
             options.settings.parameters.extend(seed);
         };
-        let (config, sandbox, started) = begin(&app, &job.task.goal, &options, adjust, &mut Unwatched).await?;
+        let (config, sandbox, started) =
+            begin(&app, &job.task.goal, &options, adjust, &mut Unwatched).await?;
         let world = app.world(&sandbox, &config)?;
         let pool = Arc::clone(setup.pool);
         let run = started

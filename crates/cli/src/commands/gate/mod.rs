@@ -85,11 +85,8 @@ impl Gate {
             // A log or an annotation must show that no verdict was reached.
             match self.format {
                 Some(GateFormat::Sarif) if !app.output.is_json() => {
-                    app.output.json(&sarif::unjudged(
-                        &self.spec,
-                        app.clock.now(),
-                        error,
-                    ))?;
+                    app.output
+                        .json(&sarif::unjudged(&self.spec, app.clock.now(), error))?;
                 }
                 Some(GateFormat::Github) if !app.output.is_json() => {
                     app.output.line(&github::unjudged(&error.message));

@@ -34,8 +34,10 @@ impl SpecEvidence {
         let outline = outline_of(app, &project, &self.spec)?;
         let format = match (app.output.is_json(), self.markdown) {
             (true, true) => {
-                return Err(Failure::usage("--json and --markdown contradict each other")
-                    .hint("Give one of them."));
+                return Err(
+                    Failure::usage("--json and --markdown contradict each other")
+                        .hint("Give one of them."),
+                );
             }
             (true, false) => ReportFormat::Json,
             (false, true) => ReportFormat::Markdown,

@@ -45,8 +45,12 @@ impl SpecRun {
         };
         let outline = outline_of(app, &project, &self.spec)?;
         if let Some(first) = outline.verdict.errors().next() {
-            return Err(Failure::refused(format!("the spec cannot be used: {first}"))
-                .hint(format!("`crucible spec evidence {}` shows every finding.", self.spec)));
+            return Err(
+                Failure::refused(format!("the spec cannot be used: {first}")).hint(format!(
+                    "`crucible spec evidence {}` shows every finding.",
+                    self.spec
+                )),
+            );
         }
         let task = outline
             .task(&self.task)
@@ -69,7 +73,9 @@ impl SpecRun {
                 );
             }
         }
-        start_and_advance(app, &goal, &self.options, |options| options.task = Some(kept))
+        start_and_advance(app, &goal, &self.options, |options| {
+            options.task = Some(kept)
+        })
     }
 }
 

@@ -6,13 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use crucible_llm::{cost_in_words, dollars, tokens_in_words};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
-use crucible_spec::{
-    PhaseStanding, SpecStatus as Status, age_words, fixup_under_way, spec_status,
-};
+use crucible_spec::{PhaseStanding, SpecStatus as Status, age_words, fixup_under_way, spec_status};
 use crucible_terminal::{Output, lines_of, table};
 
-use crate::app::App;
 use super::outline_status::show_outline;
+use crate::app::App;
 use crate::names::spec_name;
 use crate::spec_project::{NamedSpec, named_spec, project, spec_to_read};
 

@@ -53,7 +53,10 @@ impl Scene {
 
     fn own() -> Self {
         Self::new(&[
-            (".crucible/specs/area/artifacts/00-requirements.md", REQUIREMENTS),
+            (
+                ".crucible/specs/area/artifacts/00-requirements.md",
+                REQUIREMENTS,
+            ),
             (".crucible/specs/area/artifacts/20-tasks.md", TASKS),
         ])
     }
@@ -135,7 +138,11 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     ] {
         assert!(ran.stderr.contains(shown), "{shown}: {}", ran.stderr);
     }
-    assert!(!ran.stderr.contains("AreaTest.test_area "), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("AreaTest.test_area "),
+        "{}",
+        ran.stderr
+    );
     // A verified run proves nothing before it landed.
     assert_eq!(scene.states("area"), NOTHING);
     let landed = scene.call(&["run", "land", "--json"]).ok().json();
@@ -146,15 +153,26 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     assert_eq!(states(matrix), LANDED);
     assert_eq!(document["verdict"], "fail");
     let first = &matrix["requirements"][0]["tests"][0];
-    assert_eq!((first["commit"].as_str(), first["origin"].as_str()), (Some(commit), Some("existing")));
+    assert_eq!(
+        (first["commit"].as_str(), first["origin"].as_str()),
+        (Some(commit), Some("existing"))
+    );
     let schema = include_str!("../../../../../docs/schemas/crucible-evidence-v1.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     assert!(schema.is_valid(matrix), "{matrix:#}");
     // The same state gives the same bytes.
     let again = scene.call(&["spec", "evidence", "area", "--json"]);
     assert_eq!(again.stdout, ran.stdout);
-    let markdown = scene.call(&["spec", "evidence", "area", "--markdown"]).exits(1);
-    assert!(markdown.stdout.contains("| R-001: The area is a product | proven |"), "{}", markdown.stdout);
+    let markdown = scene
+        .call(&["spec", "evidence", "area", "--markdown"])
+        .exits(1);
+    assert!(
+        markdown
+            .stdout
+            .contains("| R-001: The area is a product | proven |"),
+        "{}",
+        markdown.stdout
+    );
 
     // The landing has the matrix as an artifact, and its statement has the digest and the counts.
     let run = first["run"].as_str().unwrap();
@@ -168,13 +186,30 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     let proof = &statement["predicate"]["spec"];
     let digest = crucible_model::Digest::of(&std::fs::read(&own).unwrap());
     assert_eq!(proof["matrix"], digest.to_string());
-    assert_eq!((&proof["proven"], &proof["partial"], &proof["none"]), (&1.into(), &1.into(), &1.into()));
-    assert_eq!((proof["spec"].as_str(), proof["task"].as_str()), (Some("area"), Some("T-001")));
+    assert_eq!(
+        (&proof["proven"], &proof["partial"], &proof["none"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    assert_eq!(
+        (proof["spec"].as_str(), proof["task"].as_str()),
+        (Some("area"), Some("T-001"))
+    );
     let key = scene.call(&["attest", "key", "--json"]).ok().json();
     let policy = scene.desk.path("attest.toml");
-    let text = format!("version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n", key["key"].as_str().unwrap());
+    let text = format!(
+        "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n",
+        key["key"].as_str().unwrap()
+    );
     std::fs::write(&policy, text).unwrap();
-    scene.call(&["attest", "verify", "HEAD", "--policy", policy.to_str().unwrap()]).ok();
+    scene
+        .call(&[
+            "attest",
+            "verify",
+            "HEAD",
+            "--policy",
+            policy.to_str().unwrap(),
+        ])
+        .ok();
     scene.call(&["run", "verify-record", run]).ok();
 }
 
@@ -186,13 +221,24 @@ fn evidence_ends_with_its_test_commit_or_record() {
     // Somebody edits what the run reported.
     let report = scene.run_file(&run, "artifacts/verify_report.json");
     let honest = std::fs::read_to_string(&report).unwrap();
-    std::fs::write(&report, honest.replace("\"status\":\"passed\"", "\"status\":\"failed\"")).unwrap();
+    std::fs::write(
+        &report,
+        honest.replace("\"status\":\"passed\"", "\"status\":\"failed\""),
+    )
+    .unwrap();
     assert_eq!(scene.states("area"), NOTHING);
-    assert!(scene.codes("area").contains(&"evidence-run-refused".to_owned()));
+    assert!(
+        scene
+            .codes("area")
+            .contains(&"evidence-run-refused".to_owned())
+    );
     std::fs::write(&report, &honest).unwrap();
     assert_eq!(scene.states("area"), LANDED);
     // The test goes.
-    scene.repo.write("tests/test_area.py", TESTS.replace("test_area(", "test_other("));
+    scene.repo.write(
+        "tests/test_area.py",
+        TESTS.replace("test_area(", "test_other("),
+    );
     scene.repo.commit("Rename the test");
     assert_eq!(scene.states("area")[0], "R-001 none: gone");
     scene.repo.git(["reset", "--quiet", "--hard", &commit]);
@@ -204,9 +250,15 @@ fn evidence_ends_with_its_test_commit_or_record() {
     assert_eq!(scene.states("area")[0], "R-001 none: outdated");
     scene.repo.git(["checkout", "--quiet", "--", "."]);
     // The commit goes.
-    scene.repo.git(["checkout", "--quiet", "--detach", &format!("{commit}^")]);
+    scene
+        .repo
+        .git(["checkout", "--quiet", "--detach", &format!("{commit}^")]);
     assert_eq!(scene.states("area"), NOTHING);
-    assert!(scene.codes("area").contains(&"evidence-commit-unreached".to_owned()));
+    assert!(
+        scene
+            .codes("area")
+            .contains(&"evidence-commit-unreached".to_owned())
+    );
     // Another machine has no ledger.
     scene.repo.git(["checkout", "--quiet", "main"]);
     let elsewhere = Desk::new();
@@ -219,12 +271,22 @@ fn evidence_ends_with_its_test_commit_or_record() {
 fn unusable_spec_starts_no_run() {
     let scene = Scene::own();
     let ran = scene.call(&["spec", "run", "area", "T-009"]).exits(2);
-    assert!(ran.stderr.contains("no task \"T-009\"") && ran.stderr.contains("T-001"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no task \"T-009\"") && ran.stderr.contains("T-001"),
+        "{}",
+        ran.stderr
+    );
     scene.call(&["spec", "run", "nothing", "T-001"]).exits(2);
     let bad = REQUIREMENTS.replace("test_area in tests", "test_area in ../tests");
-    scene.repo.write(".crucible/specs/area/artifacts/00-requirements.md", bad);
+    scene
+        .repo
+        .write(".crucible/specs/area/artifacts/00-requirements.md", bad);
     let ran = scene.call(&["spec", "run", "area", "T-001"]).exits(1);
-    assert!(ran.stderr.contains("outline-test-invalid"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("outline-test-invalid"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(scene.desk.runs(), [] as [std::path::PathBuf; 0]);
 }
 
@@ -233,24 +295,53 @@ fn folder_of_spec_kit_is_run_and_gated_as_it_is() {
     let files = [
         ("specs/001-area/spec.md", SPEC_KIT),
         ("specs/001-area/plan.md", "# Plan\n"),
-        ("specs/001-area/tasks.md", "# Tasks\n\n- [x] T001 Create project\n- [ ] T002 [P] [US1] Multiply in app/area.py (FR-001)\n"),
-        (".kiro/specs/lamp/requirements.md", "### Requirement 1\n\n#### Acceptance Criteria\n\n1. WHEN a THE SYSTEM SHALL b\n"),
-        (".kiro/specs/lamp/tasks.md", "- [ ] 1. Do\n  - _Requirements: 1.1_\n"),
+        (
+            "specs/001-area/tasks.md",
+            "# Tasks\n\n- [x] T001 Create project\n- [ ] T002 [P] [US1] Multiply in app/area.py (FR-001)\n",
+        ),
+        (
+            ".kiro/specs/lamp/requirements.md",
+            "### Requirement 1\n\n#### Acceptance Criteria\n\n1. WHEN a THE SYSTEM SHALL b\n",
+        ),
+        (
+            ".kiro/specs/lamp/tasks.md",
+            "- [ ] 1. Do\n  - _Requirements: 1.1_\n",
+        ),
         ("openspec/changes/log/tasks.md", "- [ ] 1.1 Do\n"),
-        ("openspec/changes/log/specs/log/spec.md", "## ADDED Requirements\n\n### Requirement: Log\n\nThe system SHALL log.\n"),
+        (
+            "openspec/changes/log/specs/log/spec.md",
+            "## ADDED Requirements\n\n### Requirement: Log\n\nThe system SHALL log.\n",
+        ),
     ];
     let scene = Scene::new(&files);
     let status = scene.call(&["status", "001-area", "--json"]).ok().json();
     assert_eq!(status["next"], "crucible spec run specs/001-area T002");
-    assert_eq!((status["tasks"][0]["is_done"].as_bool(), status["requirements"]["none"].as_u64()), (Some(true), Some(2)));
+    assert_eq!(
+        (
+            status["tasks"][0]["is_done"].as_bool(),
+            status["requirements"]["none"].as_u64()
+        ),
+        (Some(true), Some(2))
+    );
     scene.call(&["gate", "specs/001-area"]).exits(1);
     let before = scene.repo.git(["status", "--porcelain"]);
     scene.land("001-area", "T002");
     let gate = scene.call(&["gate", "001-area"]).ok();
-    assert!(gate.stdout.contains("pass: specs/001-area at"), "{}", gate.stdout);
-    assert_eq!(scene.states("001-area"), ["US1 proven: proven", "FR-001 proven: proven"]);
-    scene.call(&["gate", "001-area", "--min-phase", "design"]).exits(2);
-    scene.call(&["gate", "001-area", "--format", "sarif"]).exits(2);
+    assert!(
+        gate.stdout.contains("pass: specs/001-area at"),
+        "{}",
+        gate.stdout
+    );
+    assert_eq!(
+        scene.states("001-area"),
+        ["US1 proven: proven", "FR-001 proven: proven"]
+    );
+    scene
+        .call(&["gate", "001-area", "--min-phase", "design"])
+        .exits(2);
+    scene
+        .call(&["gate", "001-area", "--format", "sarif"])
+        .exits(2);
     // Nothing was written to the folders.
     assert_eq!(scene.repo.git(["status", "--porcelain"]), before);
     for named in ["lamp", "log"] {
