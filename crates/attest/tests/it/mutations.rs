@@ -404,7 +404,7 @@ mod properties {
             let bad = mutate(policy.as_bytes(), &mut dice);
             let signer = |policy: &str| policy.split("key = ").nth(1).map(str::to_owned);
             if let Ok(bad) = String::from_utf8(bad)
-                && crucible_attest::Policy::parse(&bad).is_ok()
+                && Policy::parse(&bad).is_ok()
                 && signer(&bad) != signer(policy)
             {
                 let keeps_the_key = bad.contains(signer(policy).unwrap().trim().trim_matches('"'));
