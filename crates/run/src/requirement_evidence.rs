@@ -13,14 +13,12 @@ use crucible_ledger::Ledger;
 use crucible_model::{Code, Finding, Level, Verdict};
 use crucible_repo::{CommitReader, Git, Oid};
 
-use crate::contract::RunRecord;
-use crate::document;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_runs};
 use crate::landing_evidence::{defined_at, landed_run, reports};
-use crate::layout::{self, RunDir};
+use crate::layout::RunDir;
 use crate::state::RunState;
-use crate::verify_record::verify_record;
+use crate::verify_record::{recorded_start, verify_record};
 use crate::world::World;
 
 const RUN_REFUSED: Code = Code::new("evidence-run-refused");
@@ -114,10 +112,8 @@ async fn landed_runs(
             continue;
         }
         // The ledger's own copy: the directory may be gone.
-        let Some(record) = ledger
-            .recorded_file(&row.id, layout::RUN)?
-            .and_then(|bytes| document::read::<RunRecord>(&bytes).ok())
-        else {
+        let events = ledger.events(Some(&row.id))?;
+        let Some(record) = recorded_start(ledger, &events)? else {
             continue;
         };
         let is_of_spec =
@@ -146,7 +142,6 @@ async fn landed_runs(
             verdict.push(Finding::warning(COMMIT_UNREACHED, row.id.as_str(), hint));
             continue;
         }
-        let events = ledger.events(Some(&row.id))?;
         let landed = events
             .iter()
             .rfind(|event| event.event == EventKind::Landed.name())

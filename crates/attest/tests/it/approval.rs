@@ -57,10 +57,7 @@ async fn distinct_people_are_counted() {
     assert_eq!(scene.codes(&both, 2), [""; 0]);
     // Two keys of one person are one person, and a key that the policy does not name is nobody.
     let same = both.replace("\"bob\"", "\"ada\"");
-    assert_eq!(
-        scene.codes(&format!("{same}{}", third().await), 2),
-        MISSING
-    );
+    assert_eq!(scene.codes(&format!("{same}{}", third().await), 2), MISSING);
     let (one, _) = both.split_at(both.rfind("[[approvers]]").unwrap());
     assert_eq!(scene.codes(one, 1), [""; 0]);
     assert_eq!(scene.codes(&format!("{one}{}", third().await), 2), MISSING);
