@@ -1,13 +1,18 @@
 //! Crucible's own predicate: how a change came about, in digests.
 //!
-//! It holds no prompt, no source and no secret. The schema is `docs/schemas/crucible-change-v1.schema.json`. A field that
-//! a reader does not know is an error, so a new field needs a new version of the predicate.
+//! It holds no prompt, no source and no secret. The schemas are `docs/schemas/crucible-change-v1.schema.json` and
+//! `crucible-change-v2.schema.json`. A field that a reader does not know is an error, so a new field needs a new version of
+//! the predicate. A change has the oldest version that knows all of its fields, so older programs read most statements.
 
 use crucible_model::{Digest, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The type of this predicate.
+use crate::approval::Approval;
+
+/// The type of this predicate, for a change without fields of a later version.
 pub const CHANGE_PREDICATE: &str = "urn:crucible:change:v1";
+/// The type of this predicate, for a change of a spec's task, and for one that people approved.
+pub const CHANGE_PREDICATE_V2: &str = "urn:crucible:change:v2";
 
 /// How a change came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,10 +37,16 @@ pub struct Change {
     pub agents: Vec<String>,
     /// The plan and its approval.
     pub plan: PlanApproval,
+    /// The approvals of people. Since version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<Approval>,
     /// The digest of the patch.
     pub patch: Digest,
     /// What was verified, and how it ended.
     pub verification: Verification,
+    /// The task of a spec, and what the change proves of its requirements. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<SpecProof>,
     /// The head of the ledger when the landing began.
     pub ledger: LedgerHead,
     /// The program that made the statement.
@@ -45,6 +56,40 @@ pub struct Change {
     /// The commit from which this statement was carried over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_from: Option<CarriedFrom>,
+}
+
+impl Change {
+    /// Returns the type of the predicate: the oldest version that knows all fields.
+    #[must_use]
+    pub const fn predicate_type(&self) -> &'static str {
+        if self.spec.is_none() && self.approvals.is_empty() {
+            CHANGE_PREDICATE
+        } else {
+            CHANGE_PREDICATE_V2
+        }
+    }
+}
+
+/// The task of a spec, and what the change proves of the requirements that it serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SpecProof {
+    /// The spec: its id, or the path of its folder.
+    pub spec: String,
+    /// The format of the spec.
+    pub format: String,
+    /// The id of the task.
+    pub task: String,
+    /// The ids of the requirements.
+    pub requirements: Vec<String>,
+    /// The digest of the matrix of requirements and tests.
+    pub matrix: Digest,
+    /// Requirements whose tests all passed in this run.
+    pub proven: u64,
+    /// Requirements of whose tests some passed.
+    pub partial: u64,
+    /// Requirements without a test that passed.
+    pub none: u64,
 }
 
 /// One call of a model.

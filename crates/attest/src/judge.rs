@@ -4,8 +4,11 @@
 //! and the policy admits those, or its note has the three statements and they say what the policy requires. A note has
 //! exactly these lines in this order, so a line cannot be dropped, repeated, moved or added.
 
+use std::collections::BTreeSet;
+
 use crucible_model::{Code, Finding, Timestamp, Verdict};
 
+use crate::approval::Approval;
 use crate::change::{Change, GateIsolationLevel, GateVerdict};
 use crate::commit::SignedCommit;
 use crate::note::{MAX_NOTE, SignedStatement, lines, read_line};
@@ -30,6 +33,7 @@ const AGENT_DENIED: Code = Code::new("attest-agent-denied");
 const TOO_OLD: Code = Code::new("attest-too-old");
 const IN_FUTURE: Code = Code::new("attest-in-future");
 const KEY_NOT_VALID: Code = Code::new("attest-key-not-valid");
+const APPROVALS_MISSING: Code = Code::new("attest-approvals-missing");
 const CARRIED: Code = Code::new("attest-carried");
 
 /// How far clocks of two machines may differ, in milliseconds.
@@ -286,6 +290,7 @@ fn judge_statements<'p>(
     gates(policy, name, &change, &mut findings);
     strength(policy, name, &change, &mut findings);
     authors(policy, name, &change, &mut findings);
+    approvals(policy, name, &change, &mut findings);
     Ok((first.signer, findings))
 }
 
@@ -353,8 +358,7 @@ fn time(
         );
         findings.push(Finding::error(TOO_OLD, name, hint));
     }
-    let too_early = signer.valid_from.is_some_and(|from| at < from);
-    if too_early || signer.valid_until.is_some_and(|until| at >= until) {
+    if !signer.is_valid_at(at) {
         let hint = format!(
             "it was made at {at}, when the key of {} was not valid",
             signer.name
@@ -477,5 +481,25 @@ fn authors(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Find
                 format!("the policy does not allow the agent {agent:?}"),
             ));
         }
+    }
+}
+
+/// Checks that enough people approved the plan. Two keys of one person are one person.
+fn approvals(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
+    let required = policy.require.approvals;
+    let approver = |approval: &Approval| {
+        let holder = policy.approvers.iter().find(|holder| {
+            holder.is_valid_at(change.created_at)
+                && approval.verifies(&holder.key, &change.run, &change.plan.plan)
+        });
+        holder.map(|holder| holder.name.as_str())
+    };
+    let people: BTreeSet<&str> = change.approvals.iter().filter_map(approver).collect();
+    if people.len() < required {
+        let hint = format!(
+            "{} of the policy's approvers approved the plan, and the policy requires {required}; they use `crucible approve` before it lands",
+            people.len()
+        );
+        findings.push(Finding::error(APPROVALS_MISSING, name, hint));
     }
 }

@@ -13,6 +13,7 @@
 //! canonical form, so no byte of it can change. Statements and commits are signed in different namespaces, so the
 //! signature of one never passes as that of the other.
 
+mod approval;
 mod base64;
 mod bundle;
 mod change;
@@ -30,10 +31,11 @@ mod signer;
 mod statement;
 mod wire;
 
+pub use approval::{APPROVAL_NAMESPACE, Approval, approval_message};
 pub use bundle::{BUNDLE_MEDIA_TYPE, Bundle};
 pub use change::{
-    CHANGE_PREDICATE, Call, CarriedFrom, Change, GateIsolationLevel, GateResult, GateVerdict,
-    LedgerHead, PlanApproval, Producer, Strength, Verification,
+    CHANGE_PREDICATE, CHANGE_PREDICATE_V2, Call, CarriedFrom, Change, GateIsolationLevel,
+    GateResult, GateVerdict, LedgerHead, PlanApproval, Producer, SpecProof, Strength, Verification,
 };
 pub use commit::SignedCommit;
 pub use door::{NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update};
@@ -43,7 +45,7 @@ pub use judge::{
     Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, judge_commit, judge_file,
 };
 pub use note::{MAX_NOTE, payload_of, subject_commit};
-pub use policy::{Policy, PolicyError};
+pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};

@@ -1,5 +1,7 @@
 //! The policy: which keys may sign, what a change must have, and which other commits are admitted.
 
+use std::collections::BTreeSet;
+
 use crucible_model::Timestamp;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
@@ -14,11 +16,30 @@ const MAX_POLICY: usize = 1 << 20;
 pub struct Policy {
     pub(crate) signers: Vec<KeyHolder>,
     pub(crate) people: Vec<KeyHolder>,
+    pub(crate) approvers: Vec<KeyHolder>,
     pub(crate) require: Requirements,
     pub(crate) models: Vec<GlobMatcher>,
     pub(crate) admit: Admit,
     /// The refs that the door guards, as patterns of `git rev-list --glob`.
     pub(crate) refs: Vec<String>,
+    rerun_gates: Vec<RerunGate>,
+}
+
+/// A command that the door runs on the tip of each pushed ref.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RerunGate {
+    /// Its name.
+    pub id: String,
+    /// The program and its arguments; no shell is between.
+    pub command: Vec<String>,
+    /// Seconds that it may take.
+    #[serde(default = "ten_minutes")]
+    pub timeout_s: u32,
+}
+
+const fn ten_minutes() -> u32 {
+    600
 }
 
 /// The policy cannot be used.
@@ -38,6 +59,14 @@ pub(crate) struct KeyHolder {
     /// Statements from this instant on are not accepted.
     #[serde(default)]
     pub(crate) valid_until: Option<Timestamp>,
+}
+
+impl KeyHolder {
+    /// Returns whether the key counts at this instant.
+    pub(crate) fn is_valid_at(&self, at: Timestamp) -> bool {
+        self.valid_from.is_none_or(|from| at >= from)
+            && self.valid_until.is_none_or(|until| at < until)
+    }
 }
 
 /// What a statement must say.
@@ -62,6 +91,9 @@ pub(crate) struct Requirements {
     /// Allowed agents; without the list, all are.
     #[serde(default)]
     pub(crate) agents: Option<Vec<String>>,
+    /// How many people must have approved the plan.
+    #[serde(default)]
+    pub(crate) approvals: usize,
     /// Days after which a statement no longer counts.
     #[serde(default)]
     pub(crate) max_age_days: Option<u32>,
@@ -110,6 +142,8 @@ struct Document {
     #[serde(default)]
     people: Vec<KeyHolder>,
     #[serde(default)]
+    approvers: Vec<KeyHolder>,
+    #[serde(default)]
     require: Requirements,
     #[serde(default)]
     admit: Admit,
@@ -122,6 +156,8 @@ struct Document {
 struct DoorSection {
     #[serde(default)]
     refs: Vec<String>,
+    #[serde(default)]
+    rerun_gates: Vec<RerunGate>,
 }
 
 impl Policy {
@@ -139,6 +175,7 @@ impl Policy {
             version,
             signers,
             people,
+            approvers,
             require,
             admit,
             door,
@@ -151,7 +188,7 @@ impl Policy {
         if signers.is_empty() && people.is_empty() {
             return fail("it names no key: add [[signers]] or [[people]]".to_owned());
         }
-        for holders in [&signers, &people] {
+        for holders in [&signers, &people, &approvers] {
             for (at, holder) in holders.iter().enumerate() {
                 if holder.name.trim().is_empty() {
                     return fail(format!(
@@ -163,6 +200,14 @@ impl Policy {
                     return fail(format!("the key of {:?} is listed twice", holder.name));
                 }
             }
+        }
+        let names: BTreeSet<&str> = approvers.iter().map(|one| one.name.as_str()).collect();
+        if names.len() < require.approvals {
+            return fail(format!(
+                "approvals is {}, and [[approvers]] names {} people",
+                require.approvals,
+                names.len()
+            ));
         }
         if let Some(share) = require.min_strength
             && !(0.0..=1.0).contains(&share)
@@ -180,16 +225,28 @@ impl Policy {
         let refs = if door.refs.is_empty() {
             ["refs/heads/*", "refs/tags/*"].map(str::to_owned).to_vec()
         } else {
-            door.refs
+            door.refs.clone()
         };
         if let Some(bad) = refs.iter().find(|pattern| !is_ref_pattern(pattern)) {
             return fail(format!(
                 "{bad:?} is no pattern of refs, such as \"refs/heads/*\""
             ));
         }
+        let gates = &door.rerun_gates;
+        for (at, gate) in gates.iter().enumerate() {
+            let is_double = gates[..at].iter().any(|other| other.id == gate.id);
+            if is_double || gate.id.trim().is_empty() || gate.command.is_empty() {
+                return fail(format!(
+                    "rerun_gates: {:?} is repeated, or has no name or no command",
+                    gate.id
+                ));
+            }
+        }
         Ok(Self {
+            rerun_gates: door.rerun_gates,
             signers,
             people,
+            approvers,
             require,
             models,
             admit,
@@ -212,6 +269,12 @@ impl Policy {
                 Some(prefix) => name.starts_with(prefix),
                 None => name == pattern,
             })
+    }
+
+    /// Returns the commands that the door runs on the tip of each pushed ref.
+    #[must_use]
+    pub fn rerun_gates(&self) -> &[RerunGate] {
+        &self.rerun_gates
     }
 
     /// Returns whether clean merges are admitted, so that merges have to be made again.

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_host::fs::{create_dir_all, read_regular_up_to, set_mode};
-use crucible_model::ByteLimit;
+use crucible_model::{ByteLimit, Digest, RunId};
 use crucible_sandbox::{Completed, End, Limits, Redaction, Sandbox, Spawn, Stdin};
 
+use crate::approval::{APPROVAL_NAMESPACE, Approval, approval_message};
 use crate::bundle::Bundle;
 use crate::dsse::{Envelope, PAYLOAD_TYPE, pre_authentication_encoding};
 use crate::error::AttestError;
@@ -95,21 +96,40 @@ impl Signer {
     /// Fails if `ssh-keygen` does, or if its signature is not by this key.
     pub async fn sign(&self, payload: &[u8]) -> Result<Bundle, AttestError> {
         let message = pre_authentication_encoding(PAYLOAD_TYPE, payload);
-        let words = ["-Y", "sign", "-n", STATEMENT_NAMESPACE, "-f"].map(OsString::from);
-        let words = words.into_iter().chain([self.key.clone().into()]).collect();
-        let output = self.program.run(words, message.clone()).await?;
-        let signature = std::str::from_utf8(&output.stdout.bytes)
-            .ok()
-            .and_then(SshSignature::from_armor)
-            .filter(|signature| signature.verifies(&self.public, STATEMENT_NAMESPACE, &message))
-            .ok_or_else(|| AttestError::OtherKey {
-                fingerprint: self.public.fingerprint(),
-            })?;
+        let signature = self.signature(STATEMENT_NAMESPACE, message).await?;
         Ok(Bundle::new(Envelope::new(
             payload,
             &self.public,
             &signature,
         )))
+    }
+
+    /// Approves the plan of a run.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Signer::sign`].
+    pub async fn approve(&self, run: &RunId, plan: &Digest) -> Result<Approval, AttestError> {
+        let message = approval_message(run, plan);
+        let signature = self.signature(APPROVAL_NAMESPACE, message).await?;
+        Ok(Approval::new(&self.public, &signature))
+    }
+
+    async fn signature(
+        &self,
+        namespace: &str,
+        message: Vec<u8>,
+    ) -> Result<SshSignature, AttestError> {
+        let words = ["-Y", "sign", "-n", namespace, "-f"].map(OsString::from);
+        let words = words.into_iter().chain([self.key.clone().into()]).collect();
+        let output = self.program.run(words, message.clone()).await?;
+        std::str::from_utf8(&output.stdout.bytes)
+            .ok()
+            .and_then(SshSignature::from_armor)
+            .filter(|signature| signature.verifies(&self.public, namespace, &message))
+            .ok_or_else(|| AttestError::OtherKey {
+                fingerprint: self.public.fingerprint(),
+            })
     }
 
     /// Signs statements and returns them as the lines of a note.

@@ -8,7 +8,7 @@ use crucible_model::{CanonicalError, Digest, UniqueJson, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::change::{CHANGE_PREDICATE, CarriedFrom, Change, GateVerdict};
+use crate::change::{CHANGE_PREDICATE, CHANGE_PREDICATE_V2, CarriedFrom, Change, GateVerdict};
 
 /// The type of every statement.
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
@@ -72,7 +72,12 @@ impl Statement {
         if !is_canonical(&statement, payload) {
             return Err(broken("it is not canonical JSON".to_owned()));
         }
-        let known = [CHANGE_PREDICATE, RESULT_PREDICATE, SUMMARY_PREDICATE];
+        let known = [
+            CHANGE_PREDICATE,
+            CHANGE_PREDICATE_V2,
+            RESULT_PREDICATE,
+            SUMMARY_PREDICATE,
+        ];
         if !known.contains(&statement.predicate_type.as_str()) {
             return Err(StatementFault::Unknown(statement.predicate_type));
         }
@@ -81,11 +86,18 @@ impl Statement {
 
     /// Returns the change that a statement of the own predicate describes.
     pub(crate) fn change(&self) -> Result<Change, StatementFault> {
-        if self.predicate_type != CHANGE_PREDICATE {
-            return Err(StatementFault::Unknown(self.predicate_type.clone()));
+        let kind = self.predicate_type.as_str();
+        if ![CHANGE_PREDICATE, CHANGE_PREDICATE_V2].contains(&kind) {
+            return Err(StatementFault::Unknown(kind.to_owned()));
         }
-        serde_json::from_value(self.predicate.clone())
-            .map_err(|error| StatementFault::Broken(error.to_string()))
+        let change: Change = serde_json::from_value(self.predicate.clone())
+            .map_err(|error| StatementFault::Broken(error.to_string()))?;
+        if change.predicate_type() == kind {
+            Ok(change)
+        } else {
+            let why = format!("its fields are those of {}", change.predicate_type());
+            Err(StatementFault::Broken(why))
+        }
     }
 
     /// Returns the digest of a subject, by its name and algorithm.
@@ -129,7 +141,7 @@ pub fn statements(
         })
     };
     let of_change = serde_json::to_value(change)?;
-    let first = payload(CHANGE_PREDICATE, of_change)?;
+    let first = payload(change.predicate_type(), of_change)?;
     let result = payload(RESULT_PREDICATE, test_result(change))?;
     let summary = payload(
         SUMMARY_PREDICATE,
@@ -167,7 +179,7 @@ fn summary(change: &Change, commit: &str, statement: &Digest) -> Value {
         "timeVerified": change.created_at,
         "resourceUri": format!("gitoid:commit:{algorithm}:{commit}"),
         "policy": { "uri": "urn:crucible:plan", "digest": { "sha256": change.plan.plan } },
-        "inputAttestations": [{ "uri": CHANGE_PREDICATE, "digest": { "sha256": statement } }],
+        "inputAttestations": [{ "uri": change.predicate_type(), "digest": { "sha256": statement } }],
         "verificationResult": outcome(change.verification.result),
         "verifiedLevels": [if passed { "CRUCIBLE_GATES_PASSED" } else { "FAILED" }],
         "slsaVersion": "1.0",

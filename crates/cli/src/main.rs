@@ -7,6 +7,7 @@ mod gate_output;
 mod names;
 mod program;
 mod progress;
+mod requirement_report;
 mod run_council;
 mod run_start;
 mod spec_project;

@@ -11,6 +11,12 @@ pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>
     named("the id of the spec", text)
 }
 
+/// Parses the name of a spec of any format, or the path of its folder.
+pub(crate) fn spec_name(text: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
+    free_of_secrets("the name of the spec", text)?;
+    Ok(text.to_owned())
+}
+
 /// Parses a name that is written to files and receipts, and so must not contain a secret.
 pub(crate) fn named<T>(what: &'static str, text: &str) -> Result<T, Box<dyn Error + Send + Sync>>
 where

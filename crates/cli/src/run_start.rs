@@ -1,24 +1,31 @@
-//! The arguments of a new run, and its creation, for `crucible run start` and `crucible eval`.
+//! The arguments of a new run, its creation and its first steps, for `crucible run start`, `crucible spec run` and
+//! `crucible eval`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use crucible_model::Failure;
+use crucible_ledger::Ledger;
+use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_run::configured::{StartRequest, StartedRun};
-use crucible_run::{RunObserver, RunOptions, is_definition_name};
+use crucible_run::{
+    RunDir, RunObserver, RunOptions, RunState, is_definition_name, status as run_status,
+};
 use crucible_sandbox::Sandbox;
 use crucible_settings::Settings;
 
 use crate::app::App;
 use crate::arguments::{overrides, path_text, providers, strengths, subject};
+use crate::progress::Progress;
+
+/// How commands end that take a run further.
+pub(crate) const ENDS: &str = "Exits 0 when the change is verified, 1 when the run failed or waits for you, 70 when the model is unavailable, \
+    130 when interrupted; `crucible --help` lists all exit codes.";
 
 /// What a run is started with
 #[derive(Args, Default)]
 pub(crate) struct Options {
-    /// What to achieve, in one sentence
-    pub(crate) goal: String,
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) repo: PathBuf,
@@ -76,6 +83,7 @@ pub(crate) struct Options {
 /// Creates a run; `adjust` changes what it is created with.
 pub(crate) async fn begin(
     app: &App,
+    goal: &str,
     options: &Options,
     adjust: impl FnOnce(&mut RunOptions),
     observer: &mut dyn RunObserver,
@@ -83,7 +91,7 @@ pub(crate) async fn begin(
     let directory = app.absolute(&options.repo);
     let top = app.repository_of(&directory);
     let request = StartRequest {
-        goal: &options.goal,
+        goal,
         directory: &directory,
         top: top.as_deref(),
         model: options.model.as_deref(),
@@ -102,6 +110,57 @@ pub(crate) async fn begin(
         .start(&runtime, &config, &world, app, adjust, observer)
         .await?;
     Ok((config, Arc::clone(&runtime.sandbox), started))
+}
+
+/// Starts a run and advances it as far as possible; `adjust` changes what it is created with.
+pub(crate) fn start_and_advance(
+    app: &App,
+    goal: &str,
+    options: &Options,
+    adjust: impl FnOnce(&mut RunOptions),
+) -> Result<ExitStatus, Failure> {
+    let mut progress = Progress::new(&app.output);
+    let (config, sandbox, started) =
+        app.block_on(begin(app, goal, options, adjust, &mut progress))?;
+    if !app.output.is_json() {
+        app.output
+            .remark(&format!("run {}", started.dir.root().display()));
+    }
+    let world = app.world(&sandbox, &config)?;
+    let ledger = app.ledger_path()?;
+    let advanced = app.block_on(async {
+        let (dir, ledger, advanced) = started
+            .advance(&world, &ledger, None, &mut progress)
+            .await?;
+        Ok((dir, ledger, advanced?))
+    });
+    progress.finish();
+    let (dir, ledger, _) = advanced?;
+    conclude(app, &dir, &ledger)
+}
+
+/// Prints where a run stands, and turns it into the way the process ends.
+pub(crate) fn conclude(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> {
+    let status = run_status(dir, ledger)?;
+    if app.output.is_json() {
+        app.output.json(&status)?;
+    } else {
+        for line in status.summary() {
+            app.output.line(&one_line(&line));
+        }
+    }
+    Ok(match status.state {
+        RunState::Failed | RunState::Declined | RunState::Blocked => ExitStatus::Refused,
+        RunState::New
+        | RunState::Analysed
+        | RunState::Context
+        | RunState::Planned
+        | RunState::Reviewed
+        | RunState::Signed
+        | RunState::Patched
+        | RunState::Verified
+        | RunState::Landed => ExitStatus::Success,
+    })
 }
 
 impl Options {

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use crucible_evidence::SpecFormat;
 use crucible_model::Failure;
 use crucible_spec::session::FIXUPS;
-use crucible_spec::{SpecId, SpecProject, SpecStore, WorkspaceFile};
+use crucible_spec::{
+    SpecFolder, SpecId, SpecOutline, SpecProject, SpecStore, WorkspaceFile, find_spec_folder,
+};
 
 use crate::app::App;
 
@@ -46,4 +49,42 @@ pub(crate) fn spec_to_read(app: &App, project: &SpecProject, spec: SpecId) -> Sp
         Ok(home) => store.with_records(home.join(FIXUPS)),
         Err(_) => store,
     }
+}
+
+/// A spec that a command names.
+pub(crate) enum NamedSpec {
+    /// A spec with phases.
+    Own(SpecId),
+    /// A folder of another format.
+    Folder(SpecFolder),
+}
+
+/// Returns the spec of this name: Crucible's own, else a folder of another format.
+pub(crate) fn named_spec(
+    app: &App,
+    project: &SpecProject,
+    named: &str,
+) -> Result<NamedSpec, Failure> {
+    let folder = find_spec_folder(project, app.env.working_directory(), named);
+    match (folder, named.parse::<SpecId>()) {
+        (Ok(folder), _) if folder.format() != SpecFormat::Crucible => Ok(NamedSpec::Folder(folder)),
+        (_, Ok(id)) => Ok(NamedSpec::Own(id)),
+        (Ok(folder), Err(_)) => {
+            let id = folder.spec_name().parse::<SpecId>();
+            id.map(NamedSpec::Own)
+                .map_err(|error| Failure::usage(error.to_string()))
+        }
+        (Err(error), Err(_)) if named.contains('/') => Err(error.into()),
+        (Err(_), Err(error)) => Err(Failure::usage(error.to_string())),
+    }
+}
+
+/// Reads a spec of any format.
+pub(crate) fn outline_of(
+    app: &App,
+    project: &SpecProject,
+    named: &str,
+) -> Result<SpecOutline, Failure> {
+    let folder = find_spec_folder(project, app.env.working_directory(), named)?;
+    Ok(folder.read())
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -328,6 +329,51 @@ impl CommitReader {
             .with_env(ALTERNATES, places.join(std::ffi::OsStr::new(":")));
         let output = self.runner.run(room.path(), None, &[], call).await?;
         Ok(output.code == 0 && output.stdout.trim_ascii() == tree.as_bytes())
+    }
+
+    /// Checks out a commit into a new repository in the empty directory `dest`, which borrows the objects of this one. No
+    /// hook and no filter of a configuration runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the directory cannot be written, or when git does.
+    pub async fn check_out_aside(&self, commit: &Oid, dest: &Path) -> Result<(), RepoError> {
+        let git_dir = dest.join(".git");
+        for part in ["objects/info", "refs/heads"] {
+            fs::create_dir_all(&git_dir.join(part))?;
+        }
+        let write = |name: &str, text: &[u8]| fs::write_unflushed(&git_dir.join(name), text, 0o600);
+        write("HEAD", format!("{commit}\n").as_bytes())?;
+        let config: &[u8] = if commit.as_str().len() == 64 {
+            b"[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n"
+        } else {
+            b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+        };
+        write("config", config)?;
+        let mut places = vec![self.objects.clone()];
+        for (name, value) in &self.quarantine {
+            if name == OBJECTS || name == ALTERNATES {
+                places.extend(std::env::split_paths(value));
+            }
+        }
+        let lines: Vec<u8> = places
+            .iter()
+            .flat_map(|place| [place.as_os_str().as_bytes(), b"\n"].concat())
+            .collect();
+        write("objects/info/alternates", &lines)?;
+        for words in [
+            &["read-tree", commit.as_str()][..],
+            &["checkout-index", "--all", "--force", "--index"],
+        ] {
+            let call = Call::new(words.iter().copied())
+                .with_env("GIT_DIR", git_dir.as_os_str())
+                .with_env("GIT_WORK_TREE", dest.as_os_str());
+            let output = self.runner.run(dest, None, &[], call).await?;
+            if output.code != 0 {
+                return Err(output.failed());
+            }
+        }
+        Ok(())
     }
 
     /// Writes the note of a commit in `notes_ref`, in place of an older one.

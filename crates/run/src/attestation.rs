@@ -1,14 +1,16 @@
 //! Signed statements about landed commits: made when a run lands, and judged wherever the commits are.
 //!
 //! `change` derives the statement from the run's record, `landing` signs it before the commit is made and keeps it as a
-//! note, `commits` judges commits of any repository, and `carry` attests a rewritten commit with the same tree.
+//! note, `commits` judges commits of any repository, `approval` records approvals of people, and `carry` attests a rewritten commit with the same tree.
 //!
 //! What always holds: the commit is known before it is made, so a statement is signed first. Where a signature is
 //! required, a failure leaves the repository as it is.
 
+mod approval;
 mod carry;
 mod change;
 mod commits;
+mod door_gates;
 mod landing;
 
 use std::path::{Path, PathBuf};
@@ -20,8 +22,10 @@ use crucible_model::Failure;
 use crucible_sandbox::Sandbox;
 use crucible_settings::Settings;
 
+pub use approval::{ApprovalDocument, ApprovalSource, ApprovalVersion, approve};
 pub use carry::carry;
 pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_note};
+pub use door_gates::rerun_gates;
 pub use landing::push_notes;
 pub(crate) use landing::{keep_note, sign_landing};
 

@@ -226,5 +226,6 @@ fn options(provider: &str, model: String) -> RunOptions {
         started_in: None,
         answers: AnswersFrom::Provider,
         warnings: Vec::new(),
+        task: None,
     }
 }

@@ -97,6 +97,28 @@ pub enum RunError {
         /// Where it stands.
         state: &'static str,
     },
+    /// There is no plan to approve, or it is too late.
+    #[error("run {id} is {state}; a plan is approved after it was signed and before the run lands")]
+    NothingToApprove {
+        /// Which run.
+        id: String,
+        /// Where it stands.
+        state: &'static str,
+    },
+    /// A gate of the door has an invalid name.
+    #[error(
+        "the policy's gate {id:?} has an invalid name; use lowercase letters, digits, `-` and `_`"
+    )]
+    DoorGate {
+        /// The name.
+        id: String,
+    },
+    /// An approval from another machine cannot be used.
+    #[error("cannot use the approval: {why}")]
+    ApprovalRefused {
+        /// What is wrong.
+        why: String,
+    },
     /// The goal is empty.
     #[error("the goal is empty; describe what the change should achieve")]
     EmptyGoal,

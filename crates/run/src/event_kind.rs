@@ -48,6 +48,8 @@ pub(crate) enum EventKind {
     PlanSigned,
     /// The user allows more calls.
     BudgetRaised,
+    /// A person approved the plan with a key.
+    PlanApproved,
     /// A person permits the run to change more.
     ScopeAllowed,
     /// A prompt for a person was written to `outbox/`.
@@ -86,6 +88,8 @@ pub(crate) enum EventKind {
     FullGatesRun,
     /// The commit is determined and about to be made.
     LandingStarted,
+    /// The evidence for the requirements of the task is judged.
+    EvidenceJudged,
     /// The statements about the commit are signed.
     Attested,
     /// The commit is made.
@@ -94,7 +98,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 42] = [
+    pub(crate) const ALL: [Self; 44] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -116,6 +120,7 @@ impl EventKind {
         Self::PlanWritten,
         Self::PlanSigned,
         Self::BudgetRaised,
+        Self::PlanApproved,
         Self::ScopeAllowed,
         Self::OutboxPrompted,
         Self::ModelAsked,
@@ -135,6 +140,7 @@ impl EventKind {
         Self::RunDeclined,
         Self::FullGatesRun,
         Self::LandingStarted,
+        Self::EvidenceJudged,
         Self::Attested,
         Self::Landed,
     ];
@@ -172,6 +178,7 @@ impl EventKind {
             Self::PlanWritten => "PLAN_WRITTEN",
             Self::PlanSigned => "PLAN_SIGNED",
             Self::BudgetRaised => "BUDGET_RAISED",
+            Self::PlanApproved => "PLAN_APPROVED",
             Self::ScopeAllowed => "SCOPE_ALLOWED",
             Self::OutboxPrompted => "OUTBOX_PROMPTED",
             Self::ModelAsked => "MODEL_ASKED",
@@ -191,6 +198,7 @@ impl EventKind {
             Self::RunDeclined => "RUN_DECLINED",
             Self::FullGatesRun => "FULL_GATES_RUN",
             Self::LandingStarted => "LANDING_STARTED",
+            Self::EvidenceJudged => "EVIDENCE_JUDGED",
             Self::Attested => "ATTESTED",
             Self::Landed => "LANDED",
         }

@@ -61,6 +61,7 @@ impl From<RunError> for Failure {
             | RunError::UnderWay { .. }
             | RunError::NoClient { .. }
             | RunError::Workflows(_)
+            | RunError::DoorGate { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::NamedUnseen { reason, .. } => match reason {
                 OmittedReason::BudgetExceeded | OmittedReason::TooLarge => ExitStatus::OverLimit,
@@ -92,6 +93,8 @@ impl From<RunError> for Failure {
             | RunError::Unsigned { .. }
             | RunError::NoteNotWritten { .. }
             | RunError::NothingToAllow { .. }
+            | RunError::NothingToApprove { .. }
+            | RunError::ApprovalRefused { .. }
             | RunError::PinnedClock => ExitStatus::Refused,
         };
         Self::new(status, error.to_string())

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Finding, Timestamp};
-use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, RUN_TRAILER};
+use crucible_repo::{
+    Branch, BranchReach, Git, Identity, LandRequest, Oid, ProducedTree, RUN_TRAILER,
+};
 use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +27,7 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
 use crate::gatekeeper::{self, PatchContext};
 use crate::journal::{Entry, Journal, RunObserver, is_pinned};
+use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};
 use crate::recorded::FILES;
 use crate::recording::check_recording;
@@ -216,7 +219,8 @@ async fn land_recorded(
         Some((identity, passed))
     };
     // A refusal here comes before anything is recorded or shown of a landing.
-    let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
+    let produced = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
+    let tree = produced.tree.clone();
     journal.working("crucible", "committing the verified change")?;
     if let Some((identity, full)) = beginning {
         let subject = subject.or(record.settings.message.as_deref());
@@ -236,6 +240,10 @@ async fn land_recorded(
     };
     // The commit's contents are in the ledger before anything is created.
     journal.commit()?;
+    Box::pin(record_evidence(
+        dir, record, &git, &request, &produced, journal,
+    ))
+    .await?;
     Box::pin(sign_landing(signing, dir, record, &git, &request, journal)).await?;
     journal.commit()?;
     let commit = git.land(&request).await?;
@@ -432,13 +440,13 @@ fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
     })
 }
 
-/// Judges the verified patch again on the current repository, and returns the tree it produces.
+/// Judges the verified patch again on the current repository, and returns what it produces.
 async fn verified_tree(
     dir: &RunDir,
     git: &Git,
     record: &RunRecord,
     patch: &[u8],
-) -> Result<Oid, RunError> {
+) -> Result<ProducedTree, RunError> {
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
@@ -460,9 +468,10 @@ async fn verified_tree(
             first: first.to_string(),
         });
     }
-    let tree = judged.change.map(|change| change.tree.tree);
+    let produced = judged.change.map(|change| change.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
-    tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))
+    produced
+        .filter(|produced| report.tree.as_deref() == Some(produced.tree.as_str()))
         .ok_or_else(|| RunError::Edited {
             path: dir.path(layout::PATCH),
         })

@@ -62,6 +62,8 @@ pub(crate) const PATCH: &str = "artifacts/diff.patch";
 pub(crate) const VERIFY_REPORT: &str = "artifacts/verify_report.json";
 /// The commit that landed.
 pub(crate) const LANDING: &str = "artifacts/landing.json";
+/// What the commit proves of the requirements of the run's task.
+pub(crate) const EVIDENCE: &str = "artifacts/evidence.json";
 /// The signed statements about the commit, a bundle a line: the commit's note.
 pub(crate) const ATTESTATION: &str = "artifacts/attestation.jsonl";
 /// Why the run failed for good.

@@ -41,6 +41,7 @@ mod gatekeeper;
 mod hidden;
 mod journal;
 mod land;
+mod landing_evidence;
 mod layout;
 mod ledger_check;
 mod lookup;
@@ -52,6 +53,7 @@ mod receipt;
 mod recorded;
 mod recording;
 mod replay;
+mod requirement_evidence;
 mod restore;
 mod role;
 mod rounds;
@@ -73,8 +75,8 @@ pub use allow::allow;
 pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{
-    CheckedCommit, CommitsCheck, Signing, carry, check_commits, check_push, key_directory,
-    push_notes, read_note,
+    ApprovalDocument, ApprovalSource, ApprovalVersion, CheckedCommit, CommitsCheck, Signing,
+    approve, carry, check_commits, check_push, key_directory, push_notes, read_note, rerun_gates,
 };
 pub use bundle::RunBundle;
 pub use call_book::LedgerBook;
@@ -114,6 +116,7 @@ pub use plan_check::{Evidence, PlanCheck};
 pub use plan_evidence::executed_gates;
 pub use recording::{AnswersFrom, Opening};
 pub use replay::{Replayed, replay};
+pub use requirement_evidence::{EvidenceRequest, SpecEvidence, defined_tests, spec_evidence};
 pub use role::chair::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome,
 };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crucible_evidence::SpecTask;
 use crucible_ledger::{Ledger, RunRow};
 use crucible_llm::ReceiptWarning;
 use crucible_model::{Digest, RepoPath, RunId};
@@ -43,6 +44,8 @@ pub struct RunOptions {
     pub answers: AnswersFrom,
     /// What the run's receipts warn of.
     pub warnings: Vec<ReceiptWarning>,
+    /// The task of a spec that the run works on, if it was started for one.
+    pub task: Option<SpecTask>,
 }
 
 /// Creates a run for the repository `git`: checks goal and repository, and writes `run.json`, the guardrails
@@ -111,6 +114,7 @@ pub async fn create(
         clock: world.clock.source(),
         warnings: options.warnings,
         past,
+        task: options.task,
         settings: RunSettings {
             gates,
             ..options.settings

@@ -591,6 +591,7 @@ impl TrialResult {
                 declared: &declared,
                 baseline,
             },
+            named_tests: &record.named_tests(),
             paths: ReportPaths {
                 plan: Some(layout::PLAN.to_owned()),
                 patch: Some(layout::PATCH.to_owned()),

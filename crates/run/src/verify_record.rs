@@ -23,6 +23,7 @@ use crate::layout::RunDir;
 use crate::state::RunState;
 use crate::world::World;
 
+pub(crate) use reading::record as recorded_start;
 pub(crate) use unrecorded::AccountedFiles;
 pub use unrecorded::{FilesListed, UnrecordedFiles, unrecorded};
 

@@ -154,6 +154,14 @@ pub enum SpecError {
         /// The limit in seconds.
         seconds: u64,
     },
+    /// No spec has this name or folder, or several have.
+    #[error("cannot find the spec {named:?}: {why}")]
+    Folder {
+        /// The name or path.
+        named: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The workspace file is invalid.
     #[error("{path}: {why}")]
     Workspace {

@@ -37,7 +37,7 @@ impl From<SpecError> for Failure {
             }
             SpecError::Transition { spec, .. } => Self::usage(message)
                 .hint(format!("`crucible status {spec}` shows where the spec stands and what comes next.")),
-            SpecError::Source { .. } | SpecError::Workspace { .. } | SpecError::SpelledOtherwise { .. } => {
+            SpecError::Folder { .. } | SpecError::Source { .. } | SpecError::Workspace { .. } | SpecError::SpelledOtherwise { .. } => {
                 Self::usage(message)
             }
             // GitHub's answers end every command in the same way.

@@ -22,6 +22,7 @@ mod id;
 mod ignored;
 mod json_output;
 mod nearest;
+mod outline;
 mod packet;
 mod phase;
 mod phase_id;
@@ -52,6 +53,9 @@ pub use json_output::{
 pub use json_output::{
     NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
     pending_fixups, spec_status,
+};
+pub use outline::{
+    OutlineRequirement, OutlineTask, SpecFolder, SpecOutline, find_spec_folder, task_goal,
 };
 pub use packet::{
     EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver,

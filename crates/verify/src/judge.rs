@@ -226,10 +226,16 @@ fn judge_outcome(outcome: &GateOutcome, baseline: &Baseline<'_>) -> JudgedRun {
 }
 
 impl<'a> Baseline<'a> {
-    fn before(&self, run: &GateRun) -> Option<&'a GateBefore> {
+    pub(crate) fn before(&self, run: &GateRun) -> Option<&'a GateBefore> {
         self.gates
             .iter()
             .find(|before| before.id == run.id.as_str())
+    }
+
+    /// Returns whether a gate's verdict on the change counts: it could run, and it noticed broken sources.
+    pub(crate) fn counts(&self, run: &GateRun) -> bool {
+        self.before(run)
+            .is_none_or(|before| !before.is_set_aside(run) && before.canary.counts())
     }
 
     fn rerun(&self, run: &GateRun) -> Option<&'a GateRun> {
@@ -247,9 +253,7 @@ pub fn judge_set<'r>(
     let mut verdict = Verdict::default();
     let before = |run: &GateRun| baseline.before(run);
     let is_set_aside = |run: &GateRun| before(run).is_some_and(|before| before.is_set_aside(run));
-    let counts = |run: &GateRun| {
-        !is_set_aside(run) && before(run).is_none_or(|before| before.canary.counts())
-    };
+    let counts = |run: &GateRun| baseline.counts(run);
     if runs.clone().next().is_some() && !runs.clone().any(|(run, _)| counts(run)) {
         verdict.push(Finding::error(
             Code::new("verify-no-gate-counts"),

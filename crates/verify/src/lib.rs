@@ -16,6 +16,7 @@ mod classify;
 mod gate;
 mod judge;
 mod makefile;
+mod named_tests;
 mod report;
 mod results;
 mod run;
@@ -42,6 +43,7 @@ pub use judge::{
     failed_by_environment, judge, judge_run, judge_run_after, judge_set,
 };
 pub use makefile::{MakeRule, Makefile};
+pub use named_tests::NamedTestResult;
 pub use report::{
     CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::broken_change::BrokenChange;
 use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
+use crate::named_tests::{NamedTestResult, named_results};
 use crate::sinks::NewSink;
 use crate::strength::Strength;
 
@@ -48,6 +49,9 @@ pub struct VerifyReport {
     /// The tests of each gate whose results could be compared by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<GateTests>,
+    /// The results of tests that the requirements of the run's task name; a test without a row did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named_tests: Vec<NamedTestResult>,
     /// What the gates showed with the changed code broken on purpose; absent if the change was refused before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_change: Option<BrokenChange>,
@@ -174,6 +178,8 @@ pub struct ReportInput<'a> {
     pub outcomes: &'a [GateOutcome],
     /// What must have been checked.
     pub requirements: Requirements<'a>,
+    /// Tests whose results the report lists, by the names that their runners report.
+    pub named_tests: &'a BTreeSet<String>,
     /// Where the evidence lies.
     pub paths: ReportPaths,
     /// The digest of the plan.
@@ -226,6 +232,11 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         executed_gates: executed(input.outcomes),
         isolation: isolation(input.outcomes),
         tests,
+        named_tests: named_results(
+            input.named_tests,
+            input.outcomes,
+            &input.requirements.baseline,
+        ),
         broken_change: input.requirements.baseline.broken.cloned(),
         strength: input.requirements.baseline.strength.cloned(),
         sinks: input.requirements.baseline.sinks.to_vec(),

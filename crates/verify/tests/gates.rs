@@ -96,6 +96,7 @@ fn report_on(outcomes: &[GateOutcome]) -> VerifyReport {
             declared: &[],
             baseline: Baseline::default(),
         },
+        named_tests: &std::collections::BTreeSet::new(),
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,

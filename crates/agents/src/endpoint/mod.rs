@@ -14,6 +14,7 @@ mod refusal;
 mod request;
 mod usage;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -87,6 +88,8 @@ pub struct EndpointOptions {
 /// What a session has used so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointUse {
+    /// The models that answered, as the agent named them.
+    pub models: BTreeSet<String>,
     /// Requests for an answer.
     pub requests: u64,
     /// Requests that were answered from an interrupted session.
@@ -349,7 +352,10 @@ impl Shared {
             dropped: asked.dropped.clone(),
         };
         if let Some(known) = self.exchanges.take(&key) {
-            self.used.send_modify(|used| used.reused += 1);
+            self.used.send_modify(|used| {
+                used.reused += 1;
+                used.models.insert(known.model.clone());
+            });
             let (status, content_type, answer) = (
                 known.status,
                 known.content_type.clone(),
@@ -694,6 +700,7 @@ impl ForwardedAnswer {
         let _stays_reserved = held.settle(end).await;
         self.shared.used.send_modify(|used| {
             let (input, output) = self.exchange.tokens.unwrap_or_default();
+            used.models.insert(self.exchange.model.clone());
             used.tokens_input += input;
             used.tokens_output += output;
             used.micro_dollars += cost.unwrap_or_default();

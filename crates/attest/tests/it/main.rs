@@ -6,6 +6,7 @@
 )]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod approval;
 mod keys;
 mod mutations;
 mod sample;

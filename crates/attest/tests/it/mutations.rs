@@ -2,12 +2,16 @@
 
 use std::sync::LazyLock;
 
-use crucible_attest::{CarriedFrom, Change, GateIsolationLevel, GateVerdict, Strength, statements};
+use crucible_attest::{
+    CarriedFrom, Change, GateIsolationLevel, GateVerdict, Policy, Strength, statements,
+};
 use crucible_model::Digest;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::sample::{AT, Sample, change, codes, instant, judge, name_of, new_signer, policy_of};
+use crate::sample::{
+    AT, Sample, change, codes, instant, judge, judge_by, name_of, new_signer, policy_of,
+};
 
 /// Mutations of each kind in one case.
 const OF_EACH: usize = 150;
@@ -381,17 +385,18 @@ mod properties {
             let mut dice = RandomNumbers(seed);
             let (commit, note, policy) = (&sample.commit, &sample.note, &sample.policy);
             let now = instant(AT);
+            let parsed = Policy::parse(policy).unwrap();
             let mut judged = Vec::new();
             for _ in 0..OF_EACH {
                 let other = [other_note, elsewhere][dice.roll(2)];
                 for bad in [mutate(note, &mut dice), reorder(note, other, &mut dice), resign(note, &mut dice)] {
                     if bad != *note {
-                        judged.push(("note", judge(policy, commit, &bad, now), bad));
+                        judged.push(("note", judge_by(&parsed, commit, &bad, now), bad));
                     }
                 }
                 let bad = mutate(commit, &mut dice);
                 if bad != *commit {
-                    judged.push(("commit", judge(policy, &bad, note, now), bad));
+                    judged.push(("commit", judge_by(&parsed, &bad, note, now), bad));
                 }
             }
             // The key: another one in the policy, or one digit of it.
@@ -399,7 +404,7 @@ mod properties {
             let bad = mutate(policy.as_bytes(), &mut dice);
             let signer = |policy: &str| policy.split("key = ").nth(1).map(str::to_owned);
             if let Ok(bad) = String::from_utf8(bad)
-                && crucible_attest::Policy::parse(&bad).is_ok()
+                && Policy::parse(&bad).is_ok()
                 && signer(&bad) != signer(policy)
             {
                 let keeps_the_key = bad.contains(signer(policy).unwrap().trim().trim_matches('"'));

@@ -84,6 +84,7 @@ pub(crate) fn change() -> Change {
             plan: digest("plan"),
             approval: digest("approval"),
         },
+        approvals: Vec::new(),
         patch: digest("patch"),
         verification: Verification {
             report: digest("report"),
@@ -98,6 +99,7 @@ pub(crate) fn change() -> Change {
                 mutants: 10,
             }),
         },
+        spec: None,
         ledger: LedgerHead {
             seq: 41,
             hash: digest("head"),
@@ -174,14 +176,23 @@ impl Sample {
 }
 
 pub(crate) fn judge(policy: &str, commit: &[u8], note: &[u8], now: Timestamp) -> CommitJudgement {
-    let policy = Policy::parse(policy).unwrap();
+    judge_by(&Policy::parse(policy).unwrap(), commit, note, now)
+}
+
+/// Judges by a policy that was parsed before: most mutations leave it alone.
+pub(crate) fn judge_by(
+    policy: &Policy,
+    commit: &[u8],
+    note: &[u8],
+    now: Timestamp,
+) -> CommitJudgement {
     let id = name_of(commit);
     let facts = CommitFacts {
         id: &id,
         bytes: Some(commit),
         merge: MergeKind::Other,
     };
-    judge_commit(&policy, &facts, NoteRead::Bytes(note), now)
+    judge_commit(policy, &facts, NoteRead::Bytes(note), now)
 }
 
 /// The codes of a judgement.

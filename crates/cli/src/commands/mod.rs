@@ -8,6 +8,7 @@ macro_rules! dispatch {
 }
 
 mod agents;
+mod approve;
 mod attest;
 mod behaviors;
 mod completions;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Agents(agents::Agents),
     #[command(subcommand)]
     Run(run::Run),
+    Approve(approve::Approve),
     Gates(gates::Gates),
     Eval(eval::Eval),
     Crawl(crawl::Crawl),
@@ -134,6 +136,7 @@ impl Command {
                 Models,
                 Agents,
                 Run,
+                Approve,
                 Gates,
                 Eval,
                 Crawl,

@@ -277,6 +277,103 @@ fn range_and_exported_file_are_judged() {
 }
 
 #[test]
+fn door_runs_the_gates_of_the_policy() {
+    let team = Team::new();
+    let server = bare(&team, "pre-receive");
+    team.land();
+    let gate = |command: &str| {
+        format!("[[door.rerun_gates]]\nid = \"tests\"\ncommand = {command}\ntimeout_s = 60\n")
+    };
+    // What was pushed does not decide which command runs.
+    for (command, expected) in [
+        ("[\"sh\", \"-c\", \"exit 3\"]", Some("exit code 3")),
+        ("[\"no-such-program\"]", Some("it could not run")),
+        ("[\"sh\", \"./check.sh\"]", None),
+    ] {
+        team.write_policy(&gate(command));
+        let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
+        assert_eq!(accepted, expected.is_none(), "{command}: {said}");
+        if let Some(expected) = expected {
+            assert!(
+                said.contains("attest-gate-failed") && said.contains(expected),
+                "{said}"
+            );
+        }
+    }
+    // A push that is refused anyway runs no gate.
+    team.write_policy(&gate("[\"sh\", \"-c\", \"exit 3\"]"));
+    team.repo.write("smuggled", "text\n");
+    team.repo.commit("By hand");
+    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(
+        !accepted && said.contains("attest-missing") && !said.contains("attest-gate-failed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn policy_requires_that_two_people_approve() {
+    let team = Team::new();
+    let bob = Desk::new();
+    bob.run(["attest", "init"]).ok();
+    let key = bob.run(["attest", "key", "--json"]).ok().json();
+    let people = format!(
+        "[[approvers]]\nname = \"ada\"\nkey = \"{}\"\n[[approvers]]\nname = \"bob\"\nkey = \"{}\"\n\
+         [require]\napprovals = 2\n",
+        team.key(),
+        key["key"].as_str().unwrap()
+    );
+    team.write_policy(&people);
+    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
+    let approve = |more: &[&str]| team.desk.call(["approve", &id].iter().chain(more)).run();
+    // The same person twice is one person.
+    assert!(approve(&[]).ok().stdout.starts_with("approved the plan"));
+    approve(&[]).ok();
+    let plan = team.desk.runs().pop().unwrap().join("artifacts/PLAN.md");
+    let printed = bob.call(["approve", &id, "--plan"]).arg(&plan).run().ok();
+    let file = team.desk.path("approval.json");
+    for bad in [
+        printed.stdout.replace(&id, "20200101-000000-000000000000"),
+        printed.stdout.replace("approval-v1", "approval-v2"),
+        "{}".to_owned(),
+    ] {
+        std::fs::write(&file, bad).unwrap();
+        approve(&["--from", file.to_str().unwrap()]).exits(1);
+    }
+    let only_ada = team.desk.data();
+    let copy = team.desk.path("before");
+    copy_tree(&only_ada, &copy);
+    std::fs::write(&file, &printed.stdout).unwrap();
+    approve(&["--from", file.to_str().unwrap()]).ok();
+    team.desk.run(["run", "verify-record", &id]).ok();
+    team.desk.run(["run", "land", &id]).ok();
+    let judged = team.verify("HEAD");
+    assert_eq!(judged["verdict"], "pass", "{judged:#}");
+    assert!(
+        approve(&[])
+            .exits(1)
+            .stderr
+            .contains("before the run lands")
+    );
+    // Without the second person, the same commit is refused.
+    team.repo.git(["reset", "--quiet", "--hard", "HEAD^"]);
+    team.repo.git(["update-ref", "-d", "refs/notes/crucible"]);
+    std::fs::remove_dir_all(&only_ada).unwrap();
+    copy_tree(&copy, &only_ada);
+    team.desk.run(["run", "land", &id]).ok();
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-approvals-missing"]);
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    let copied = Command::new("cp")
+        .arg("-a")
+        .args([from, to])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+}
+
+#[test]
 fn foreign_or_damaged_note_is_one_finding() {
     let team = Team::new();
     let commit = team.land();

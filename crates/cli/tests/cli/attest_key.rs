@@ -177,3 +177,44 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
         );
     }
 }
+
+#[test]
+fn key_is_out_of_reach_of_spec_hooks() {
+    let keys = Keys::new();
+    let desk = &keys.desk;
+    desk.user_config(&format!("[attest]\nkey = {:?}\n", keys.other));
+    // The ledger exists before anything probes for it.
+    desk.run(["run", "list"]).ok();
+    let hook = format!(
+        "#!/bin/sh\npython3 probe.py {} confined > hook.log\n",
+        keys.words()
+    );
+    let config =
+        "[hooks.probe]\non = \"pre_gate\"\ncommand = [\"sh\", \"./hook.sh\"]\non_fail = \"warn\"\n";
+    let repo = RepoBuilder::new()
+        .files([
+            (".crucible/config.toml", config),
+            (
+                ".crucible/specs/x/artifacts/00-requirements.md",
+                "# Requirements: x\n",
+            ),
+            ("hook.sh", hook.as_str()),
+            ("probe.py", PROBE),
+        ])
+        .build();
+    let gate = desk
+        .call(["gate", "x"])
+        .env("SSH_AUTH_SOCK", &keys.socket)
+        .current_dir(repo.path())
+        .run()
+        .exits(1);
+    assert!(
+        gate.stdout.contains("gate-phase-missing"),
+        "{}",
+        gate.stdout
+    );
+    let log = std::fs::read_to_string(repo.path().join("hook.log")).unwrap();
+    let (count, hits) = counted(&log);
+    assert!(count >= 200, "{count}");
+    assert_eq!(hits, Vec::<&str>::new());
+}

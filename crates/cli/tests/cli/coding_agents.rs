@@ -179,6 +179,25 @@ fn scripted_agent_lands_only_its_tree() {
 }
 
 #[test]
+fn statement_names_the_agent_and_its_models() {
+    let scene = Scene::scripted(&format!("ask '{QUESTION}' && fix\n"), "");
+    scene.desk.run(["attest", "init"]).ok();
+    lands(&scene);
+    let note = scene.repo.git(["notes", "--ref=crucible", "show", "HEAD"]);
+    let payload = crucible_attest::payload_of(note.as_bytes()).unwrap();
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    let change = &statement["predicate"];
+    assert_eq!(change["agents"], json!(["script"]));
+    let calls = change["calls"].as_array().unwrap();
+    let models: Vec<_> = calls
+        .iter()
+        .map(|call| (&call["provider"], &call["model"]))
+        .collect();
+    assert_eq!(models, [(&json!("openai"), &json!("m"))]);
+    assert!(calls[0]["record"].is_string(), "{calls:?}");
+}
+
+#[test]
 fn agent_cannot_find_the_key() {
     let (first, second) = CANARY.split_at(10);
     // The command that searches has the key neither in its arguments nor in its environment.

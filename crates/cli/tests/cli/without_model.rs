@@ -380,6 +380,7 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
         settings,
         answers: AnswersFrom::Provider,
         warnings: Vec::new(),
+        task: None,
     };
     let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -176,6 +176,7 @@ impl StartRequest<'_> {
                 .iter()
                 .map(ReceiptWarning::fallback)
                 .collect(),
+            task: None,
         })
     }
 

@@ -1,9 +1,10 @@
 //! `run.json` and `artifacts/signature.json`: the initial state of a run, and the approval.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crucible_agents::AgentProfile;
+use crucible_evidence::SpecTask;
 use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
@@ -257,8 +258,22 @@ pub struct RunRecord {
     /// Earlier runs of this repository that ended well and had goals like this one's, as they were known then.
     #[serde(default, skip_serializing_if = "PastRuns::is_empty")]
     pub past: PastRuns,
+    /// The task of a spec that it works on, if it was started for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<SpecTask>,
     /// How it works.
     pub settings: RunSettings,
+}
+
+impl RunRecord {
+    /// Returns the names of the tests that the requirements of its task name.
+    pub(crate) fn named_tests(&self) -> BTreeSet<String> {
+        let requirements = self.task.iter().flat_map(|task| &task.requirements);
+        requirements
+            .flat_map(|requirement| &requirement.tests)
+            .map(|test| test.name.clone())
+            .collect()
+    }
 }
 
 /// The approval of a plan: the digests of the plan and of its approving reviews. It has no time, so that a

@@ -503,7 +503,8 @@ impl CodingAgentBackend {
             counted(files, "file"),
         );
         let report = json!({
-            "name": self.agent.profile.name, "summary": summary, "requests": used.requests, "reused": used.reused,
+            "name": self.agent.profile.name, "provider": self.connection.upstream.provider, "models": used.models,
+            "summary": summary, "requests": used.requests, "reused": used.reused,
             "refused": used.refused, "tool_calls": used.tools, "tokens_input": used.tokens_input,
             "tokens_output": used.tokens_output, "micro_dollars": used.micro_dollars, "files": files,
             "contacts": ended.contacts, "isolation": ended.receipt.level,

@@ -390,7 +390,11 @@ fn document_of<T: document::Document>(
     }
 }
 
-fn record(ledger: &Ledger, events: &[EventRecord]) -> Result<Option<RunRecord>, RunError> {
+/// Returns the start record of a run, as the ledger has it.
+pub(crate) fn record(
+    ledger: &Ledger,
+    events: &[EventRecord],
+) -> Result<Option<RunRecord>, RunError> {
     document_of(ledger, events, EventKind::RunCreated)
 }
 

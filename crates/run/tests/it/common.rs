@@ -762,6 +762,7 @@ fn options(cast: Cast) -> RunOptions {
         started_in: None,
         answers: AnswersFrom::Provider,
         warnings: Vec::new(),
+        task: None,
     }
 }
 

@@ -61,10 +61,12 @@ pub(crate) enum Fault {
     IdsUsedUp,
     /// A provider filter stopped the answer, or the provider declined.
     Filtered,
+    /// A line `Test:` that names no test, or a test of the idea that no requirement names.
+    TestLine,
 }
 
 /// Every fault, for looking it up by its code.
-const ALL: [Fault; 25] = [
+const ALL: [Fault; 26] = [
     Fault::Empty,
     Fault::TooLong,
     Fault::CutOff,
@@ -90,6 +92,7 @@ const ALL: [Fault; 25] = [
     Fault::Contradiction,
     Fault::IdsUsedUp,
     Fault::Filtered,
+    Fault::TestLine,
 ];
 
 impl Fault {
@@ -121,6 +124,7 @@ impl Fault {
             Self::Contradiction => Code::new("spec-answer-contradiction"),
             Self::IdsUsedUp => Code::new("spec-answer-ids-used-up"),
             Self::Filtered => Code::new("spec-answer-filtered"),
+            Self::TestLine => Code::new("spec-answer-test-line"),
         }
     }
 
@@ -177,6 +181,9 @@ impl Fault {
             }
             Self::Filtered => {
                 "A filter stopped the answer: say the same in plain and neutral words, and quote nothing that may offend."
+            }
+            Self::TestLine => {
+                "Copy each line of the idea that begins with `Test:` below the requirement that the test checks, and begin no other line so."
             }
         }
     }

@@ -23,6 +23,7 @@ pub(crate) use design::{design, sections, unknown};
 pub(crate) use fault::Fault;
 pub(crate) use ids::RequirementId;
 pub(crate) use ids::named;
+pub(crate) use lines::{Line, LineKind, list_item, scan};
 pub(crate) use merge::{begins_changes, is_no_changes, merge};
 pub(crate) use non_answer::of_no_document;
 pub(crate) use requirements::Requirements;

@@ -157,6 +157,11 @@ pub(crate) fn read_tasks(body: &str) -> TaskList {
 }
 
 impl Task {
+    /// Its continuation lines, without those that name files.
+    pub(crate) fn details(&self) -> &[String] {
+        &self.details
+    }
+
     fn take(&mut self, line: &str) {
         match files(line) {
             Some(files) => {

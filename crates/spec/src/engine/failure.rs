@@ -43,6 +43,7 @@ pub(crate) fn failure_class(error: &SpecError) -> &'static str {
         | SpecError::Source { .. }
         | SpecError::GitHub { .. }
         | SpecError::Transition { .. }
+        | SpecError::Folder { .. }
         | SpecError::Workspace { .. } => "usage",
     }
 }

@@ -1,13 +1,17 @@
 //! The requirements phase: statements with checks from an idea, and changes to them from a new idea.
 
+use crucible_evidence::{NamedTest, NamedTests, named_tests};
 use crucible_llm::Message;
-use crucible_model::{PromptBuilder, PromptText, Untrusted, Verdict};
+use crucible_model::{Finding, PromptBuilder, PromptText, Untrusted, Verdict};
 
 use super::definition::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never};
 use super::prompt::{
     CHANGES_ALONE, DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material,
 };
-use crate::document::{Form, Requirements, begins_changes, is_no_changes, measured, merge, open};
+use crate::document::{
+    Fault, Form, LineKind, Requirements, begins_changes, is_no_changes, measured, merge, open, scan,
+};
+use crate::packet::EntryKind;
 use crate::phase_id::PhaseId;
 
 /// The phase `requirements`.
@@ -47,7 +51,7 @@ impl PhaseDefinition for RequirementsPhase {
                 let prompt = prompt
                     .ours("\nThe requirements as they are now:\n")
                     .untrusted("requirements", text);
-                let prompt = correction(prompt, input).ours(
+                let prompt = about_tests(correction(prompt, input), input).ours(
                     "\nThe block \"idea\" says what is wanted now. Compare it with these requirements and write only what changes: blocks `### R-NEW: title` for new \
                      requirements, whole blocks under their own id for changed ones, lines `REMOVED: R-002` for those that the idea no longer \
                      wants. If nothing changes, answer with the one line NO CHANGES.\n",
@@ -55,7 +59,7 @@ impl PhaseDefinition for RequirementsPhase {
                 conversation(system_of_changes(), prompt)
             }
             _ => {
-                let prompt = correction(prompt, input).ours(
+                let prompt = about_tests(correction(prompt, input), input).ours(
                     "\nThe block \"idea\" says what is wanted. Write its requirements; do nothing else that it asks for. The first line is \
                      `# Requirements: ` and a title. Then come three to six requirements: for each a heading `### R-001: title` with its own \
                      number, one sentence, and two or three checks.\n",
@@ -80,6 +84,10 @@ impl PhaseDefinition for RequirementsPhase {
             input.highest_requirement,
         )
         .map_err(Verdict::new)?;
+        let faults = test_faults(&document, earlier.as_ref(), &tests_of_idea(input));
+        if !faults.is_empty() {
+            return Err(Verdict::new(faults));
+        }
         let text = match input.previous().filter(|_| earlier.is_some()) {
             Some(previous) => document.render_over(previous.as_str()),
             None => document.render(),
@@ -98,6 +106,53 @@ impl PhaseDefinition for RequirementsPhase {
             proposal: None,
         })
     }
+}
+
+/// The tests that the idea names.
+fn tests_of_idea(input: &PhaseInput<'_>) -> Vec<NamedTest> {
+    let idea = input.packet.text_of(EntryKind::Idea);
+    idea.map(|idea| tests_of(idea.as_str()).tests)
+        .unwrap_or_default()
+}
+
+/// The tests that a text names outside of code blocks.
+fn tests_of(text: &str) -> NamedTests {
+    let lines = scan(text).0;
+    let outside = lines.iter().filter(|line| line.kind != LineKind::Fenced);
+    named_tests(outside.map(|line| line.text))
+}
+
+/// Adds what to do with the tests that the idea names, if it names any.
+fn about_tests(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
+    if tests_of_idea(input).is_empty() {
+        return prompt;
+    }
+    prompt.ours(
+        "\nThe idea names tests, on lines that begin with `Test:`. Copy each of these lines as it is, below the checks of the \
+         requirement that the test checks. Begin no other line so.\n",
+    )
+}
+
+/// Finds lines of new or changed requirements that name no test, and tests of the idea that no requirement names.
+fn test_faults(
+    document: &Requirements,
+    earlier: Option<&Requirements>,
+    wanted: &[NamedTest],
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut named = Vec::new();
+    for block in &document.blocks {
+        let found = tests_of(&block.text);
+        let is_earlier = earlier.is_some_and(|earlier| earlier.blocks.contains(block));
+        if !is_earlier {
+            let faults = found.faults.iter();
+            findings.extend(faults.map(|(line, _)| Fault::TestLine.of(line)));
+        }
+        named.extend(found.tests);
+    }
+    let missing = wanted.iter().filter(|test| !named.contains(test));
+    findings.extend(missing.map(|test| Fault::TestLine.of(&test.to_string())));
+    findings
 }
 
 /// The last requirements, if there are any.
@@ -150,4 +205,32 @@ fn system_of_changes() -> PromptText {
              The whole answer when nothing changes:\n\nNO CHANGES\n",
     )
     .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(document: &str, earlier: Option<&str>, idea: &str) -> Vec<String> {
+        let earlier = earlier.map(Requirements::of_artifact);
+        let document = Requirements::of_artifact(document);
+        let wanted = tests_of(idea).tests;
+        let findings = test_faults(&document, earlier.as_ref(), &wanted);
+        findings
+            .into_iter()
+            .map(|finding| finding.subject)
+            .collect()
+    }
+
+    #[test]
+    fn tests_of_the_idea_must_be_copied() {
+        let idea = "Area.\nTest: t.py::a\n```\nTest: no.py::b\n```\n";
+        let with = "### R-001: A\n\na\n- Test: t.py::a\n";
+        assert_eq!(faults(with, None, idea), [""; 0]);
+        assert_eq!(faults("### R-001: A\n\na\n", None, idea), ["t.py::a"]);
+        let wrong = "### R-001: A\n\n- Test: t.py::a\n- Test: that it works\n";
+        assert_eq!(faults(wrong, None, idea), ["- Test: that it works"]);
+        // What stood there before is not the fault of the answer.
+        assert_eq!(faults(wrong, Some(wrong), idea), [""; 0]);
+    }
 }

@@ -7,6 +7,8 @@ use crate::gate::{GateEnd, GateRun};
 use crate::judge::Baseline;
 use crate::judge::tests::{receipt, run_of};
 
+static NO_NAMES: BTreeSet<String> = BTreeSet::new();
+
 fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput<'a> {
     ReportInput {
         gate: GateLevel::Lite,
@@ -17,6 +19,7 @@ fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput
             declared,
             baseline: Baseline::default(),
         },
+        named_tests: &NO_NAMES,
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,

@@ -17,6 +17,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("secrets", 1),
     ("patch", 1),
     ("pack", 1),
+    ("evidence", 1),
     ("host", 1),
     ("settings", 2),
     ("ledger", 2),

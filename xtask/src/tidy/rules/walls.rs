@@ -33,7 +33,7 @@ const WALLS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that do no I/O and read neither clock nor environment.
-const PURE: &[&str] = &["model", "secrets", "patch", "pack"];
+const PURE: &[&str] = &["model", "secrets", "patch", "pack", "evidence"];
 
 /// Libraries that exist to reach outside.
 const OUTSIDE: &[&str] = &[

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_attest::RefUpdate;
+use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure};
 use crucible_repo::CommitReader;
-use crucible_run::check_push;
+use crucible_run::{check_push, rerun_gates};
 use crucible_terminal::input::Awaited;
 
 use super::{policy, report};
@@ -39,7 +40,15 @@ impl Door {
         };
         let updates: Vec<RefUpdate> = lines.lines().map(str::parse).collect::<Result<_, _>>()?;
         let reader = CommitReader::open(app.runtime().sandbox, &app.env, Path::new("."))?;
-        let check = app.drive(check_push(&reader, &policy, &updates, app.clock.now()))?;
+        let mut check = app.drive(check_push(&reader, &policy, &updates, app.clock.now()))?;
+        // A push that is refused anyway costs no gate.
+        if check.verdict.passes() && !policy.rerun_gates().is_empty() {
+            let config = app.config(app.env.working_directory(), &[])?;
+            let world = app.world(&app.runtime().sandbox, &config)?;
+            let strength = strength(&config)?;
+            let gates = rerun_gates(&world, &reader, &policy, &updates, strength);
+            check.verdict.merge(app.drive(gates)?);
+        }
         report::show(app, &check)
     }
 }

@@ -44,7 +44,6 @@ impl RunSolver<'_> {
         let clock = clock_from(&setup.env)?;
         let app = App::new(setup.env.clone(), clock, self.app.output.quiet(), over);
         let options = Options {
-            goal: job.task.goal.clone(),
             repo: job.workspace.top().to_owned(),
             provider: Some(setup.provider.to_owned()),
             model: setup.model.map(str::to_owned),
@@ -54,7 +53,8 @@ impl RunSolver<'_> {
             let seed = setup.seed_base.map(|seed| ("seed".to_owned(), seed.into()));
             options.settings.parameters.extend(seed);
         };
-        let (config, sandbox, started) = begin(&app, &options, adjust, &mut Unwatched).await?;
+        let (config, sandbox, started) =
+            begin(&app, &job.task.goal, &options, adjust, &mut Unwatched).await?;
         let world = app.world(&sandbox, &config)?;
         let pool = Arc::clone(setup.pool);
         let run = started

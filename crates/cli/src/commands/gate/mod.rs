@@ -15,12 +15,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Failure};
 use crucible_spec::gate_output::{GateView, Places, SpecGate, github, sarif};
-use crucible_spec::{GatePolicy, OnPendingFixups, PhaseId, PhaseIdError, SpecId, parse_age};
+use crucible_spec::{GatePolicy, OnPendingFixups, PhaseId, PhaseIdError, parse_age};
 use crucible_terminal::{Format, OutputMode};
 
 use crate::app::App;
-use crate::names::spec_id;
-use crate::spec_project::{project, spec_to_read};
+use crate::names::spec_name;
+use crate::requirement_report::{ReportFormat, report};
+use crate::spec_project::{NamedSpec, named_spec, project, spec_to_read};
 
 /// Judge whether a spec has come far enough, for CI
 ///
@@ -31,9 +32,9 @@ use crate::spec_project::{project, spec_to_read};
 #[derive(Args)]
 #[command(after_help = format!("Without flags it asks for {}.", GatePolicy::default()))]
 pub(crate) struct Gate {
-    /// The id of the spec
-    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
-    spec: SpecId,
+    /// The id of the spec; or the name or folder of a spec of Spec Kit, OpenSpec or Kiro, whose requirements must be proven
+    #[arg(value_name = "SPEC-ID", value_parser = spec_name)]
+    spec: String,
     /// The phase that must have succeeded, with every phase before it
     #[arg(long, value_name = "PHASE", default_value_t = GatePolicy::default().min_phase, value_parser = phases())]
     min_phase: PhaseId,
@@ -84,11 +85,8 @@ impl Gate {
             // A log or an annotation must show that no verdict was reached.
             match self.format {
                 Some(GateFormat::Sarif) if !app.output.is_json() => {
-                    app.output.json(&sarif::unjudged(
-                        self.spec.as_str(),
-                        app.clock.now(),
-                        error,
-                    ))?;
+                    app.output
+                        .json(&sarif::unjudged(&self.spec, app.clock.now(), error))?;
                 }
                 Some(GateFormat::Github) if !app.output.is_json() => {
                     app.output.line(&github::unjudged(&error.message));
@@ -102,7 +100,13 @@ impl Gate {
     fn judge(&self, app: &App) -> Result<ExitStatus, Failure> {
         let format = self.format(app)?;
         let project = project(app, self.workspace.as_deref())?;
-        let store = spec_to_read(app, &project, self.spec.clone());
+        let id = match named_spec(app, &project, &self.spec)? {
+            NamedSpec::Own(id) => id,
+            NamedSpec::Folder(folder) => {
+                return report(app, &project, &folder.read(), self.of_folder(format)?);
+            }
+        };
+        let store = spec_to_read(app, &project, id.clone());
         if !store.exists()? {
             return Err(store.unknown().into());
         }
@@ -116,7 +120,7 @@ impl Gate {
             policy: &policy,
         };
         let (report, findings) = app.block_on(gate.judge(&runtime, || app.ledger_to_ask()))?;
-        let places = Places::of(&project, &self.spec);
+        let places = Places::of(&project, &id);
         let view = GateView::new(&report, &policy, &findings, places);
         match format {
             GateFormat::Text => text::print(&app.output, &view),
@@ -138,6 +142,22 @@ impl Gate {
                     .hint("Give one of them: --json is the same as --format json."))
             }
             (format, false) => Ok(format.unwrap_or(GateFormat::Text)),
+        }
+    }
+
+    /// The format for a spec without phases. Options about phases have no meaning there.
+    fn of_folder(&self, format: GateFormat) -> Result<ReportFormat, Failure> {
+        if self.policy() != GatePolicy::default() {
+            return Err(Failure::usage("this spec has no phases and no fixups")
+                .hint("Leave out --min-phase, --max-phase-age and --fail-on-pending-fixups."));
+        }
+        match format {
+            GateFormat::Text => Ok(ReportFormat::Text),
+            GateFormat::Json => Ok(ReportFormat::Json),
+            GateFormat::Sarif | GateFormat::Github => Err(Failure::usage(
+                "the evidence of this spec is printed as text or JSON only",
+            )
+            .hint("Leave out --format.")),
         }
     }
 

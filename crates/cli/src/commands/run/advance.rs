@@ -7,10 +7,10 @@ use crucible_model::{ExitStatus, Failure};
 use crucible_run::configured::ExistingRun;
 use crucible_run::status;
 
-use super::{ENDS, conclude};
 use crate::app::App;
 use crate::arguments::{overrides, path_text};
 use crate::progress::Progress;
+use crate::run_start::{ENDS, conclude};
 
 /// Continue an interrupted run
 ///

@@ -10,15 +10,9 @@ mod status;
 mod verify_record;
 
 use clap::Subcommand;
-use crucible_ledger::Ledger;
-use crucible_model::{ExitStatus, Failure, one_line};
-use crucible_run::{RunDir, RunState, status as run_status};
+use crucible_model::{ExitStatus, Failure};
 
 use crate::app::App;
-
-/// How commands end that take a run further.
-const ENDS: &str = "Exits 0 when the change is verified, 1 when the run failed or waits for you, 70 when the model is unavailable, \
-    130 when interrupted; `crucible --help` lists all exit codes.";
 
 /// Make, verify and land a governed change
 #[derive(Subcommand)]
@@ -52,28 +46,4 @@ impl Run {
             ]
         )
     }
-}
-
-/// Prints where a run stands, and turns it into the way the process ends.
-pub(crate) fn conclude(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> {
-    let status = run_status(dir, ledger)?;
-    if app.output.is_json() {
-        app.output.json(&status)?;
-    } else {
-        for line in status.summary() {
-            app.output.line(&one_line(&line));
-        }
-    }
-    Ok(match status.state {
-        RunState::Failed | RunState::Declined | RunState::Blocked => ExitStatus::Refused,
-        RunState::New
-        | RunState::Analysed
-        | RunState::Context
-        | RunState::Planned
-        | RunState::Reviewed
-        | RunState::Signed
-        | RunState::Patched
-        | RunState::Verified
-        | RunState::Landed => ExitStatus::Success,
-    })
 }

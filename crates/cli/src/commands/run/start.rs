@@ -3,10 +3,9 @@
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
 
-use super::{ENDS, conclude};
 use crate::app::App;
 use crate::progress::Progress;
-use crate::run_start::{Options, begin};
+use crate::run_start::{ENDS, Options, begin, conclude, start_and_advance};
 
 /// Start a run and advance it as far as possible
 ///
@@ -18,6 +17,8 @@ use crate::run_start::{Options, begin};
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Start {
+    /// What to achieve, in one sentence
+    goal: String,
     #[command(flatten)]
     options: Options,
 }
@@ -28,37 +29,23 @@ pub(crate) struct Start {
 /// `crucible run advance`.
 #[derive(Args)]
 pub(crate) struct New {
+    /// What to achieve, in one sentence
+    goal: String,
     #[command(flatten)]
     options: Options,
 }
 
 impl Start {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let mut progress = Progress::new(&app.output);
-        let (config, sandbox, started) =
-            app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
-        if !app.output.is_json() {
-            app.output
-                .remark(&format!("run {}", started.dir.root().display()));
-        }
-        let world = app.world(&sandbox, &config)?;
-        let ledger = app.ledger_path()?;
-        let advanced = app.block_on(async {
-            let (dir, ledger, advanced) = started
-                .advance(&world, &ledger, None, &mut progress)
-                .await?;
-            Ok((dir, ledger, advanced?))
-        });
-        progress.finish();
-        let (dir, ledger, _) = advanced?;
-        conclude(app, &dir, &ledger)
+        start_and_advance(app, &self.goal, &self.options, |_| {})
     }
 }
 
 impl New {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let mut progress = Progress::new(&app.output);
-        let (_, _, started) = app.block_on(begin(app, &self.options, |_| {}, &mut progress))?;
+        let begun = begin(app, &self.goal, &self.options, |_| {}, &mut progress);
+        let (_, _, started) = app.block_on(begun)?;
         progress.finish();
         conclude(app, &started.dir, &started.ledger)
     }

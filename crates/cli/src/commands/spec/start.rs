@@ -1,12 +1,14 @@
 //! `crucible spec`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use crucible_model::{ExitStatus, Failure};
 use crucible_spec::session::{Applying, PhaseWork, StartedPhases, no_fixup_pending};
 use crucible_spec::{PhaseId, PhaseIdError, SpecId};
 
+use super::evidence::SpecEvidence;
 use super::flags::PhaseFlags;
 use super::host::CommandHost;
+use super::run::SpecRun;
 use super::sources::Unnamed;
 use crate::app::App;
 use crate::names::spec_id;
@@ -28,11 +30,18 @@ pub(super) const ENDS: &str = "Exit codes: 0 done, 1 a fixup or a hook refused, 
 /// spec that already has an idea takes a new one from --source, or from standard input with
 /// `--source -`.
 #[derive(Args)]
-#[command(after_help = ENDS)]
+#[command(
+    after_help = ENDS,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Spec {
+    #[command(subcommand)]
+    command: Option<SpecCommand>,
     /// The id of the spec: letters, digits, `-`, `_` and `.`
-    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
-    spec: SpecId,
+    #[arg(value_name = "SPEC-ID", value_parser = spec_id, required = true)]
+    spec: Option<SpecId>,
     /// The last phase to run
     #[arg(long, value_name = "PHASE", default_value = "requirements", value_parser = phase)]
     through: PhaseId,
@@ -40,18 +49,34 @@ pub(crate) struct Spec {
     phases: PhaseFlags,
 }
 
+/// What else there is to do with a spec.
+#[derive(Subcommand)]
+enum SpecCommand {
+    Run(Box<SpecRun>),
+    Evidence(SpecEvidence),
+}
+
 impl Spec {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        match (&self.command, &self.spec) {
+            (Some(SpecCommand::Run(command)), _) => command.run(app),
+            (Some(SpecCommand::Evidence(command)), _) => command.run(app),
+            (None, Some(spec)) => self.run_phases(app, spec),
+            (None, None) => Err(Failure::usage("no spec is named")),
+        }
+    }
+
+    fn run_phases(&self, app: &App, spec: &SpecId) -> Result<ExitStatus, Failure> {
         let runtime = app.runtime();
-        let session = self.phases.session(app, &runtime, &self.spec)?;
+        let session = self.phases.session(app, &runtime, spec)?;
         let host = CommandHost::new(app);
-        self.phases.check_applying(&self.spec)?;
+        self.phases.check_applying(spec)?;
         self.phases
             .check_fixups(PhaseId::Requirements, self.through)?;
         // A spec that does not exist has no pending fixup, and no directory is created for a refused
         // command.
         if self.phases.applies() && self.through < PhaseId::Fixup && !session.store.exists()? {
-            return Err(no_fixup_pending(&self.spec));
+            return Err(no_fixup_pending(spec));
         }
         let idea = self.phases.sources.idea(
             app,
@@ -82,14 +107,14 @@ impl Spec {
             [] => {
                 app.output.line(&format!(
                     "{} is done up to {}; no model was called",
-                    self.spec, self.through
+                    spec, self.through
                 ));
                 for phase in pinned {
                     app.output.remark(&format!("warning: {phase} was written under a pinned clock (CRUCIBLE_CLOCK), which a gate refuses"));
                 }
                 app.output.remark(&format!(
                     "note: `crucible resume {} --phase {}` runs a phase again",
-                    self.spec, self.through
+                    spec, self.through
                 ));
             }
             [_, later @ ..] if self.phases.dry_run && !later.is_empty() => {

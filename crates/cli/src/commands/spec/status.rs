@@ -6,14 +6,13 @@ use std::time::Duration;
 use clap::Args;
 use crucible_llm::{cost_in_words, dollars, tokens_in_words};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
-use crucible_spec::{
-    PhaseStanding, SpecId, SpecStatus as Status, age_words, fixup_under_way, spec_status,
-};
+use crucible_spec::{PhaseStanding, SpecStatus as Status, age_words, fixup_under_way, spec_status};
 use crucible_terminal::{Output, lines_of, table};
 
+use super::outline_status::show_outline;
 use crate::app::App;
-use crate::names::spec_id;
-use crate::spec_project::{project, spec_to_read};
+use crate::names::spec_name;
+use crate::spec_project::{NamedSpec, named_spec, project, spec_to_read};
 
 /// Show the phases of a spec and the next step
 ///
@@ -21,9 +20,9 @@ use crate::spec_project::{project, spec_to_read};
 /// called. For example: `crucible status export-data`
 #[derive(Args)]
 pub(crate) struct SpecStatus {
-    /// The id of the spec
-    #[arg(value_name = "SPEC-ID", value_parser = spec_id)]
-    spec: SpecId,
+    /// The id of the spec; or the name or folder of a spec of Spec Kit, OpenSpec or Kiro
+    #[arg(value_name = "SPEC-ID", value_parser = spec_name)]
+    spec: String,
     /// The project's workspace.yaml, instead of searching upward
     #[arg(long, value_name = "FILE")]
     workspace: Option<PathBuf>,
@@ -32,7 +31,11 @@ pub(crate) struct SpecStatus {
 impl SpecStatus {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = project(app, self.workspace.as_deref())?;
-        let store = spec_to_read(app, &project, self.spec.clone());
+        let id = match named_spec(app, &project, &self.spec)? {
+            NamedSpec::Own(id) => id,
+            NamedSpec::Folder(folder) => return show_outline(app, &project, &folder.read()),
+        };
+        let store = spec_to_read(app, &project, id);
         let ledger = app.ledger_to_ask()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
         let status = status.with_under_way(fixup_under_way(&store)?.as_ref());

@@ -3,6 +3,7 @@
 mod applying;
 mod branches;
 mod edges;
+mod evidence;
 mod examples;
 mod fixups;
 mod fixups_broken_off;

@@ -1,0 +1,352 @@
+//! From a task of a spec to a landed run, and which requirements it proves.
+
+use std::path::Path;
+
+use crucible_testkit::{FakeOpenAi, RepoBuilder, TestRepo};
+use serde_json::Value;
+
+use crate::support::{Desk, Ran, answering, id_of, whole_file};
+
+const GATE: &str = "[gates.tests]\ncommand = [\"python3\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\", \"-t\", \".\"]\n";
+const WRONG: &str = "def area(width, height):\n    return width + height\n\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n";
+const TESTS: &str = "import unittest\n\nfrom app.area import area, perimeter\n\n\nclass AreaTest(unittest.TestCase):\n    \
+    def test_area(self):\n        self.assertEqual(area(2, 3), 6)\n\n    \
+    def test_perimeter(self):\n        self.assertEqual(perimeter(2, 3), 10)\n";
+const REQUIREMENTS: &str = "# Requirements: Area\n\n### R-001: The area is a product\n\nThe function area multiplies.\n\n\
+    - Test: tests.test_area.AreaTest.test_area in tests/test_area.py\n\n### R-002: The perimeter is a sum\n\n\
+    - Test: tests.test_area.AreaTest.test_perimeter in tests/test_area.py\n\
+    - Test: tests.test_area.AreaTest.test_cube in tests/test_area.py\n\n### R-003: It is fast\n\n- It takes no time.\n";
+const TASKS: &str = "# Tasks: Area\n\n- [ ] T-001 (R-001, R-002, R-003): Make area in app/area.py multiply width and height\n  \
+    files: app/area.py\n";
+const SPEC_KIT: &str = "# Feature Specification: Area\n\n### User Story 1 - Area (Priority: P1)\n\nAs a user I want an area.\n\
+    - Test: tests.test_area.AreaTest.test_area in tests/test_area.py\n\n## Requirements\n\n\
+    - **FR-001**: System MUST add for the perimeter\n  - Test: `tests.test_area.AreaTest.test_perimeter` in `tests/test_area.py`\n";
+
+struct Scene {
+    desk: Desk,
+    repo: TestRepo,
+    _server: FakeOpenAi,
+}
+
+impl Scene {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let repo = RepoBuilder::new()
+            .files([
+                (".crucible/config.toml", GATE),
+                ("app/__init__.py", ""),
+                ("app/area.py", WRONG),
+                ("tests/__init__.py", ""),
+                ("tests/test_area.py", TESTS),
+            ])
+            .files(files.iter().copied())
+            .build();
+        let right = WRONG.replacen("width + height", "width * height", 1);
+        let server = answering(whole_file("app/area.py", &right));
+        let desk = Desk::with(&server);
+        desk.run(["attest", "init"]).ok();
+        Self {
+            desk,
+            repo,
+            _server: server,
+        }
+    }
+
+    fn own() -> Self {
+        Self::new(&[
+            (
+                ".crucible/specs/area/artifacts/00-requirements.md",
+                REQUIREMENTS,
+            ),
+            (".crucible/specs/area/artifacts/20-tasks.md", TASKS),
+        ])
+    }
+
+    fn call(&self, words: &[&str]) -> Ran {
+        let call = self.desk.call(words);
+        call.current_dir(self.repo.path()).run()
+    }
+
+    /// The state of each requirement with those of its tests.
+    fn states(&self, spec: &str) -> Vec<String> {
+        let ran = self.call(&["spec", "evidence", spec, "--json"]);
+        states(&ran.json()["matrix"])
+    }
+
+    fn codes(&self, spec: &str) -> Vec<String> {
+        let document = self.call(&["spec", "evidence", spec, "--json"]).json();
+        let findings = document["findings"].as_array().unwrap();
+        findings
+            .iter()
+            .map(|finding| finding["code"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Runs a task and lands it; returns the run and the commit.
+    fn land(&self, spec: &str, task: &str) -> (String, String) {
+        let ran = self.call(&["spec", "run", spec, task, "--json"]).ok();
+        let id = id_of(&ran.json());
+        let landed = self.call(&["run", "land", &id, "--json"]).ok().json();
+        (id, landed["commit"].as_str().unwrap().to_owned())
+    }
+
+    fn run_file(&self, run: &str, path: &str) -> std::path::PathBuf {
+        self.desk.data().join("runs").join(run).join(path)
+    }
+}
+
+fn states(matrix: &Value) -> Vec<String> {
+    let rows = matrix["requirements"].as_array().unwrap().iter();
+    rows.map(|row| {
+        let tests = row["tests"].as_array().unwrap().iter();
+        let tests: Vec<&str> = tests.map(|test| test["state"].as_str().unwrap()).collect();
+        format!(
+            "{} {}: {}",
+            row["id"].as_str().unwrap(),
+            row["state"].as_str().unwrap(),
+            tests.join(" ")
+        )
+    })
+    .collect()
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+const NOTHING: [&str; 3] = [
+    "R-001 none: not-run",
+    "R-002 none: not-run gone",
+    "R-003 none: ",
+];
+const LANDED: [&str; 3] = [
+    "R-001 proven: proven",
+    "R-002 partial: proven gone",
+    "R-003 none: ",
+];
+
+#[test]
+fn task_becomes_a_run_whose_landing_proves_requirements() {
+    let scene = Scene::own();
+    scene.call(&["spec", "evidence", "area"]).exits(1);
+    assert_eq!(scene.states("area"), NOTHING);
+    let ran = scene.call(&["spec", "run", "area", "t-001"]).ok();
+    for shown in [
+        "Make area in app/area.py multiply width and height",
+        "Files: app/area.py",
+        "Requirement R-001: The area is a product",
+        "Write the test tests.test_area.AreaTest.test_cube in tests/test_area.py.",
+    ] {
+        assert!(ran.stderr.contains(shown), "{shown}: {}", ran.stderr);
+    }
+    assert!(
+        !ran.stderr.contains("AreaTest.test_area "),
+        "{}",
+        ran.stderr
+    );
+    // A verified run proves nothing before it landed.
+    assert_eq!(scene.states("area"), NOTHING);
+    let landed = scene.call(&["run", "land", "--json"]).ok().json();
+    let commit = landed["commit"].as_str().unwrap();
+    let ran = scene.call(&["spec", "evidence", "area", "--json"]).exits(1);
+    let document = ran.json();
+    let matrix = &document["matrix"];
+    assert_eq!(states(matrix), LANDED);
+    assert_eq!(document["verdict"], "fail");
+    let first = &matrix["requirements"][0]["tests"][0];
+    assert_eq!(
+        (first["commit"].as_str(), first["origin"].as_str()),
+        (Some(commit), Some("existing"))
+    );
+    let schema = include_str!("../../../../../docs/schemas/crucible-evidence-v1.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    assert!(schema.is_valid(matrix), "{matrix:#}");
+    // The same state gives the same bytes.
+    let again = scene.call(&["spec", "evidence", "area", "--json"]);
+    assert_eq!(again.stdout, ran.stdout);
+    let markdown = scene
+        .call(&["spec", "evidence", "area", "--markdown"])
+        .exits(1);
+    assert!(
+        markdown
+            .stdout
+            .contains("| R-001: The area is a product | proven |"),
+        "{}",
+        markdown.stdout
+    );
+
+    // The landing has the matrix as an artifact, and its statement has the digest and the counts.
+    let run = first["run"].as_str().unwrap();
+    let own = scene.run_file(run, "artifacts/evidence.json");
+    assert_eq!(states(&read(&own)), LANDED);
+    assert!(schema.is_valid(&read(&own)));
+    let note = scene.repo.git(["notes", "--ref=crucible", "show", commit]);
+    let payload = crucible_attest::payload_of(note.as_bytes()).unwrap();
+    let statement: Value = serde_json::from_slice(&payload).unwrap();
+    assert_eq!(statement["predicateType"], "urn:crucible:change:v2");
+    let proof = &statement["predicate"]["spec"];
+    let digest = crucible_model::Digest::of(&std::fs::read(&own).unwrap());
+    assert_eq!(proof["matrix"], digest.to_string());
+    assert_eq!(
+        (&proof["proven"], &proof["partial"], &proof["none"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    assert_eq!(
+        (proof["spec"].as_str(), proof["task"].as_str()),
+        (Some("area"), Some("T-001"))
+    );
+    let key = scene.call(&["attest", "key", "--json"]).ok().json();
+    let policy = scene.desk.path("attest.toml");
+    let text = format!(
+        "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n",
+        key["key"].as_str().unwrap()
+    );
+    std::fs::write(&policy, text).unwrap();
+    scene
+        .call(&[
+            "attest",
+            "verify",
+            "HEAD",
+            "--policy",
+            policy.to_str().unwrap(),
+        ])
+        .ok();
+    scene.call(&["run", "verify-record", run]).ok();
+}
+
+#[test]
+fn evidence_ends_with_its_test_commit_or_record() {
+    let scene = Scene::own();
+    let (run, commit) = scene.land("area", "T-001");
+    assert_eq!(scene.states("area"), LANDED);
+    // Somebody edits what the run reported.
+    let report = scene.run_file(&run, "artifacts/verify_report.json");
+    let honest = std::fs::read_to_string(&report).unwrap();
+    std::fs::write(
+        &report,
+        honest.replace("\"status\":\"passed\"", "\"status\":\"failed\""),
+    )
+    .unwrap();
+    assert_eq!(scene.states("area"), NOTHING);
+    assert!(
+        scene
+            .codes("area")
+            .contains(&"evidence-run-refused".to_owned())
+    );
+    std::fs::write(&report, &honest).unwrap();
+    assert_eq!(scene.states("area"), LANDED);
+    // The test goes.
+    scene.repo.write(
+        "tests/test_area.py",
+        TESTS.replace("test_area(", "test_other("),
+    );
+    scene.repo.commit("Rename the test");
+    assert_eq!(scene.states("area")[0], "R-001 none: gone");
+    scene.repo.git(["reset", "--quiet", "--hard", &commit]);
+    // The requirement says something else now.
+    scene.repo.write(
+        ".crucible/specs/area/artifacts/00-requirements.md",
+        REQUIREMENTS.replace("multiplies", "divides"),
+    );
+    assert_eq!(scene.states("area")[0], "R-001 none: outdated");
+    scene.repo.git(["checkout", "--quiet", "--", "."]);
+    // The commit goes.
+    scene
+        .repo
+        .git(["checkout", "--quiet", "--detach", &format!("{commit}^")]);
+    assert_eq!(scene.states("area"), NOTHING);
+    assert!(
+        scene
+            .codes("area")
+            .contains(&"evidence-commit-unreached".to_owned())
+    );
+    // Another machine has no ledger.
+    scene.repo.git(["checkout", "--quiet", "main"]);
+    let elsewhere = Desk::new();
+    let call = elsewhere.call(["spec", "evidence", "area", "--json"]);
+    let document = call.current_dir(scene.repo.path()).run().exits(1).json();
+    assert_eq!(states(&document["matrix"]), NOTHING);
+}
+
+#[test]
+fn unusable_spec_starts_no_run() {
+    let scene = Scene::own();
+    let ran = scene.call(&["spec", "run", "area", "T-009"]).exits(2);
+    assert!(
+        ran.stderr.contains("no task \"T-009\"") && ran.stderr.contains("T-001"),
+        "{}",
+        ran.stderr
+    );
+    scene.call(&["spec", "run", "nothing", "T-001"]).exits(2);
+    let bad = REQUIREMENTS.replace("test_area in tests", "test_area in ../tests");
+    scene
+        .repo
+        .write(".crucible/specs/area/artifacts/00-requirements.md", bad);
+    let ran = scene.call(&["spec", "run", "area", "T-001"]).exits(1);
+    assert!(
+        ran.stderr.contains("outline-test-invalid"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(scene.desk.runs(), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
+fn folder_of_spec_kit_is_run_and_gated_as_it_is() {
+    let files = [
+        ("specs/001-area/spec.md", SPEC_KIT),
+        ("specs/001-area/plan.md", "# Plan\n"),
+        (
+            "specs/001-area/tasks.md",
+            "# Tasks\n\n- [x] T001 Create project\n- [ ] T002 [P] [US1] Multiply in app/area.py (FR-001)\n",
+        ),
+        (
+            ".kiro/specs/lamp/requirements.md",
+            "### Requirement 1\n\n#### Acceptance Criteria\n\n1. WHEN a THE SYSTEM SHALL b\n",
+        ),
+        (
+            ".kiro/specs/lamp/tasks.md",
+            "- [ ] 1. Do\n  - _Requirements: 1.1_\n",
+        ),
+        ("openspec/changes/log/tasks.md", "- [ ] 1.1 Do\n"),
+        (
+            "openspec/changes/log/specs/log/spec.md",
+            "## ADDED Requirements\n\n### Requirement: Log\n\nThe system SHALL log.\n",
+        ),
+    ];
+    let scene = Scene::new(&files);
+    let status = scene.call(&["status", "001-area", "--json"]).ok().json();
+    assert_eq!(status["next"], "crucible spec run specs/001-area T002");
+    assert_eq!(
+        (
+            status["tasks"][0]["is_done"].as_bool(),
+            status["requirements"]["none"].as_u64()
+        ),
+        (Some(true), Some(2))
+    );
+    scene.call(&["gate", "specs/001-area"]).exits(1);
+    let before = scene.repo.git(["status", "--porcelain"]);
+    scene.land("001-area", "T002");
+    let gate = scene.call(&["gate", "001-area"]).ok();
+    assert!(
+        gate.stdout.contains("pass: specs/001-area at"),
+        "{}",
+        gate.stdout
+    );
+    assert_eq!(
+        scene.states("001-area"),
+        ["US1 proven: proven", "FR-001 proven: proven"]
+    );
+    scene
+        .call(&["gate", "001-area", "--min-phase", "design"])
+        .exits(2);
+    scene
+        .call(&["gate", "001-area", "--format", "sarif"])
+        .exits(2);
+    // Nothing was written to the folders.
+    assert_eq!(scene.repo.git(["status", "--porcelain"]), before);
+    for named in ["lamp", "log"] {
+        scene.call(&["status", named]).ok();
+        let gate = scene.call(&["gate", named]).exits(1);
+        assert!(gate.stdout.contains("evidence-no-test"), "{}", gate.stdout);
+    }
+}

@@ -1,0 +1,90 @@
+//! Runs the gates of a policy on the tips of a push, in the sandbox and on copies.
+
+use std::time::Duration;
+
+use crucible_attest::{Policy, RefUpdate};
+use crucible_host::WorkDir;
+use crucible_host::fs::create_dir_all;
+use crucible_model::{Code, Finding, Verdict};
+use crucible_repo::{CommitReader, Oid};
+use crucible_sandbox::Strength;
+use crucible_verify::GateSpec;
+
+use crate::check_gates::{GateCheck, GateState, check_gates};
+use crate::error::RunError;
+use crate::journal::Unwatched;
+use crate::world::World;
+
+const GATE_FAILED: Code = Code::new("attest-gate-failed");
+
+/// What the directories of such trials begin with, below [`World::tmp`].
+const PREFIX: &str = "door-";
+
+/// Runs the policy's `rerun_gates` on the tip of each guarded ref of a push. The commands come from the policy, so a push
+/// cannot change them.
+///
+/// # Errors
+///
+/// Fails when the repository cannot be read, when a copy cannot be made, or when a gate's name is invalid.
+pub async fn rerun_gates(
+    world: &World<'_>,
+    reader: &CommitReader,
+    policy: &Policy,
+    updates: &[RefUpdate],
+    sandbox: Strength,
+) -> Result<Verdict, RunError> {
+    let mut verdict = Verdict::default();
+    let mut gates = Vec::new();
+    for gate in policy.rerun_gates() {
+        let id = gate.id.parse().map_err(|_| RunError::DoorGate {
+            id: gate.id.clone(),
+        })?;
+        let timeout = Duration::from_secs(gate.timeout_s.into());
+        gates.push(GateSpec::new(
+            id,
+            gate.command.clone(),
+            timeout,
+            "the policy",
+        ));
+    }
+    if gates.is_empty() {
+        return Ok(verdict);
+    }
+    let mut tips: Vec<Oid> = Vec::new();
+    for update in updates {
+        if policy.guards(&update.name)
+            && !update.is_deletion()
+            && let Some(tip) = reader.resolve(&update.new).await?
+            && !tips.contains(&tip)
+        {
+            tips.push(tip);
+        }
+    }
+    create_dir_all(&world.tmp)?;
+    WorkDir::sweep(&world.tmp, PREFIX);
+    for tip in tips {
+        let room = WorkDir::create(&world.tmp, PREFIX, "")?;
+        let tree = room.path().join("tree");
+        create_dir_all(&tree)?;
+        reader.check_out_aside(&tip, &tree).await?;
+        let git = world.repository(&tree).await?;
+        let checks = check_gates(world, git, &gates, sandbox, &mut Unwatched).await?;
+        let findings = checks.iter().filter_map(|check| finding(&tip, check));
+        verdict.merge(Verdict::new(findings.collect()));
+    }
+    Ok(verdict)
+}
+
+/// Only a gate that ran and passed is a pass.
+fn finding(tip: &Oid, check: &GateCheck) -> Option<Finding> {
+    let why = match &check.state {
+        GateState::Passes => return None,
+        GateState::Fails { end, .. } => end.clone(),
+        GateState::CouldNotRun { cause, .. } => format!("it could not run: {cause}"),
+    };
+    let hint = format!(
+        "the door ran the gate {:?} on this commit: {why}",
+        check.id.as_str()
+    );
+    Some(Finding::error(GATE_FAILED, tip.as_str(), hint))
+}

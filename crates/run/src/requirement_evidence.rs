@@ -1,0 +1,154 @@
+//! What landed runs prove of the requirements of a spec.
+//!
+//! All landed runs of the spec count whose records verify and whose commits are ancestors of the checked-out commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crucible_evidence::{
+    EvidenceInput, EvidenceMatrix, LandedRun, NamedTest, RequirementTests, SpecFormat, SpecTask,
+    evidence_findings, judge_evidence,
+};
+use crucible_ledger::Ledger;
+use crucible_model::{Code, Finding, Level, Verdict};
+use crucible_repo::{CommitReader, Git, Oid};
+
+use crate::error::RunError;
+use crate::event_kind::{EventKind, full_gates_runs};
+use crate::landing_evidence::{defined_at, landed_run, reports};
+use crate::layout::RunDir;
+use crate::state::RunState;
+use crate::verify_record::{recorded_start, verify_record};
+use crate::world::World;
+
+const RUN_REFUSED: Code = Code::new("evidence-run-refused");
+const COMMIT_UNREACHED: Code = Code::new("evidence-commit-unreached");
+
+/// A spec whose evidence is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct EvidenceRequest<'a> {
+    /// The spec: its id, or the path of its folder in the repository.
+    pub spec: &'a str,
+    /// The format of the spec.
+    pub format: SpecFormat,
+    /// The requirements as they are now, in order.
+    pub requirements: &'a [RequirementTests],
+}
+
+/// The evidence for a spec.
+#[derive(Debug, Clone)]
+pub struct SpecEvidence {
+    /// The matrix.
+    pub matrix: EvidenceMatrix,
+    /// An error for each requirement that is not proven, and a warning for each landed run that does not count.
+    pub verdict: Verdict,
+}
+
+/// Judges the requirements of a spec by the landed runs of the repository at `top`. Without a ledger there are no runs.
+///
+/// # Errors
+///
+/// Fails when the ledger or the repository cannot be read.
+pub async fn spec_evidence(
+    world: &World<'_>,
+    top: &Path,
+    ledger: Option<&Ledger>,
+    request: EvidenceRequest<'_>,
+) -> Result<SpecEvidence, RunError> {
+    let git = world.repository(top).await?;
+    let reader = CommitReader::open(world.sandbox.clone(), world.env, top)?;
+    let head = git.tracked_state().await?.commit;
+    let mut verdict = Verdict::default();
+    let mut runs = match ledger {
+        Some(ledger) => {
+            landed_runs(world, &git, &reader, ledger, &head, request, &mut verdict).await?
+        }
+        None => Vec::new(),
+    };
+    runs.sort_by_key(|(landed, _)| *landed);
+    let runs: Vec<LandedRun> = runs.into_iter().map(|(_, run)| run).collect();
+    let defined = defined_at(&git, &head, request.requirements, &BTreeMap::new()).await?;
+    let matrix = judge_evidence(&EvidenceInput {
+        spec: request.spec,
+        format: request.format,
+        commit: head.as_str(),
+        requirements: request.requirements,
+        runs: &runs,
+        defined: &defined,
+    });
+    verdict.merge(evidence_findings(&matrix));
+    Ok(SpecEvidence { matrix, verdict })
+}
+
+/// Returns the tests of these requirements that the checked-out commit of the repository at `top` defines.
+///
+/// # Errors
+///
+/// Fails when the repository cannot be read.
+pub async fn defined_tests(
+    world: &World<'_>,
+    top: &Path,
+    requirements: &[RequirementTests],
+) -> Result<BTreeSet<NamedTest>, RunError> {
+    let git = world.repository(top).await?;
+    let head = git.tracked_state().await?.commit;
+    defined_at(&git, &head, requirements, &BTreeMap::new()).await
+}
+
+/// The landed runs of the spec that count, each with the position of its landing in the ledger.
+async fn landed_runs(
+    world: &World<'_>,
+    git: &Git,
+    reader: &CommitReader,
+    ledger: &Ledger,
+    head: &Oid,
+    request: EvidenceRequest<'_>,
+    verdict: &mut Verdict,
+) -> Result<Vec<(u64, LandedRun)>, RunError> {
+    let repo = git.top().to_string_lossy();
+    let mut counted = Vec::new();
+    for row in ledger.runs()? {
+        if row.repo != repo || row.state != RunState::Landed.name() {
+            continue;
+        }
+        // The ledger's own copy: the directory may be gone.
+        let events = ledger.events(Some(&row.id))?;
+        let Some(record) = recorded_start(ledger, &events)? else {
+            continue;
+        };
+        let is_of_spec =
+            |task: &&SpecTask| task.spec == request.spec && task.format == request.format;
+        let Some(task) = record.task.as_ref().filter(is_of_spec) else {
+            continue;
+        };
+        let dir = RunDir::of(&world.runs_root, &row.id);
+        let checked = verify_record(world, &dir, ledger, None).await?;
+        let first = checked
+            .verdict
+            .findings()
+            .iter()
+            .find(|finding| finding.level == Level::Error);
+        let commit = match (first, checked.commit) {
+            (None, Some(commit)) => commit,
+            (first, _) => {
+                let why = first.map_or_else(|| "it did not land".to_owned(), ToString::to_string);
+                let hint = format!("its record does not verify, so it proves nothing: {why}");
+                verdict.push(Finding::warning(RUN_REFUSED, row.id.as_str(), hint));
+                continue;
+            }
+        };
+        if !reader.is_ancestor(&commit, head).await? {
+            let hint = format!("its commit {commit} is not in the history of {head}");
+            verdict.push(Finding::warning(COMMIT_UNREACHED, row.id.as_str(), hint));
+            continue;
+        }
+        let landed = events
+            .iter()
+            .rfind(|event| event.event == EventKind::Landed.name())
+            .map_or(0, |event| event.seq);
+        let reports = reports(&dir, full_gates_runs(&events))?;
+        let run = landed_run(&record, task, commit.as_str(), &reports);
+        counted.push((landed, run));
+    }
+    Ok(counted)
+}
