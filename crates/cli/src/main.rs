@@ -10,6 +10,7 @@ mod progress;
 mod run_council;
 mod run_start;
 mod spec_project;
+mod tool_host;
 mod usage;
 
 use std::process::ExitCode;

@@ -85,6 +85,17 @@ impl Sandbox {
         &self.offer().layers
     }
 
+    /// The path of this program.
+    pub(crate) fn own_program(&self) -> Result<PathBuf, SandboxError> {
+        let launcher = self.launcher.as_ref();
+        launcher
+            .map(|launcher| launcher.program.clone())
+            .ok_or_else(|| SandboxError::Setup {
+                detail: "the path of this program is unknown, so it cannot be started again"
+                    .to_owned(),
+            })
+    }
+
     /// The environment that tells where things are.
     pub(crate) fn env(&self) -> &Environment {
         &self.env

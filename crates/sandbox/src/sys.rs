@@ -80,6 +80,24 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
     }
 }
 
+/// Makes the child of `command` a session of its own that outlives this process, closes what it must not hold, and puts it into
+/// its directory.
+#[expect(
+    unsafe_code,
+    reason = "pre_exec is the only way to act in the child before its program"
+)]
+pub(crate) fn prepare_background(command: &mut Command, cwd: OwnedFd) {
+    // SAFETY: as in `prepare_child`.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::setsid()?;
+            mark_private_descriptors()?;
+            rustix::process::fchdir(&cwd)?;
+            Ok(())
+        });
+    }
+}
+
 /// Marks every descriptor above 2 to be closed when the next program starts. Safe to call between `fork`
 /// and `exec`.
 #[expect(unsafe_code, reason = "close_range has no safe wrapper")]

@@ -11,10 +11,12 @@ pub mod input;
 mod output;
 pub mod prompt;
 mod spinner;
+mod streams;
 mod table;
 
 pub use blocked_write::watched;
 pub use event_loop::{EventLoop, interrupted};
 pub use output::{Format, Output, OutputMode, Voice};
 pub use spinner::{Shared, Spinner};
+pub use streams::{InputStream, OutputStream};
 pub use table::{lines_of, table, wrap_to_terminal};

@@ -23,6 +23,7 @@ mod gates;
 mod init;
 mod ledger;
 mod man;
+mod mcp;
 mod models;
 mod patch;
 mod plan;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Models(models::Models),
     Agents(agents::Agents),
+    Mcp(mcp::Mcp),
     #[command(subcommand)]
     Run(run::Run),
     Gates(gates::Gates),
@@ -133,6 +135,7 @@ impl Command {
                 Doctor,
                 Models,
                 Agents,
+                Mcp,
                 Run,
                 Gates,
                 Eval,
