@@ -47,6 +47,7 @@ mod interrupt;
 mod landing;
 mod links_in_runs;
 mod makefiles;
+mod mcp;
 mod messages;
 mod models;
 mod more_files;
