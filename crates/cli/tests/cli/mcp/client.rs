@@ -30,7 +30,10 @@ impl Client {
     /// The same, for a call that a test put together.
     pub(super) fn of(call: Call) -> Self {
         let mut command = call.command();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (sender, lines) = channel();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -42,7 +45,12 @@ impl Client {
             }
         });
         let input = child.stdin.take();
-        Self { child, input, lines, last_id: 0 }
+        Self {
+            child,
+            input,
+            lines,
+            last_id: 0,
+        }
     }
 
     /// Starts the server and agrees on a revision that has a handshake.
@@ -94,7 +102,9 @@ impl Client {
     pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        self.say(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
+        );
         let response = self.next();
         assert_eq!(response["id"], id, "{response}");
         response
@@ -103,7 +113,10 @@ impl Client {
     /// Calls a tool, and returns its texts, joined.
     #[track_caller]
     pub(super) fn call(&mut self, tool: &str, arguments: Value) -> String {
-        let response = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        let response = self.request(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        );
         let result = &response["result"];
         assert_ne!(result["isError"], true, "{response:#}");
         text_of(result)
@@ -112,7 +125,10 @@ impl Client {
     /// Calls a tool that has to refuse, and returns its error.
     #[track_caller]
     pub(super) fn refused(&mut self, tool: &str, arguments: Value) -> String {
-        let response = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        let response = self.request(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        );
         assert_eq!(response["result"]["isError"], true, "{response:#}");
         text_of(&response["result"])
     }

@@ -28,16 +28,23 @@ impl Server {
         };
         let url = value("url");
         let token = value("token");
-        let port = url.trim_start_matches("http://127.0.0.1:").trim_end_matches("/mcp");
-        Self { port: port.parse().unwrap(), token, child }
+        let port = url
+            .trim_start_matches("http://127.0.0.1:")
+            .trim_end_matches("/mcp");
+        Self {
+            port: port.parse().unwrap(),
+            token,
+            child,
+        }
     }
 
     /// Posts a request with these headers, and returns the status and the answer.
     fn post(&self, headers: &[(&str, &str)], body: &Value) -> (u16, String) {
         let body = body.to_string();
-        let mut request = "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        let mut request =
+            "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
                            Accept: application/json, text/event-stream\r\n"
-            .to_owned();
+                .to_owned();
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -69,18 +76,50 @@ fn token_host_and_origin_are_required() {
     let honest = [("Host", here.as_str()), ("Authorization", bearer.as_str())];
     let (status, answer) = server.post(&honest, &begin);
     assert_eq!(status, 200, "{answer}");
-    assert!(answer.contains("\"protocolVersion\":\"2025-11-25\""), "{answer}");
-    assert_eq!(server.post(&[&honest[..], &[("Origin", &local)]].concat(), &begin).0, 200);
+    assert!(
+        answer.contains("\"protocolVersion\":\"2025-11-25\""),
+        "{answer}"
+    );
+    assert_eq!(
+        server
+            .post(&[&honest[..], &[("Origin", &local)]].concat(), &begin)
+            .0,
+        200
+    );
 
     for (hostile, wanted) in [
         (vec![("Host", here.as_str())], 401),
-        (vec![("Host", here.as_str()), ("Authorization", "Bearer x")], 401),
-        (vec![("Host", here.as_str()), ("Authorization", server.token.as_str())], 401),
-        (vec![("Host", "evil.example"), ("Authorization", bearer.as_str())], 403),
-        (vec![("Host", "127.0.0.1.evil.example"), ("Authorization", bearer.as_str())], 403),
-        ([&honest[..], &[("Origin", "http://evil.example")]].concat(), 403),
+        (
+            vec![("Host", here.as_str()), ("Authorization", "Bearer x")],
+            401,
+        ),
+        (
+            vec![
+                ("Host", here.as_str()),
+                ("Authorization", server.token.as_str()),
+            ],
+            401,
+        ),
+        (
+            vec![("Host", "evil.example"), ("Authorization", bearer.as_str())],
+            403,
+        ),
+        (
+            vec![
+                ("Host", "127.0.0.1.evil.example"),
+                ("Authorization", bearer.as_str()),
+            ],
+            403,
+        ),
+        (
+            [&honest[..], &[("Origin", "http://evil.example")]].concat(),
+            403,
+        ),
         ([&honest[..], &[("Origin", "null")]].concat(), 403),
-        ([&honest[..], &[("Origin", "http://localhost.evil.example")]].concat(), 403),
+        (
+            [&honest[..], &[("Origin", "http://localhost.evil.example")]].concat(),
+            403,
+        ),
     ] {
         let (status, answer) = server.post(&hostile, &begin);
         assert_eq!(status, wanted, "{hostile:?}: {answer}");
@@ -89,5 +128,8 @@ fn token_host_and_origin_are_required() {
     let listen = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let port = format!(":{:04X} 00000000:0000 0A", server.port);
     let line = listen.lines().find(|line| line.contains(&port)).unwrap();
-    assert!(line.contains("0100007F:"), "it listens on the loopback: {line}");
+    assert!(
+        line.contains("0100007F:"),
+        "it listens on the loopback: {line}"
+    );
 }

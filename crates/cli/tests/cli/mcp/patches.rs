@@ -14,7 +14,10 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % limit
     }
 }
@@ -27,7 +30,12 @@ fn mutated(numbers: &mut Numbers) -> String {
         match numbers.below(7) {
             0 => drop(lines.remove(at)),
             1 => lines.insert(at, lines[at].clone()),
-            2 => lines[at] = lines[at].replace("src/", ["tests/", "../", "src/x/", ".git/", "\u{202e}"][numbers.below(5)]),
+            2 => {
+                lines[at] = lines[at].replace(
+                    "src/",
+                    ["tests/", "../", "src/x/", ".git/", "\u{202e}"][numbers.below(5)],
+                )
+            }
             3 => {
                 let other = numbers.below(lines.len());
                 lines.swap(at, other);
@@ -37,7 +45,16 @@ fn mutated(numbers: &mut Numbers) -> String {
                 let digits = numbers.below(100_000).to_string();
                 lines[at] = lines[at].replace(|c: char| c.is_ascii_digit(), &digits);
             }
-            _ => lines.insert(at, ["new file mode 120000", "GIT binary patch", "rename from a", "old mode 100644"][numbers.below(4)].to_owned()),
+            _ => lines.insert(
+                at,
+                [
+                    "new file mode 120000",
+                    "GIT binary patch",
+                    "rename from a",
+                    "old mode 100644",
+                ][numbers.below(4)]
+                .to_owned(),
+            ),
         }
         if lines.is_empty() {
             lines.push(String::new());
@@ -55,13 +72,26 @@ fn agree(count: usize) {
     let mut numbers = Numbers(21);
     let (mut passed, mut refused) = (0, 0);
     for number in 0..count {
-        let patch = if number == 0 { GOOD_DIFF.to_owned() } else { mutated(&mut numbers) };
+        let patch = if number == 0 {
+            GOOD_DIFF.to_owned()
+        } else {
+            mutated(&mut numbers)
+        };
         fs::write(&file, &patch).unwrap();
         let policy_value: serde_json::Value = serde_json::from_str(POLICY).unwrap();
-        let answer = client.call("check_patch", json!({ "patch": patch, "policy": policy_value }));
-        let call = desk.call(["patch", "check", "--json"]).current_dir(repo.path());
-        let Ran { code, stdout, .. } =
-            call.arg("--patch").arg(&file).arg("--policy").arg(&policy).run();
+        let answer = client.call(
+            "check_patch",
+            json!({ "patch": patch, "policy": policy_value }),
+        );
+        let call = desk
+            .call(["patch", "check", "--json"])
+            .current_dir(repo.path());
+        let Ran { code, stdout, .. } = call
+            .arg("--patch")
+            .arg(&file)
+            .arg("--policy")
+            .arg(&policy)
+            .run();
         assert_eq!(format!("{}\n", fenced(&answer)), stdout, "{patch:?}");
         let says = answer.lines().next().unwrap();
         match code {
