@@ -46,6 +46,7 @@ mod spawn;
 mod spawner;
 mod supervise;
 mod sys;
+mod terminal;
 mod tools;
 mod tree;
 mod version;
@@ -65,7 +66,8 @@ pub use mounts::{Mount, MountContent};
 pub use runtime::{Notices, Runtime};
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources,
-    Spawn, Stdin, Stdout, Strength, StrengthError,
+    Calls, Cap, Caps, Confinement, InputSource, Keep, Launcher, Limits, Network, Profile,
+    Redaction, Resources, Spawn, Stdin, Stdout, Strength, StrengthError,
 };
+pub use terminal::{ProgramTerminal, TerminalMaster, TerminalSize};
 pub use version::{NoVersion, VersionOutput};

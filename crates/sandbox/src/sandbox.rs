@@ -310,7 +310,7 @@ fn was_forbidden(profile: &Profile, reached: &[ReachedLayer], end: End) -> bool 
 
 async fn run_direct(spawn: Spawn, group: Option<Group>) -> Result<Observed, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
-    let plan = plan::direct(&spawn, target);
+    let plan = plan::direct(&spawn, target)?;
     supervise(plan, watch(spawn, group)).await
 }
 

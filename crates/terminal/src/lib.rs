@@ -5,6 +5,7 @@
 //!
 //! Invariants: text from outside is escaped before it is printed. Nothing here knows a use case.
 
+mod attached;
 mod blocked_write;
 mod event_loop;
 pub mod input;
@@ -14,6 +15,7 @@ mod spinner;
 mod streams;
 mod table;
 
+pub use attached::{is_interactive, run_attached};
 pub use blocked_write::watched;
 pub use event_loop::{EventLoop, interrupted};
 pub use output::{Format, Output, OutputMode, Voice};

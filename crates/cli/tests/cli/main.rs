@@ -62,6 +62,7 @@ mod reach;
 mod record;
 mod repositories;
 mod run_worst;
+mod sandbox_input;
 mod sandbox_limits;
 mod sandbox_plants;
 mod sandbox_writes;
