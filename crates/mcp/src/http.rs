@@ -21,7 +21,7 @@ use crate::calls::run_calls;
 use crate::host::ToolHost;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::stdio::session;
+use crate::session::Session;
 
 /// The path of the server.
 const PATH: &str = "/mcp";
@@ -107,7 +107,7 @@ pub async fn serve_http(
     reach: &Reach,
     server: HttpServer,
 ) -> Result<(), Failure> {
-    let session = session(host, reach)?;
+    let session = Session::new(host, reach)?;
     let (handler, calls) = Server::new(session.landing);
     tokio::select! {
         result = server.serve(handler) => result,

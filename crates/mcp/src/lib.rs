@@ -17,6 +17,7 @@ mod http;
 mod lines;
 mod reach;
 mod server;
+mod session;
 mod stdio;
 mod tool;
 mod tools;

@@ -14,7 +14,8 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{Call, SIDE_BY_SIDE};
-use crate::tool::{Landing, listed, tool};
+use crate::session::Landing;
+use crate::tools::{listed, tool};
 
 /// The revisions of the protocol, oldest first.
 const REVISIONS: [ProtocolVersion; 3] = [

@@ -1,7 +1,5 @@
 //! Serves one client on a pair of streams.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +10,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::calls::{Session, run_calls};
+use crate::calls::run_calls;
 use crate::host::ToolHost;
 use crate::lines::Lines;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::tool::Landing;
+use crate::session::Session;
 
 /// How long calls may go on after the input has ended.
 const LAST_CALLS: Duration = Duration::from_secs(10);
@@ -33,7 +31,7 @@ pub async fn serve_stdio(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Result<(), Failure> {
-    let session = session(host, reach)?;
+    let session = Session::new(host, reach)?;
     let (server, calls) = Server::new(session.landing);
     let ended = Arc::new(Notify::new());
     let lines = Lines::new(input, output, Arc::clone(&ended));
@@ -57,24 +55,6 @@ pub async fn serve_stdio(
         () = run_calls(&session, calls) => Ok(()),
         () = late => Ok(()),
     }
-}
-
-/// What calls work with, as the settings of the first repository allow.
-pub(crate) fn session<'a>(
-    host: &'a dyn ToolHost,
-    reach: &'a Reach,
-) -> Result<Session<'a>, Failure> {
-    let settings = host.settings(host.runtime().env.working_directory(), &[])?;
-    let landing = match settings.mcp.land {
-        true => Landing::Allowed,
-        false => Landing::Refused,
-    };
-    Ok(Session {
-        host,
-        reach,
-        landing,
-        at_work: RefCell::new(BTreeMap::new()),
-    })
 }
 
 fn not_begun(error: &ServerInitializeError) -> Failure {

@@ -7,7 +7,7 @@ use crucible_model::{ByteLimit, Failure, RunId};
 use crucible_run::RunDir;
 use crucible_sandbox::{BackgroundStart, Runtime};
 
-use crate::calls::Session;
+use crate::session::Session;
 
 /// Runs that a server advances at the same time.
 const MAX_AT_WORK: usize = 4;

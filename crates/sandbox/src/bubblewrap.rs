@@ -23,7 +23,8 @@ use crate::masks::Placeholders;
 use crate::plan::{Conversation, Plan, Target, connect, socket_pair};
 use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
 use crate::spawner::Reach;
-use crate::sys::{ChildSettings, Terminal, command, prepare_child};
+use crate::sys::{ChildSettings, command, prepare_child};
+use crate::terminal_end::Terminal;
 use crate::wire::{Means, Order, OverlayOrder, Overlays, Place, PrivateBound, Surroundings};
 
 /// The name of the outer stage's program.

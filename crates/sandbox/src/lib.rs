@@ -47,6 +47,7 @@ mod spawner;
 mod supervise;
 mod sys;
 mod terminal;
+mod terminal_end;
 mod tools;
 mod tree;
 mod version;
@@ -69,5 +70,6 @@ pub use spawn::{
     Calls, Cap, Caps, Confinement, InputSource, Keep, Launcher, Limits, Network, Profile,
     Redaction, Resources, Spawn, Stdin, Stdout, Strength, StrengthError,
 };
-pub use terminal::{ProgramTerminal, TerminalMaster, TerminalSize};
+pub use terminal::TerminalMaster;
+pub use terminal_end::{ProgramTerminal, TerminalSize};
 pub use version::{NoVersion, VersionOutput};

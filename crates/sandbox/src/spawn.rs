@@ -17,8 +17,7 @@ use tokio::sync::Mutex;
 
 use crate::hosts::AllowedHost;
 use crate::mounts::Mount;
-use crate::sys::Terminal;
-use crate::terminal::ProgramTerminal;
+use crate::terminal_end::{ProgramTerminal, Terminal};
 
 /// How to reach the inner stage: this binary, and the words before the number of the order's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -291,7 +291,7 @@ mod tests {
             keep: Vec::new(),
             cwd,
             doors: crate::cgroup::Doors::default(),
-            terminal: sys::Terminal::None,
+            terminal: crate::terminal_end::Terminal::None,
         };
         sys::prepare_child(&mut command, settings);
         assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());

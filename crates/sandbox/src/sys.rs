@@ -17,10 +17,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use serde::{Deserialize, Serialize};
-
 use crate::cgroup::Doors;
-use crate::terminal::TerminalSize;
+use crate::terminal_end::{Terminal, TerminalSize};
 
 /// The first descriptor that no child is given.
 const FIRST_PRIVATE: RawFd = 3;
@@ -48,16 +46,6 @@ pub(crate) struct ChildSettings {
     pub(crate) doors: Doors,
     /// Whether its standard input becomes its controlling terminal.
     pub(crate) terminal: Terminal,
-}
-
-/// What standard input is to a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Terminal {
-    /// A stream.
-    None,
-    /// The terminal that controls its session.
-    Controlling,
 }
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets

@@ -3,46 +3,19 @@
 //! The program's end becomes the controlling terminal of its session, so job control, Ctrl-C and the size work as usual. What
 //! always holds: the user's own terminal never reaches the program, so it can neither type into it nor change its settings.
 
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
 use crate::error::SandboxError;
 use crate::sys;
-
-/// The size of a terminal, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TerminalSize {
-    /// Lines.
-    pub rows: u16,
-    /// Characters of a line.
-    pub columns: u16,
-}
-
-/// The program's end. Whoever holds it keeps the terminal open.
-#[derive(Clone)]
-pub struct ProgramTerminal(Arc<OwnedFd>);
+use crate::terminal_end::{ProgramTerminal, TerminalSize};
 
 /// Our end: what the program prints is read from it, and what the user types is written to it.
 #[derive(Debug)]
 pub struct TerminalMaster(AsyncFd<OwnedFd>);
-
-impl fmt::Debug for ProgramTerminal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProgramTerminal")
-    }
-}
-
-impl ProgramTerminal {
-    /// One more descriptor of this end.
-    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.0.try_clone()
-    }
-}
 
 impl TerminalMaster {
     /// Opens a terminal of this size. Needs a tokio runtime.
@@ -58,7 +31,7 @@ impl TerminalMaster {
         let (ours, theirs) = sys::open_terminal().map_err(failed)?;
         sys::resize_terminal(&ours, size).map_err(failed)?;
         let ours = AsyncFd::new(ours).map_err(failed)?;
-        Ok((Self(ours), ProgramTerminal(Arc::new(theirs))))
+        Ok((Self(ours), ProgramTerminal::new(theirs)))
     }
 
     /// Changes the size, of which the kernel tells the program.

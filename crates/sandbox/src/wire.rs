@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layers::{MissingLayer, ReachedLayer};
 use crate::spawn::{Calls, Cap, Network, Resources, Strength};
-use crate::sys::Terminal;
+use crate::terminal_end::Terminal;
 
 /// A directory and what it must be when the inner stage comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::answer::Answer;
 use crate::arguments;
-use crate::calls::Session;
+use crate::session::Session;
 use crate::tool::{Effect, ToolKind, schema_of};
 
 /// The tool.

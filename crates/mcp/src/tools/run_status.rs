@@ -14,8 +14,8 @@ use tokio::time::sleep;
 
 use crate::answer::Answer;
 use crate::arguments;
-use crate::calls::Session;
 use crate::reach::ReachedRun;
+use crate::session::Session;
 use crate::tool::{Effect, ToolKind, schema_of};
 use crate::work;
 

@@ -28,7 +28,8 @@ use crate::directory::Directory;
 use crate::hosts::AllowedHost;
 use crate::layers::{Layer, MissingLayer, ReachedLayer};
 use crate::spawn::{Network, Strength};
-use crate::sys::{self, SecretStart, Terminal};
+use crate::sys::{self, SecretStart};
+use crate::terminal_end::Terminal;
 use crate::wire::{Order, Place, Report, Surroundings};
 
 /// The exit code when the program could not be started; the report tells why.
