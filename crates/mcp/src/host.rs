@@ -33,7 +33,7 @@ pub trait ToolHost: RunHost {
     ///
     /// # Errors
     ///
-    /// Fails if there is none.
+    /// Fails if there is no such directory.
     fn home(&self) -> Result<PathBuf, Failure>;
 
     /// Returns the path of the ledger.

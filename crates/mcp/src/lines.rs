@@ -28,7 +28,7 @@ pub(crate) struct Lines<R, W> {
     line: Vec<u8>,
     excess: Excess,
     lifecycle: Lifecycle,
-    /// Told when the input has ended.
+    /// Notified when the input has ended.
     ended: Arc<Notify>,
 }
 
@@ -55,7 +55,7 @@ enum Read {
 }
 
 impl<R: AsyncRead + Unpin, W> Lines<R, W> {
-    /// Reads and writes these streams. `ended` is told when the input has ended.
+    /// Reads and writes these streams. `ended` is notified when the input has ended.
     pub(crate) fn new(input: R, output: W, ended: Arc<Notify>) -> Self {
         Self {
             input: BufReader::new(input),

@@ -150,7 +150,7 @@ impl Git {
 }
 
 impl Git {
-    /// Returns the difference between `base` and the files of the work tree, as a patch in git's format; empty if there is none.
+    /// Returns the difference between `base` and the files of the work tree, as a patch in git's format; empty if they are equal.
     /// Files that git ignores are no difference. Neither the index nor the objects of the repository change.
     ///
     /// # Errors

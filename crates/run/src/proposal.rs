@@ -1,4 +1,4 @@
-//! A change that somebody else proposes, for a run that waits for one.
+//! A change that another program proposes, for a run that waits for one.
 //!
 //! The run waits for a person (`manual_outbox`); a coding agent may answer as well. The proposal becomes the answer at the
 //! target of the open prompt, and the next command judges it as any other. What always holds: nothing is judged here, and
@@ -27,7 +27,7 @@ pub enum ProposalSource<'a> {
 ///
 /// # Errors
 ///
-/// Fails if another process works on the run, if the run does not wait for a proposal, or if there is none: the answer or the
+/// Fails if another process works on the run, if the run does not wait for a proposal, or if there is no change: the answer or the
 /// difference is empty, or it is too large.
 pub async fn submit_proposal(
     world: &World<'_>,

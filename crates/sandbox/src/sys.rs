@@ -16,6 +16,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+use tokio::io::unix::AsyncFd;
 
 use crate::cgroup::Doors;
 use crate::terminal_end::{Terminal, TerminalSize};
@@ -151,6 +152,16 @@ pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     }
     // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
     Ok((ours, unsafe { OwnedFd::from_raw_fd(theirs) }))
+}
+
+/// Lets the asynchronous runtime watch a descriptor.
+#[expect(
+    unsafe_code,
+    reason = "the runtime must be promised that the descriptor stays open"
+)]
+pub(crate) fn watch_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by what is made here, which closes it last and gives it to nobody.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
 /// Sets the size of a terminal.

@@ -30,7 +30,7 @@ impl TerminalMaster {
         };
         let (ours, theirs) = sys::open_terminal().map_err(failed)?;
         sys::resize_terminal(&ours, size).map_err(failed)?;
-        let ours = AsyncFd::new(ours).map_err(failed)?;
+        let ours = sys::watch_descriptor(ours).map_err(failed)?;
         Ok((Self(ours), ProgramTerminal::new(theirs)))
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Terminal {
     Controlling,
 }
 
-/// The program's end. Whoever holds it keeps the terminal open.
+/// The program's end. Each holder keeps the terminal open.
 #[derive(Clone)]
 pub struct ProgramTerminal(Arc<OwnedFd>);
 

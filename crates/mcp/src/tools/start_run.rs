@@ -18,7 +18,7 @@ use crate::work;
 
 /// The most files that a client names.
 const MAX_FILES: usize = 100;
-/// Whoever answers prompts by files in the run's directory.
+/// The service that answers prompts by files in the run's directory.
 const CLIENT: &str = "manual_outbox";
 
 /// The tool.
