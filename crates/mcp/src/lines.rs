@@ -107,8 +107,14 @@ impl<R: AsyncRead + Unpin, W> Lines<R, W> {
             })
         })?;
         let id = id_of(&value);
-        let is_notification =
-            value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
+        let has_method = value.get("method").is_some_and(Value::is_string);
+        let is_notification = has_method && value.get("id").is_none();
+        if has_method && !is_notification && id.is_none() {
+            return Err(Box::new(Fault {
+                id,
+                error: ErrorData::invalid_request("the id is no text and no whole number", None),
+            }));
+        }
         let message = serde_json::from_value(value);
         match message {
             Ok(message) => Ok(self.in_order(message)),
