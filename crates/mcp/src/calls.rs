@@ -48,14 +48,18 @@ async fn answered(session: &Session<'_>, call: Call) {
     let result = tokio::select! {
         biased;
         () = answer.closed() => return,
-        result = call(session, tool, arguments) => result,
+        result = call_tool(session, tool, arguments) => result,
     };
     // Whoever gave up in this moment needs none.
     let _ = answer.send(result);
 }
 
 /// Calls a tool, unless it is not allowed.
-async fn call(session: &Session<'_>, tool: &dyn ToolKind, arguments: JsonObject) -> CallToolResult {
+async fn call_tool(
+    session: &Session<'_>,
+    tool: &dyn ToolKind,
+    arguments: JsonObject,
+) -> CallToolResult {
     if tool.effect() == Effect::Lands && session.landing == Landing::Refused {
         let refused = Failure::refused("the user's settings do not allow clients to land")
             .hint("Ask the user to run `crucible run land`. `[mcp] land = true` in the user's own settings allows clients to.");

@@ -2,6 +2,11 @@
 //!
 //! Results are written as the JSON that the protocol's own documentation shows, and read into the library's types.
 
+#![expect(
+    deprecated,
+    reason = "older revisions have log messages, and requests to the client"
+)]
+
 use std::time::Duration;
 
 use rmcp::model::{
@@ -137,7 +142,6 @@ async fn progress(context: &Context) -> Result<(), ErrorData> {
     Ok(())
 }
 
-#[expect(deprecated, reason = "older revisions have log messages")]
 async fn log(context: &Context) -> Result<(), ErrorData> {
     for text in ["started", "processing data", "completed"] {
         let text = match text {
@@ -167,7 +171,6 @@ fn told(prefix: &str, answer: &Value) -> Result<CallToolResponse, ErrorData> {
     said(format!("{prefix}: action={action}, content={given}"))
 }
 
-#[expect(deprecated, reason = "older revisions have requests to the client")]
 async fn sample(context: &Context, prompt: &str) -> Result<CallToolResponse, ErrorData> {
     let params = sampling(prompt, 100)["params"].clone();
     let answer = context.peer.create_message(read(params)?).await;
@@ -294,10 +297,6 @@ fn rounds(
     }
 }
 
-#[expect(
-    deprecated,
-    reason = "older revisions have subscriptions and levels of logs"
-)]
 impl ServerHandler for Adapter {
     fn get_info(&self) -> ServerConfig {
         let capabilities = read::<ServerCapabilities>(json!({
