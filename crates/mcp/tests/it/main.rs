@@ -4,11 +4,7 @@
     clippy::disallowed_methods,
     reason = "tests start the suite and look at the files it leaves"
 )]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests fail as tests do"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod adapter;
 mod conformance;

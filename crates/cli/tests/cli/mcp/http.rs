@@ -82,7 +82,10 @@ fn token_host_and_origin_are_required() {
     );
     assert_eq!(
         server
-            .post(&[&honest[..], &[("Origin", &local)]].concat(), &begin)
+            .post(
+                &[&honest[..], &[("Origin", local.as_str())]].concat(),
+                &begin
+            )
             .0,
         200
     );
