@@ -73,7 +73,7 @@ mod tests {
             let schema = tool.schema_as_json_value();
             assert_eq!(schema["type"], "object", "{}", tool.name);
             assert_eq!(schema["additionalProperties"], false, "{}", tool.name);
-            for (name, field) in schema["properties"].as_object().unwrap() {
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
                 assert!(field["description"].is_string(), "{}: {name}", tool.name);
             }
             jsonschema::validator_for(&schema).unwrap();

@@ -40,6 +40,7 @@ impl Scene {
         client
             .args(words)
             .env("PATH", path)
+            .env("GEMINI_CLI_TRUST_WORKSPACE", "true")
             .current_dir(self.repo.path());
         client
     }
