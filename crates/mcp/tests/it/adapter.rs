@@ -323,7 +323,9 @@ impl ServerHandler for Adapter {
         _: CompleteRequestParams,
         _: Context,
     ) -> Result<CompleteResult, ErrorData> {
-        read(json!({ "completion": { "values": ["paris", "park"], "hasMore": false } }))
+        read(
+            json!({ "completion": { "values": ["paris", "park"], "hasMore": false }, "resultType": "complete" }),
+        )
     }
 
     async fn list_tools(
