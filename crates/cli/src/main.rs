@@ -11,6 +11,7 @@ mod requirement_report;
 mod run_council;
 mod run_start;
 mod spec_project;
+mod tool_host;
 mod usage;
 
 use std::process::ExitCode;

@@ -6,6 +6,9 @@
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
+use crate::failure::Failure;
 use crate::text::is_hidden;
 
 /// Escapes a text for people. Newlines and tabs stay.
@@ -35,6 +38,18 @@ pub fn escaped_json(document: &str) -> String {
             let _a_string_takes_it = write!(safe, "\\u{unit:04x}");
         }
     })
+}
+
+/// Returns the JSON document of a result, indented and escaped, without a final newline. Every command and every tool
+/// prints this form, so the same result has the same bytes.
+///
+/// # Errors
+///
+/// Fails if the value has no JSON form.
+pub fn json_document<T: Serialize>(value: &T) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| escaped_json(&text))
+        .map_err(|error| Failure::refused(format!("the result has no JSON form: {error}")))
 }
 
 fn rewritten(

@@ -32,7 +32,7 @@ pub use code_fence::{CodeFence, unfenced};
 pub use count::counted;
 pub use digest::{Digest, DigestError, DigestWriter};
 pub use edit_format::EditFormat;
-pub use escape::{escaped, escaped_json, one_line};
+pub use escape::{escaped, escaped_json, json_document, one_line};
 pub use exit::ExitStatus;
 pub use failure::Failure;
 pub use finding::{Code, Finding, Level, Outcome, Verdict, VerdictReport};

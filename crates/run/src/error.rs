@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crucible_host::words::shell_word;
-use crucible_model::{CanonicalError, RepoPath, counted};
+use crucible_model::{CanonicalError, RepoPath, RunId, counted};
 use crucible_pack::OmittedReason;
 use crucible_repo::BranchReach;
 
@@ -48,6 +48,28 @@ pub enum RunError {
     NoClient {
         /// The service.
         name: String,
+    },
+    /// A proposal is submitted that no prompt asks for.
+    #[error("the run {run} does not wait for a proposal; it is {state}")]
+    NoProposalOwed {
+        /// The run.
+        run: RunId,
+        /// The name of its state.
+        state: &'static str,
+    },
+    /// A proposal changes nothing.
+    #[error("the proposal is empty: nothing differs from the commit {base}")]
+    EmptyProposal {
+        /// The commit that the run started from.
+        base: String,
+    },
+    /// A proposal is too large.
+    #[error("the proposal has {bytes} bytes; the limit is {limit}")]
+    LargeProposal {
+        /// Its size.
+        bytes: usize,
+        /// The largest size.
+        limit: u64,
     },
     /// The goal holds a secret.
     #[error("the goal holds what looks like a secret ({rule}); remove it")]

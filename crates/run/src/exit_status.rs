@@ -48,7 +48,17 @@ impl From<RunError> for Failure {
             RunError::GateUnaffected { ref remedy, .. } => {
                 return Self::usage(error.to_string()).hint(remedy.clone());
             }
-            RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
+            RunError::NoProposalOwed { .. } => {
+                return Self::new(ExitStatus::Usage, error.to_string())
+                    .hint("`crucible run status` says what it waits for.");
+            }
+            RunError::EmptyProposal { .. } => {
+                return Self::new(ExitStatus::Usage, error.to_string())
+                    .hint("Change files first; files that git ignores do not count.");
+            }
+            RunError::LargeProposal { .. } | RunError::Pack(PackError::BudgetTooSmall { .. }) => {
+                ExitStatus::OverLimit
+            }
             RunError::Pack(
                 PackError::MandatoryMissing { .. }
                 | PackError::MandatoryRefused { .. }

@@ -24,6 +24,7 @@ use crate::plan::{Conversation, Plan, Target, connect, socket_pair};
 use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
 use crate::spawner::Reach;
 use crate::sys::{ChildSettings, command, prepare_child};
+use crate::terminal_end::Terminal;
 use crate::wire::{Means, Order, OverlayOrder, Overlays, Place, PrivateBound, Surroundings};
 
 /// The name of the outer stage's program.
@@ -149,7 +150,7 @@ pub(crate) fn plan(
     };
     // The words of the first process inside are readable there, and so is its environment: it has none.
     command.args(&launcher.args).arg(number).env_clear();
-    connect(&mut command, &spawn.stdin);
+    connect(&mut command, &spawn.stdin)?;
     let root =
         Directory::open(Path::new("/")).map_err(|problem| SandboxError::WorkingDirectory {
             path: "/".into(),
@@ -162,6 +163,8 @@ pub(crate) fn plan(
             keep,
             on_orphaned: Signal::KILL,
             doors: target.doors,
+            // The inner stage takes it, for a session of its own.
+            terminal: Terminal::None,
         },
     );
     let readable = match surroundings {
@@ -176,6 +179,7 @@ pub(crate) fn plan(
     let order = Order {
         program: layout.program.into_os_string(),
         called: target.called,
+        terminal: spawn.stdin.terminal(),
         args: spawn.args.clone(),
         env: spawn.env.clone(),
         cwd: Place {

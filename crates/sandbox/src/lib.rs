@@ -11,10 +11,13 @@
 //! (`hosts`, `forward`), and whatever it left behind is found through `/proc` and ended (`tree`). Confined programs are reached through bubblewrap (`layout`, `bubblewrap`)
 //! and an inner stage of this same binary (`inner`), to which a private socket carries the order (`wire`).
 //!
+//! [`Sandbox::start_in_background`] is for work that goes on after this process: it starts this very program again, and nothing else.
+//!
 //! What always holds: no shell; the child's environment is exactly what was given; no descriptor above 2
 //! reaches it; when [`Sandbox::run`] returns or is dropped, nothing it started is left running, or the
 //! error says what is.
 
+mod background;
 mod bubblewrap;
 mod capture;
 mod cgroup;
@@ -43,11 +46,14 @@ mod spawn;
 mod spawner;
 mod supervise;
 mod sys;
+mod terminal;
+mod terminal_end;
 mod tools;
 mod tree;
 mod version;
 mod wire;
 
+pub use background::{BackgroundProcess, BackgroundStart};
 pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL, Stopped};
 pub use environment::{CONFINED_HOME, base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
@@ -61,7 +67,9 @@ pub use mounts::{Mount, MountContent};
 pub use runtime::{Notices, Runtime};
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Calls, Cap, Caps, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources,
-    Spawn, Stdin, Stdout, Strength, StrengthError,
+    Calls, Cap, Caps, Confinement, InputSource, Keep, Launcher, Limits, Network, Profile,
+    Redaction, Resources, Spawn, Stdin, Stdout, Strength, StrengthError,
 };
+pub use terminal::TerminalMaster;
+pub use terminal_end::{ProgramTerminal, TerminalSize};
 pub use version::{NoVersion, VersionOutput};

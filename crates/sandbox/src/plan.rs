@@ -68,14 +68,14 @@ pub(crate) fn target(spawn: &Spawn, group: Option<&Group>) -> Result<Target, San
 }
 
 /// The plan that starts the program itself, without walls.
-pub(crate) fn direct(spawn: &Spawn, target: Target) -> Plan {
+pub(crate) fn direct(spawn: &Spawn, target: Target) -> Result<Plan, SandboxError> {
     let mut command = sys::command(target.program.as_os_str());
     command
         .arg0(&target.called)
         .args(&spawn.args)
         .env_clear()
         .envs(spawn.env.iter().cloned());
-    connect(&mut command, &spawn.stdin);
+    connect(&mut command, &spawn.stdin)?;
     // TERM lets git and its like remove their lock files when we are killed.
     prepare_child(
         &mut command,
@@ -84,26 +84,37 @@ pub(crate) fn direct(spawn: &Spawn, target: Target) -> Plan {
             keep: Vec::new(),
             on_orphaned: Signal::TERM,
             doors: target.doors,
+            terminal: spawn.stdin.terminal(),
         },
     );
-    Plan {
+    Ok(Plan {
         command,
         reach: Reach::Group,
         placeholders: Placeholders::default(),
         conversation: None,
         program: target.program,
-    }
+    })
 }
 
-/// Gives the command its three pipes.
-pub(crate) fn connect(command: &mut Command, stdin: &Stdin) {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .stdin(match stdin {
-            Stdin::Empty => Stdio::null(),
-            Stdin::Bytes(_) => Stdio::piped(),
-        });
+/// Gives the command its three pipes, or its terminal.
+pub(crate) fn connect(command: &mut Command, stdin: &Stdin) -> Result<(), SandboxError> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    match stdin {
+        Stdin::Empty => command.stdin(Stdio::null()),
+        Stdin::Bytes(_) | Stdin::Stream(_) => command.stdin(Stdio::piped()),
+        Stdin::Terminal(terminal) => {
+            let end = || {
+                terminal
+                    .descriptor()
+                    .map_err(|source| SandboxError::Supervision {
+                        action: "connecting the terminal",
+                        source,
+                    })
+            };
+            command.stdin(end()?).stdout(end()?).stderr(end()?)
+        }
+    };
+    Ok(())
 }
 
 /// A socket pair: our end, not blocking, and the child's.

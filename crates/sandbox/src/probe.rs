@@ -153,7 +153,7 @@ async fn version(env: &Environment) -> Option<String> {
     );
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn, None).ok()?;
-    let plan = crate::plan::direct(&spawn, target);
+    let plan = crate::plan::direct(&spawn, target).ok()?;
     let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None))
         .await
         .ok()?;

@@ -87,6 +87,17 @@ impl Sandbox {
         &self.offer().layers
     }
 
+    /// The path of this program.
+    pub(crate) fn own_program(&self) -> Result<PathBuf, SandboxError> {
+        let launcher = self.launcher.as_ref();
+        launcher
+            .map(|launcher| launcher.program.clone())
+            .ok_or_else(|| SandboxError::Setup {
+                detail: "the path of this program is unknown, so it cannot be started again"
+                    .to_owned(),
+            })
+    }
+
     /// The environment that tells where things are.
     pub(crate) fn env(&self) -> &Environment {
         &self.env
@@ -301,7 +312,7 @@ fn was_forbidden(profile: &Profile, reached: &[ReachedLayer], end: End) -> bool 
 
 async fn run_direct(spawn: Spawn, group: Option<Group>) -> Result<Observed, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
-    let plan = plan::direct(&spawn, target);
+    let plan = plan::direct(&spawn, target)?;
     supervise(plan, watch(spawn, group)).await
 }
 

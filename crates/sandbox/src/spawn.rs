@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncRead;
+use tokio::sync::Mutex;
 
 use crate::hosts::AllowedHost;
 use crate::mounts::Mount;
+use crate::terminal_end::{ProgramTerminal, Terminal};
 
 /// How to reach the inner stage: this binary, and the words before the number of the order's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,12 +74,38 @@ impl Spawn {
 }
 
 /// A child's standard input.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Stdin {
     /// The end of the file at once.
     Empty,
     /// These bytes, then the end of the file. A child that stops reading early is no error.
     Bytes(Vec<u8>),
+    /// Bytes as they come.
+    Stream(InputSource),
+    /// A terminal of its own, which is its standard output and standard error too. Nothing of them is kept, limited or redacted.
+    Terminal(ProgramTerminal),
+}
+
+/// A stream that a child reads. It belongs to one child.
+#[derive(Clone)]
+pub struct InputSource(pub(crate) Arc<Mutex<dyn AsyncRead + Send + Unpin>>);
+
+impl InputSource {
+    /// Lets a child read this stream.
+    #[must_use]
+    pub fn new(stream: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
+    }
+}
+
+impl Stdin {
+    /// What this is to a child.
+    pub(crate) fn terminal(&self) -> Terminal {
+        match self {
+            Self::Empty | Self::Bytes(_) | Self::Stream(_) => Terminal::None,
+            Self::Terminal(_) => Terminal::Controlling,
+        }
+    }
 }
 
 impl std::fmt::Debug for Stdin {
@@ -85,6 +114,8 @@ impl std::fmt::Debug for Stdin {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+            Self::Stream(_) => f.write_str("Stream"),
+            Self::Terminal(_) => f.write_str("Terminal"),
         }
     }
 }

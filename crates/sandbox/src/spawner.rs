@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::masks::Placeholders;
 use crate::sys;
@@ -73,6 +73,40 @@ pub(crate) async fn start(
     let gone = || io::Error::other("the thread that starts programs has ended");
     starter()?.send(job).map_err(|_| gone())?;
     answered.await.map_err(|_| gone())?
+}
+
+/// Starts `command` as a process that nobody owns: it goes on when this process ends. Tells when it has ended.
+pub(crate) async fn start_in_background(command: Command) -> io::Result<watch::Receiver<bool>> {
+    let (answer, answered) = oneshot::channel();
+    let runtime = Handle::current();
+    let job: Job = Box::new(move || {
+        let _entered = runtime.enter();
+        // When nobody waits for the answer any more, the process goes on all the same.
+        let _ = answer.send(background_here(command));
+    });
+    let gone = || io::Error::other("the thread that starts programs has ended");
+    starter()?.send(job).map_err(|_| gone())?;
+    answered.await.map_err(|_| gone())?
+}
+
+fn background_here(command: Command) -> io::Result<watch::Receiver<bool>> {
+    let mut command = tokio::process::Command::from(command);
+    let mut register = Register::lock();
+    let mut child = command.spawn()?;
+    let raw = child.id().and_then(|id| i32::try_from(id).ok());
+    let pid = raw
+        .and_then(sys::pid)
+        .ok_or_else(|| io::Error::other("the child has no id"))?;
+    register.add(pid);
+    drop(register);
+    let (sender, has_ended) = watch::channel(false);
+    tokio::spawn(async move {
+        // An error means that somebody else has waited for it.
+        let _ = child.wait().await;
+        Register::lock().remove(pid);
+        sender.send_replace(true);
+    });
+    Ok(has_ended)
 }
 
 fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io::Result<Running> {
@@ -257,6 +291,7 @@ mod tests {
             keep: Vec::new(),
             cwd,
             doors: crate::cgroup::Doors::default(),
+            terminal: crate::terminal_end::Terminal::None,
         };
         sys::prepare_child(&mut command, settings);
         assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());

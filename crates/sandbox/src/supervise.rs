@@ -133,9 +133,13 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             tokio::join!(
                 pump(stdout, &mut out, limits.runaway, &runaway),
                 pump(stderr, &mut err, limits.runaway, &runaway),
-                feed(stdin, watch.stdin),
                 converse(conversation, &mut report, listening),
             );
+        });
+        // Goes on no longer than the program, whose input may have no end.
+        let mut feeding = pin!(async {
+            feed(stdin, watch.stdin).await;
+            std::future::pending::<()>().await;
         });
         let mut deadline = pin!(deadline);
         let mut full = pin!(watch_disk(disk, running.root()));
@@ -148,6 +152,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
                 () = runaway.notified() => break Cause::OutputLimit,
                 () = &mut full => break Cause::DiskLimit,
                 () = &mut forwarding => {}
+                () = &mut feeding => {}
                 () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
             }
         };
@@ -165,6 +170,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
                         break;
                     }
                     () = &mut forwarding => {}
+                    () = &mut feeding => {}
                     () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
                 }
             }
@@ -269,10 +275,16 @@ async fn settle() -> Result<(), SandboxError> {
 
 /// Writes the whole input and closes it. A child that does not want it all is no error.
 async fn feed(pipe: Option<ChildStdin>, input: Stdin) {
-    if let (Some(mut pipe), Stdin::Bytes(bytes)) = (pipe, input) {
-        let _ = pipe.write_all(&bytes).await;
-        let _ = pipe.shutdown().await;
-    }
+    let Some(mut pipe) = pipe else { return };
+    let _ = match input {
+        Stdin::Empty | Stdin::Terminal(_) => Ok(()),
+        Stdin::Bytes(bytes) => pipe.write_all(&bytes).await,
+        Stdin::Stream(source) => {
+            let mut source = source.0.lock().await;
+            tokio::io::copy(&mut *source, &mut pipe).await.map(drop)
+        }
+    };
+    let _ = pipe.shutdown().await;
 }
 
 /// Sends the order to the inner stage and reads its report until it closes the socket.

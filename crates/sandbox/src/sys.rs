@@ -5,18 +5,21 @@
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+use tokio::io::unix::AsyncFd;
 
 use crate::cgroup::Doors;
+use crate::terminal_end::{Terminal, TerminalSize};
 
 /// The first descriptor that no child is given.
 const FIRST_PRIVATE: RawFd = 3;
@@ -42,6 +45,8 @@ pub(crate) struct ChildSettings {
     pub(crate) on_orphaned: Signal,
     /// The control groups that it enters.
     pub(crate) doors: Doors,
+    /// Whether its standard input becomes its controlling terminal.
+    pub(crate) terminal: Terminal,
 }
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
@@ -62,6 +67,9 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
                 return Err(Errno::SRCH.into());
             }
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+            if settings.terminal == Terminal::Controlling {
+                take_terminal()?;
+            }
             let doors = &settings.doors.files;
             let enters = |door: &OwnedFd| rustix::io::write(door, b"0") == Ok(1);
             // A parent that gets no report counts on no group.
@@ -75,6 +83,24 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
                 fcntl_setfd(keep, FdFlags::empty())?;
             }
             rustix::process::fchdir(&settings.cwd)?;
+            Ok(())
+        });
+    }
+}
+
+/// Makes the child of `command` a session of its own that outlives this process, closes what it must not hold, and puts it into
+/// its directory.
+#[expect(
+    unsafe_code,
+    reason = "pre_exec is the only way to act in the child before its program"
+)]
+pub(crate) fn prepare_background(command: &mut Command, cwd: OwnedFd) {
+    // SAFETY: as in `prepare_child`.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::setsid()?;
+            mark_private_descriptors()?;
+            rustix::process::fchdir(&cwd)?;
             Ok(())
         });
     }
@@ -102,6 +128,67 @@ pub(crate) fn mark_private_descriptors() -> io::Result<()> {
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
+}
+
+/// Opens a terminal: our end, which does not block, and the program's.
+#[expect(
+    unsafe_code,
+    reason = "no safe wrapper opens the other end by its descriptor"
+)]
+pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let ours = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
+    let unlocked: libc::c_int = 0;
+    // SAFETY: the first call reads one number, which lives until it returns; the second takes flags and returns a descriptor.
+    let theirs = unsafe {
+        if libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, flags)
+    };
+    if theirs < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+    Ok((ours, unsafe { OwnedFd::from_raw_fd(theirs) }))
+}
+
+/// Lets the asynchronous runtime watch a descriptor.
+#[expect(
+    unsafe_code,
+    reason = "the runtime must be promised that the descriptor stays open"
+)]
+pub(crate) fn watch_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by what is made here, which closes it last and gives it to nobody.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
+}
+
+/// Sets the size of a terminal.
+#[expect(unsafe_code, reason = "ioctl has no safe wrapper")]
+pub(crate) fn resize_terminal(terminal: &OwnedFd, size: TerminalSize) -> io::Result<()> {
+    let size = libc::winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the call reads the structure, which lives until it returns.
+    match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes standard input the controlling terminal of this session, of which this process is the leader. Safe to call between
+/// `fork` and `exec`.
+#[expect(unsafe_code, reason = "ioctl has no safe wrapper")]
+pub(crate) fn take_terminal() -> io::Result<()> {
+    // SAFETY: the call takes a number and touches no memory.
+    match unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Moves this process into a user and a mount namespace of its own. It must have a single thread.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layers::{MissingLayer, ReachedLayer};
 use crate::spawn::{Calls, Cap, Network, Resources, Strength};
+use crate::terminal_end::Terminal;
 
 /// A directory and what it must be when the inner stage comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +76,8 @@ pub(crate) struct Order {
     pub(crate) program: OsString,
     /// The program's name as the program sees it.
     pub(crate) called: OsString,
+    /// Whether standard input becomes its controlling terminal.
+    pub(crate) terminal: Terminal,
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Place,

@@ -34,6 +34,7 @@ pub use sections::find::FindSection;
 pub use sections::forge::ForgeSection;
 pub use sections::gates::GateEntry;
 pub use sections::llm::{BudgetSection, LlmSection, PriceEntry};
+pub use sections::mcp::McpSection;
 pub use sections::paths::PathsSection;
 pub use sections::phases::PhaseEntry;
 pub use sections::providers::{PROVIDERS, ProviderSection};

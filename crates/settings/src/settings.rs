@@ -18,6 +18,7 @@ use crate::sections::find::FindSection;
 use crate::sections::forge::ForgeSection;
 use crate::sections::gates::GateEntry;
 use crate::sections::llm::{BudgetSection, LlmSection, PriceEntry};
+use crate::sections::mcp::McpSection;
 use crate::sections::paths::PathsSection;
 use crate::sections::phases::PhaseEntry;
 use crate::sections::providers::{PROVIDERS, ProviderSection};
@@ -66,6 +67,8 @@ pub struct Settings {
     pub gates: BTreeMap<String, GateEntry>,
     /// `[find]`
     pub find: FindSection,
+    /// `[mcp]`
+    pub mcp: McpSection,
     providers: BTreeMap<&'static str, ProviderSection>,
     layers: Layers,
 }
@@ -110,6 +113,7 @@ impl Settings {
             sandbox: section(&layers, "sandbox"),
             gates: entries(&layers, "gates"),
             find: section(&layers, "find"),
+            mcp: section(&layers, "mcp"),
             providers: providers.collect(),
             layers,
         }

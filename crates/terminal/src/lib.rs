@@ -5,16 +5,20 @@
 //!
 //! Invariants: text from outside is escaped before it is printed. Nothing here knows a use case.
 
+mod attached;
 mod blocked_write;
 mod event_loop;
 pub mod input;
 mod output;
 pub mod prompt;
 mod spinner;
+mod streams;
 mod table;
 
+pub use attached::{is_interactive, run_attached};
 pub use blocked_write::watched;
 pub use event_loop::{EventLoop, interrupted};
 pub use output::{Format, Output, OutputMode, Voice};
 pub use spinner::{Shared, Spinner};
+pub use streams::{InputStream, OutputStream};
 pub use table::{lines_of, table, wrap_to_terminal};

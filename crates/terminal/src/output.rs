@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 
 use crucible_host::env::Environment;
 use crucible_model::{
-    ExitStatus, Failure, Finding, Level, Outcome, VerdictReport, escaped, escaped_json, one_line,
+    ExitStatus, Failure, Finding, Level, Outcome, VerdictReport, escaped, escaped_json,
+    json_document, one_line,
 };
 use crucible_sandbox::Notices;
 use serde::Serialize;
@@ -183,9 +184,8 @@ impl Output {
 
     /// Prints the result as one JSON document with a final newline.
     pub fn json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|error| Failure::refused(format!("the result has no JSON form: {error}")))?;
-        self.write(format!("{}\n", escaped_json(&text)).as_bytes());
+        let document = json_document(value)?;
+        self.write(format!("{document}\n").as_bytes());
         Ok(())
     }
 

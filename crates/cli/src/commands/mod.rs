@@ -24,6 +24,7 @@ mod gates;
 mod init;
 mod ledger;
 mod man;
+mod mcp;
 mod models;
 mod patch;
 mod plan;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Models(models::Models),
     Agents(agents::Agents),
+    Mcp(mcp::Mcp),
     #[command(subcommand)]
     Run(run::Run),
     Approve(approve::Approve),
@@ -135,6 +137,7 @@ impl Command {
                 Doctor,
                 Models,
                 Agents,
+                Mcp,
                 Run,
                 Approve,
                 Gates,

@@ -13,9 +13,11 @@ use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
 use crucible_repo::{Git, Guards, git_directory_around};
 use crucible_sandbox::{
-    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
-    Network, Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
+    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, InputSource, LayerState,
+    Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength, base_env,
+    toolchain_env,
 };
+use crucible_terminal::{InputStream, is_interactive, run_attached};
 use serde::Serialize;
 
 use crate::app::App;
@@ -41,6 +43,9 @@ pub(crate) enum SandboxCommand {
 ///
 /// For example: `crucible sandbox exec --write . -- cargo test --offline`
 /// or `crucible sandbox exec --net api.example.com --calls connect -- python3 ask.py`
+///
+/// The command reads standard input. On a terminal it gets one of its own, with job control; what it prints there is neither kept nor
+/// redacted.
 ///
 /// Git directories stay read-only in a writable directory, and so does `.crucible`. Files that other programs run or obey are
 /// listed at the end when the command made or changed them.
@@ -285,7 +290,7 @@ impl Exec {
                 Limits::new(Duration::from_secs(self.timeout)),
             )
         };
-        let ran = app.block_on(async { Ok(sandbox.run(spawn).await?) });
+        let ran = app.block_on(execute(app, &sandbox, spawn));
         let left = Left::of(&here, &before);
         // Also of a command that was interrupted.
         let completed = ran.inspect_err(|_| left.tell(app))?;
@@ -389,6 +394,17 @@ impl Exec {
             .hint("Let it write less, or in several commands.")),
         }
     }
+}
+
+/// Runs the command on the user's terminal if there is one, else with standard input as it comes.
+async fn execute(app: &App, sandbox: &Sandbox, spawn: Spawn) -> Result<Completed, Failure> {
+    if is_interactive() && !app.output.is_json() {
+        return run_attached(sandbox, spawn).await;
+    }
+    // Tried out before the input is touched, which can be passed on once.
+    let _known = sandbox.layers();
+    let stdin = Stdin::Stream(InputSource::new(InputStream::open()));
+    Ok(sandbox.run(Spawn { stdin, ..spawn }).await?)
 }
 
 /// What the report says of a command that ignored TERM.

@@ -375,3 +375,69 @@ fn agents_are_listed_with_their_tested_versions() {
     desk.run(["run", "start", "x", "--agent", "nobody"])
         .exits(2);
 }
+
+/// The real agents whose wires no quicker test speaks.
+mod slow {
+    use crucible_testkit::{FakeApi, Reply, SeenRequest};
+    use serde_json::{Value, json};
+
+    use super::{FIX, Scene, lands};
+    use crate::support::{Desk, small};
+
+    /// The name and the arguments of the tool by which this request's model runs a command, unless one has run.
+    fn shell(request: &SeenRequest) -> Option<(String, Value)> {
+        let has_run = ["function_call_output", "functionResponse"];
+        if has_run.iter().any(|word| request.raw.contains(word)) {
+            return None;
+        }
+        let tools = request.body["tools"].to_string();
+        [
+            ("exec_command", json!({ "cmd": FIX })),
+            ("shell_command", json!({ "command": FIX })),
+            (
+                "run_shell_command",
+                json!({ "command": FIX, "description": "fix" }),
+            ),
+            ("shell", json!({ "command": ["sh", "-c", FIX] })),
+        ]
+        .into_iter()
+        .find(|(name, _)| tools.contains(&format!("\"name\":\"{name}\"")))
+        .map(|(name, arguments)| (name.to_owned(), arguments))
+    }
+
+    fn lands_with(agent: &'static str, settings: impl Fn(&FakeApi) -> String) {
+        let api = FakeApi::answering(|request| match shell(request) {
+            Some((name, arguments)) => Reply::ToolCall(name, arguments),
+            None => Reply::Answer("done".to_owned()),
+        });
+        let desk = Desk::new();
+        desk.user_config(&settings(&api));
+        let repo = small().build();
+        lands(&Scene {
+            repo,
+            desk,
+            api,
+            agent,
+        });
+    }
+
+    #[test]
+    fn codex_lands_a_change() {
+        lands_with("codex", |api| {
+            format!(
+                "[llm.openai]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n",
+                api.base_url()
+            )
+        });
+    }
+
+    #[test]
+    fn gemini_lands_a_change() {
+        lands_with("gemini", |api| {
+            format!(
+                "[llm.gateway]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n[agents.gemini]\nprovider = \"gateway\"\n",
+                api.base_url()
+            )
+        });
+    }
+}

@@ -8,6 +8,7 @@ mod gates;
 mod launch;
 mod limits;
 mod missing;
+mod patch;
 mod project;
 mod roles;
 mod start;
@@ -19,6 +20,7 @@ pub use launch::{ExistingRun, RunHost, RunSpending, UnattendedEnd, UnattendedRun
 pub use limits::patch_limits;
 pub(crate) use limits::{context_settings, pack_limits};
 pub use missing::MissingPart;
+pub use patch::{MAX_PATCH, PatchMeasure};
 pub use project::{
     WrittenSettings, with_alternatives, write_project_settings, write_replaced_commands,
 };

@@ -29,6 +29,7 @@ use crate::hosts::AllowedHost;
 use crate::layers::{Layer, MissingLayer, ReachedLayer};
 use crate::spawn::{Network, Strength};
 use crate::sys::{self, SecretStart};
+use crate::terminal_end::Terminal;
 use crate::wire::{Order, Place, Report, Surroundings};
 
 /// The exit code when the program could not be started; the report tells why.
@@ -86,6 +87,12 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
         .map_err(|errno| failed(format!("entering {:?}: {errno}", order.cwd.path)))?;
     sys::mark_private_descriptors()
         .map_err(|error| failed(format!("closing descriptors: {error}")))?;
+
+    if order.terminal == Terminal::Controlling {
+        // It fails where this process leads its session already.
+        let _leads = rustix::process::setsid();
+        sys::take_terminal().map_err(|error| failed(format!("taking the terminal: {error}")))?;
+    }
 
     let mut walls = Walls::around(&order);
     network::listen_on(&order.listen, socket).map_err(failed)?;

@@ -9,6 +9,7 @@ pub(crate) mod find;
 pub(crate) mod forge;
 pub(crate) mod gates;
 pub(crate) mod llm;
+pub(crate) mod mcp;
 pub(crate) mod paths;
 pub(crate) mod phases;
 pub(crate) mod providers;
@@ -54,4 +55,5 @@ pub(crate) static SECTIONS: &[&Section] = &[
     &gates::GateEntry::SECTION,
     &find::FindSection::SECTION,
     &attest::AttestSection::SECTION,
+    &mcp::McpSection::SECTION,
 ];

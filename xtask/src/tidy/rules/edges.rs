@@ -34,6 +34,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("run", 4),
     ("forge", 4),
     ("eval", 4),
+    ("mcp", 5),
     ("tui", 5),
     ("cli", 6),
     ("testkit", 7),

@@ -9,7 +9,7 @@ use super::super::workspace::{Need, Package, Parsed, SourceFile};
 
 /// A library and the crates whose product may depend on it.
 const WALLS: &[(&str, &[&str])] = &[
-    ("axum", &["agents", "testkit"]),
+    ("axum", &["agents", "mcp", "testkit"]),
     ("clap", &["cli", "xtask"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
@@ -24,6 +24,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("process-wrap", &["sandbox"]),
     ("ratatui", &["tui"]),
     ("reqwest", &["host"]),
+    ("rmcp", &["mcp"]),
     // The bench measures the ledger beside the bare database.
     ("rusqlite", &["ledger", "xtask"]),
     ("rusqlite_migration", &["ledger"]),

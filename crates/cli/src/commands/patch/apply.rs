@@ -2,6 +2,7 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
+use crucible_run::configured::PatchMeasure;
 use crucible_run::{AppliedPatch, apply_patch_in_turn};
 
 use super::input::{Measured, PatchInput};
@@ -20,12 +21,13 @@ pub(crate) struct Apply {
 
 impl Apply {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let applied = match self.input.read(app)? {
-            Measured::By { patch, policy } => app.block_on(async {
+        let Measured { patch, measure } = self.input.read(app)?;
+        let applied = match measure {
+            PatchMeasure::Policy(policy) => app.block_on(async {
                 let git = self.input.open(app).await?;
                 Ok(apply_patch_in_turn(&git, &policy, &patch, &app.home()?).await?)
             })?,
-            Measured::Refused(verdict) => AppliedPatch {
+            PatchMeasure::Refused(verdict) => AppliedPatch {
                 verdict,
                 files: Vec::new(),
             },

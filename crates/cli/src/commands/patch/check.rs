@@ -2,7 +2,6 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::check_patch;
 
 use super::input::{Measured, PatchInput};
 use crate::app::App;
@@ -19,16 +18,10 @@ pub(crate) struct Check {
 
 impl Check {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let verdict = match self.input.read(app)? {
-            Measured::By { patch, policy } => app.block_on(async {
-                let git = self.input.open(app).await?;
-                Ok(check_patch(&git, &policy, &patch).await?)
-            })?,
-            Measured::Refused(verdict) => verdict,
-        };
-        app.output.verdict(
-            &verdict.report("crucible-patch-check-v1"),
-            "the patch may be applied",
-        )
+        let Measured { patch, measure } = self.input.read(app)?;
+        let directory = self.input.repository(app);
+        let runtime = app.runtime();
+        let report = app.block_on(measure.judge(&runtime, &directory, &patch))?;
+        app.output.verdict(&report, "the patch may be applied")
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure, one_line};
+use crucible_run::{RunListDocument, run_list};
 use crucible_terminal::{lines_of, table};
 
 use crate::app::App;
@@ -15,23 +16,9 @@ pub(crate) struct List {}
 
 impl List {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let path = app.ledger_path()?;
-        let mut runs = match crucible_ledger::Ledger::open_existing(&path)? {
-            Some(ledger) => ledger.runs()?,
-            None => Vec::new(),
-        };
-        runs.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| b.id.cmp(&a.id)));
+        let runs = run_list(app.existing_ledger()?.as_ref())?;
         if app.output.is_json() {
-            let rows: Vec<_> = runs
-                .iter()
-                .map(|run| {
-                    serde_json::json!({ "run_id": run.id, "state": run.state, "goal": run.goal, "repo": run.repo,
-                        "created_at": run.created, "updated_at": run.updated })
-                })
-                .collect();
-            app.output.json(
-                &serde_json::json!({ "schema_version": "crucible-run-list-v1", "runs": rows }),
-            )?;
+            app.output.json(&RunListDocument::new(&runs))?;
         } else if runs.is_empty() {
             app.output.line(
                 "no run yet; start one: crucible run start \"what to change\" --provider gateway",

@@ -90,6 +90,35 @@ impl Terminal {
             .unwrap();
     }
 
+    /// Types these keys.
+    pub(crate) fn keys(&mut self, keys: &[u8]) {
+        self.keyboard.write_all(keys).unwrap();
+    }
+
+    /// Changes the size, and tells the program as the kernel tells the foreground.
+    pub(crate) fn resizes(&self, rows: u16, columns: u16) {
+        let size = rustix::termios::Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&self.keyboard, size).unwrap();
+        self.signals(nix::sys::signal::Signal::SIGWINCH);
+    }
+
+    /// Sends the program a signal.
+    pub(crate) fn signals(&self, signal: nix::sys::signal::Signal) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.id()).unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    /// The settings of the terminal, and one more hold on it.
+    pub(crate) fn settings(&self) -> (nix::sys::termios::Termios, File) {
+        let hold = self.keyboard.try_clone().unwrap();
+        (nix::sys::termios::tcgetattr(&hold).unwrap(), hold)
+    }
+
     /// Types the end of the input at the beginning of a line.
     pub(crate) fn ends_input(&mut self) {
         self.keyboard.write_all(&[4]).unwrap();

@@ -1,0 +1,134 @@
+//! The setups of docs/mcp.md, with the vendors' real programs, and the official inspector.
+
+use std::fs;
+use std::process::Command;
+
+use crucible_testkit::{FakeApi, Reply, real_client, real_clients_dir};
+use serde_json::Value;
+
+use crate::support::{Desk, small};
+
+/// The page whose commands are executed.
+const PAGE: &str = include_str!("../../../../../docs/mcp.md");
+
+/// A desk, a repository, and the program on a `PATH` beside the clients.
+struct Scene {
+    desk: Desk,
+    repo: crucible_testkit::TestRepo,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (desk, repo) = (Desk::new(), small().build());
+        fs::create_dir(desk.path("bin")).unwrap();
+        let program = env!("CARGO_BIN_EXE_crucible");
+        std::os::unix::fs::symlink(program, desk.path("bin/crucible")).unwrap();
+        Self { desk, repo }
+    }
+
+    /// A client with these words, in the repository.
+    fn command(&self, program: &str, words: &[&str]) -> Command {
+        let path = std::env::var("PATH").unwrap();
+        let own = self.desk.path("bin");
+        let path = format!("{}:{}:{path}", own.display(), real_clients_dir().display());
+        let desk = self.desk.call([""; 0]).command();
+        let mut client = Command::new(real_client(program));
+        client.env_clear();
+        for (name, value) in desk.get_envs() {
+            client.env(name, value.unwrap_or_default());
+        }
+        client
+            .args(words)
+            .env("PATH", path)
+            .env("GEMINI_CLI_TRUST_WORKSPACE", "true")
+            .current_dir(self.repo.path());
+        client
+    }
+
+    /// Runs a line of the page, and returns what it printed.
+    #[track_caller]
+    fn line(&self, line: &str) -> String {
+        assert!(
+            PAGE.contains(&format!("\n    {line}\n")),
+            "{line} is not in the page"
+        );
+        let words: Vec<_> = line.split(' ').collect();
+        let output = self.command(words[0], &words[1..]).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(output.status.success(), "{line}: {said:?}");
+        said.concat()
+    }
+}
+
+#[test]
+fn claude_connects_to_the_server() {
+    let scene = Scene::new();
+    scene.line("claude mcp add --scope user crucible -- crucible mcp");
+    let listed = scene.line("claude mcp list");
+    let line = listed
+        .lines()
+        .find(|line| line.starts_with("crucible:"))
+        .unwrap();
+    assert!(
+        line.contains("crucible mcp") && line.contains("Connected"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn gemini_connects_to_the_server() {
+    let scene = Scene::new();
+    scene.line("gemini mcp add --scope user crucible crucible mcp");
+    let listed = scene.line("gemini mcp list");
+    let line = listed
+        .lines()
+        .find(|line| line.contains("crucible mcp"))
+        .unwrap();
+    assert!(line.contains("Connected"), "{listed}");
+}
+
+#[test]
+fn codex_offers_the_tools_to_its_model() {
+    let scene = Scene::new();
+    scene.line("codex mcp add crucible -- crucible mcp");
+    let listed = scene.line("codex mcp list");
+    assert!(listed.contains("crucible"), "{listed}");
+    let api = FakeApi::start([Reply::Answer("fine".to_owned())]);
+    let config = scene.desk.home().join(".codex/config.toml");
+    let servers = fs::read_to_string(&config).unwrap();
+    let provider = format!(
+        "model = \"m\"\nmodel_provider = \"fake\"\n{servers}\n[model_providers.fake]\nname = \"fake\"\n\
+         base_url = \"{}\"\nwire_api = \"responses\"\nenv_key = \"KEY\"\n",
+        api.base_url()
+    );
+    fs::write(&config, provider).unwrap();
+    let words = ["exec", "--skip-git-repo-check", "list the runs"];
+    let output = scene
+        .command("codex", &words)
+        .env("KEY", "x")
+        .output()
+        .unwrap();
+    let asked = api.completions();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = &asked.first().unwrap_or_else(|| panic!("{said}")).raw;
+    for tool in ["check_patch", "submit_proposal", "list_runs"] {
+        assert!(first.contains(tool), "{tool} in {first}\n{said}");
+    }
+}
+
+#[test]
+fn inspector_lists_and_calls_tools() {
+    let scene = Scene::new();
+    let inspect = |words: &[&str]| -> Value {
+        let all = [&["--cli", "crucible", "mcp"], words].concat();
+        let output = scene.command("mcp-inspector", &all).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}\n{errors}"))
+    };
+    let listed = inspect(&["--method", "tools/list"]);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 7, "{listed:#}");
+    let called = inspect(&["--method", "tools/call", "--tool-name", "list_runs"]);
+    let text = called["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("crucible-run-list-v1"), "{text}");
+}

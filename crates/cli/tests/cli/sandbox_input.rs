@@ -1,0 +1,152 @@
+//! `crucible sandbox exec` passes standard input and a terminal, and nothing of the user's own terminal.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::termios::LocalFlags;
+
+use crate::crawl::terminal::Terminal;
+use crate::support::Desk;
+
+/// A command in the sandbox, on a terminal.
+fn on_terminal(desk: &Desk, script: &str) -> Terminal {
+    let here = desk.path("here");
+    std::fs::create_dir_all(&here).unwrap();
+    let call = desk.call(["sandbox", "exec", "--", "bash", "-c", script]);
+    Terminal::start(call.current_dir(here).env("TERM", "xterm"))
+}
+
+/// Runs a command with this input, which then stays open or ends.
+fn with_input(script: &str, input: &[u8], ends: bool) -> (i32, String) {
+    let desk = Desk::new();
+    let here = desk.path("here");
+    std::fs::create_dir_all(&here).unwrap();
+    let call = desk.call(["sandbox", "exec", "--", "sh", "-c", script]);
+    let mut command = call.current_dir(here).command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let written = pipe.write_all(input);
+    let held = (!ends).then_some(pipe);
+    let output = child.wait_with_output().unwrap();
+    drop(held);
+    // A command that stops reading early breaks the pipe.
+    let _early = written;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), text)
+}
+
+#[test]
+fn standard_input_reaches_the_command() {
+    assert_eq!(
+        with_input("cat", b"one\ntwo", true),
+        (0, "one\ntwo".to_owned())
+    );
+    let large = vec![b'x'; 3 << 20];
+    assert_eq!(
+        with_input("wc -c", &large, true).1.trim(),
+        large.len().to_string()
+    );
+    assert_eq!(
+        with_input("cat; echo end", b"", true),
+        (0, "end\n".to_owned())
+    );
+}
+
+#[test]
+fn input_without_end_does_not_hold_the_command() {
+    let begun = Instant::now();
+    assert_eq!(
+        with_input("read line; echo \"$line\"", b"first\nsecond\n", false),
+        (0, "first\n".to_owned())
+    );
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn command_has_a_terminal_of_its_own() {
+    let desk = Desk::new();
+    let script = "test -t 0 && test -t 1 && test -t 2 && stty size && echo ready && read line && echo \"got $line\"";
+    let mut terminal = on_terminal(&desk, script);
+    terminal.shows("40 200");
+    terminal.shows("ready");
+    terminal.keys(b"words\r");
+    terminal.shows("got words");
+    assert_eq!(terminal.ends().0, Some(0));
+}
+
+#[test]
+fn ctrl_c_goes_to_the_command_alone() {
+    let desk = Desk::new();
+    let script = "trap 'echo caught' INT; echo ready; sleep 30 & wait $!; trap - INT; echo on; read line; exit 7";
+    let mut terminal = on_terminal(&desk, script);
+    terminal.shows("ready");
+    terminal.keys(b"\x03");
+    terminal.shows("caught");
+    terminal.shows("on");
+    terminal.keys(b"\r");
+    terminal.shows("exit code 7");
+    assert_eq!(terminal.ends().0, Some(1));
+}
+
+#[test]
+fn job_control_and_size_work() {
+    let desk = Desk::new();
+    let script = "trap 'stty size' WINCH; set -m; sleep 30 & jobs; kill %1; wait; echo ready; \
+                  while ! read -t 1 line; do :; done; echo end";
+    let mut terminal = on_terminal(&desk, script);
+    terminal.shows("Running");
+    terminal.shows("ready");
+    terminal.resizes(50, 120);
+    terminal.shows("50 120");
+    terminal.keys(b"\r");
+    terminal.shows("end");
+    let (code, screen) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(!screen.contains("no job control"), "{screen}");
+}
+
+#[test]
+fn users_terminal_gets_its_settings_back() {
+    for ending in ["types", "signal"] {
+        let desk = Desk::new();
+        let mut terminal = on_terminal(&desk, "echo ready; read line");
+        terminal.shows("ready");
+        let (during, hold) = terminal.settings();
+        assert!(!during.local_flags.contains(LocalFlags::ECHO), "it is raw");
+        match ending {
+            "types" => terminal.keys(b"\r"),
+            _ => terminal.signals(Signal::SIGTERM),
+        }
+        let (code, screen) = terminal.ends();
+        let wanted = if ending == "types" {
+            Some(0)
+        } else {
+            Some(130)
+        };
+        assert_eq!(code, wanted, "{screen}");
+        let after = nix::sys::termios::tcgetattr(&hold).unwrap();
+        let usual = LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::ISIG;
+        assert!(after.local_flags.contains(usual), "{ending}");
+    }
+}
+
+/// A program that types into its terminal would type into the user's shell, were it the same.
+#[test]
+fn nothing_is_typed_into_the_users_terminal() {
+    let desk = Desk::new();
+    let script = "python3 - <<'PY'\nimport fcntl, glob, os, termios\nfor fd in (0, 1, 2):\n    for letter in b'evil\\n':\n        try:\n            \
+                  fcntl.ioctl(fd, termios.TIOCSTI, bytes([letter]))\n            print('typed')\n        except OSError as error:\n            pass\n\
+                  for path in glob.glob('/dev/pts/*') + ['/dev/console']:\n    try:\n        os.open(path, os.O_RDWR | os.O_NOCTTY)\n        \
+                  print('opened', path)\n    except OSError:\n        pass\nprint('done')\nPY";
+    let mut terminal = on_terminal(&desk, script);
+    terminal.shows("done");
+    let (code, screen) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(
+        !screen.contains("typed") && !screen.contains("evil"),
+        "{screen}"
+    );
+}
