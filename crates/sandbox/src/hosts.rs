@@ -215,8 +215,8 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
 }
 
 /// The hosts file of a program with these routes.
-pub(crate) fn hosts_file(routes: &[Route]) -> String {
-    let mut text = format!("{} {LOCALHOST} {HOSTNAME}\n", Ipv4Addr::LOCALHOST);
+pub(crate) fn hosts_file(routes: &[Route], host_name: &str) -> String {
+    let mut text = format!("{} {LOCALHOST} {host_name}\n", Ipv4Addr::LOCALHOST);
     let mut last = None;
     for route in routes {
         if matches!(route.to, Destination::Name(_)) && last != Some(route.inside.ip()) {
@@ -342,7 +342,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            hosts_file(&routes),
+            hosts_file(&routes, HOSTNAME),
             "127.0.0.1 localhost crucible\n127.0.0.3 api.example.com\n127.0.0.4 www.example.com\n"
         );
     }

@@ -133,6 +133,9 @@ impl Layout {
         for place in PRIVATE {
             layout.add_empty(Path::new(place), Mount::Private);
         }
+        if let Some(homes) = profile.identity.homes() {
+            layout.add_empty(homes, Mount::Private);
+        }
         for place in RUNTIME {
             layout.add_empty(Path::new(place), Mount::CoverDirectory);
         }

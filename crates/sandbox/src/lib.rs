@@ -28,6 +28,7 @@ mod exit_status;
 mod forward;
 mod hidden;
 mod hosts;
+mod identity;
 mod inner;
 mod layers;
 mod layout;
@@ -52,6 +53,7 @@ pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL,
 pub use environment::{CONFINED_HOME, base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
 pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
+pub use identity::{Identity, InnerUser};
 pub use inner::inner_main;
 pub use layers::{
     IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer,

@@ -14,6 +14,7 @@ use crucible_model::ByteLimit;
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::AllowedHost;
+use crate::identity::Identity;
 use crate::mounts::Mount;
 
 /// How to reach the inner stage: this binary, and the words before the number of the order's socket.
@@ -234,6 +235,8 @@ pub struct Profile {
     pub network: Network,
     /// Which system calls it may make.
     pub calls: Calls,
+    /// Which user and machine it sees.
+    pub identity: Identity,
 }
 
 /// How much of the isolation must be there.

@@ -13,8 +13,8 @@ use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
 use crucible_repo::{Git, Guards, git_directory_around};
 use crucible_sandbox::{
-    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, LayerState, Layers, Limits,
-    Network, Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
+    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, Identity, LayerState, Layers,
+    Limits, Network, Profile, Sandbox, Spawn, Stopped, Strength, base_env, toolchain_env,
 };
 use serde::Serialize;
 
@@ -274,6 +274,7 @@ impl Exec {
             mounts: Vec::new(),
             network: self.reachable(),
             calls: self.calls.into(),
+            identity: Identity::default(),
         };
         let spawn = Spawn {
             args: args.to_vec(),
