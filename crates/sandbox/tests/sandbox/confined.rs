@@ -8,7 +8,7 @@ use std::process::Command;
 use crucible_host::env::Environment;
 use crucible_sandbox::{
     CONFINED_HOME, Cap, Confinement, End, Identity, InnerUser, IsolationLevel, Layer, LayerState,
-    Network, PathProblem, Profile, Sandbox, SandboxError, Spawn, Strength,
+    Mount, MountContent, Network, PathProblem, Profile, Sandbox, SandboxError, Spawn, Strength,
 };
 
 use crate::support::{Scratch, environment, launcher, output, part, path, play, run};
@@ -127,6 +127,21 @@ fn program_sees_the_identity_it_was_given() {
         );
     }
     assert!(!Path::new("/home/someone").exists());
+    // A directory can stand in a home that is made for the program.
+    let mut moved = scratch.confined_with("pwd; echo x > here", |profile| {
+        profile.identity.home = "/home/someone".into();
+        profile.writable.clear();
+        profile.mounts = vec![Mount {
+            target: "/home/someone/src/shop".into(),
+            content: MountContent::Writable(scratch.copy.clone()),
+        }];
+    });
+    moved.env.push(("HOME".into(), "/home/someone".into()));
+    assert_eq!(
+        output(&scratch.sandbox(), moved),
+        "/home/someone/src/shop\n"
+    );
+    assert!(scratch.copy.join("here").exists());
     assert!(run(&scratch.sandbox(), spawn("/etc")).is_err());
 }
 
