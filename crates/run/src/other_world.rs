@@ -1,7 +1,7 @@
 //! The second world: another home, user, host name, path, command and settings for gates.
 //!
-//! Its values follow from the run and the verified tree, so they are the same at each verification, and whoever writes a
-//! change cannot know them. The clock is not among them: the kernel gives no process another calendar, and a preloaded
+//! Its values follow from the run and the verified tree, so they are the same at each verification, and no change can
+//! contain them. The clock is not among them: the kernel gives no process another calendar, and a preloaded
 //! library is left behind by a system call.
 
 use std::ffi::{OsStr, OsString};

@@ -80,7 +80,8 @@ pub(crate) fn plan(
         private,
         overlays,
     } = means;
-    profile.identity.check()?;
+    let identity = profile.identity.check();
+    identity.map_err(|detail| SandboxError::Setup { detail })?;
     let (socket, theirs) = socket_pair()?;
     let routes = match (&profile.network, surroundings) {
         (Network::Hosts(hosts), Surroundings::Namespaces) => hosts::routes(hosts)?,

@@ -14,6 +14,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::identity::HOSTNAME;
+
 /// The ports of a host that is named without one.
 const USUAL_PORTS: [u16; 2] = [443, 80];
 /// The most hosts.
@@ -22,8 +24,6 @@ const MOST_HOSTS: usize = 64;
 const MOST_PORTS: usize = 256;
 /// The name of the machine itself.
 const LOCALHOST: &str = "localhost";
-/// What a confined program sees as its own machine's name.
-pub(crate) const HOSTNAME: &str = "crucible";
 
 /// A host that a confined program can reach by TCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

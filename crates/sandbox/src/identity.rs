@@ -2,14 +2,15 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::environment::CONFINED_HOME;
-use crate::error::SandboxError;
-use crate::hosts::HOSTNAME;
-use crate::layout::PRIVATE;
-
+/// A private, empty home directory that every namespaced sandbox has; give it as `HOME`.
+pub const CONFINED_HOME: &str = "/tmp/home";
+/// The name of the machine inside.
+pub(crate) const HOSTNAME: &str = "crucible";
 /// The user and group that the superuser becomes inside.
 const INNER_ID: u32 = 1000;
-/// Where home directories are, besides the private places.
+/// A private place of every namespaced sandbox.
+const PRIVATE: &str = "/tmp";
+/// Where home directories are, besides it.
 const HOMES: &str = "/home";
 /// The longest host name that the kernel takes.
 const MAX_NAME: usize = 63;
@@ -68,13 +69,13 @@ impl Identity {
     }
 
     /// Refuses a home that would cover something else, the superuser, and what is no host name.
-    pub(crate) fn check(&self) -> Result<(), SandboxError> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let is_plain = self
             .home
             .components()
             .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let above = self.home.parent().unwrap_or(&self.home);
-        let is_private = above.starts_with(PRIVATE[0]) || self.homes().is_some();
+        let is_private = above.starts_with(PRIVATE) || self.homes().is_some();
         let is_user = !matches!(
             self.user,
             InnerUser::Numbers { user: 0, .. } | InnerUser::Numbers { group: 0, .. }
@@ -96,7 +97,7 @@ impl Identity {
         } else {
             return Ok(());
         };
-        Err(SandboxError::Setup { detail: problem })
+        Err(problem)
     }
 }
 

@@ -50,10 +50,10 @@ mod version;
 mod wire;
 
 pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL, Stopped};
-pub use environment::{CONFINED_HOME, base_env, toolchain_env};
+pub use environment::{base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
 pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
-pub use identity::{Identity, InnerUser};
+pub use identity::{CONFINED_HOME, Identity, InnerUser};
 pub use inner::inner_main;
 pub use layers::{
     IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer,

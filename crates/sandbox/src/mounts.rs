@@ -152,7 +152,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::environment::CONFINED_HOME;
+    use crate::identity::CONFINED_HOME;
 
     fn made(root: &Path, names: &[&str]) {
         names
