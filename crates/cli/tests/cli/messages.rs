@@ -178,6 +178,8 @@ fn the_configuration_in_force_names_its_sources() {
     run.max_malformed 3 default
     run.max_total_bytes 60000 default
     run.min_strength 0 default
+    run.results_outside "off" default
+    run.second_world "required" default
     run.sinks_need_approval [] default
     run.strength_budget_s 10 default
     sandbox.memory_mib 4096 default
