@@ -227,7 +227,7 @@ impl<'w> GateWorld<'w> {
         let has_paths = gate.is_some_and(|gate| self.base.python_paths.contains_key(gate.as_str()));
         self.survey.is_mounted
             && !has_paths
-            && self.survey.ignored.trees.is_empty()
+            && self.survey.ignored.is_empty()
             && !self.survey.env.iter().any(|(_, value)| is_below(value))
             && tools(top, &self.survey.env, self.base.gates).is_empty()
     }
