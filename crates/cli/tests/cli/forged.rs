@@ -6,6 +6,7 @@ use crate::support::{Call, Desk, answering, codes, whole_file};
 
 mod elsewhere;
 mod python;
+mod strength;
 
 /// A small project with one failing test.
 struct Project<'a> {
