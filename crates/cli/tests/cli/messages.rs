@@ -247,6 +247,9 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
     model     gpt-oss-20b (gateway)
     state     verified
     attempts  1 of 4
+    shown     the gates passed in isolation
+    shown     the gates read the change and do not run it
+    shown     the same tests pass in a second world
     evidence  $CRUCIBLE_HOME/runs/RUN
     next      Commit the change with `crucible run land RUN`.
     ");
