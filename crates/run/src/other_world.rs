@@ -111,7 +111,7 @@ impl OtherWorld {
             differences.push("time zone");
         }
         let is_locale = |name: &str| value(env, name).as_deref() == Some(OsStr::new(LOCALE));
-        if !is_locale("LC_ALL") && !(is_locale("LANG") && value(env, "LC_ALL").is_none()) {
+        if !(is_locale("LC_ALL") || is_locale("LANG") && value(env, "LC_ALL").is_none()) {
             set(env, "LC_ALL", OsStr::new(LOCALE));
             differences.push("locale");
         }
