@@ -15,8 +15,8 @@ use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_repo::{Oid, RepoError, WorkClone, baseline};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Completed, Confinement, End, Keep, Limits, Network, Profile, Sandbox,
-    Spawn, Strength, base_env, toolchain_env,
+    CONFINED_HOME, Calls, Completed, Confinement, End, Identity, Keep, Limits, Network, Profile,
+    Sandbox, Spawn, Strength, base_env, toolchain_env,
 };
 
 use crate::error::EvalError;
@@ -295,6 +295,7 @@ impl Machine<'_> {
                 mounts: Vec::new(),
                 network,
                 calls: Calls::Tools,
+                identity: Identity::default(),
             }),
             keep: Keep::Tail,
             ..Spawn::new("sh", clone, limits)

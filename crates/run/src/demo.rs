@@ -206,6 +206,8 @@ fn options(provider: &str, model: String) -> RunOptions {
         max_file_requests: 0,
         context_window: None,
         broken_change: crucible_verify::BrokenPolicy::Required,
+        second_world: crucible_verify::WorldPolicy::Required,
+        results_outside: crucible_verify::ResultsPolicy::Off,
         min_strength: 0,
         strength_budget_s: 0,
         sinks_need_approval: Vec::new(),

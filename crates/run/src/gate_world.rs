@@ -23,9 +23,9 @@ use crucible_repo::{
     FileContent, Git, HistoryLimits, IgnoredFiles, IgnoredLimits, IgnoredOptions, Oid, Omission,
     OmitReason, PrivateGit, SplitTrees,
 };
-use crucible_sandbox::{Layer, LayerState, Mount, MountContent, Strength};
+use crucible_sandbox::{Identity, Layer, LayerState, Mount, MountContent, Strength};
 use crucible_secrets::{Scanner, is_secret_directory, is_secret_file};
-use crucible_verify::{GateId, GateSetting};
+use crucible_verify::{GateId, GateSetting, Spelling};
 use tokio::sync::Mutex;
 
 use crate::error::RunError;
@@ -203,6 +203,35 @@ impl<'w> GateWorld<'w> {
         self.setting_of(Some(gate), copy, Some(reports))
     }
 
+    /// What differs from the usual world.
+    pub(crate) fn differences(&self) -> Vec<&'static str> {
+        let Some(other) = self.base.other else {
+            return Vec::new();
+        };
+        let mut differences = other.apply(&mut self.survey.env.clone());
+        if other.is_elsewhere() && self.survey.is_mounted {
+            differences.extend(["user", "host name"]);
+            let mut gates = self.base.gates.iter();
+            if gates.all(|gate| self.can_move(Some(&gate.id))) {
+                differences.push("path");
+            }
+        }
+        differences
+    }
+
+    /// Returns whether the gate can run at another path: nothing beside the tracked files knows the path of the original.
+    fn can_move(&self, gate: Option<&GateId>) -> bool {
+        let top = &self.survey.top;
+        let is_below =
+            |value: &OsString| std::env::split_paths(value).any(|path| path.starts_with(top));
+        let has_paths = gate.is_some_and(|gate| self.base.python_paths.contains_key(gate.as_str()));
+        self.survey.is_mounted
+            && !has_paths
+            && self.survey.ignored.is_empty()
+            && !self.survey.env.iter().any(|(_, value)| is_below(value))
+            && tools(top, &self.survey.env, self.base.gates).is_empty()
+    }
+
     fn setting_of(
         &self,
         gate: Option<&GateId>,
@@ -210,10 +239,12 @@ impl<'w> GateWorld<'w> {
         reports: Option<&Path>,
     ) -> Result<GateSetting, RunError> {
         let trees = || self.survey.ignored.trees.iter();
-        let mut mounts = vec![mount(
-            &self.survey.top,
-            MountContent::Writable(copy.to_owned()),
-        )];
+        let elsewhere = self.base.other.filter(|other| other.is_elsewhere());
+        let top = elsewhere.filter(|_| self.can_move(gate)).map_or_else(
+            || self.survey.top.clone(),
+            |other| other.place(&self.survey.top),
+        );
+        let mut mounts = vec![mount(&top, MountContent::Writable(copy.to_owned()))];
         let mut masked = Vec::new();
         if self.survey.is_mounted {
             masked.extend(hidden(
@@ -221,7 +252,7 @@ impl<'w> GateWorld<'w> {
                 self.base.repo,
                 self.base.gates,
                 &self.survey.env,
-                Some(&self.survey.top),
+                Some(&top),
                 &[],
             ));
             let shown = trees().map(|tree| {
@@ -262,7 +293,7 @@ impl<'w> GateWorld<'w> {
         );
         if self.survey.private_git.is_err() {
             masked.push(if self.survey.is_mounted {
-                self.survey.top.join(".git/")
+                top.join(".git/")
             } else {
                 copy.join(".git/")
             });
@@ -279,6 +310,10 @@ impl<'w> GateWorld<'w> {
             Some(gate) => self.with_packages_of(gate, env),
             None => env,
         };
+        let mut env = env;
+        if let Some(other) = self.base.other {
+            other.apply(&mut env);
+        }
         Ok(GateSetting {
             copy: copy.to_owned(),
             writable: Vec::new(),
@@ -286,6 +321,8 @@ impl<'w> GateWorld<'w> {
             reports: reports.map(Path::to_owned),
             mounts,
             env,
+            identity: elsewhere.map_or_else(Identity::default, |other| other.identity.clone()),
+            spelling: elsewhere.map_or(Spelling::AsGiven, |_| Spelling::Other),
             strength: self.base.sandbox,
             log_limit: MAX_LOG,
         })

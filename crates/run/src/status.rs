@@ -19,6 +19,7 @@ use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::recorded::{is_recorded, state_of_events};
 use crate::rounds::{files_requested, rounds_used};
+use crate::shown;
 use crate::state::{Progress, RunState};
 
 /// The event key of the signature.
@@ -151,6 +152,9 @@ pub struct RunStatus {
     pub budgets: BudgetStatus,
     /// Its attempts so far.
     pub attempts: Vec<AttemptOutcome>,
+    /// What the verification has shown, in words; absent unless the run is verified or landed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
     /// Why it failed, if it did.
     pub failure: Option<Finding>,
     /// Files of the run that were changed after they had been recorded. Nothing lands while there is one.
@@ -272,7 +276,15 @@ pub(crate) fn status_of(
     };
     let plan = dir.read_if_there(layout::PLAN)?;
     let plan = plan.and_then(|bytes| Plan::parse(std::str::from_utf8(&bytes).ok()?).ok());
+    let is_shown = matches!(state, RunState::Verified | RunState::Landed)
+        && !edited.iter().any(|path| path == layout::VERIFY_REPORT);
+    let shown = if is_shown && dir.has(layout::VERIFY_REPORT) {
+        shown::of(&dir.read_json(layout::VERIFY_REPORT)?)
+    } else {
+        Vec::new()
+    };
     Ok(RunStatus {
+        shown,
         scope_sources: plan.map(|plan| plan.scope_sources).unwrap_or_default(),
         missing: missing(dir, owed.as_ref().map(|owed| owed.target.as_str())),
         owed,

@@ -27,6 +27,7 @@ impl RunStatus {
         if let Some(failure) = &self.failure {
             lines.push(format!("failed    {failure}"));
         }
+        lines.extend(self.shown.iter().map(|what| format!("shown     {what}")));
         lines.extend(self.edited.iter().map(|path| format!("edited    {path}")));
         lines.push(format!("evidence  {}", self.directory.display()));
         lines.push(format!("next      {}", self.next));

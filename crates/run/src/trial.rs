@@ -31,6 +31,7 @@ use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tra
 use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::layout::{self, RunDir};
+use crate::other_world::OtherWorld;
 use crate::plan_evidence::check_signature;
 use crate::world::World;
 
@@ -100,6 +101,8 @@ pub(crate) struct TrialBase<'b> {
     pub(crate) surveys: &'b Surveys,
     /// Which gates look in the copy for Python packages.
     pub(crate) python_paths: &'b PythonPaths,
+    /// Another world than the usual one.
+    pub(crate) other: Option<&'b OtherWorld>,
 }
 
 /// Where no gate does.
@@ -120,6 +123,7 @@ impl<'b> TrialBase<'b> {
             sandbox,
             surveys,
             python_paths: &NO_PYTHON_PATHS,
+            other: None,
         }
     }
 
@@ -132,6 +136,7 @@ impl<'b> TrialBase<'b> {
             sandbox: record.settings.sandbox,
             surveys,
             python_paths: &NO_PYTHON_PATHS,
+            other: None,
         }
     }
 }

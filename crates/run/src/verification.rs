@@ -20,6 +20,7 @@ use crate::error::RunError;
 use crate::gate_world::PythonPaths;
 use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
+use crate::second_world;
 use crate::strength;
 use crate::trial::changed_together;
 use crate::trial::{Copied, TrialBase, TrialResult, Tried, VerifyContext, run};
@@ -29,6 +30,8 @@ const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 
 /// How much the changed files may hold in the base commit; the patch gate allows less.
 const MAX_BASE: ByteLimit = ByteLimit(256 << 20);
+/// The directory for copies of the second world, which runs beside the broken-change check.
+const SECOND_ROOM: &str = "second";
 /// The most sinks listed.
 const MAX_SINKS: usize = 50;
 
@@ -99,6 +102,8 @@ pub(crate) async fn verify(
         edited_examples: &edited_examples,
         reruns: &[],
         broken: None,
+        second_world: None,
+        results_outside: by.record.settings.results_outside,
         strength: None,
         sinks: &sinks,
         sinks_need_approval: &by.record.settings.sinks_need_approval,
@@ -128,11 +133,18 @@ pub(crate) async fn verify(
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
     }
-    let broken = if trial.verdict.passes() {
-        broken_change::check(world, by, base, room, &tried, &trial, observer).await?
+    let (broken, second_world) = if trial.verdict.passes() {
+        // One at a time would take twice as long; each has its own copy.
+        let elsewhere = room.join(SECOND_ROOM);
+        let second = second_world::check(world, by, base, &elsewhere, (&tried, &trial));
+        let broken = broken_change::check(world, by, base, room, &tried, &trial, observer);
+        tokio::try_join!(broken, second)?
     } else {
-        None
+        (None, None)
     };
+    if let Some(second_world) = &second_world {
+        observer.note(&format!("  {}", second_world::words(second_world)));
+    }
     let measured = match &broken {
         Some(broken) => {
             let on = (&tried, &trial, broken);
@@ -142,10 +154,11 @@ pub(crate) async fn verify(
     };
     let baseline = Baseline {
         broken: broken.as_ref(),
+        second_world: second_world.as_ref(),
         strength: measured.as_ref(),
         ..baseline
     };
-    if broken.is_some() {
+    if broken.is_some() || second_world.is_some() {
         trial.judge(Some(&baseline));
     }
     if by

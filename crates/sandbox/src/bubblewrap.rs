@@ -13,9 +13,9 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 
 use crate::directory::Directory;
-use crate::environment::CONFINED_HOME;
 use crate::error::SandboxError;
-use crate::hosts::{self, HOSTNAME, Route};
+use crate::hosts::{self, Route};
+use crate::identity::Identity;
 use crate::inner::overlay;
 use crate::layers::{Layer, LayerState, Layers};
 use crate::layout::{Layout, PRIVATE, SHARED_MEMORY};
@@ -35,8 +35,6 @@ const INNER_PROGRAM: &str = "/dev/.crucible-sandbox-exec";
 const MOST: u64 = 4 << 30;
 /// The size that a private place has at least; zero would mean without end.
 const LEAST: u64 = 64 << 10;
-/// The user and group that the superuser becomes inside.
-const INNER_ID: &str = "1000";
 
 /// What the inner stage needs to listen for hosts in the program's own network: to give its loopback addresses, to use
 /// ports below 1024, and to give all of this up for good.
@@ -83,6 +81,8 @@ pub(crate) fn plan(
         private,
         overlays,
     } = means;
+    let identity = profile.identity.check();
+    identity.map_err(|detail| SandboxError::Setup { detail })?;
     let (socket, theirs) = socket_pair()?;
     let routes = match (&profile.network, surroundings) {
         (Network::Hosts(hosts), Surroundings::Namespaces) => hosts::routes(hosts)?,
@@ -104,7 +104,7 @@ pub(crate) fn plan(
                     detail: format!("nothing can be mounted at {}: {error}", path.display()),
                 })?;
             let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
-            let mut words = world(&profile.network);
+            let mut words = world(&profile.network, &profile.identity);
             words.extend(size(Path::new(SHARED_MEMORY)));
             words.extend(["--tmpfs", SHARED_MEMORY].map(OsString::from));
             let layered = layout.layered();
@@ -116,9 +116,9 @@ pub(crate) fn plan(
                 Overlays::Missing => None,
             };
             words.extend(layout.arguments(size, layers));
-            words.extend(["--dir", CONFINED_HOME].map(OsString::from));
+            words.extend(["--dir".into(), profile.identity.home.clone().into()]);
             if matches!(profile.network, Network::Hosts(_)) {
-                let (hosts, file) = hosts_file(&routes)?;
+                let (hosts, file) = hosts_file(&routes, &profile.identity.host_name)?;
                 words.extend(hosts);
                 keep.push(file);
             }
@@ -193,6 +193,10 @@ pub(crate) fn plan(
             .iter()
             .any(|mount| mount.writable_source().is_some()),
         readable,
+        home: profile
+            .identity
+            .homes()
+            .map(|_| profile.identity.home.clone().into_os_string()),
         surroundings,
         private,
         network: profile.network.clone(),
@@ -268,7 +272,10 @@ fn bound(place: &Path, private: PrivateBound, disk: Cap) -> Option<u64> {
 }
 
 /// The namespaces and the read-only world.
-fn world(network: &Network) -> Vec<OsString> {
+fn world(network: &Network, identity: &Identity) -> Vec<OsString> {
+    let numbers = identity
+        .numbers()
+        .map(|(user, group)| (user.to_string(), group.to_string()));
     let mut words = vec!["--unshare-user", "--unshare-all"];
     if *network == Network::Host {
         words.push("--share-net");
@@ -277,13 +284,13 @@ fn world(network: &Network) -> Vec<OsString> {
         "--die-with-parent",
         "--new-session",
         "--hostname",
-        HOSTNAME,
+        &identity.host_name,
         "--cap-drop",
         "ALL",
     ]);
-    if rustix::process::geteuid().is_root() {
+    if let Some((user, group)) = &numbers {
         // Without these the superuser keeps every capability inside.
-        words.extend(["--uid", INNER_ID, "--gid", INNER_ID]);
+        words.extend(["--uid", user, "--gid", group]);
     }
     words.extend(["--ro-bind", "/", "/"]);
     if matches!(network, Network::Hosts(_)) {
@@ -340,7 +347,7 @@ fn read_by_child(name: &str, bytes: &[u8]) -> Result<OwnedFd, SandboxError> {
 }
 
 /// The options that put a hosts file of our own over the machine's, and the descriptor that it is read from.
-fn hosts_file(routes: &[Route]) -> Result<(Vec<OsString>, OwnedFd), SandboxError> {
+fn hosts_file(routes: &[Route], host_name: &str) -> Result<(Vec<OsString>, OwnedFd), SandboxError> {
     let failed = |source| SandboxError::Supervision {
         action: "making the program's hosts file",
         source,
@@ -350,7 +357,7 @@ fn hosts_file(routes: &[Route]) -> Result<(Vec<OsString>, OwnedFd), SandboxError
     let (mut writer, reader) = UnixStream::pair().map_err(failed)?;
     // The text of the most hosts fits into the socket's buffer.
     writer
-        .write_all(hosts::hosts_file(routes).as_bytes())
+        .write_all(hosts::hosts_file(routes, host_name).as_bytes())
         .map_err(failed)?;
     let reader = OwnedFd::from(reader);
     let words = vec![

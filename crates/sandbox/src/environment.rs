@@ -6,9 +6,6 @@ use crucible_host::env::Environment;
 
 use crate::tools::{CHOICES, TOOLCHAINS, Tool};
 
-/// A private, empty home directory that every namespaced sandbox has; give it as `HOME`.
-pub const CONFINED_HOME: &str = "/tmp/home";
-
 /// Passed on as they are.
 const PASSED: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
 

@@ -14,6 +14,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::identity::HOSTNAME;
+
 /// The ports of a host that is named without one.
 const USUAL_PORTS: [u16; 2] = [443, 80];
 /// The most hosts.
@@ -22,8 +24,6 @@ const MOST_HOSTS: usize = 64;
 const MOST_PORTS: usize = 256;
 /// The name of the machine itself.
 const LOCALHOST: &str = "localhost";
-/// What a confined program sees as its own machine's name.
-pub(crate) const HOSTNAME: &str = "crucible";
 
 /// A host that a confined program can reach by TCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,8 +215,8 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
 }
 
 /// The hosts file of a program with these routes.
-pub(crate) fn hosts_file(routes: &[Route]) -> String {
-    let mut text = format!("{} {LOCALHOST} {HOSTNAME}\n", Ipv4Addr::LOCALHOST);
+pub(crate) fn hosts_file(routes: &[Route], host_name: &str) -> String {
+    let mut text = format!("{} {LOCALHOST} {host_name}\n", Ipv4Addr::LOCALHOST);
     let mut last = None;
     for route in routes {
         if matches!(route.to, Destination::Name(_)) && last != Some(route.inside.ip()) {
@@ -342,7 +342,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            hosts_file(&routes),
+            hosts_file(&routes, HOSTNAME),
             "127.0.0.1 localhost crucible\n127.0.0.3 api.example.com\n127.0.0.4 www.example.com\n"
         );
     }

@@ -133,6 +133,9 @@ impl Layout {
         for place in PRIVATE {
             layout.add_empty(Path::new(place), Mount::Private);
         }
+        if let Some(homes) = profile.identity.homes() {
+            layout.add_empty(homes, Mount::Private);
+        }
         for place in RUNTIME {
             layout.add_empty(Path::new(place), Mount::CoverDirectory);
         }
@@ -149,14 +152,12 @@ impl Layout {
         }
         for mount in &profile.mounts {
             match (surroundings, mount.writable_source()) {
-                (Surroundings::Namespaces, _) => {
-                    layout
-                        .add_mount(mount, env)
-                        .map_err(|problem| SandboxError::Mounted {
-                            path: mount.target.clone(),
-                            problem,
-                        })?
-                }
+                (Surroundings::Namespaces, _) => layout
+                    .add_mount(mount, &profile.identity.home, env)
+                    .map_err(|problem| SandboxError::Mounted {
+                        path: mount.target.clone(),
+                        problem,
+                    })?,
                 (Surroundings::Machine, Some(source)) => layout.add_writable(source)?,
                 (Surroundings::Machine, None) => {}
             }
@@ -550,11 +551,16 @@ impl Layout {
     }
 
     /// Puts a directory of the machine, or an empty one, over a path. Nothing else is planned at or above it but what hides.
-    fn add_mount(&mut self, mount: &mounts::Mount, env: &Environment) -> Result<(), PathProblem> {
+    fn add_mount(
+        &mut self,
+        mount: &mounts::Mount,
+        home: &Path,
+        env: &Environment,
+    ) -> Result<(), PathProblem> {
         if self.mounts.contains_key(&mount.target) {
             return Err(PathProblem::Contradiction);
         }
-        let directory = self.table.add(mount, env)?;
+        let directory = self.table.add(mount, home, env)?;
         let planned = match &mount.content {
             MountContent::Writable(_) => {
                 let path = mount.target.clone().into_os_string();

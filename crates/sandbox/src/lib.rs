@@ -31,6 +31,7 @@ mod exit_status;
 mod forward;
 mod hidden;
 mod hosts;
+mod identity;
 mod inner;
 mod layers;
 mod layout;
@@ -55,9 +56,10 @@ mod wire;
 
 pub use background::{BackgroundProcess, BackgroundStart};
 pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL, Stopped};
-pub use environment::{CONFINED_HOME, base_env, toolchain_env};
+pub use environment::{base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
 pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
+pub use identity::{CONFINED_HOME, Identity, InnerUser};
 pub use inner::inner_main;
 pub use layers::{
     IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer,

@@ -83,10 +83,12 @@ impl MountTable {
         Some((target, source, rebase(inside, target, source)))
     }
 
-    /// Judges `mount` and remembers its source; tells the opened source.
+    /// Judges `mount` and remembers its source; tells the opened source. Its target exists, or lies in the program's own
+    /// `home`, which is empty and has no link.
     pub(crate) fn add(
         &mut self,
         mount: &Mount,
+        home: &Path,
         env: &Environment,
     ) -> Result<Directory, PathProblem> {
         let target = &mount.target;
@@ -101,7 +103,8 @@ impl MountTable {
         }
         let real = self.outside(target);
         // A link on the way would let the mount land elsewhere.
-        if real.canonicalize()? != real || !real.is_dir() {
+        let is_made = target != home && target.starts_with(home);
+        if !is_made && (real.canonicalize()? != real || !real.is_dir()) {
             return Err(PathProblem::NotADirectory);
         }
         let (source, read_only) = match &mount.content {
@@ -149,6 +152,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::identity::CONFINED_HOME;
 
     fn made(root: &Path, names: &[&str]) {
         names
@@ -173,8 +177,8 @@ mod tests {
             target: venv.clone(),
             content: MountContent::ReadOnly(venv.clone()),
         };
-        table.add(&outer, &env).unwrap();
-        table.add(&inner, &env).unwrap();
+        table.add(&outer, Path::new(CONFINED_HOME), &env).unwrap();
+        table.add(&inner, Path::new(CONFINED_HOME), &env).unwrap();
         assert_eq!(table.outside(&repo.join("src/a")), copy.join("src/a"));
         assert_eq!(table.outside(&venv.join("bin/x")), venv.join("bin/x"));
         assert_eq!(table.outside(Path::new("/usr/bin")), Path::new("/usr/bin"));
@@ -199,6 +203,7 @@ mod tests {
                         target: target.to_owned(),
                         content,
                     },
+                    Path::new(CONFINED_HOME),
                     &env,
                 )
                 .map(drop)

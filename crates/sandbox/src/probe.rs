@@ -7,6 +7,7 @@ use crucible_host::env::Environment;
 
 use crate::bubblewrap::BUBBLEWRAP;
 use crate::error::SandboxError;
+use crate::identity::Identity;
 use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
 use crate::sandbox::{run_walled, walls};
 use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
@@ -133,6 +134,7 @@ async fn trial(
         mounts: Vec::new(),
         network: Network::None,
         calls: Calls::Tools,
+        identity: Identity::default(),
     };
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));
     spawn.args = launcher

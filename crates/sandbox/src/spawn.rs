@@ -16,6 +16,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::Mutex;
 
 use crate::hosts::AllowedHost;
+use crate::identity::Identity;
 use crate::mounts::Mount;
 use crate::terminal_end::{ProgramTerminal, Terminal};
 
@@ -265,6 +266,8 @@ pub struct Profile {
     pub network: Network,
     /// Which system calls it may make.
     pub calls: Calls,
+    /// Which user and machine it sees.
+    pub identity: Identity,
 }
 
 /// How much of the isolation must be there.

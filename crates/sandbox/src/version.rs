@@ -14,8 +14,9 @@ use std::time::Duration;
 use crucible_model::{ByteLimit, is_hidden, single_spaced};
 
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
-use crate::environment::{CONFINED_HOME, base_env, toolchain_env};
+use crate::environment::{base_env, toolchain_env};
 use crate::error::{PathProblem, SandboxError};
+use crate::identity::{CONFINED_HOME, Identity};
 use crate::layers::IsolationLevel;
 use crate::sandbox::Sandbox;
 use crate::spawn::{Calls, Cap, Confinement, Limits, Network, Profile, Resources, Spawn, Strength};
@@ -126,6 +127,7 @@ impl Sandbox {
             mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
+            identity: Identity::default(),
         };
         Spawn {
             args: vec!["--version".into()],

@@ -88,6 +88,8 @@ pub(crate) struct Order {
     pub(crate) moved: bool,
     /// What may be read, each with all below it.
     pub(crate) readable: Vec<OsString>,
+    /// The program's own home, where it lies in no other private place.
+    pub(crate) home: Option<OsString>,
     pub(crate) surroundings: Surroundings,
     pub(crate) private: PrivateBound,
     pub(crate) network: Network,

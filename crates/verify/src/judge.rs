@@ -15,7 +15,9 @@ use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
 use crate::results::{TestResults, TestStatus};
+use crate::results_from::{ResultsPolicy, judge_results_from};
 use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
+use crate::second_world::{SecondWorld, judge_second_world};
 use crate::sinks::{NewSink, judge_sinks};
 use crate::strength::{Strength, judge_strength};
 use crate::tally::{self, TestTally};
@@ -54,8 +56,12 @@ pub struct Baseline<'a> {
     pub reruns: &'a [GateRun],
     /// What the gates showed with the changed code broken on purpose, once that is known.
     pub broken: Option<&'a BrokenChange>,
+    /// What the gates showed in a second world, once that is known.
+    pub second_world: Option<&'a SecondWorld>,
     /// How many mistakes in the changed lines the gates notice, once that is known.
     pub strength: Option<&'a Strength>,
+    /// Whether a gate must take its results from a process without tested code.
+    pub results_outside: ResultsPolicy,
     /// What the changed lines newly reach.
     pub sinks: &'a [NewSink],
     /// The kinds of sinks that need an approval.
@@ -319,6 +325,11 @@ pub fn judge_set<'r>(
     }
     if let Some(check) = baseline.broken {
         verdict.merge(judge_broken_change(check));
+    }
+    let counting = runs.clone().map(|(run, _)| run).filter(|run| counts(run));
+    verdict.merge(judge_results_from(counting, baseline.results_outside));
+    if let Some(check) = baseline.second_world {
+        verdict.merge(judge_second_world(check));
     }
     verdict.merge(judge_sinks(baseline.sinks, baseline.sinks_need_approval));
     if let Some(strength) = baseline.strength {

@@ -19,9 +19,12 @@ mod makefile;
 mod named_tests;
 mod report;
 mod results;
+mod results_from;
 mod run;
 mod runner;
+mod second_world;
 mod sinks;
+mod spelling;
 mod strength;
 mod tally;
 mod text;
@@ -49,13 +52,21 @@ pub use report::{
     VerifyResult, report,
 };
 pub use results::{TestResults, TestStatus};
+pub use results_from::{
+    GateResultsFrom, ResultsFrom, ResultsPolicy, judge_results_from, results_from,
+};
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
     Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace,
     Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
     runners,
 };
+pub use second_world::{
+    SecondWorld, WorldGate, WorldOutcome, WorldPolicy, WorldRun, WorldRuns, WorldStep,
+    judge_second_world, next_world_run,
+};
 pub use sinks::{NewSink, SINK_KINDS, judge_sinks};
+pub use spelling::Spelling;
 pub use strength::{Strength, Survivor, judge_strength};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};

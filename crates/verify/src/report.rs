@@ -13,6 +13,8 @@ use crate::broken_change::BrokenChange;
 use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
 use crate::named_tests::{NamedTestResult, named_results};
+use crate::results_from::{GateResultsFrom, results_from};
+use crate::second_world::SecondWorld;
 use crate::sinks::NewSink;
 use crate::strength::Strength;
 
@@ -52,9 +54,15 @@ pub struct VerifyReport {
     /// The results of tests that the requirements of the run's task name; a test without a row did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named_tests: Vec<NamedTestResult>,
+    /// Which process decides the results of each gate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results_from: Vec<GateResultsFrom>,
     /// What the gates showed with the changed code broken on purpose; absent if the change was refused before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_change: Option<BrokenChange>,
+    /// What the gates showed in a second world; absent if the change was refused before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_world: Option<SecondWorld>,
     /// How many mistakes in the changed lines the gates notice. How many are tried depends on a time budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strength: Option<Strength>,
@@ -237,7 +245,9 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
             input.outcomes,
             &input.requirements.baseline,
         ),
+        results_from: results_of(input.outcomes),
         broken_change: input.requirements.baseline.broken.cloned(),
+        second_world: input.requirements.baseline.second_world.cloned(),
         strength: input.requirements.baseline.strength.cloned(),
         sinks: input.requirements.baseline.sinks.to_vec(),
         plan_digest: input.plan_digest,
@@ -300,6 +310,17 @@ fn executed(outcomes: &[GateOutcome]) -> Vec<GateId> {
         .chain(outcomes.iter().map(|outcome| outcome.id().clone()))
         .filter(|id| seen.insert(id.clone()))
         .collect()
+}
+
+fn results_of(outcomes: &[GateOutcome]) -> Vec<GateResultsFrom> {
+    let row = |outcome: &GateOutcome| match outcome {
+        GateOutcome::Ran(run) => Some(GateResultsFrom {
+            gate: run.id.clone(),
+            from: results_from(run),
+        }),
+        GateOutcome::Judged { .. } => None,
+    };
+    outcomes.iter().filter_map(row).collect()
 }
 
 fn isolation(outcomes: &[GateOutcome]) -> Vec<GateIsolation> {

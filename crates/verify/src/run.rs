@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits,
-    Mount, MountContent, Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn,
-    Stdin, Stdout, Strength,
+    Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep,
+    Limits, Mount, MountContent, Network, Profile, Redaction, Resources, Sandbox, SandboxError,
+    Spawn, Stdin, Stdout, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
 use crate::results::TestResults;
 use crate::runner;
+use crate::spelling::{Spelling, respelled};
 use crate::text::Normaliser;
 
 /// Where and how the commands of gates run.
@@ -36,6 +37,10 @@ pub struct GateSetting {
     pub mounts: Vec<Mount>,
     /// The whole environment of the commands.
     pub env: Vec<(OsString, OsString)>,
+    /// The user and the machine that they see.
+    pub identity: Identity,
+    /// How their words are written.
+    pub spelling: Spelling,
     /// The required sandbox strength. The only network is the command's own loopback.
     pub strength: Strength,
     /// Bytes kept of each output stream, from its end.
@@ -242,7 +247,11 @@ async fn run_words(
         .as_ref()
         .map(|reports| reports.join(spec.id.as_str()));
     let prepared = runner::prepare(&spec.command, cwd, private.as_deref());
-    let command = prepared.command(&spec.command);
+    let given = prepared.command(&spec.command);
+    let command = match setting.spelling {
+        Spelling::AsGiven => given.to_vec(),
+        Spelling::Other => respelled(given, cwd, &setting.env),
+    };
     let Some((program, args)) = command
         .split_first()
         .filter(|(program, _)| !program.is_empty())
@@ -292,6 +301,7 @@ async fn run_words(
             mounts: setting.mounts.clone(),
             network: Network::None,
             calls: Calls::Tools,
+            identity: setting.identity.clone(),
         }),
         keep: Keep::Tail,
         redaction: Redaction::Redact,
@@ -419,6 +429,8 @@ mod tests {
             reports: None,
             mounts: Vec::new(),
             env: base_env(&env),
+            identity: Identity::default(),
+            spelling: Spelling::AsGiven,
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),
         };

@@ -50,6 +50,8 @@ impl Scene {
             masked: Vec::new(),
             mounts: Vec::new(),
             env: base_env(&self.env),
+            identity: crucible_sandbox::Identity::default(),
+            spelling: crucible_verify::Spelling::AsGiven,
             strength: Strength::BestEffort,
             log_limit: ByteLimit(4096),
         }

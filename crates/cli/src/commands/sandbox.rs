@@ -13,9 +13,9 @@ use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
 use crucible_repo::{Git, Guards, git_directory_around};
 use crucible_sandbox::{
-    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, InputSource, LayerState,
-    Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength, base_env,
-    toolchain_env,
+    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, Identity, InputSource,
+    LayerState, Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength,
+    base_env, toolchain_env,
 };
 use crucible_terminal::{InputStream, is_interactive, run_attached};
 use serde::Serialize;
@@ -279,6 +279,7 @@ impl Exec {
             mounts: Vec::new(),
             network: self.reachable(),
             calls: self.calls.into(),
+            identity: Identity::default(),
         };
         let spawn = Spawn {
             args: args.to_vec(),

@@ -178,6 +178,8 @@ fn the_configuration_in_force_names_its_sources() {
     run.max_malformed 3 default
     run.max_total_bytes 60000 default
     run.min_strength 0 default
+    run.results_outside "off" default
+    run.second_world "required" default
     run.sinks_need_approval [] default
     run.strength_budget_s 10 default
     sandbox.memory_mib 4096 default
@@ -245,6 +247,9 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
     model     gpt-oss-20b (gateway)
     state     verified
     attempts  1 of 4
+    shown     the gates passed in isolation
+    shown     the gates read the change and do not run it
+    shown     the same tests pass in a second world
     evidence  $CRUCIBLE_HOME/runs/RUN
     next      Commit the change with `crucible run land RUN`.
     ");

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{ByteLimit, Code, Finding, Secret};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction,
-    Resources, Spawn, Stdin, base_env, toolchain_env,
+    Calls, Cap, Captured, Confinement, End, Extent, Identity, Keep, Limits, Network, Profile,
+    Redaction, Resources, Spawn, Stdin, base_env, toolchain_env,
 };
 use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::{Map, Value, json};
@@ -98,6 +98,7 @@ pub(super) async fn run(
             mounts: Vec::new(),
             network,
             calls: Calls::Tools,
+            identity: Identity::default(),
         }),
         keep: Keep::Tail,
         redaction: Redaction::Redact,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{
     CONFINED_HOME, Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL,
-    Keep, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env,
+    Identity, Keep, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env,
     toolchain_env,
 };
 use serde_json::{Map, Value, json};
@@ -94,6 +94,7 @@ impl<'a> ToolCall<'a> {
             mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
+            identity: Identity::default(),
         };
         let spawn = Spawn {
             program: self.tool.path.clone(),

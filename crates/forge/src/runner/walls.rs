@@ -18,7 +18,8 @@ use crucible_host::fs::{FsError, create_dir_beneath};
 use crucible_ledger::SideEffect;
 use crucible_model::RepoPath;
 use crucible_sandbox::{
-    AllowedHost, Calls, Layer, LayerState, Mount, MountContent, Network, Profile, Strength,
+    AllowedHost, Calls, Identity, Layer, LayerState, Mount, MountContent, Network, Profile,
+    Strength,
 };
 use crucible_secrets::{is_secret_directory, is_secret_file};
 
@@ -66,6 +67,7 @@ pub(super) fn around(
         mounts: Vec::new(),
         network: Network::None,
         calls: Calls::Compute,
+        identity: Identity::default(),
     };
     match call.class {
         SideEffect::ReadOnly if !call.grants.read_paths.is_empty() => {

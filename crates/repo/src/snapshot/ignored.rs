@@ -446,6 +446,12 @@ impl Walk<'_> {
 }
 
 impl IgnoredFiles {
+    /// Returns whether a copy has nothing beside the tracked files.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty() && self.part.files.is_empty() && self.part.links.is_empty()
+    }
+
     /// Copies the files into `copy`, which has the tracked files, and creates the mount points of the trees.
     /// Returns what else was left out.
     ///

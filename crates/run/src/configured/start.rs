@@ -11,7 +11,7 @@ use crucible_model::{EditFormat, ExitStatus, Failure};
 use crucible_repo::{Git, TrackedFile};
 use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
-use crucible_verify::BrokenPolicy;
+use crucible_verify::{BrokenPolicy, ResultsPolicy, WorldPolicy};
 
 use super::agents::{agents, coding_agent};
 use super::find::find_settings;
@@ -148,6 +148,16 @@ impl StartRequest<'_> {
                 .broken_change
                 .as_deref()
                 .and_then(BrokenPolicy::named)
+                .unwrap_or_default(),
+            second_world: run
+                .second_world
+                .as_deref()
+                .and_then(WorldPolicy::named)
+                .unwrap_or_default(),
+            results_outside: run
+                .results_outside
+                .as_deref()
+                .and_then(ResultsPolicy::named)
                 .unwrap_or_default(),
             min_strength: run.min_strength.min(100),
             strength_budget_s: run.strength_budget_s,

@@ -9,7 +9,7 @@ use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
-use crucible_verify::{BrokenPolicy, GateSpec};
+use crucible_verify::{BrokenPolicy, GateSpec, ResultsPolicy, WorldPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{DispatchConfig, RunRole, WebLimits};
@@ -91,6 +91,12 @@ pub struct RunSettings {
     /// Which results of the broken-change check refuse a change.
     #[serde(default, skip_serializing_if = "BrokenPolicy::is_default")]
     pub broken_change: BrokenPolicy,
+    /// Which results of the second world refuse a change.
+    #[serde(default, skip_serializing_if = "WorldPolicy::is_default")]
+    pub second_world: WorldPolicy,
+    /// Whether a gate must take its results from a process without tested code.
+    #[serde(default, skip_serializing_if = "ResultsPolicy::is_default")]
+    pub results_outside: ResultsPolicy,
     /// The share of mistakes in changed lines that the gates must notice, in percent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub min_strength: u64,

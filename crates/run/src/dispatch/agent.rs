@@ -22,8 +22,8 @@ use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmR
 use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network,
-    Profile, Redaction, Sandbox, Spawn, Stdin, Stdout,
+    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
+    Network, Profile, Redaction, Sandbox, Spawn, Stdin, Stdout,
 };
 use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::Value;
@@ -261,6 +261,7 @@ impl AgentBackend {
                     AgentNetwork::On => Network::Host,
                 },
                 calls: Calls::Tools,
+                identity: Identity::default(),
             }),
             keep: Keep::Head,
             // The answer is judged unchanged, and redacted in the record.

@@ -28,7 +28,7 @@ use crucible_llm::{
 use crucible_model::{ByteLimit, Finding, counted};
 use crucible_repo::{Git, RepoError, WorkCopy};
 use crucible_sandbox::{
-    AllowedHost, Calls, Cap, Completed, Confinement, End, Keep, Limits, Network, Profile,
+    AllowedHost, Calls, Cap, Completed, Confinement, End, Identity, Keep, Limits, Network, Profile,
     Redaction, Resources, Sandbox, Spawn, Stdin, Stdout,
 };
 use crucible_secrets::Scanner;
@@ -395,6 +395,7 @@ impl CodingAgentBackend {
                 mounts: place.mounts,
                 network: Network::Hosts(hosts),
                 calls: Calls::Tools,
+                identity: Identity::default(),
             }),
             keep: Keep::Tail,
             redaction: Redaction::Redact,

@@ -742,6 +742,8 @@ fn options(cast: Cast) -> RunOptions {
         max_file_requests: u64::from(cast == Cast::Asks),
         context_window: None,
         broken_change: crucible_verify::BrokenPolicy::Required,
+        second_world: crucible_verify::WorldPolicy::Required,
+        results_outside: crucible_verify::ResultsPolicy::Off,
         min_strength: 0,
         strength_budget_s: 0,
         sinks_need_approval: Vec::new(),

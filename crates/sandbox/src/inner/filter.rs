@@ -300,6 +300,7 @@ mod tests {
             read_only: Vec::new(),
             moved: false,
             readable: Vec::new(),
+            home: None,
             surroundings,
             private: PrivateBound::Sized,
             network,

@@ -80,6 +80,13 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
     for place in PRIVATE.into_iter().chain([SHARED_MEMORY]) {
         rules = allow(rules, place, change)?;
     }
+    for home in order
+        .home
+        .iter()
+        .filter(|_| order.surroundings == Surroundings::Namespaces)
+    {
+        rules = allow(rules, home, change)?;
+    }
     for place in &order.writable {
         rules = allow(rules, &place.path, change)?;
     }

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    CONFINED_HOME, Cap, Confinement, End, IsolationLevel, Layer, LayerState, Network, PathProblem,
-    Profile, Sandbox, SandboxError, Spawn, Strength,
+    CONFINED_HOME, Cap, Confinement, End, Identity, InnerUser, IsolationLevel, Layer, LayerState,
+    Mount, MountContent, Network, PathProblem, Profile, Sandbox, SandboxError, Spawn, Strength,
 };
 
 use crate::support::{Scratch, environment, launcher, output, part, path, play, run};
@@ -101,6 +101,48 @@ fn writing_works_in_the_writable_directory_and_nowhere_else() {
         "deep\n"
     );
     assert!(!leftover.exists());
+}
+
+#[test]
+fn program_sees_the_identity_it_was_given() {
+    let scratch = Scratch::new();
+    let look = "id -u; id -g; uname -n; touch $HOME/new && ls -A $HOME; ls -A /tmp; echo x > made";
+    let spawn = |home: &str| {
+        let identity = Identity {
+            home: home.into(),
+            user: InnerUser::Numbers {
+                user: 23_456,
+                group: 34_567,
+            },
+            host_name: "other-1".to_owned(),
+        };
+        let mut spawn = scratch.confined_with(look, |profile| profile.identity = identity);
+        spawn.env.push(("HOME".into(), home.into()));
+        spawn
+    };
+    for (home, tmp) in [("/tmp/other/home", "other\n"), ("/home/someone", "")] {
+        assert_eq!(
+            output(&scratch.sandbox(), spawn(home)),
+            format!("23456\n34567\nother-1\nnew\n{tmp}")
+        );
+    }
+    assert!(!Path::new("/home/someone").exists());
+    // A directory can stand in a home that is made for the program.
+    let mut moved = scratch.confined_with("pwd; echo x > here", |profile| {
+        profile.identity.home = "/home/someone".into();
+        profile.writable.clear();
+        profile.mounts = vec![Mount {
+            target: "/home/someone/src/shop".into(),
+            content: MountContent::Writable(scratch.copy.clone()),
+        }];
+    });
+    moved.env.push(("HOME".into(), "/home/someone".into()));
+    assert_eq!(
+        output(&scratch.sandbox(), moved),
+        "/home/someone/src/shop\n"
+    );
+    assert!(scratch.copy.join("here").exists());
+    assert!(run(&scratch.sandbox(), spawn("/etc")).is_err());
 }
 
 #[test]

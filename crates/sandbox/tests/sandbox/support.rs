@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    Calls, Completed, Confinement, End, Launcher, Limits, Network, Profile, Sandbox, SandboxError,
-    Spawn, Stdin, Strength, base_env,
+    Calls, Completed, Confinement, End, Identity, Launcher, Limits, Network, Profile, Sandbox,
+    SandboxError, Spawn, Stdin, Strength, base_env,
 };
 
 /// Set in a copy of the test program that plays a part in a test of its parent.
@@ -100,6 +100,7 @@ impl Scratch {
             mounts: Vec::new(),
             network: Network::None,
             calls: Calls::Tools,
+            identity: Identity::default(),
         }
     }
 }

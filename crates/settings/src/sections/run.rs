@@ -17,6 +17,13 @@ section! {
         /// notices is refused. "strict": so is one that cannot be broken. "report": the result is only reported. "off": the check
         /// is not made.
         broken_change: Text = "required", one_of(&["required", "strict", "report", "off"]);
+        /// Whether the gates must pass once more in a second world: with another home, user, host name, path, command, time zone,
+        /// locale, order and number of threads. "required": a change that behaves differently there is refused. "advisory": a
+        /// warning says so. "off": it is not run.
+        second_world: Text = "required", one_of(&["required", "advisory", "off"]);
+        /// Whether a gate must take its results from a process that runs no tested code, as cargo-nextest and ctest do. "off": the
+        /// report says where they come from. "required": a change is refused without such a gate.
+        results_outside: Text = "off", one_of(&["off", "required"]);
         /// The share of small mistakes in changed lines that the gates must notice, in percent. 0: any share.
         min_strength: u64 = 0;
         /// Seconds for running the gates on such mistakes. 0: the strength is not measured.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network,
-    Profile, Redaction, Sandbox, SandboxError, Spawn, Stdin, Strength,
+    CONFINED_HOME, Calls, Completed, Confinement, End, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
+    Network, Profile, Redaction, Sandbox, SandboxError, Spawn, Stdin, Strength,
 };
 use crucible_secrets::Scanner;
 
@@ -246,6 +246,7 @@ fn profile(
         mounts: Vec::new(),
         network: Network::None,
         calls: Calls::Tools,
+        identity: Identity::default(),
     })
 }
 

@@ -52,7 +52,8 @@ fn the_report_has_the_fields_of_the_seed() {
                 "trace": "TRACE.md", "verify_report": "artifacts/verify_report.json",
                 "stdout_log": "logs/verify.stdout.log", "stderr_log": "logs/verify.stderr.log"
             },
-            "executed_gates": ["lite", "unit"]
+            "executed_gates": ["lite", "unit"],
+            "results_from": [{"gate": "unit", "from": "tested_process"}]
         })
     );
 }

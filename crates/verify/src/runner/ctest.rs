@@ -41,6 +41,10 @@ impl Runner for Ctest {
         "ctest"
     }
 
+    fn decides_outside(&self) -> bool {
+        true
+    }
+
     fn tool(&self) -> Tool {
         Tool {
             program: "ctest",

@@ -15,6 +15,10 @@ impl Runner for Nextest {
         "cargo-nextest"
     }
 
+    fn decides_outside(&self) -> bool {
+        true
+    }
+
     fn tool(&self) -> Tool {
         Tool {
             program: "cargo-nextest",

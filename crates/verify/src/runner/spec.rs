@@ -107,6 +107,11 @@ pub trait Runner: Sync {
         &[]
     }
 
+    /// Returns whether each test is a process of its own and another, without tested code, decides by its exit code.
+    fn decides_outside(&self) -> bool {
+        false
+    }
+
     /// Returns the files of a repository that steer it.
     fn influence(&self) -> Influence {
         Influence::default()

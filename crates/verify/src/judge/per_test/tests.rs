@@ -65,6 +65,8 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
     let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
     let baseline = Baseline {
         broken: None,
+        second_world: None,
+        results_outside: Default::default(),
         strength: None,
         sinks: &[],
         sinks_need_approval: &[],
@@ -248,6 +250,8 @@ fn failing_duplicate_does_not_hide_another() {
         let now = results(&[("sub", green)]);
         let baseline = Baseline {
             broken: None,
+            second_world: None,
+            results_outside: Default::default(),
             strength: None,
             sinks: &[],
             sinks_need_approval: &[],

@@ -1,0 +1,47 @@
+//! What a verification has shown, in words: no more than the report holds.
+
+use crucible_verify::{BrokenOutcome, ResultsFrom, VerifyReport, WorldOutcome};
+
+/// The lines of a report: the tests, the broken-change check, the second world and the strength.
+pub(crate) fn of(report: &VerifyReport) -> Vec<String> {
+    let is_full = report.isolation.iter().all(|gate| gate.missing.is_empty());
+    let mut lines = vec![match (report.isolation.is_empty(), is_full) {
+        (true, _) => "the gates passed".to_owned(),
+        (false, true) => "the gates passed in isolation".to_owned(),
+        (false, false) => "the gates passed in partial isolation".to_owned(),
+    }];
+    if report
+        .results_from
+        .iter()
+        .any(|gate| gate.from == ResultsFrom::RunnerProcess)
+    {
+        lines.push("a process without tested code decides the results".to_owned());
+    }
+    if let Some(check) = &report.broken_change {
+        lines.push(match check.outcome {
+            BrokenOutcome::Noticed => "the gates notice the change when it is broken".to_owned(),
+            BrokenOutcome::ReadsText => "the gates read the change and do not run it".to_owned(),
+            BrokenOutcome::Unnoticed => "no gate notices the change when it is broken".to_owned(),
+            BrokenOutcome::NotChecked => "the change could not be broken".to_owned(),
+        });
+    }
+    if let Some(check) = &report.second_world {
+        let has = |outcome| check.gates.iter().any(|gate| gate.outcome == outcome);
+        lines.push(if has(WorldOutcome::Differs) {
+            "the change behaves differently in a second world".to_owned()
+        } else if has(WorldOutcome::Same) {
+            "the same tests pass in a second world".to_owned()
+        } else {
+            "the gates could not run in a second world".to_owned()
+        });
+    }
+    if let Some(strength) = &report.strength
+        && let Some(percent) = strength.percent()
+    {
+        lines.push(format!(
+            "strength: {} of {} mistakes noticed ({percent} %)",
+            strength.noticed, strength.tried
+        ));
+    }
+    lines
+}
