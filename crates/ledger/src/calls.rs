@@ -342,7 +342,7 @@ fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
     })
 }
 
-fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Error> {
+pub(crate) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Error> {
     let value: i64 = row.get(index)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, value))
 }

@@ -28,6 +28,7 @@ pub mod demo;
 mod dispatch;
 mod doctor;
 mod document;
+mod documents;
 mod engine;
 mod error;
 mod event_kind;
@@ -92,6 +93,10 @@ pub use contract::{
 pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
 pub use dispatch::OutboxBackend;
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
+pub use documents::{
+    AttemptDocuments, BaselineGate, Exchange, NotRequested, RECORD_KEY, ReviewText, RunDocuments,
+    documents, existing_run, parse_record,
+};
 pub use engine::advance;
 pub use error::RunError;
 pub use find::{

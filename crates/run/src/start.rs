@@ -9,6 +9,7 @@ use crucible_repo::{Git, TrackedState};
 use crucible_secrets::Scanner;
 
 use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
+use crate::documents::RECORD_KEY;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::PastRuns;
@@ -141,7 +142,7 @@ pub(crate) fn record_beginning(
     journal: &mut Journal<'_>,
     record: &RunRecord,
 ) -> Result<(), RunError> {
-    journal.record_file("crucible", EventKind::RunCreated, "run", layout::RUN)?;
+    journal.record_file("crucible", EventKind::RunCreated, RECORD_KEY, layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
     journal.record(Entry {

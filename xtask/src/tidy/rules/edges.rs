@@ -34,6 +34,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("forge", 4),
     ("eval", 4),
     ("tui", 5),
+    ("view", 5),
     ("cli", 6),
     ("testkit", 7),
     ("xtask", 7),
