@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use crucible_model::escaped;
 use crucible_secrets::Scanner;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A text that a person, a model, a repository or a program wrote. Detected secrets are replaced when it is made.
 ///
-/// It may contain markup, control characters and direction marks: whoever shows it escapes it.
+/// It may contain markup: whoever shows it escapes it. [`fmt::Display`] shows control characters and direction marks as
+/// escapes such as `\\u{202e}`; [`RedactedText::as_str`] and JSON have them as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct RedactedText(String);
@@ -39,7 +41,7 @@ impl RedactedText {
 
 impl fmt::Display for RedactedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&escaped(&self.0))
     }
 }
 
@@ -52,6 +54,13 @@ impl<'de> Deserialize<'de> for RedactedText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_characters_are_displayed_as_escapes() {
+        let text = RedactedText::new("a\u{202e}\u{1b}[2J\n");
+        assert_eq!(text.to_string(), "a\\u{202e}\\u{1b}[2J\n");
+        assert_eq!(text.as_str(), "a\u{202e}\u{1b}[2J\n");
+    }
 
     #[test]
     fn secrets_are_replaced_by_each_constructor() {

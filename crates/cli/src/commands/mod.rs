@@ -27,9 +27,11 @@ mod models;
 mod patch;
 mod plan;
 mod project;
+mod report;
 mod run;
 mod sandbox;
 mod secrets;
+mod serve;
 mod skill;
 mod spec;
 mod template;
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Agents(agents::Agents),
     #[command(subcommand)]
     Run(run::Run),
+    Report(report::Report),
+    Serve(serve::Serve),
     Gates(gates::Gates),
     Eval(eval::Eval),
     Crawl(crawl::Crawl),
