@@ -5,7 +5,7 @@
 use crucible_model::RunId;
 use rusqlite::{Row, named_params};
 
-use crate::calls::{MicroDollars, Usage, unsigned};
+use crate::calls::{Usage, read_usage_columns, unsigned, usage_columns};
 use crate::error::LedgerError;
 use crate::runs::{RunRow, read_run};
 use crate::store::Ledger;
@@ -77,15 +77,6 @@ pub struct StateCountRow {
     pub runs: u64,
     /// The sum of the times from their start to their last change, in milliseconds.
     pub elapsed_ms: u64,
-}
-
-/// What a model call uses: the expressions of [`Ledger::usage`].
-macro_rules! usage_columns {
-    () => {
-        "count(seq), ifnull(sum(iif(tokens_in IS NULL AND tokens_out IS NULL, reserved_tokens,
-                ifnull(tokens_in, 0) + ifnull(tokens_out, 0))), 0),
-         ifnull(sum(ifnull(cost, reserved_cost)), 0), ifnull(sum(c.state = 'reserved'), 0)"
-    };
 }
 
 macro_rules! selected_runs {
@@ -176,7 +167,7 @@ impl Ledger {
                 day: row.get(0)?,
                 provider: row.get(1)?,
                 model: row.get(2)?,
-                usage: read_usage(row, 3)?,
+                usage: read_usage_columns(row, 3)?,
             })
         };
         self.connection
@@ -226,19 +217,10 @@ fn to_limit(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn read_usage(row: &Row<'_>, first: usize) -> Result<Usage, rusqlite::Error> {
-    Ok(Usage {
-        calls: unsigned(row, first)?,
-        tokens: unsigned(row, first + 1)?,
-        cost: MicroDollars(unsigned(row, first + 2)?),
-        open: unsigned(row, first + 3)?,
-    })
-}
-
 fn read_row(row: &Row<'_>) -> Result<RunUsageRow, rusqlite::Error> {
     Ok(RunUsageRow {
         run: read_run(row)?,
-        usage: read_usage(row, 6)?,
+        usage: read_usage_columns(row, 6)?,
         artifact: row.get(10)?,
     })
 }
@@ -248,7 +230,7 @@ mod tests {
     use crucible_model::Timestamp;
 
     use super::*;
-    use crate::calls::{Allowance, NewCall, Settlement};
+    use crate::calls::{Allowance, MicroDollars, NewCall, Settlement};
     use crate::event::NewEvent;
 
     fn at(text: &str) -> Timestamp {
