@@ -85,6 +85,11 @@ pub(crate) fn change(change: &LineChange) -> &'static str {
     }
 }
 
+/// Returns the first items of a list.
+pub(crate) fn first<'a, T>(items: &'a [T], most: &usize) -> &'a [T] {
+    items.get(..*most).unwrap_or(items)
+}
+
 /// Returns the findings of an attempt on the new line of a row.
 pub(crate) fn findings_at<'a>(
     attempt: &'a AttemptView,
