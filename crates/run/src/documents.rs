@@ -25,9 +25,6 @@ use crate::receipt::phase;
 use crate::role::chair::NotAsked;
 use crate::status::{RunStatus, status_of};
 
-/// The key of the event that records [`RunRecord`].
-pub const RECORD_KEY: &str = "run";
-
 /// Everything that a run's directory and the ledger have about it.
 #[derive(Debug, Clone)]
 pub struct RunDocuments {
@@ -249,7 +246,7 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
     })
 }
 
-/// Parses the start record of a run from the bytes that the ledger has under [`RECORD_KEY`]; `None` if they are of another
+/// Parses the start record of a run from the bytes that the ledger has under [`crate::RECORD_KEY`]; `None` if they are of another
 /// version.
 #[must_use]
 pub fn parse_record(bytes: &[u8]) -> Option<RunRecord> {

@@ -94,11 +94,12 @@ pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
 pub use dispatch::OutboxBackend;
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
 pub use documents::{
-    AttemptDocuments, BaselineGate, Exchange, NotRequested, RECORD_KEY, ReviewText, RunDocuments,
-    documents, existing_run, parse_record,
+    AttemptDocuments, BaselineGate, Exchange, NotRequested, ReviewText, RunDocuments, documents,
+    existing_run, parse_record,
 };
 pub use engine::advance;
 pub use error::RunError;
+pub use event_kind::RECORD_KEY;
 pub use find::{
     Domain, DomainError, FindCandidate, FindResult, FindResultVersion, GoalKind, PastRun, PastRuns,
     RepoFacts, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,

@@ -9,9 +9,8 @@ use crucible_repo::{Git, TrackedState};
 use crucible_secrets::Scanner;
 
 use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
-use crate::documents::RECORD_KEY;
 use crate::error::RunError;
-use crate::event_kind::EventKind;
+use crate::event_kind::{EventKind, RECORD_KEY};
 use crate::find::PastRuns;
 use crate::found::{found_gates, no_gates};
 use crate::journal::{Entry, Journal, RunObserver};

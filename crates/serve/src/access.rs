@@ -25,7 +25,7 @@ pub(crate) enum Denial {
 }
 
 impl Denial {
-    /// What the reader is told.
+    /// Returns the text of the answer.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Host => {

@@ -80,7 +80,7 @@ struct Shared {
     streams: Arc<AtomicUsize>,
 }
 
-/// A page, or why there is none.
+/// A page, or why it cannot be shown.
 enum Answer {
     Html(String),
     NotFound(&'static str),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// A text that a person, a model, a repository or a program wrote. Detected secrets are replaced when it is made.
 ///
-/// It may contain markup: whoever shows it escapes it. [`fmt::Display`] shows control characters and direction marks as
+/// It may contain markup, so a page escapes it. [`fmt::Display`] shows control characters and direction marks as
 /// escapes such as `\\u{202e}`; [`RedactedText::as_str`] and JSON have them as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
