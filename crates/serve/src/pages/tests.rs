@@ -116,7 +116,7 @@ fn fill<T: serde::de::DeserializeOwned>(document: &mut Value, with: &str) -> usi
 fn pages(with: &str) -> Vec<(&'static str, String)> {
     let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
     let filled = fill::<RunView>(&mut document, with);
-    assert!(filled >= 85, "{filled}");
+    assert!(filled >= 80, "{filled}");
     let run: RunView = serde_json::from_value(document).unwrap();
     let list = RunList {
         schema_version: String::new(),
@@ -216,7 +216,7 @@ fn hostile_text_stays_text_on_each_page() {
         .iter()
         .map(|(_, page)| parsed(page))
         .collect();
-    assert!(benign[0].tags.len() > 150, "{}", benign[0].tags.len());
+    assert!(benign[0].tags.len() > 100, "{}", benign[0].tags.len());
     for text in &texts {
         for ((name, page), benign) in pages(text).iter().zip(&benign) {
             let read = parsed(page);
