@@ -138,6 +138,8 @@ impl Command {
                 Models,
                 Agents,
                 Run,
+                Report,
+                Serve,
                 Gates,
                 Eval,
                 Crawl,
