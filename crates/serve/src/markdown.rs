@@ -123,7 +123,11 @@ pub fn markdown_report(run: &RunView) -> String {
         }
         for tests in &verification.tests {
             for (name, count, _) in &tests.groups {
-                line(format!("- {}: {count} tests {name}", code(&tests.gate)));
+                line(format!(
+                    "- {}: {count} tests {}",
+                    code(&tests.gate),
+                    code(name)
+                ));
             }
         }
         if let Some(check) = &verification.broken_change {

@@ -1,6 +1,7 @@
 //! The search of the list of runs, as its address has it.
 
 use crucible_ledger::{Page, RunFilter};
+use crucible_model::is_hidden;
 use crucible_run::RunState;
 use crucible_view::{ListQuery, RunOutcome};
 use url::form_urlencoded::{Serializer, parse};
@@ -34,7 +35,8 @@ impl RunQuery {
             page: 1,
         };
         for (name, value) in parse(query.as_bytes()) {
-            let value = value.into_owned();
+            // The page shows the search again, so it has no hidden characters.
+            let value: String = value.chars().filter(|c| !is_hidden(*c)).collect();
             match name.as_ref() {
                 "q" => read.text = value,
                 "state" => read.state = value,

@@ -123,13 +123,11 @@ fn pages(with: &str) -> Vec<(&'static str, String)> {
         total: 1,
         runs: vec![run.summary.clone()],
     };
-    let query = RunQuery {
-        text: with.to_owned(),
-        state: with.to_owned(),
-        repo: with.to_owned(),
-        model: with.to_owned(),
-        page: 2,
-    };
+    let mut address = url::form_urlencoded::Serializer::new(String::new());
+    for name in ["q", "state", "model"] {
+        address.append_pair(name, with);
+    }
+    let query = RunQuery::parse(&format!("{}&page=2", address.finish()));
     let totals = json!({ "calls": 1, "open_calls": 0, "tokens": 1, "micro_dollars": 5 });
     let mut group = totals.clone();
     group["provider"] = with.into();
