@@ -73,8 +73,9 @@ impl NamedTest {
             let after = text
                 .get(at + word.len()..)
                 .and_then(|text| text.chars().next());
-            !(before.is_some_and(is_word) && word.starts_with(is_word))
-                && !(after.is_some_and(is_word) && word.ends_with(is_word))
+            let continues_before = before.is_some_and(is_word) && word.starts_with(is_word);
+            let continues_after = after.is_some_and(is_word) && word.ends_with(is_word);
+            !continues_before && !continues_after
         };
         text.match_indices(word).any(|(at, _)| ends(at))
     }

@@ -129,13 +129,24 @@ pub struct CallRow {
     pub state: CallState,
 }
 
-const USAGE: &str = "
-    SELECT count(*),
-           ifnull(sum(iif(tokens_in IS NULL AND tokens_out IS NULL, reserved_tokens,
-                          ifnull(tokens_in, 0) + ifnull(tokens_out, 0))), 0),
-           ifnull(sum(ifnull(cost, reserved_cost)), 0),
-           ifnull(sum(state = 'reserved'), 0)
-    FROM model_calls WHERE run_id = ?1";
+/// What model calls, as rows of `c`, used together: calls, tokens, cost, open calls. The one definition, for a run's budget and
+/// for lists.
+macro_rules! usage_columns {
+    () => {
+        "count(c.seq),
+         ifnull(sum(iif(c.tokens_in IS NULL AND c.tokens_out IS NULL, c.reserved_tokens,
+                        ifnull(c.tokens_in, 0) + ifnull(c.tokens_out, 0))), 0),
+         ifnull(sum(ifnull(c.cost, c.reserved_cost)), 0),
+         ifnull(sum(c.state = 'reserved'), 0)"
+    };
+}
+pub(crate) use usage_columns;
+
+const USAGE: &str = concat!(
+    "SELECT ",
+    usage_columns!(),
+    " FROM model_calls AS c WHERE c.run_id = ?1"
+);
 
 impl Ledger {
     /// Reserves what a call may use, unless that is more than `allowance` leaves.
@@ -293,14 +304,17 @@ fn read_calls(connection: &Connection, run: &RunId) -> Result<Vec<CallRow>, rusq
 fn read_usage(connection: &Connection, run: &RunId) -> Result<Usage, rusqlite::Error> {
     connection
         .prepare_cached(USAGE)?
-        .query_row([run.as_str()], |row| {
-            Ok(Usage {
-                calls: unsigned(row, 0)?,
-                tokens: unsigned(row, 1)?,
-                cost: MicroDollars(unsigned(row, 2)?),
-                open: unsigned(row, 3)?,
-            })
-        })
+        .query_row([run.as_str()], |row| read_usage_columns(row, 0))
+}
+
+/// Reads the columns of `usage_columns`, which begin at `first`.
+pub(crate) fn read_usage_columns(row: &Row<'_>, first: usize) -> Result<Usage, rusqlite::Error> {
+    Ok(Usage {
+        calls: unsigned(row, first)?,
+        tokens: unsigned(row, first + 1)?,
+        cost: MicroDollars(unsigned(row, first + 2)?),
+        open: unsigned(row, first + 3)?,
+    })
 }
 
 fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
@@ -342,7 +356,7 @@ fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
     })
 }
 
-fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Error> {
+pub(crate) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Error> {
     let value: i64 = row.get(index)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(index, value))
 }

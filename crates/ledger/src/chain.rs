@@ -112,6 +112,27 @@ impl Ledger {
             .collect()
     }
 
+    /// Returns the numbers of the events of a run whose hash does not match their content, in order. Whether they are linked
+    /// with the rest of the chain is for [`Ledger::verify`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read.
+    pub fn altered_events(&self, run: &RunId) -> Result<Vec<u64>, LedgerError> {
+        let raw: Vec<RawEvent> = self
+            .connection
+            .prepare_cached(EVENTS_OF_RUN)
+            .and_then(|mut select| select.query_map([run.as_str()], RawEvent::read)?.collect())
+            .map_err(self.fail())?;
+        let mut altered = Vec::new();
+        for event in raw {
+            if event.hash_at(event.seq)?.to_string() != event.hash {
+                altered.push(event.seq.unsigned_abs());
+            }
+        }
+        Ok(altered)
+    }
+
     /// One event by its number.
     ///
     /// # Errors

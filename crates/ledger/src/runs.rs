@@ -165,7 +165,7 @@ pub(crate) fn record_run_within(
     record_changes(connection, run.updated, fail)
 }
 
-fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
+pub(crate) fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
     let instant = |index: usize| {
         row.get::<_, String>(index)?
             .parse::<Timestamp>()

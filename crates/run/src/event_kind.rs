@@ -211,6 +211,9 @@ impl EventKind {
     }
 }
 
+/// The key of the event that records the start record, `run.json`.
+pub const RECORD_KEY: &str = "run";
+
 /// The key of the event that a run was declined.
 pub(crate) const DECLINED: &str = "declined";
 

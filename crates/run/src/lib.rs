@@ -28,6 +28,7 @@ pub mod demo;
 mod dispatch;
 mod doctor;
 mod document;
+mod documents;
 mod engine;
 mod error;
 mod event_kind;
@@ -99,8 +100,13 @@ pub use contract::{
 pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
 pub use dispatch::OutboxBackend;
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
+pub use documents::{
+    AttemptDocuments, BaselineGate, Exchange, NotRequested, ReviewText, RunDocuments, documents,
+    existing_run, parse_record,
+};
 pub use engine::advance;
 pub use error::RunError;
+pub use event_kind::RECORD_KEY;
 pub use find::{
     Domain, DomainError, FindCandidate, FindResult, FindResultVersion, GoalKind, PastRun, PastRuns,
     RepoFacts, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,

@@ -11,7 +11,7 @@ use crucible_secrets::Scanner;
 
 use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
-use crate::event_kind::EventKind;
+use crate::event_kind::{EventKind, RECORD_KEY};
 use crate::find::PastRuns;
 use crate::found::{found_gates, no_gates};
 use crate::journal::{Entry, Journal, RunObserver};
@@ -145,7 +145,7 @@ pub(crate) fn record_beginning(
     journal: &mut Journal<'_>,
     record: &RunRecord,
 ) -> Result<(), RunError> {
-    journal.record_file("crucible", EventKind::RunCreated, "run", layout::RUN)?;
+    journal.record_file("crucible", EventKind::RunCreated, RECORD_KEY, layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
     journal.record(Entry {

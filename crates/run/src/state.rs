@@ -49,6 +49,28 @@ impl RunState {
         }
     }
 
+    /// Every state, in order.
+    pub const ALL: [Self; 12] = [
+        Self::New,
+        Self::Analysed,
+        Self::Context,
+        Self::Planned,
+        Self::Reviewed,
+        Self::Signed,
+        Self::Patched,
+        Self::Verified,
+        Self::Landed,
+        Self::Blocked,
+        Self::Failed,
+        Self::Declined,
+    ];
+
+    /// Returns the state with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// The state's name.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -230,6 +230,18 @@ pub enum IsolationLevel {
     None,
 }
 
+impl IsolationLevel {
+    /// The level as JSON spells it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Partial => "partial",
+            Self::None => "none",
+        }
+    }
+}
+
 /// Which walls stood around one run. It is written before the program starts, by the stage that built them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReceipt {

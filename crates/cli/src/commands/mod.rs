@@ -29,9 +29,11 @@ mod models;
 mod patch;
 mod plan;
 mod project;
+mod report;
 mod run;
 mod sandbox;
 mod secrets;
+mod serve;
 mod skill;
 mod spec;
 mod template;
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Run(run::Run),
     Approve(approve::Approve),
+    Report(report::Report),
+    Serve(serve::Serve),
     Gates(gates::Gates),
     Eval(eval::Eval),
     Crawl(crawl::Crawl),
@@ -140,6 +144,8 @@ impl Command {
                 Mcp,
                 Run,
                 Approve,
+                Report,
+                Serve,
                 Gates,
                 Eval,
                 Crawl,

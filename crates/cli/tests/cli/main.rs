@@ -68,6 +68,7 @@ mod sandbox_plants;
 mod sandbox_writes;
 mod scope;
 mod secrets;
+mod see;
 mod single_tools;
 mod skill;
 mod skill_build;

@@ -290,6 +290,7 @@ mod tests {
         Order {
             program: "/bin/true".into(),
             called: "true".into(),
+            terminal: crate::terminal_end::Terminal::None,
             args: Vec::new(),
             env: Vec::new(),
             cwd: Place {

@@ -36,9 +36,11 @@ const LAYERS: &[(&str, u8)] = &[
     ("eval", 4),
     ("mcp", 5),
     ("tui", 5),
-    ("cli", 6),
-    ("testkit", 7),
-    ("xtask", 7),
+    ("view", 5),
+    ("serve", 6),
+    ("cli", 7),
+    ("testkit", 8),
+    ("xtask", 8),
 ];
 
 /// Edges within layer 3 that the design names: to a crate that is the base of the other.

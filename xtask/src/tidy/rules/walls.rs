@@ -9,7 +9,8 @@ use super::super::workspace::{Need, Package, Parsed, SourceFile};
 
 /// A library and the crates whose product may depend on it.
 const WALLS: &[(&str, &[&str])] = &[
-    ("axum", &["agents", "mcp", "testkit"]),
+    ("askama", &["serve"]),
+    ("axum", &["agents", "mcp", "serve", "testkit"]),
     ("clap", &["cli", "xtask"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure, one_line};
-use crucible_run::{RunListDocument, run_list};
 use crucible_terminal::{lines_of, table};
+use crucible_view::{ListQuery, RunList};
 
 use crate::app::App;
 
@@ -16,21 +16,25 @@ pub(crate) struct List {}
 
 impl List {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let runs = run_list(app.existing_ledger()?.as_ref())?;
+        let list = match app.existing_ledger()? {
+            Some(ledger) => RunList::read(&ledger, &ListQuery::default())?,
+            None => RunList::empty(),
+        };
+        let runs = &list.runs;
         if app.output.is_json() {
-            app.output.json(&RunListDocument::new(&runs))?;
+            app.output.json(&list)?;
         } else if runs.is_empty() {
             app.output.line(
                 "no run yet; start one: crucible run start \"what to change\" --provider gateway",
             );
         } else {
             let mut rows = table(["run", "state", "started", "goal"]);
-            for run in &runs {
-                let goal: String = run.goal.chars().take(SHOWN_GOAL).collect();
+            for run in runs {
+                let goal: String = run.goal.as_str().chars().take(SHOWN_GOAL).collect();
                 let cells = [
-                    run.id.to_string(),
-                    run.state.clone(),
-                    run.created.to_string(),
+                    run.run_id.to_string(),
+                    run.state.as_str().to_owned(),
+                    run.created_at.to_string(),
                     goal,
                 ];
                 rows.add_row(cells.map(|cell| one_line(&cell)));

@@ -1,0 +1,44 @@
+//! `crucible serve`: the local page.
+
+use clap::Args;
+use crucible_model::{ExitStatus, Failure};
+use crucible_serve::{PageServer, ServeOptions};
+
+use crate::app::App;
+
+/// Show runs, costs and the ledger as a local page
+///
+/// The page is on 127.0.0.1 only and changes nothing. The printed link works once, within five minutes; it gives the browser a cookie
+/// for as long as the command runs. Ctrl-C ends it.
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// The port on 127.0.0.1; 0 for any free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+impl Serve {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
+        let config = app.config(app.env.working_directory(), &[])?;
+        let options = ServeOptions {
+            ledger: app.ledger_path()?,
+            runs_root: app.runs_root(&config)?,
+            port: self.port,
+        };
+        app.block_on(async {
+            let server = PageServer::open(options).await?;
+            let link = server.link();
+            if app.output.is_json() {
+                let document =
+                    serde_json::json!({ "schema_version": "crucible-serve-v1", "link": link });
+                app.output.json(&document)?;
+            } else {
+                app.output.line(&format!("Open {link}"));
+                app.output
+                    .line("The link works once, within five minutes. Ctrl-C ends the server.");
+            }
+            server.run().await?;
+            Ok(ExitStatus::Success)
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! `report`, `serve` and the lists: one read model, so equal numbers, and nothing of a run becomes markup.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Desk, answering, good_answer, id_of, small};
+
+/// A page server that ends with the test.
+struct Site {
+    process: Child,
+    host: String,
+    cookie: String,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ended = self.process.kill();
+        let _waited = self.process.wait();
+    }
+}
+
+impl Site {
+    fn open(desk: &Desk) -> Self {
+        let mut command = desk.call(["serve"]).command();
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let output = process.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let link = line.trim().strip_prefix("Open http://").unwrap();
+        let (host, path) = link.split_once('/').unwrap();
+        let mut site = Self {
+            process,
+            host: host.to_owned(),
+            cookie: String::new(),
+        };
+        let entered = site.get(&format!("/{path}"));
+        let cookie = entered
+            .lines()
+            .find_map(|line| line.strip_prefix("set-cookie: "))
+            .unwrap();
+        site.cookie = cookie.split(';').next().unwrap().to_owned();
+        site
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nConnection: close\r\n\r\n",
+            self.host, self.cookie
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+#[test]
+fn numbers_of_list_status_report_and_page_are_equal() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let started = desk.start(repo.path()).ok().json();
+    let id = id_of(&started);
+    desk.run(["run", "land", &id]).ok();
+
+    let status = desk.status();
+    let list = desk.run(["run", "list", "--json"]).ok().json();
+    let report = desk.run(["report", &id, "--json"]).ok().json();
+    let row = &list["runs"][0];
+    assert_eq!(list["total"], 1);
+    for name in ["calls", "tokens", "micro_dollars"] {
+        let number = &status["budgets"][name];
+        assert!(number.is_u64(), "{status:#}");
+        assert_eq!(&row[name], number, "{name}");
+        assert_eq!(&report[name], number, "{name}");
+        assert_eq!(&report["budgets"][name], number, "{name}");
+    }
+    let sum = |name: &str| {
+        let calls = report["model_calls"].as_array().unwrap().iter();
+        calls.map(|call| call[name].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(row["tokens"], sum("tokens"));
+    assert_eq!(row["micro_dollars"], sum("micro_dollars"));
+    for name in ["run_id", "state", "outcome", "goal", "model", "elapsed_ms"] {
+        assert_eq!(row[name], report[name], "{name}");
+    }
+    assert_eq!(row["outcome"], "landed");
+    let attempts = status["attempts"].as_array().unwrap().len();
+    assert_eq!(report["attempts"].as_array().unwrap().len(), attempts);
+    assert_eq!(report["attempts"][0]["diff"]["added"], 1);
+    assert_eq!(report["attempts"][0]["verification"]["is_passed"], true);
+    assert_eq!(report["plan"]["is_approved"], true);
+    assert!(!report["context"]["files"].as_array().unwrap().is_empty());
+    let events = desk
+        .run(["ledger", "log", "--run", &id, "--json"])
+        .ok()
+        .json();
+    let logged = events["events"].as_array().unwrap();
+    assert_eq!(report["events"].as_array().unwrap().len(), logged.len());
+    assert_eq!(report["chain"]["altered_events"], Value::Array(Vec::new()));
+
+    let site = Site::open(&desk);
+    let page = site.get(&format!("/runs/{id}"));
+    let calls = &status["budgets"]["calls"];
+    let shown = format!(
+        "{} tokens, {calls} of {} calls",
+        status["budgets"]["tokens"], status["budgets"]["max_calls"]
+    );
+    assert!(page.contains(&shown), "{shown}: {page}");
+    assert!(page.len() < 100_000, "{}", page.len());
+    assert!(page.contains("the events, rows and files of this run match their records"));
+    let attempt = site.get(&format!("/runs/{id}/attempts/1"));
+    assert!(attempt.contains("return width * height"), "{attempt}");
+    let runs = site.get("/runs?q=multiply");
+    assert!(runs.contains(&id) && runs.contains("1 run,"), "{runs}");
+    assert!(site.get("/runs?q=nothing-like-it").contains("0 runs,"));
+    for path in [
+        "/costs",
+        "/ledger",
+        &format!("/runs/{id}/events"),
+        &format!("/runs/{id}/calls"),
+    ] {
+        assert!(site.get(path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    assert!(site.get("/ledger/verify").contains("Verified now"));
+}
+
+#[test]
+fn report_is_one_file_without_secrets() {
+    let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6");
+    let answer = format!(
+        "The key is {token} <script>alert(1)</script>\n{}",
+        good_answer()
+    );
+    let (repo, server) = (small().build(), answering(answer));
+    let desk = Desk::with(&server);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    let file = desk.path("run.html");
+    desk.call(["report", &id, "--html"]).arg(&file).run().ok();
+    let html = std::fs::read_to_string(&file).unwrap();
+    assert!(html.contains("multiply width and height"));
+    assert!(
+        !html.contains(&token) && !html.contains("<script"),
+        "{html}"
+    );
+    assert!(
+        html.contains("style-src &#39;sha256-") && !html.contains("href=\"/"),
+        "{html}"
+    );
+
+    let markdown = desk.run(["report", &id]).ok().stdout;
+    assert!(
+        markdown.starts_with("## Crucible run: verified\n"),
+        "{markdown}"
+    );
+    assert!(markdown.contains("`src/area.py` +1 −1"), "{markdown}");
+    let file = desk.path("run.md");
+    desk.call(["report", &id, "--markdown"])
+        .arg(&file)
+        .run()
+        .ok();
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap().trim_end(),
+        markdown.trim_end()
+    );
+    let both = desk.run(["report", &id, "--html", "a", "--markdown", "b"]);
+    assert_eq!(both.code, Some(2));
+}
+
+#[test]
+fn edited_run_is_shown_as_changed() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    let plan = desk.runs()[0].join("artifacts/PLAN.md");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    std::fs::write(&plan, text.replace("Goal:", "Goal: <b>another</b>")).unwrap();
+    let report = desk.run(["report", &id, "--json"]).ok().json();
+    assert_eq!(report["chain"]["edited_files"][0], "artifacts/PLAN.md");
+    assert_eq!(report["plan"]["is_approved"], false);
+    let page = Site::open(&desk).get(&format!("/runs/{id}"));
+    assert!(
+        page.contains("this run was changed after it was recorded"),
+        "{page}"
+    );
+    assert!(!page.contains("<b>another"), "{page}");
+}

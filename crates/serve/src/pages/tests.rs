@@ -1,0 +1,329 @@
+//! Hostile text in every field of every page.
+
+use std::cell::RefCell;
+
+use crucible_model::is_hidden;
+use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{
+    BufferQueue, CharacterTokens, CommentToken, StartTag, TagToken, Token, TokenSink,
+    TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::markdown::markdown_report;
+use crate::report::html_report;
+
+const SAMPLE: &str = include_str!("sample.json");
+
+/// What a page consists of, as a browser reads it.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Parsed {
+    /// Each start tag with the names of its attributes.
+    tags: Vec<(String, Vec<String>)>,
+    /// Values of attributes that name an address.
+    addresses: Vec<String>,
+    /// The text outside of style sheets.
+    text: String,
+    comments: usize,
+}
+
+#[derive(Default)]
+struct Sink(RefCell<Parsed>);
+
+impl TokenSink for Sink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {
+        let mut parsed = self.0.borrow_mut();
+        match token {
+            TagToken(tag) if tag.kind == StartTag => {
+                let names = tag.attrs.iter().map(|attr| attr.name.local.to_string());
+                let names: Vec<String> = names.collect();
+                for attr in &tag.attrs {
+                    if matches!(&*attr.name.local, "href" | "src" | "action" | "data-live") {
+                        parsed.addresses.push(attr.value.to_string());
+                    }
+                    assert!(!attr.name.local.starts_with("on"), "{tag:?}");
+                    assert_ne!(&*attr.name.local, "style");
+                }
+                parsed.tags.push((tag.name.to_string(), names));
+                match &*tag.name {
+                    "style" => TokenSinkResult::RawData(RawKind::Rawtext),
+                    "script" => TokenSinkResult::RawData(RawKind::ScriptData),
+                    "title" => TokenSinkResult::RawData(RawKind::Rcdata),
+                    _ => TokenSinkResult::Continue,
+                }
+            }
+            CharacterTokens(text) => {
+                parsed.text.push_str(&text);
+                TokenSinkResult::Continue
+            }
+            CommentToken(_) => {
+                parsed.comments += 1;
+                TokenSinkResult::Continue
+            }
+            _ => TokenSinkResult::Continue,
+        }
+    }
+}
+
+fn parsed(page: &str) -> Parsed {
+    let tokenizer = Tokenizer::new(Sink::default(), TokenizerOpts::default());
+    let input = BufferQueue::default();
+    input.push_back(StrTendril::from_slice(page));
+    let _done = tokenizer.feed(&input);
+    tokenizer.end();
+    tokenizer.sink.0.take()
+}
+
+/// Replaces each text of a document that may be any text. Returns how many there are.
+fn fill<T: serde::de::DeserializeOwned>(document: &mut Value, with: &str) -> usize {
+    fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
+        match value {
+            Value::String(_) => found.push(at),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    pointers(item, format!("{at}/{index}"), found);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, item) in fields {
+                    pointers(item, format!("{at}/{name}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    pointers(document, String::new(), &mut found);
+    let mut filled = 0;
+    for pointer in found {
+        let slot = document.pointer_mut(&pointer).unwrap();
+        let was = std::mem::replace(slot, Value::from(with));
+        if serde_json::from_value::<T>(document.clone()).is_ok() {
+            filled += 1;
+        } else {
+            *document.pointer_mut(&pointer).unwrap() = was;
+        }
+    }
+    filled
+}
+
+/// Every page with this text wherever a text may be anything.
+fn pages(with: &str) -> Vec<(&'static str, String)> {
+    let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+    let filled = fill::<RunView>(&mut document, with);
+    assert!(filled >= 80, "{filled}");
+    let run: RunView = serde_json::from_value(document).unwrap();
+    let list = RunList {
+        schema_version: String::new(),
+        total: 1,
+        runs: vec![run.summary.clone()],
+    };
+    let mut address = url::form_urlencoded::Serializer::new(String::new());
+    for name in ["q", "state", "model"] {
+        address.append_pair(name, with);
+    }
+    let query = RunQuery::parse(&format!("{}&page=2", address.finish()));
+    let totals = json!({ "calls": 1, "open_calls": 0, "tokens": 1, "micro_dollars": 5 });
+    let mut group = totals.clone();
+    group["provider"] = with.into();
+    group["model"] = with.into();
+    let costs = json!({ "schema_version": "x", "totals": totals, "models": [group], "days": [], "outcomes": [
+        { "day": "2026-01-31", "runs": { "failed": 2 }, "elapsed_ms": 5 }, { "day": with, "runs": {}, "elapsed_ms": 5 }] });
+    let costs: CostView = serde_json::from_value(costs).unwrap();
+    let finding =
+        json!({ "code": with, "level": "error", "subject": with, "hint": with, "line": null });
+    let ledger = json!({ "schema_version": "x", "path": with, "head": 1, "runs": 1, "is_verified": false, "findings": [finding],
+        "head_hash": "1111111111111111111111111111111111111111111111111111111111111111" });
+    let ledger: LedgerView = serde_json::from_value(ledger).unwrap();
+    vec![
+        ("run", run_page(&run).unwrap()),
+        ("report", html_report(&run).unwrap()),
+        ("attempt", attempt_page(&run, &run.attempts[0]).unwrap()),
+        ("events", events_page(&run).unwrap()),
+        ("calls", calls_page(&run).unwrap()),
+        (
+            "runs",
+            runs_page(&list, &query, &[RedactedText::new(with)]).unwrap(),
+        ),
+        ("costs", costs_page(&costs).unwrap()),
+        ("ledger", ledger_page(&ledger).unwrap()),
+        ("message", message_page("Title", with).unwrap()),
+    ]
+}
+
+/// Three hundred texts that break out of some context of HTML, or that deceive a reader.
+fn hostile() -> Vec<String> {
+    let cores = [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "<svg onload=alert(1)>",
+        "\" onmouseover=\"alert(1)",
+        "' onfocus='alert(1)' autofocus='",
+        "</title><script>alert(1)</script>",
+        "</style><script>alert(1)</script>",
+        "</pre></main><iframe src=//evil.test></iframe>",
+        "<a href=javascript:alert(1)>x</a>",
+        "javascript:alert(1)",
+        "<!--",
+        "--><b>",
+        "<![CDATA[<b>]]>",
+        "&lt;script&gt;alert(1)&lt;/script&gt;",
+        "&#60;script&#62;",
+        "{{ 7 * 7 }}{% raw %}",
+        "<base href=//evil.test>",
+        "<meta http-equiv=refresh content=0;url=//evil.test>",
+        "<link rel=stylesheet href=//evil.test>",
+        "<form action=//evil.test><input name=q>",
+        "<style>*{display:none}</style>",
+        "<textarea>",
+        "<plaintext>",
+        "<xmp><script>alert(1)</script>",
+        "<math><mi//xlink:href=\"data:x,<script>\">",
+        "<details open ontoggle=alert(1)>",
+        "<object data=//evil.test>",
+        "<noscript><p title=\"</noscript><img src=x onerror=alert(1)>\">",
+        "\u{202e}txet desrever\u{202c}",
+        "\u{1b}[2J\u{7}",
+    ];
+    let frames: [(&str, &str); 10] = [
+        ("", ""),
+        ("\">", ""),
+        ("'>", ""),
+        ("</td></tr></table>", ""),
+        ("</code></pre>", "\n\n"),
+        ("\u{0}", "\u{0}"),
+        ("\u{feff}\u{200b}", "\u{2066}"),
+        ("<", ">"),
+        ("`", "`"),
+        ("\\", "\u{2028}"),
+    ];
+    let text = |core: &&str| frames.map(|(before, after)| format!("{before}{core}{after}"));
+    cores.iter().flat_map(text).collect()
+}
+
+#[test]
+fn hostile_text_stays_text_on_each_page() {
+    let texts = hostile();
+    assert_eq!(texts.len(), 300);
+    let benign: Vec<Parsed> = pages("benign")
+        .iter()
+        .map(|(_, page)| parsed(page))
+        .collect();
+    assert!(benign[0].tags.len() > 100, "{}", benign[0].tags.len());
+    for text in &texts {
+        for ((name, page), benign) in pages(text).iter().zip(&benign) {
+            let read = parsed(page);
+            assert_eq!(read.tags, benign.tags, "{name}: {text:?}");
+            assert_eq!(read.comments, 0, "{name}: {text:?}");
+            let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+            assert!(!page.contains(hidden), "{name}: {text:?}");
+            for address in &read.addresses {
+                assert!(
+                    matches!(
+                        address.as_str(),
+                        "#main"
+                            | "/style.css"
+                            | "/live.js"
+                            | "/costs"
+                            | "/ledger"
+                            | "/ledger/verify"
+                    ) || address.starts_with("/runs"),
+                    "{name}: {text:?}: {address}"
+                );
+            }
+            // It is shown, not dropped.
+            let shown = crucible_model::escaped(text);
+            if !matches!(*name, "costs") {
+                assert!(read.text.contains(shown.trim()), "{name}: {text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_text_stays_code_in_markdown() {
+    for text in hostile() {
+        let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+        fill::<RunView>(&mut document, &text);
+        let run: RunView = serde_json::from_value(document).unwrap();
+        let page = markdown_report(&run);
+        let mut fence: Option<usize> = None;
+        for line in page.lines() {
+            let marks = line.len() - line.trim_start_matches('`').len();
+            match fence {
+                Some(length) if marks >= length && line.trim_start_matches('`').is_empty() => {
+                    fence = None;
+                }
+                Some(_) => {}
+                None if marks >= 3 && line.ends_with("text") => fence = Some(marks),
+                None => {
+                    let outside = without_code(line);
+                    let ours = outside
+                        .replace("<details><summary>Plan</summary>", "")
+                        .replace("</details>", "");
+                    assert!(
+                        !ours.contains(['<', '>', '\u{202e}', '[', '@']),
+                        "{text:?}: {line}"
+                    );
+                }
+            }
+        }
+        assert_eq!(fence, None, "{text:?}");
+    }
+}
+
+/// Returns a line without its inline code.
+fn without_code(line: &str) -> String {
+    let mut rest = line;
+    let mut outside = String::new();
+    while let Some(start) = rest.find('`') {
+        outside.push_str(&rest[..start]);
+        let after = rest[start..].trim_start_matches('`');
+        let length = rest.len() - start - after.len();
+        let mut at = 0;
+        let mut end = None;
+        while let Some(found) = after[at..].find('`') {
+            let run = &after[at + found..];
+            let marks = run.len() - run.trim_start_matches('`').len();
+            if marks == length {
+                end = Some(at + found + marks);
+                break;
+            }
+            at += found + marks;
+        }
+        match end {
+            Some(end) => rest = &after[end..],
+            None => {
+                outside.push_str(&rest[start..]);
+                return outside;
+            }
+        }
+    }
+    outside + rest
+}
+
+#[test]
+fn report_allows_exactly_its_own_style() {
+    let run: RunView = serde_json::from_str(SAMPLE).unwrap();
+    let page = html_report(&run).unwrap();
+    let read = parsed(&page);
+    assert!(
+        read.addresses.iter().all(|address| address == "#main"),
+        "{:?}",
+        read.addresses
+    );
+    assert!(
+        page.contains("default-src &#39;none&#39;; style-src &#39;sha256-"),
+        "{}",
+        &page[..600]
+    );
+    assert_eq!(page.matches("<style>").count(), 1);
+    assert!(!page.contains("<script"));
+    assert!(page.contains("$1.234567") && page.contains("12 tokens"));
+    assert!(page.contains("the gates notice 3 of 4") || page.contains("The gates notice 3 of 4"));
+}

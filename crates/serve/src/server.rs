@@ -1,0 +1,344 @@
+//! The page server: loopback only, read-only, one session.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use crucible_host::random;
+use crucible_ledger::Ledger;
+use crucible_model::{RunId, Secret};
+use crucible_run::existing_run;
+use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
+use tokio::net::TcpListener;
+use url::form_urlencoded;
+
+use crate::access::{Access, Denial};
+use crate::error::ServeError;
+use crate::live::{LiveGuard, changes};
+use crate::pages::{
+    SCRIPT, STYLE, attempt_page, calls_page, costs_page, events_page, ledger_page, message_page,
+    run_page, runs_page,
+};
+use crate::query::RunQuery;
+
+/// How long the link of the start works.
+const LINK_LIFE: Duration = Duration::from_secs(300);
+/// How many pages may update themselves at the same time.
+const MAX_STREAMS: usize = 16;
+/// Scripts, styles and connections only from this server, and nothing else from anywhere.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Headers of every answer.
+const HEADERS: [(header::HeaderName, &str); 7] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (
+        header::HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        header::HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
+/// What is served.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// The ledger's database.
+    pub ledger: PathBuf,
+    /// Where run directories are.
+    pub runs_root: PathBuf,
+    /// The port on 127.0.0.1; 0 for any free one.
+    pub port: u16,
+}
+
+/// A server that is about to answer.
+pub struct PageServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    link: Secret,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: ServeOptions,
+    access: Access,
+    /// The connection of the pages, opened with the first page that needs it.
+    ledger: Mutex<Option<Ledger>>,
+    /// Held by the one verification at a time.
+    verification: Mutex<()>,
+    streams: Arc<AtomicUsize>,
+}
+
+/// A page, or why it cannot be shown.
+enum Answer {
+    Html(String),
+    NotFound(&'static str),
+    Stream(Body),
+    Busy,
+}
+
+impl PageServer {
+    /// Opens the port.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the port is in use, or if the kernel gives no random bytes.
+    pub async fn open(options: ServeOptions) -> Result<Self, ServeError> {
+        let port = options.port;
+        let failed = |source| ServeError::Port { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let link = Secret::new(random::token()?);
+        let session = Secret::new(random::token()?);
+        let shared = Arc::new(Shared {
+            access: Access::new(address.port(), session, &link),
+            options,
+            ledger: Mutex::new(None),
+            verification: Mutex::new(()),
+            streams: Arc::default(),
+        });
+        Ok(Self {
+            listener,
+            address,
+            link,
+            shared,
+        })
+    }
+
+    /// Returns the address that begins the session. It works once, within five minutes.
+    #[must_use]
+    pub fn link(&self) -> String {
+        format!("http://{}/enter?token={}", self.address, self.link.expose())
+    }
+
+    /// Answers until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the listener does.
+    pub async fn run(self) -> Result<(), ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let expiry = tokio::spawn(async move {
+            tokio::time::sleep(LINK_LIFE).await;
+            shared.access.expire_link();
+        });
+        let router = Router::new().fallback(answer).with_state(self.shared);
+        let ended = axum::serve(self.listener, router).await;
+        expiry.abort();
+        ended.map_err(ServeError::Ended)
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    let access = &shared.access;
+    if let Err(denial) = access.check_source(&parts.method, &parts.uri, &parts.headers) {
+        return denied(denial);
+    }
+    let path = parts.uri.path().to_owned();
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    if path == "/enter" {
+        return enter(access, &query);
+    }
+    if let Err(denial) = access.check_session(&parts.headers) {
+        return denied(denial);
+    }
+    match path.as_str() {
+        "/" => return redirect("/runs", None),
+        "/style.css" => return response(StatusCode::OK, "text/css; charset=utf-8", STYLE),
+        "/live.js" => return response(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
+        _ => {}
+    }
+    // The database and the run directory are read on another thread.
+    let page = tokio::task::spawn_blocking(move || shared.page(&path, &query)).await;
+    match page {
+        Ok(Ok(Answer::Html(page))) => html(StatusCode::OK, page),
+        Ok(Ok(Answer::Stream(body))) => response(StatusCode::OK, "text/event-stream", body),
+        Ok(Ok(Answer::NotFound(what))) => message(StatusCode::NOT_FOUND, "Not found", what),
+        Ok(Ok(Answer::Busy)) => message(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Busy",
+            "Too many of these requests at once. Try again.",
+        ),
+        Ok(Err(error)) => message(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Cannot show this page",
+            RedactedText::new(&error.to_string()).as_str(),
+        ),
+        Err(_) => message(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Cannot show this page",
+            "The page ended unexpectedly.",
+        ),
+    }
+}
+
+impl Shared {
+    fn page(&self, path: &str, query: &str) -> Result<Answer, ServeError> {
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        match parts.as_slice() {
+            ["runs"] => self.runs(query),
+            ["costs"] => {
+                self.with_ledger(|ledger| Ok(Answer::Html(costs_page(&CostView::read(ledger)?)?)))
+            }
+            ["ledger"] => self
+                .with_ledger(|ledger| Ok(Answer::Html(ledger_page(&LedgerView::read(ledger)?)?))),
+            ["ledger", "verify"] => self.verify(),
+            ["runs", id, "live"] => match id.parse::<RunId>() {
+                Ok(_) => self.live(),
+                Err(_) => Ok(NO_RUN),
+            },
+            ["runs", id] => self.with_run(id, |run| Ok(Answer::Html(run_page(run)?))),
+            ["runs", id, "events"] => self.with_run(id, |run| Ok(Answer::Html(events_page(run)?))),
+            ["runs", id, "calls"] => self.with_run(id, |run| Ok(Answer::Html(calls_page(run)?))),
+            ["runs", id, "attempts", number] => self.with_run(id, |run| {
+                let number = number.parse::<u64>().ok();
+                let mut attempts = run.attempts.iter();
+                match attempts.find(|attempt| Some(attempt.number) == number) {
+                    Some(attempt) => Ok(Answer::Html(attempt_page(run, attempt)?)),
+                    None => Ok(Answer::NotFound("There is no such attempt.")),
+                }
+            }),
+            _ => Ok(Answer::NotFound("There is no such page.")),
+        }
+    }
+
+    fn runs(&self, query: &str) -> Result<Answer, ServeError> {
+        let query = RunQuery::parse(query);
+        self.with_ledger(|ledger| {
+            let list = RunList::read(ledger, &query.list())?;
+            let repositories = ledger.repositories()?;
+            let repositories: Vec<RedactedText> = repositories
+                .iter()
+                .map(|repo| RedactedText::new(repo))
+                .collect();
+            Ok(Answer::Html(runs_page(&list, &query, &repositories)?))
+        })
+    }
+
+    fn verify(&self) -> Result<Answer, ServeError> {
+        let Ok(_turn) = self.verification.try_lock() else {
+            return Ok(Answer::Busy);
+        };
+        match Ledger::open_existing(&self.options.ledger)? {
+            Some(ledger) => Ok(Answer::Html(ledger_page(&LedgerView::verify(&ledger)?)?)),
+            None => Ok(NO_LEDGER),
+        }
+    }
+
+    fn live(&self) -> Result<Answer, ServeError> {
+        let Some(guard) = LiveGuard::new(&self.streams, MAX_STREAMS) else {
+            return Ok(Answer::Busy);
+        };
+        match Ledger::open_existing(&self.options.ledger)? {
+            Some(ledger) => Ok(Answer::Stream(changes(ledger, guard))),
+            None => Ok(NO_LEDGER),
+        }
+    }
+
+    fn with_run(
+        &self,
+        id: &str,
+        page: impl FnOnce(&RunView) -> Result<Answer, ServeError>,
+    ) -> Result<Answer, ServeError> {
+        let Some(dir) = id
+            .parse()
+            .ok()
+            .and_then(|id| existing_run(&self.options.runs_root, &id))
+        else {
+            return Ok(NO_RUN);
+        };
+        self.with_ledger(|ledger| match RunView::read(&dir, ledger)? {
+            Some(run) => page(&run),
+            None => Ok(NO_RUN),
+        })
+    }
+
+    fn with_ledger(
+        &self,
+        page: impl FnOnce(&Ledger) -> Result<Answer, ServeError>,
+    ) -> Result<Answer, ServeError> {
+        let mut slot = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none() {
+            *slot = Ledger::open_existing(&self.options.ledger)?;
+        }
+        match slot.as_ref() {
+            Some(ledger) => page(ledger),
+            None => Ok(NO_LEDGER),
+        }
+    }
+}
+
+const NO_RUN: Answer = Answer::NotFound("There is no such run, or its directory is missing.");
+const NO_LEDGER: Answer =
+    Answer::NotFound("There is no ledger yet. The first `crucible run start` makes it.");
+
+fn enter(access: &Access, query: &str) -> Response<Body> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let token = pairs.find(|(name, _)| name == "token");
+    let token = token.map(|(_, value)| value).unwrap_or_default();
+    match access.exchange(&token) {
+        Ok(cookie) => redirect("/runs", Some(&cookie)),
+        Err(denial) => denied(denial),
+    }
+}
+
+fn denied(denial: Denial) -> Response<Body> {
+    let mut response = response(
+        StatusCode::FORBIDDEN,
+        "text/plain; charset=utf-8",
+        format!("{}\n", denial.text()),
+    );
+    if denial == Denial::Method {
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    }
+    response
+}
+
+fn redirect(to: &'static str, cookie: Option<&str>) -> Response<Body> {
+    let mut response = response(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, HeaderValue::from_static(to));
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(cookie).ok()) {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn message(status: StatusCode, title: &str, text: &str) -> Response<Body> {
+    match message_page(title, text) {
+        Ok(page) => html(status, page),
+        Err(error) => response(status, "text/plain; charset=utf-8", error.to_string()),
+    }
+}
+
+fn html(status: StatusCode, page: String) -> Response<Body> {
+    response(status, "text/html; charset=utf-8", page)
+}
+
+fn response(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! One run: everything that a page, a report or a trace shows of it.
+
+use crucible_ledger::Ledger;
+use crucible_model::Digest;
+use crucible_run::{RunDir, RunDocuments, RunError, RunState, documents};
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::{AttemptView, FindingView};
+use crate::call::{CallView, ExchangeView, Totals};
+use crate::context::ContextView;
+use crate::event::{ChainView, EventView};
+use crate::landing::{LandingView, StatementView};
+use crate::list::RunSummary;
+use crate::plan::PlanView;
+use crate::text::RedactedText;
+use crate::verification::{GateView, VerificationView};
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunView {
+    /// `crucible-run-view-v1`.
+    pub schema_version: String,
+    /// Its row in the list of runs; `totals` there equal [`RunView::budgets`].
+    #[serde(flatten)]
+    pub summary: RunSummary,
+    /// Its state, derived from its files and events. The row in the list may be older.
+    pub derived_state: RunState,
+    /// The process that works on it, if any.
+    pub at_work: Option<RedactedText>,
+    /// The commit that it starts from.
+    pub base_commit: RedactedText,
+    /// The branch that the change lands on, in words.
+    pub branch: RedactedText,
+    /// The run's directory.
+    pub directory: RedactedText,
+    /// What to do next, one sentence.
+    pub next: RedactedText,
+    /// What it waits for, if it does.
+    pub owed: Option<OwedView>,
+    /// Why it failed, if it did.
+    pub failure: Option<FindingView>,
+    /// How much of its budgets is used.
+    pub budgets: BudgetView,
+    /// Its artifacts with their digests.
+    pub artifacts: Vec<ArtifactView>,
+    /// What the model saw and what was left out.
+    pub context: Option<ContextView>,
+    /// The gates before any change.
+    pub baseline: Vec<GateView>,
+    /// The plan with its approvals.
+    pub plan: Option<PlanView>,
+    /// Its attempts that have ended, in order.
+    pub attempts: Vec<AttemptView>,
+    /// What the gates showed before the landing, if they ran again.
+    pub landing_verification: Option<VerificationView>,
+    /// The commit, if the change landed.
+    pub landing: Option<LandingView>,
+    /// The signed statements about the commit.
+    pub statements: Vec<StatementView>,
+    /// Its model calls, the source of all totals.
+    pub model_calls: Vec<CallView>,
+    /// Its questions to models, as its receipt has them.
+    pub exchanges: Vec<ExchangeView>,
+    /// Its events.
+    pub events: Vec<EventView>,
+    /// What the chain says about it.
+    pub chain: ChainView,
+    /// Documents that cannot be parsed.
+    pub unreadable: Vec<RedactedText>,
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwedView {
+    /// The role that owes it.
+    pub role: RedactedText,
+    /// What is requested.
+    pub action: RedactedText,
+    /// Where the answer is expected, in the run directory.
+    pub target: RedactedText,
+}
+
+/// Used and allowed, for each budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetView {
+    /// Calls made.
+    pub calls: u64,
+    /// Calls allowed.
+    pub max_calls: u64,
+    /// Tokens used, in and out together.
+    pub tokens: u64,
+    /// The cost in millionths of a US dollar.
+    pub micro_dollars: u64,
+    /// Iterations used.
+    pub iterations: u64,
+    /// Iterations allowed.
+    pub max_iterations: u64,
+    /// File requests made.
+    pub file_requests: u64,
+    /// File requests allowed.
+    pub max_file_requests: u64,
+    /// Prompts written for a person.
+    pub outbox_prompts: u64,
+    /// Prompts allowed.
+    pub max_outbox_prompts: u64,
+}
+
+/// An artifact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactView {
+    /// Its path in the run directory.
+    pub path: RedactedText,
+    /// Its digest; absent if it does not exist.
+    pub digest: Option<Digest>,
+}
+
+impl RunView {
+    /// Reads a run; `None` if the list of runs in the ledger does not have it.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the ledger or a file of the run cannot be read.
+    pub fn read(dir: &RunDir, ledger: &Ledger) -> Result<Option<Self>, RunError> {
+        let read = documents(dir, ledger)?;
+        let run = &read.status.run.run_id;
+        let Some(summary) = RunSummary::read(ledger, run)? else {
+            return Ok(None);
+        };
+        let head = ledger.head()?;
+        let altered = ledger.altered_events(run)?;
+        let chain = ChainView::of(head, altered, &read.row_faults, &read.status.edited);
+        Ok(Some(Self::of(&read, summary, chain)))
+    }
+
+    fn of(read: &RunDocuments, summary: RunSummary, chain: ChainView) -> Self {
+        let status = &read.status;
+        let text = RedactedText::new;
+        let budgets = status.budgets;
+        Self {
+            schema_version: "crucible-run-view-v1".to_owned(),
+            summary,
+            derived_state: status.state,
+            at_work: read.at_work.as_deref().map(text),
+            base_commit: text(&status.run.base_commit.to_string()),
+            branch: text(&status.run.branch.to_string()),
+            directory: text(&status.directory.to_string_lossy()),
+            next: text(&status.next),
+            owed: status.owed.as_ref().map(|owed| OwedView {
+                role: text(&owed.role),
+                action: text(&owed.action),
+                target: text(&owed.target),
+            }),
+            failure: status.failure.as_ref().map(FindingView::of),
+            budgets: BudgetView {
+                calls: budgets.calls,
+                max_calls: budgets.max_calls,
+                tokens: budgets.tokens,
+                micro_dollars: budgets.micro_dollars,
+                iterations: budgets.iterations,
+                max_iterations: budgets.max_iterations,
+                file_requests: budgets.file_requests,
+                max_file_requests: budgets.max_file_requests,
+                outbox_prompts: budgets.outbox_prompts,
+                max_outbox_prompts: budgets.max_outbox_prompts,
+            },
+            artifacts: status
+                .artifacts
+                .iter()
+                .map(|artifact| ArtifactView {
+                    path: text(artifact.path),
+                    digest: artifact.digest,
+                })
+                .collect(),
+            context: ContextView::of(read),
+            baseline: read.baseline.iter().map(GateView::of).collect(),
+            plan: PlanView::of(read),
+            attempts: read.attempts.iter().map(AttemptView::of).collect(),
+            landing_verification: read.landing_report.as_ref().map(VerificationView::of),
+            landing: read.landing.as_ref().map(LandingView::of),
+            statements: read
+                .statements
+                .iter()
+                .map(|payload| StatementView::of(payload))
+                .collect(),
+            model_calls: read.calls.iter().map(CallView::of_row).collect(),
+            exchanges: read.exchanges.iter().map(ExchangeView::of).collect(),
+            events: read.events.iter().map(EventView::of).collect(),
+            chain,
+            unreadable: RedactedText::all(&read.unreadable),
+        }
+    }
+
+    /// The sum of the model calls; equals the totals of the summary.
+    #[must_use]
+    pub fn call_totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for call in &self.model_calls {
+            totals.add(&Totals {
+                calls: 1,
+                open_calls: u64::from(call.ended_at.is_none()),
+                tokens: call.tokens,
+                micro_dollars: call.micro_dollars,
+            });
+        }
+        totals
+    }
+}

@@ -1,0 +1,248 @@
+//! What the gates showed of a change.
+
+use crucible_run::BaselineGate;
+use crucible_verify::{BrokenOutcome, GateTests, Strength, TestList, VerifyReport, VerifyResult};
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::FindingView;
+use crate::text::RedactedText;
+
+/// The gates of a change that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerificationView {
+    /// Whether every gate passed.
+    pub is_passed: bool,
+    /// The commands that ran, in order.
+    pub commands: Vec<CommandView>,
+    /// The names of the gates that ran.
+    pub gates: Vec<RedactedText>,
+    /// Why the change may not land.
+    pub failures: Vec<RedactedText>,
+    /// Findings that do not refuse the change.
+    pub warnings: Vec<FindingView>,
+    /// The tests of each gate that reports them, compared with those before the change.
+    pub tests: Vec<TestsView>,
+    /// How much of the isolation each gate had, as `gate: level`.
+    pub isolation: Vec<RedactedText>,
+    /// The broken-change check, if it was made.
+    pub broken_change: Option<BrokenChangeView>,
+    /// The strength of the gates, if it was measured.
+    pub strength: Option<StrengthView>,
+    /// What the changed lines newly reach.
+    pub sinks: Vec<SinkView>,
+    /// The git tree that was verified.
+    pub tree: Option<RedactedText>,
+}
+
+/// A command that ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandView {
+    /// The command on one line.
+    pub command: RedactedText,
+    /// Its exit code, as in shells.
+    pub exit_code: i32,
+}
+
+/// The tests of a gate, compared with those before the change: how many there are, and the first names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestsView {
+    /// The gate.
+    pub gate: RedactedText,
+    /// Each group that is not empty: its name, the number of tests, and the first names.
+    pub groups: Vec<(RedactedText, u64, Vec<RedactedText>)>,
+}
+
+/// The broken-change check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenChangeView {
+    /// The best outcome of a gate that counts.
+    pub outcome: BrokenOutcome,
+    /// The functions that were broken.
+    pub functions: Vec<RedactedText>,
+    /// How many constants were wrong.
+    pub constants: u64,
+    /// Changed code that was not broken, with the reason.
+    pub not_broken: Vec<RedactedText>,
+    /// Each gate that counts, with its outcome and the tests that stayed green.
+    pub gates: Vec<(RedactedText, BrokenOutcome, Vec<RedactedText>)>,
+}
+
+/// How many mistakes in the changed lines the gates notice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrengthView {
+    /// Mistakes that a gate noticed.
+    pub noticed: u64,
+    /// Mistakes that were tried.
+    pub tried: u64,
+    /// Mistakes that there are.
+    pub mutants: u64,
+    /// The share of the tried mistakes that were noticed, in percent; absent if none was tried.
+    pub percent: Option<u64>,
+    /// The required share in percent; 0 for none.
+    pub required: u64,
+    /// Mistakes that no gate noticed.
+    pub survivors: Vec<SurvivorView>,
+}
+
+/// A mistake that no gate noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SurvivorView {
+    /// The file and the line.
+    pub at: RedactedText,
+    /// What was done.
+    pub what: RedactedText,
+    /// The mistake as a diff.
+    pub diff: RedactedText,
+}
+
+/// What a changed line newly reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkView {
+    /// The file and the line.
+    pub at: RedactedText,
+    /// The kind, such as `network`.
+    pub kind: RedactedText,
+    /// The name that shows it.
+    pub name: RedactedText,
+}
+
+/// A gate before any change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateView {
+    /// Its id.
+    pub id: RedactedText,
+    /// Its command on one line.
+    pub command: RedactedText,
+    /// Whether it passed before any change.
+    pub is_passed: bool,
+    /// How it ended then.
+    pub end: RedactedText,
+    /// Why it does not count, if it does not.
+    pub set_aside: Option<RedactedText>,
+}
+
+impl GateView {
+    pub(crate) fn of(gate: &BaselineGate) -> Self {
+        Self {
+            id: RedactedText::new(&gate.id),
+            command: RedactedText::new(&gate.command),
+            is_passed: gate.is_passed,
+            end: RedactedText::new(&gate.end),
+            set_aside: gate.set_aside.as_deref().map(RedactedText::new),
+        }
+    }
+}
+
+impl VerificationView {
+    pub(crate) fn of(report: &VerifyReport) -> Self {
+        let text = RedactedText::new;
+        Self {
+            is_passed: report.result == VerifyResult::Pass,
+            commands: report
+                .commands
+                .iter()
+                .map(|row| CommandView {
+                    command: text(&row.cmd),
+                    exit_code: row.exit_code,
+                })
+                .collect(),
+            gates: report
+                .executed_gates
+                .iter()
+                .map(|gate| text(gate.as_str()))
+                .collect(),
+            failures: report
+                .failures
+                .iter()
+                .map(|failure| {
+                    text(&format!(
+                        "{} {}: {}",
+                        failure.kind, failure.id, failure.message
+                    ))
+                })
+                .collect(),
+            warnings: report.warnings.iter().map(FindingView::of).collect(),
+            tests: report.tests.iter().map(TestsView::of).collect(),
+            isolation: report
+                .isolation
+                .iter()
+                .map(|row| text(&format!("{}: {}", row.gate, row.level.name())))
+                .collect(),
+            broken_change: report.broken_change.as_ref().map(|check| BrokenChangeView {
+                outcome: check.outcome,
+                functions: RedactedText::all(&check.functions),
+                constants: check.constants,
+                not_broken: RedactedText::all(&check.not_broken),
+                gates: check
+                    .gates
+                    .iter()
+                    .map(|gate| {
+                        (
+                            text(&gate.id),
+                            gate.outcome,
+                            RedactedText::all(&gate.unaffected),
+                        )
+                    })
+                    .collect(),
+            }),
+            strength: report.strength.as_ref().map(StrengthView::of),
+            sinks: report
+                .sinks
+                .iter()
+                .map(|sink| SinkView {
+                    at: text(&sink.at),
+                    kind: text(&sink.kind),
+                    name: text(&sink.name),
+                })
+                .collect(),
+            tree: report.tree.as_deref().map(text),
+        }
+    }
+}
+
+impl StrengthView {
+    fn of(strength: &Strength) -> Self {
+        let survivors = strength.survivors.iter().map(|survivor| SurvivorView {
+            at: RedactedText::new(&survivor.at),
+            what: RedactedText::new(&survivor.what),
+            diff: RedactedText::new(&survivor.diff),
+        });
+        Self {
+            noticed: strength.noticed,
+            tried: strength.tried,
+            mutants: strength.mutants,
+            percent: strength.percent(),
+            required: strength.required,
+            survivors: survivors.collect(),
+        }
+    }
+}
+
+impl TestsView {
+    fn of(tests: &GateTests) -> Self {
+        let groups: [(&str, &TestList); 8] = [
+            ("fixed", &tests.fixed),
+            ("still failing", &tests.still_failing),
+            ("broken", &tests.broken),
+            ("new and failing", &tests.new_failing),
+            ("added", &tests.added),
+            ("gone", &tests.gone),
+            ("skipped", &tests.skipped),
+            ("flaky", &tests.flaky),
+        ];
+        Self {
+            gate: RedactedText::new(tests.gate.as_str()),
+            groups: groups
+                .into_iter()
+                .filter(|(_, list)| !list.is_empty())
+                .map(|(name, list)| {
+                    (
+                        RedactedText::new(name),
+                        list.count,
+                        RedactedText::all(&list.names),
+                    )
+                })
+                .collect(),
+        }
+    }
+}
