@@ -57,12 +57,19 @@ pub(crate) async fn measure(
         required: settings.min_strength,
         ..Strength::default()
     };
+    let one_run: Duration = passed
+        .runs()
+        .filter(|run| noticed(run.id.as_str()))
+        .map(|run| run.duration)
+        .sum();
     let mut used = Duration::ZERO;
     for (_, path, mutant) in &all {
         let mut is_noticed = false;
         let mut files = VariantFiles::new();
         files.insert((*path).clone(), mutant.text.clone().into_bytes());
-        if used >= budget {
+        // A required share needs at least one.
+        let may_stop = strength.tried > 0 || settings.min_strength == 0;
+        if may_stop && used.saturating_add(one_run) > budget {
             break;
         }
         for run in passed.runs().filter(|run| noticed(run.id.as_str())) {
@@ -90,6 +97,13 @@ pub(crate) async fn measure(
         }
     }
     strength.survivors.sort_by(|a, b| a.at.cmp(&b.at));
+    if strength.tried == 0 && strength.mutants > 0 {
+        observer.note(&format!(
+            "  strength: not measured, because one run of the gates takes {} s; `[run] strength_budget_s` is {}",
+            one_run.as_secs(),
+            budget.as_secs()
+        ));
+    }
     if let Some(percent) = strength.percent() {
         let left = strength.mutants - strength.tried;
         let rest = if left > 0 {

@@ -183,6 +183,7 @@ pub fn next_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
             Some(false) => {}
         }
     }
+    let has_fixed = fixed(runs).next().is_some();
     // Code that runs while a file is loaded cannot be told from code that replaces the test runner, except by a test that must
     // fail.
     let is_loading = has(FailsWhileLoading) || possible.has_loading;
@@ -198,8 +199,13 @@ pub fn next_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
         if depends {
             match noticed(OtherExpectations) {
                 None => return Step::Run(OtherExpectations),
-                Some(true) => return done(BrokenOutcome::Noticed),
-                Some(false) => {}
+                // Every suite fails with other expectations. That the change matters is shown by a red variant, or by tests
+                // that fail without it.
+                Some(true) if noticed(FailsWhileLoading) == Some(true) || has_fixed => {
+                    return done(BrokenOutcome::Noticed);
+                }
+                Some(true) if !possible.has_functions => return done(BrokenOutcome::NotChecked),
+                Some(_) => {}
             }
         }
     }
@@ -216,7 +222,6 @@ pub fn next_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
         }
     }
     let is_tried = !runs.runs.is_empty();
-    let has_fixed = fixed(runs).next().is_some();
     if !is_tried || !possible.has_functions && !possible.has_loading && !has_fixed {
         // Nothing is broken, or only constants that no failing test asked for.
         return done(BrokenOutcome::NotChecked);
@@ -360,6 +365,8 @@ mod tests {
         runs: &'a [(Variant, &'a str)],
         is_loading: bool,
         has_comparisons: bool,
+        /// The test that failed before the change.
+        red: &'static str,
     }
 
     impl Case<'_> {
@@ -378,7 +385,7 @@ mod tests {
             next_step(
                 possible,
                 BrokenRuns {
-                    before: Some(&before("a")),
+                    before: Some(&before(self.red)),
                     after: &run(self.after),
                     runs: &runs,
                 },
@@ -392,6 +399,7 @@ mod tests {
         runs: &[],
         is_loading: false,
         has_comparisons: false,
+        red: "a",
     };
 
     #[test]
@@ -454,6 +462,28 @@ mod tests {
         let all = |expected| case(&[green, loading, (OtherExpectations, expected)]);
         assert_eq!(all(A_RED), Step::Done(Noticed));
         assert_eq!(all(GREEN), Step::Done(Unnoticed));
+    }
+
+    /// Otherwise one line that runs on loading would vouch for functions that no test calls.
+    #[test]
+    fn other_expectations_alone_are_no_evidence() {
+        let case = |variants, red, runs| {
+            Case {
+                variants,
+                runs,
+                is_loading: true,
+                red,
+                ..CASE
+            }
+            .step()
+        };
+        let both: &[Variant] = &[Fails, OtherExpectations];
+        let runs: &[(Variant, &str)] = &[(Fails, GREEN), (OtherExpectations, A_RED)];
+        assert_eq!(case(both, "other", runs), Step::Done(Unnoticed));
+        assert_eq!(case(both, "a", runs), Step::Done(Noticed));
+        let only: &[Variant] = &[OtherExpectations];
+        assert_eq!(case(only, "other", &runs[1..]), Step::Done(NotChecked));
+        assert_eq!(case(only, "a", &runs[1..]), Step::Done(Noticed));
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub struct LandingView {
 impl LandingView {
     pub(crate) fn of(landing: &Landing) -> Self {
         Self {
-            commit: RedactedText::new(&landing.commit.to_string()),
-            tree: RedactedText::new(&landing.tree.to_string()),
+            commit: RedactedText::new(landing.commit.as_ref()),
+            tree: RedactedText::new(landing.tree.as_ref()),
             message: RedactedText::new(&landing.message),
         }
     }

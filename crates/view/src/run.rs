@@ -141,7 +141,7 @@ impl RunView {
             summary,
             derived_state: status.state,
             at_work: read.at_work.as_deref().map(text),
-            base_commit: text(&status.run.base_commit.to_string()),
+            base_commit: text(status.run.base_commit.as_ref()),
             branch: text(&status.run.branch.to_string()),
             directory: text(&status.directory.to_string_lossy()),
             next: text(&status.next),

@@ -26,7 +26,7 @@ section! {
         results_outside: Text = "off", one_of(&["off", "required"]);
         /// The share of small mistakes in changed lines that the gates must notice, in percent. 0: any share.
         min_strength: u64 = 0;
-        /// Seconds for running the gates on such mistakes. 0: the strength is not measured.
+        /// Seconds for running the gates on such mistakes. If one run takes longer, or for 0, the strength is not measured.
         strength_budget_s: u64 = 10, lower;
         /// New sinks in changed lines that need the approval of a person, who sets this list for the run: "network",
         /// "environment", "execution", "deserialisation", "secret-comparison". A change with one of them is refused.
