@@ -351,6 +351,7 @@ mod tests {
         let manifest = r#"{"devDependencies": {"eslint": "9"}}"#;
         std::fs::create_dir(dir.path().join("web")).unwrap();
         std::fs::write(dir.path().join("web/package.json"), manifest).unwrap();
+        std::fs::write(dir.path().join("web/package-lock.json"), "{}").unwrap();
         let declared = || workspace_of(dir.path()).unwrap().declared;
         assert_eq!(
             declared(),
