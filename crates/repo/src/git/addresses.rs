@@ -81,21 +81,21 @@ impl Addresses {
 }
 
 /// An address that leads to this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Local<'a> {
-    Path(&'a [u8]),
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Local {
+    Path(Vec<u8>),
     /// A command that git runs to reach the repository.
-    Command(&'a [u8]),
+    Command(Vec<u8>),
 }
 
 /// Returns where an address leads on this machine; `None` if it leads elsewhere.
-pub(super) fn local(address: &[u8]) -> Option<Local<'_>> {
+pub(super) fn local(address: &[u8]) -> Option<Local> {
     if let Some(command) = address.strip_prefix(b"ext::") {
-        return Some(Local::Command(command));
+        return Some(Local::Command(command.to_owned()));
     }
     if let Some(rest) = address.strip_prefix(b"file://") {
         let slash = rest.iter().position(|byte| *byte == b'/')?;
-        return Some(Local::Path(&rest[slash..]));
+        return Some(Local::Path(percent_decoded(&rest[slash..])));
     }
     let slash = address.iter().position(|byte| *byte == b'/');
     let colon = address.iter().position(|byte| *byte == b':');
@@ -104,7 +104,28 @@ pub(super) fn local(address: &[u8]) -> Option<Local<'_>> {
         (Some(slash), Some(colon)) => slash < colon,
         (_, colon) => colon.is_none(),
     };
-    (is_local && !address.is_empty()).then_some(Local::Path(address))
+    (is_local && !address.is_empty()).then(|| Local::Path(address.to_owned()))
+}
+
+/// Returns the bytes that a URL stands for (`%20` is a blank).
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::new();
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                decoded.push(*first);
+                rest = after;
+            }
+        }
+    }
+    decoded
 }
 
 #[cfg(test)]
@@ -118,6 +139,7 @@ mod tests {
             ("../a", Some("../a")),
             ("a", Some("a")),
             ("file:///srv/a", Some("/srv/a")),
+            ("file:///a%20b%2", Some("/a b%2")),
             ("file://host/srv/a", Some("/srv/a")),
             ("./a:b", Some("./a:b")),
             ("git@host:src/a", None),
@@ -126,10 +148,10 @@ mod tests {
             ("host:a", None),
             ("", None),
         ] {
-            let expected = expected.map(|path| Local::Path(path.as_bytes()));
+            let expected = expected.map(|path| Local::Path(path.as_bytes().to_owned()));
             assert_eq!(local(address.as_bytes()), expected, "{address}");
         }
-        assert_eq!(local(b"ext::sh x"), Some(Local::Command(b"sh x")));
+        assert_eq!(local(b"ext::sh x"), Some(Local::Command(b"sh x".to_vec())));
     }
 
     #[test]

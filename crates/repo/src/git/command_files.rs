@@ -16,7 +16,7 @@ use crucible_host::env::Environment;
 use super::command::as_path;
 use super::config_files::{canonical, path_in};
 use super::git_call::GitCall;
-use super::programs::{Named, Role, named_by, named_by_setting, variable_role};
+use super::programs::{Named, Role, named_by, role, subsection, variable_role};
 use super::shell::Script;
 
 /// Programs that run what an argument names. Versions may follow the name (`python3.12`).
@@ -81,7 +81,7 @@ const MAIN: &str = "__main__.py";
 /// Bytes between an option or a variable and its value, and between several values.
 const SEPARATORS: &[u8] = b"=,:";
 /// Bytes of patterns, formats and code, which no name of a missing file has.
-const NOT_IN_NAMES: &[u8] = b" \t\r\n*?[]{}()<>|&;^\\\"'`!%$";
+const NOT_IN_NAMES: &[u8] = b"\t\r\n*?[]{}()<>|&;^\\\"'`!%$";
 
 /// How a word of a command is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,7 +121,8 @@ pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BT
     let value = [b"git ", value].concat();
     let mut commands = Script::parse(&value).commands;
     // What is quoted in its arguments is no command.
-    if GitCall::find(&commands[0]).is_some_and(|call| call.is_harmless()) {
+    let call = commands.first().and_then(|command| GitCall::find(command));
+    if call.is_some_and(|call| call.is_harmless()) {
         commands.truncate(1);
     }
     Search::of(commands, Vec::new(), base, env)
@@ -171,6 +172,9 @@ impl<'a> Search<'a> {
             search.add_files_in(&directories);
             bases.extend(directories);
         }
+        if calls.iter().any(Option::is_some) {
+            search.add_work_trees(&commands);
+        }
         for base in &bases {
             for (command, call) in commands.iter().zip(&calls) {
                 search.add_settings(command, base);
@@ -185,17 +189,21 @@ impl<'a> Search<'a> {
     fn add_words(&mut self, commands: &[Vec<Vec<u8>>]) {
         for (number, command) in commands.iter().enumerate() {
             let (mut is_first, mut has_path, mut interpreter) = (true, false, None);
-            let mut has_script = false;
+            let (mut has_script, mut is_value) = (false, false);
             for word in command {
                 let is_option = word.starts_with(b"-");
                 let has_slash = word.contains(&b'/');
                 let is_before = is_option || is_assignment(word);
+                // An option may take code (`sh -c "a b"`).
+                let is_code = is_value && word.contains(&b' ');
                 let used = match interpreter {
+                    Some(_) if is_code => Use::Argument,
                     Some(used) => used,
                     None if is_before || !is_first && (has_path || !has_slash) => Use::Argument,
                     None => Use::Program,
                 };
                 has_script |= interpreter.is_some() && !is_option;
+                is_value = is_option;
                 has_path |= has_slash && !is_before;
                 interpreter = match interpreter_of(word) {
                     _ if !is_first && word == b"." => interpreter,
@@ -274,8 +282,34 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Adds the directories that git is called in (`cd web && git status`).
+    fn add_work_trees(&mut self, commands: &[Vec<Vec<u8>>]) {
+        for command in commands {
+            if let [change, directory, ..] = &command[..]
+                && matches!(&change[..], b"cd" | b"pushd")
+                && !directory.starts_with(b"-")
+            {
+                let named = named_by_word(Role::WorkTree, directory, self.base, self.env);
+                self.named.extend(named);
+            }
+        }
+    }
+
     /// Adds what the settings and variables in a command name.
     fn add_settings(&mut self, command: &[Vec<u8>], base: &Path) {
+        for key in command {
+            // `GIT_CONFIG_KEY_0=KEY GIT_CONFIG_VALUE_0=VALUE`
+            let numbered = key.strip_prefix(b"GIT_CONFIG_KEY_").and_then(assignment);
+            let Some((number, key)) = numbered else {
+                continue;
+            };
+            let values = command
+                .iter()
+                .filter_map(|word| assignment(word.strip_prefix(b"GIT_CONFIG_VALUE_")?));
+            for (_, value) in values.filter(|(of, _)| *of == number) {
+                self.add_setting(key, value, base);
+            }
+        }
         for (number, word) in command.iter().enumerate() {
             // The option of a setting may be in the same word.
             let options = [&b""[..], b"-c", b"--config=", b"--config-env="];
@@ -298,25 +332,47 @@ impl<'a> Search<'a> {
     fn add_setting(&mut self, key: &[u8], value: &[u8], base: &Path) {
         let variable = std::str::from_utf8(key).ok().and_then(role_of_variable);
         if let Some(role) = variable {
-            self.named.extend(named_by(role, value, base, self.env));
+            self.named
+                .extend(named_by_word(role, value, base, self.env));
         }
         let key = canonical(key);
+        let Some(role) = role(&key) else { return };
+        let (subsection, of_key) = (subsection(&key), role == Role::AddressPrefix);
+        let value = if of_key { subsection } else { value };
         self.named
-            .extend(named_by_setting(&key, value, base, self.env));
+            .extend(named_by_word(role, value, base, self.env));
         // `--config-env` gives the name of a variable.
         let name = std::str::from_utf8(value).ok();
         if let Some(value) = name.and_then(|name| self.env.get_os(name)) {
-            let value = value.as_bytes();
             self.named
-                .extend(named_by_setting(&key, value, base, self.env));
+                .extend(named_by(role, value.as_bytes(), base, self.env));
         }
     }
+}
+
+/// Returns what a word of a command names in this role. A shell replaces variables in it.
+pub(super) fn named_by_word(
+    role: Role,
+    word: &[u8],
+    base: &Path,
+    env: &Environment,
+) -> BTreeSet<Named> {
+    let is_command = matches!(role, Role::Command | Role::Alias);
+    if is_command || !word.iter().any(|byte| b"$`".contains(byte)) {
+        return named_by(role, word, base, env);
+    }
+    let likely = paths(word, base, env).into_iter();
+    let likely = likely.filter_map(|(path, is_likely)| is_likely.then_some(path));
+    likely
+        .flat_map(|path| named_by(role, path.as_os_str().as_bytes(), base, env))
+        .collect()
 }
 
 /// Returns the role of a variable that a command sets.
 fn role_of_variable(name: &str) -> Option<Role> {
     match name {
         "GIT_COMMON_DIR" | "GIT_DIR" => Some(Role::Repository),
+        "GIT_CONFIG" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" => Some(Role::File),
         _ => variable_role(name),
     }
 }
@@ -406,6 +462,12 @@ fn parts(word: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts.filter(move |part| *part != word)
 }
 
+/// Splits a word at its first `=`.
+fn assignment(word: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = word.iter().position(|byte| *byte == b'=')?;
+    Some((&word[..end], &word[end + 1..]))
+}
+
 /// Whether a word sets a variable, or a setting of git (`-c core.pager=less`).
 fn is_assignment(word: &[u8]) -> bool {
     let end = word.iter().position(|byte| *byte == b'=').unwrap_or(0);
@@ -427,13 +489,10 @@ fn interpreter_of(word: &[u8]) -> Option<Use> {
         .iter()
         .rposition(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
     let is_named = |one: &&str| one.as_bytes().eq_ignore_ascii_case(&name[..=end]);
-    if MODULE_INTERPRETERS.iter().any(|one| is_named(&one)) {
+    if MODULE_INTERPRETERS.iter().any(is_named) {
         return Some(Use::Module);
     }
-    INTERPRETERS
-        .iter()
-        .any(|one| is_named(&one))
-        .then_some(Use::Script)
+    INTERPRETERS.iter().any(is_named).then_some(Use::Script)
 }
 
 fn has_script_ending(word: &[u8]) -> bool {
@@ -546,6 +605,8 @@ mod tests {
             ("timeout 5 elsewhere/new", &["elsewhere/new"]),
             ("sh elsewhere/new x/y", &["elsewhere/new", "x/y"]),
             ("sh sh", &["sh"]),
+            ("sh 'my new'", &["my new"]),
+            ("sh -c 'my new'", &[]),
             ("env A=b python3.12 -u main", &["main"]),
             ("tool -F main", &["main"]),
             ("main", &[]),
@@ -645,6 +706,14 @@ mod tests {
             ("!GIT_DIR=dot.g git status", &["repository dot.g"]),
             ("!export GIT_DIR=dot.g; git status", &["repository dot.g"]),
             ("-C new status", &["work tree new"]),
+            ("!cd new && git status", &["work tree new"]),
+            ("!git -C \"$(git rev-parse --show-toplevel)\" status", &[]),
+            ("!git fetch ${1:-origin}", &[]),
+            ("!GIT_CONFIG_GLOBAL=gc git status", &["gc"]),
+            (
+                "!GIT_CONFIG_KEY_0=core.hooksPath GIT_CONFIG_VALUE_0=gh git commit",
+                &["hooks gh"],
+            ),
             ("--exec-path=ex zz", &["directory ex"]),
             ("!GIT_EXEC_PATH=ex git zz", &["directory ex"]),
             ("clone --template=tp", &["directory tp"]),

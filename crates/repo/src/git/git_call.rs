@@ -6,7 +6,8 @@ use std::path::Path;
 use crucible_host::env::Environment;
 
 use super::command::as_path;
-use super::programs::{Named, Role, named_by};
+use super::command_files::named_by_word;
+use super::programs::{Named, Role};
 
 /// Subcommands of git that run nothing which their arguments name.
 const HARMLESS: [&str; 47] = [
@@ -134,14 +135,14 @@ impl GitCall {
                     _ => None,
                 };
                 if let Some(value) = value {
-                    named.extend(named_by(role, value, base, env));
+                    named.extend(named_by_word(role, value, base, env));
                 }
             }
         }
         if self.is_one_of(&OF_REMOTES) {
             let mut arguments = words.iter().skip(self.arguments);
             if let Some(remote) = arguments.find(|word| !word.starts_with(b"-")) {
-                named.extend(named_by(Role::Remote, remote, base, env));
+                named.extend(named_by_word(Role::Remote, remote, base, env));
             }
         }
         named

@@ -561,14 +561,14 @@ impl Places {
                 for address in scope.addresses.replaced(&address) {
                     match local(&address) {
                         Some(Local::Path(path)) => {
-                            if let Some(path) = path_in(path, base, &scope.settings.env) {
+                            if let Some(path) = path_in(&path, base, &scope.settings.env) {
                                 self.add_place_of_repository(&path);
                             }
                         }
                         Some(Local::Command(command)) => {
                             // Its own addresses are taken as they are, so this ends.
                             let inner = Scope::new([base].into(), &[], scope.settings);
-                            for named in named_in_command(command, base, &scope.settings.env) {
+                            for named in named_in_command(&command, base, &scope.settings.env) {
                                 self.add_named(named, base, &inner)?;
                             }
                         }

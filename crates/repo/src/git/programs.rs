@@ -175,7 +175,7 @@ pub(super) fn named_by(
         Role::WorkTree => named.extend(path(value).map(Named::WorkTree)),
         Role::AddressPrefix => match local(value) {
             Some(Local::Path(directory)) if directory.ends_with(b"/") => {
-                named.extend(path(directory).map(Named::Repositories));
+                named.extend(path(&directory).map(Named::Repositories));
             }
             _ => {
                 named.insert(Named::Address(value.to_owned()));
