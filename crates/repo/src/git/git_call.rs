@@ -83,7 +83,7 @@ const PLACES: [(&[u8], Role); 5] = [
 /// Where the parts of a call of git are in the words of a command.
 pub(super) struct GitCall {
     program: usize,
-    /// The first argument of the subcommand; the number of words if there is none.
+    /// The first argument of the subcommand, or the number of words.
     pub(super) arguments: usize,
     subcommand: Option<Vec<u8>>,
 }
