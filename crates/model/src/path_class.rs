@@ -375,7 +375,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::PathRole::{Document, Generated, TestSettings};
+    use crate::PathRole::{Document, Generated, TestSettings, ToolSettings};
 
     fn roles(path: &str) -> PathRoles {
         PathRoles::of(&path.parse().unwrap())
@@ -427,6 +427,30 @@ mod tests {
             "crm/integration/defaults.json",
         ] {
             assert_eq!(roles(path), PathRoles(0), "{path}");
+        }
+    }
+
+    #[test]
+    fn files_that_tools_execute_are_settings() {
+        for path in [
+            "opencode.jsonc",
+            "AGENTS.override.md",
+            "web/docusaurus.config.ts",
+            "ecosystem.config.js",
+            "gatsby-node.ts",
+            "karma.conf.cjs",
+            "gradle/wrapper/gradle-wrapper.jar",
+            "subprojects/zlib.wrap",
+        ] {
+            assert!(roles(path).has(ToolSettings), "{path}");
+        }
+        for path in [
+            "src/app.config.ts",
+            "src/config.js",
+            "src/gatsby.js",
+            "conf.py",
+        ] {
+            assert!(!roles(path).has(ToolSettings), "{path}");
         }
     }
 

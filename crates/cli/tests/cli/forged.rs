@@ -17,7 +17,7 @@ struct Project<'a> {
 }
 
 /// Whether a change landed as verified, and the codes of its findings.
-fn tried(project: &Project<'_>, answer: &str) -> (bool, Vec<String>, String) {
+fn tried(project: &Project<'_>, answer: &str) -> Outcome {
     let repo = RepoBuilder::new()
         .files(project.files.iter().copied())
         .build();
@@ -88,11 +88,14 @@ fn accepts(project: &Project<'_>, answers: &[(&str, &str)]) {
 /// How many answers are tried at a time: most of their time is that of other processes.
 const AT_A_TIME: usize = 3;
 
+/// Whether an answer was verified, the codes of the errors, and standard error.
+type Outcome = (bool, Vec<String>, String);
+
 /// Tries answers side by side, and returns each name with what [`tried`] returned.
 fn each<'a>(
     project: &Project<'_>,
     answers: &[(&'a str, &str)],
-) -> Vec<(&'a str, (bool, Vec<String>, String))> {
+) -> Vec<(&'a str, Outcome)> {
     let size = answers.len().div_ceil(AT_A_TIME).max(1);
     std::thread::scope(|scope| {
         let parts: Vec<_> = answers

@@ -496,9 +496,165 @@ fn variables_of_git_count() {
     ]);
 }
 
+/// A word behind an interpreter is a script, whatever is before the interpreter, and whether or not it exists.
+#[test]
+fn scripts_without_a_path_are_protected() {
+    const PLANT: &str = "echo 'touch {M}; true' > mon";
+    never_run(&[
+        Form::new(
+            "a missing one",
+            "git config core.fsmonitor 'sh mon'",
+            ".",
+            PLANT,
+            STATUS,
+        ),
+        Form::new(
+            "one behind a wrapper with an argument",
+            "echo true > mon; git config core.fsmonitor 'timeout 5 sh mon'",
+            ".",
+            PLANT,
+            STATUS,
+        ),
+        Form::new(
+            "one that a shell sources",
+            "echo true > mon; git config core.fsmonitor \"bash -c 'source mon'\"",
+            ".",
+            PLANT,
+            STATUS,
+        ),
+        Form::new(
+            "the input of a shell",
+            "echo true > mon; git config alias.q '!cat mon | sh'",
+            ".",
+            PLANT,
+            "git q",
+        ),
+        Form::new(
+            "a directory of Python",
+            "mkdir tools; git config core.fsmonitor 'python3 tools'",
+            ".",
+            "echo 'open(\"{M}\", \"w\")' > tools/__main__.py",
+            STATUS,
+        ),
+        Form::new(
+            "the settings of another program",
+            "printf 'Host *\\n' > sc; git config core.sshCommand 'ssh -F sc'; git remote add o git@h.invalid:x",
+            ".",
+            "printf 'Host *\\n ProxyCommand touch {M}\\n' > sc",
+            "git fetch o",
+        ),
+        Form::new(
+            "a command of an unfinished rebase",
+            "mkdir t; echo true > t/t; git rebase -q -x false --root; printf '  exec\\tsh t/t\\n' >> .git/rebase-merge/git-rebase-todo",
+            ".",
+            "echo 'touch {M}' > t/t",
+            "git rebase --continue",
+        ),
+    ]);
+}
+
+#[test]
+fn settings_in_aliases_count() {
+    never_run(&[
+        Form::new(
+            "hooks",
+            "mkdir gh; git config alias.ci '-c core.hooksPath=gh commit'",
+            ".",
+            "program gh/pre-commit",
+            "git ci -qm y --allow-empty",
+        ),
+        Form::new(
+            "a git directory",
+            "git config alias.dot '!git --git-dir=dot.g --work-tree=. status'",
+            ".",
+            "git init -q --bare dot.g; git config -f dot.g/config core.bare false; settings dot.g/config",
+            "git dot",
+        ),
+        Form::new(
+            "a git directory in a variable",
+            "git config alias.dot '!GIT_DIR=dot.g GIT_WORK_TREE=. git status'",
+            ".",
+            "git init -q --bare dot.g; git config -f dot.g/config core.bare false; settings dot.g/config",
+            "git dot",
+        ),
+        Form::new(
+            "another work tree",
+            "mkdir c; echo > c/f; git config alias.dot '!git -C c status'",
+            ".",
+            "repo c; settings c/.git/config",
+            "git dot",
+        ),
+        Form::new(
+            "templates",
+            "mkdir tp; git config alias.cl 'clone --template=tp'",
+            ".",
+            "program tp/hooks/post-checkout",
+            "git cl -q . ../cl",
+        ),
+        Form::new(
+            "commands in submodules",
+            "repo ../o; submodule -q add {P}/o sub; git commit -qm s; git config alias.each 'submodule foreach sh upd'",
+            ".",
+            "echo 'touch {M}' > sub/upd",
+            "git each",
+        ),
+        Form::new(
+            "a setting in a variable",
+            "git config alias.s '--config-env=core.fsmonitor=MON status'",
+            ".",
+            "program mon",
+            "git s",
+        )
+        .with("MON=./mon"),
+        Form::new(
+            "a git directory whose objects are elsewhere",
+            "git clone -q --bare . b; mv b/objects ../objs",
+            "b",
+            "settings b/config",
+            "git --git-dir=b --work-tree=. status",
+        )
+        .with("GIT_OBJECT_DIRECTORY={P}/objs"),
+    ]);
+}
+
 #[test]
 fn repositories_of_addresses_cannot_be_created() {
     never_run(&[
+        Form::new(
+            "an address without a slash",
+            "git remote add o m",
+            ".",
+            "git init -q --bare m.git; program m.git/hooks/pre-receive",
+            "git push -q o HEAD",
+        ),
+        Form::new(
+            "a remote that is no name",
+            "git config remote.pushDefault m",
+            ".",
+            "git init -q --bare m; program m/hooks/pre-receive",
+            "git push -q m HEAD",
+        ),
+        Form::new(
+            "a part of a name in a key",
+            "mkdir m; git config url.{R}/m/p-.pushInsteadOf gh:; git remote add o gh:x.git",
+            ".",
+            "git init -q --bare m/p-x.git; program m/p-x.git/hooks/pre-receive",
+            "git push -q o HEAD",
+        ),
+        Form::new(
+            "a file of a remote",
+            "mkdir m .git/remotes; printf 'URL: {R}/m/x.git\\nPush: HEAD:refs/heads/x\\n' > .git/remotes/origin",
+            ".",
+            "git init -q --bare m/x.git; program m/x.git/hooks/pre-receive",
+            "git push -q origin",
+        ),
+        Form::new(
+            "a file of a branch",
+            "mkdir -p m .git/branches; echo '{R}/m/x.git' > .git/branches/origin",
+            ".",
+            "git init -q --bare m/x.git; program m/x.git/hooks/pre-receive",
+            "git push -q origin HEAD",
+        ),
         Form::new(
             "a remote",
             "mkdir m; git remote add origin {R}/m/x.git",
@@ -594,9 +750,22 @@ fn honest_work_beside_settings_is_possible() {
         ),
         (
             "an alias that names a file",
-            "echo > src/a; git config alias.l 'log --format=%h/%s src/a'; echo > test; git config alias.t '!make test'",
+            "echo > src/a; git config alias.l 'log --format=%h/%s src/a'; echo > main; git config alias.m '!git checkout main'",
             ".",
-            "echo x > src/a && echo x > test",
+            "echo x > src/a && echo x > main",
+        ),
+        (
+            "files and directories with the names of words",
+            "git config alias.l 'log --oneline'; git config alias.t '!make test'; git config core.pager delta; \
+             git config alias.p 'push origin HEAD'; git remote add origin https://host/a",
+            ".",
+            "mkdir log origin && echo x > test && echo x > make && echo x > delta && echo x > HEAD",
+        ),
+        (
+            "a remote that another file of settings names",
+            "git config --global remote.pushDefault mine; git remote add mine https://host/a",
+            ".",
+            "mkdir mine",
         ),
         (
             "ignored files and templates",

@@ -132,7 +132,7 @@ pub fn inspect(
     let warnings = warnings(&sampling, &projects, shown.cut, secrets as u64 + tree.count);
     let manifests = Manifests::new(&files, &detection.directory);
     let (version_constraints, scripts) = (manifests.version_constraints(), manifests.scripts());
-    let declared = manifests.declared();
+    let declared = installed(&manifests, &fetched.tree, &detection.directory);
     let languages = count_languages(&sampling.listing).into_iter();
     let artifact = InspectV1 {
         schema: InspectV1::SCHEMA.to_owned(),
@@ -196,7 +196,7 @@ pub fn workspace_of(root: &Path) -> Result<Workspace, RepoError> {
     let sampling = sample(root, None, &SampleCaps::STANDARD)?;
     let files = project_files(&sampling);
     let directory = detect_build_system(&files).directory;
-    let declared = Manifests::new(&files, &directory).declared();
+    let declared = installed(&Manifests::new(&files, &directory), root, &directory);
     let directory = if directory.is_empty() {
         ".".to_owned()
     } else {
@@ -207,6 +207,22 @@ pub fn workspace_of(root: &Path) -> Result<Workspace, RepoError> {
         declared: [(directory, declared)].into(),
         links: sampling.links.into_iter().chain(sampling.unseen).collect(),
     })
+}
+
+/// Returns the packages that npm surely installs in `directory`: none if a file `.npmrc` may leave some out (`omit=dev`).
+///
+/// Such files are named like secrets, so they are not read.
+fn installed(manifests: &Manifests<'_>, root: &Path, directory: &str) -> BTreeSet<String> {
+    let mut places = Path::new(directory).ancestors();
+    let has_settings = places.any(|place| {
+        let file = root.join(place).join(".npmrc");
+        file.symlink_metadata().is_ok()
+    });
+    if has_settings {
+        BTreeSet::new()
+    } else {
+        manifests.declared()
+    }
 }
 
 fn look(fetched: &Fetched, subpath: Option<&RepoPath>) -> Result<Sampling, InspectError> {
@@ -322,4 +338,34 @@ fn warnings(
     warnings.extend(counted.map(|(what, count)| format!("{what}: {count}")));
     warnings.extend(projects.notes.iter().cloned());
     warnings
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out files by hand")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_beside_npm_settings_are_not_installed() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = r#"{"devDependencies": {"eslint": "9"}}"#;
+        std::fs::create_dir(dir.path().join("web")).unwrap();
+        std::fs::write(dir.path().join("web/package.json"), manifest).unwrap();
+        std::fs::write(dir.path().join("web/package-lock.json"), "{}").unwrap();
+        let declared = || workspace_of(dir.path()).unwrap().declared;
+        assert_eq!(
+            declared(),
+            [("web".into(), ["eslint".into()].into())].into()
+        );
+        for place in [".npmrc", "web/.npmrc"] {
+            let file = dir.path().join(place);
+            std::fs::write(&file, "omit=dev\n").unwrap();
+            assert_eq!(
+                declared(),
+                [("web".into(), BTreeSet::new())].into(),
+                "{place}"
+            );
+            std::fs::remove_file(file).unwrap();
+        }
+    }
 }

@@ -107,11 +107,8 @@ impl Staging {
             }
         }
         // Only now: what was written into them changed their times, and some may be closed to us.
-        for directory in &staging.directories {
-            let mode = |meta: Metadata| meta.permissions().mode() & MODE;
-            if let Ok(mode) = root.join(directory).symlink_metadata().map(mode) {
-                set_mode(&staging.top().join(directory), mode)?;
-            }
+        for (directory, mode) in modes_of(root, &staging.directories) {
+            set_mode(&staging.top().join(directory), mode)?;
         }
         Ok(staging)
     }
@@ -205,10 +202,19 @@ impl Staging {
             purpose: purpose(paths),
             agrees: &ours,
         };
+        let modes = modes_of(project.root(), &directories);
         edit_tree(project.root(), &edits, &journal)?;
         for directory in new {
             // Those that hold something were made with it.
             create_dir_beneath(project.root(), directory)?;
+        }
+        // A directory goes with its last file, but the skill left these.
+        for (directory, mode) in modes {
+            let place = project.root().join(directory);
+            if place.symlink_metadata().is_err() {
+                create_dir_beneath(project.root(), directory)?;
+                set_mode(&place, mode)?;
+            }
         }
         // What lies in one comes after it.
         for directory in gone.into_iter().rev() {
@@ -393,6 +399,16 @@ fn outermost(places: &[RepoPath]) -> Vec<RepoPath> {
     outer
 }
 
+/// Returns the modes of those directories that exist below `root`, outer ones first.
+fn modes_of<'d>(root: &Path, directories: &'d BTreeSet<String>) -> Vec<(&'d str, u32)> {
+    let mode = |directory: &'d String| {
+        let meta = root.join(directory).symlink_metadata().ok()?;
+        let is_directory = meta.is_dir();
+        is_directory.then(|| (directory.as_str(), meta.permissions().mode() & MODE))
+    };
+    directories.iter().filter_map(mode).collect()
+}
+
 /// Removes a directory where it is empty and no link leads to it.
 fn remove_empty(root: &Path, directory: &str) {
     let place = root.join(directory);
@@ -518,6 +534,32 @@ mod tests {
                 & MODE,
             0o640
         );
+    }
+
+    #[tokio::test]
+    async fn directory_without_its_last_file_stays() {
+        let room = Room::new();
+        let root = room.project.root();
+        let mode_of = |place: &str| {
+            let meta = root.join(place).metadata();
+            meta.map(|meta| meta.permissions().mode() & MODE).ok()
+        };
+        for (place, mode) in [("notes/sub", 0o775), ("notes", 0o755)] {
+            let mode = PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(root.join(place), mode).unwrap();
+        }
+        let staging = room.staging();
+        std::fs::remove_file(staging.top().join("notes/a.md")).unwrap();
+        std::fs::remove_file(staging.top().join("notes/sub/b.md")).unwrap();
+        room.bring(&staging).await.unwrap();
+        assert!(room.text("notes/sub/b.md").is_none());
+        assert_eq!(mode_of("notes/sub"), Some(0o775));
+        assert_eq!(mode_of("notes"), Some(0o755));
+        let staging = room.staging();
+        std::fs::remove_dir(staging.top().join("notes/sub")).unwrap();
+        room.bring(&staging).await.unwrap();
+        assert_eq!(mode_of("notes/sub"), None);
+        assert_eq!(mode_of("notes"), Some(0o755));
     }
 
     #[tokio::test]

@@ -259,7 +259,7 @@ pub(super) fn in_environment(env: &Environment) -> Vec<Entry> {
 }
 
 /// Returns a key with section and name in lower case.
-fn canonical(key: &[u8]) -> Vec<u8> {
+pub(super) fn canonical(key: &[u8]) -> Vec<u8> {
     let first = key
         .iter()
         .position(|byte| *byte == b'.')

@@ -62,8 +62,17 @@ pub fn is_git_entry(name: &OsStr) -> bool {
 /// Returns whether git accepts the directory as a git directory.
 #[must_use]
 pub fn is_git_directory(path: &Path) -> bool {
-    let has = |name: &str| path.join(name).symlink_metadata().is_ok();
-    (has("commondir") || has("objects") && has("refs")) && has_valid_head(path)
+    has_entry(path, "objects") && is_git_directory_without_objects(path)
+        || has_entry(path, "commondir") && has_valid_head(path)
+}
+
+/// Returns whether git accepts the directory as a git directory if `GIT_OBJECT_DIRECTORY` names the objects.
+pub(super) fn is_git_directory_without_objects(path: &Path) -> bool {
+    (has_entry(path, "commondir") || has_entry(path, "refs")) && has_valid_head(path)
+}
+
+fn has_entry(path: &Path, name: &str) -> bool {
+    path.join(name).symlink_metadata().is_ok()
 }
 
 /// Returns the git directory that `directory` is or is inside.

@@ -16,12 +16,14 @@ use std::sync::Arc;
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 
+use super::addresses::{Addresses, Local, local};
 use super::command::{Call, Runner, as_path};
-use super::config_files::{ConfigFiles, Entry, in_environment, prefix_of_git};
+use super::command_files::named_in_command;
+use super::config_files::{ConfigFiles, Entry, in_environment, path_in, prefix_of_git};
 use super::git_dir::{is_git_directory, is_in_work_tree};
 use super::links::{other_name, resolve, with_unknown_names};
 use super::nested::{Found, Repository, absent_repository, paths_in};
-use super::programs::{Named, Role, named_by, role, subsection, variable_role};
+use super::programs::{Named, Role, named_by, named_by_setting, variable_role};
 use super::{Git, config};
 use crate::error::RepoError;
 use crate::tree_edit::GuardedPlaces;
@@ -36,9 +38,9 @@ const ALTERNATES: &str = "alternates";
 const WHOLE_IN_GIT: [&str; 5] = ["branches", "hooks", "info", "rebase-apply", "rebase-merge"];
 /// The mode of a submodule in the index, before its path.
 const GITLINK: &[u8] = b"160000 ";
-/// Commands of an unfinished rebase, each in a line with one of these words before it.
+/// Commands of an unfinished rebase, each in a line that begins with one of these words.
 const REBASE: &str = "rebase-merge/git-rebase-todo";
-const REBASE_COMMANDS: [&[u8]; 2] = [b"exec ", b"x "];
+const REBASE_COMMANDS: [&[u8]; 2] = [b"exec", b"x"];
 
 /// The places in some directories that decide what git runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -180,9 +182,11 @@ async fn guards_of(
                 .iter()
                 .flat_map(|trees| trees.tops.iter().cloned()),
         );
-        places.add_settings(&settings, &found, &work_trees)?;
+        let (files, shared) = settings.shared();
+        places.all.extend(files);
+        places.add_settings(&settings, &shared, &found, &work_trees)?;
         for (repository, trees) in found.repositories.iter().zip(&work_trees) {
-            places.add_repository(repository, trees, &settings)?;
+            places.add_repository(repository, trees, &settings, &shared)?;
         }
         places.guards(&directories)
     })
@@ -401,6 +405,23 @@ impl Extent {
     }
 }
 
+/// Where relative paths of settings count from, and what names of remotes mean there.
+struct Scope<'a> {
+    bases: BTreeSet<&'a Path>,
+    addresses: Addresses,
+    settings: &'a Settings,
+}
+
+impl<'a> Scope<'a> {
+    fn new(bases: BTreeSet<&'a Path>, entries: &[&Entry], settings: &'a Settings) -> Self {
+        Self {
+            bases,
+            addresses: Addresses::of(entries),
+            settings,
+        }
+    }
+}
+
 /// The places that decide what git runs, in the writable directories and elsewhere.
 #[derive(Debug, Default)]
 struct Places {
@@ -418,33 +439,30 @@ struct Places {
 }
 
 impl Places {
-    /// Adds what the settings that git reads everywhere name.
+    /// Adds what the settings that git reads everywhere name outside of repositories, and what variables name.
     fn add_settings(
         &mut self,
         settings: &Settings,
+        shared: &[&Entry],
         found: &Found,
         work_trees: &[WorkTrees],
     ) -> Result<(), RepoError> {
-        let (files, entries) = settings.shared();
-        self.all.extend(files);
         let tops = work_trees.iter().flat_map(|trees| &trees.tops);
         let mut bases: BTreeSet<&Path> = tops.map(PathBuf::as_path).collect();
         let here = settings.env.working_directory();
         if !bases.iter().any(|top| here.starts_with(top)) {
             bases.insert(here);
+            let scope = Scope::new([here].into(), shared, settings);
+            self.add_entries(shared, &scope)?;
         }
-        bases.extend(
-            found
-                .repositories
-                .iter()
-                .map(|repository| &*repository.git_dir),
-        );
-        self.add_entries(&entries, &bases, settings)?;
+        let git_dirs = found.repositories.iter();
+        bases.extend(git_dirs.map(|repository| &*repository.git_dir));
+        let scope = Scope::new(bases, &[], settings);
         let variables = settings.env.pairs().filter_map(|(name, value)| {
             Some((variable_role(name.to_str()?)?, value.as_encoded_bytes()))
         });
         for (role, value) in variables {
-            self.add_value(role, value, &bases, settings)?;
+            self.add_value(role, value, &scope)?;
         }
         let directory = users_directory(&settings.env);
         self.all
@@ -457,6 +475,7 @@ impl Places {
         repository: &Repository,
         trees: &WorkTrees,
         settings: &Settings,
+        shared: &[&Entry],
     ) -> Result<(), RepoError> {
         let dirs = [&repository.git_dir, &repository.common_dir];
         for dir in dirs {
@@ -467,8 +486,9 @@ impl Places {
         self.all.extend(trees.unknown.iter().cloned());
         self.all
             .extend(trees.submodules.iter().map(|path| absent_repository(path)));
-        let (files, entries) = settings.of(repository.settings());
+        let (files, mut entries) = settings.of(repository.settings());
         self.all.extend(files);
+        entries.extend(shared);
         let mut bases: BTreeSet<&Path> = dirs.map(PathBuf::as_path).into();
         bases.extend(
             trees
@@ -477,60 +497,47 @@ impl Places {
                 .chain(&trees.expected)
                 .map(PathBuf::as_path),
         );
-        self.add_entries(&entries, &bases, settings)?;
-        // git runs these in the submodules.
-        let submodules: BTreeSet<&Path> = trees.submodules.iter().map(PathBuf::as_path).collect();
-        let of_submodules = entries
-            .into_iter()
-            .filter(|entry| entry.key.starts_with(b"submodule."));
-        self.add_entries(&of_submodules.collect::<Vec<_>>(), &submodules, settings)?;
+        let mut scope = Scope::new(bases, &entries, settings);
+        for address in scope.addresses.add_files(repository) {
+            self.add_value(Role::Address, &address, &scope)?;
+        }
+        self.add_entries(&entries, &scope)?;
         let todo = std::fs::read(repository.git_dir.join(REBASE)).unwrap_or_default();
         for line in todo.split(|byte| *byte == b'\n') {
-            let command = REBASE_COMMANDS
-                .iter()
-                .find_map(|word| line.strip_prefix(*word));
-            if let Some(command) = command {
-                self.add_value(Role::Command, command, &bases, settings)?;
+            if let Some(command) = command_of_rebase(line) {
+                self.add_value(Role::Command, command, &scope)?;
             }
         }
-        Ok(())
+        // git runs these in the submodules.
+        scope.bases = trees.submodules.iter().map(PathBuf::as_path).collect();
+        entries.retain(|entry| {
+            entry.key.starts_with(b"submodule.") || has_word(&entry.value, b"foreach")
+        });
+        self.add_entries(&entries, &scope)
     }
 
-    fn add_entries(
-        &mut self,
-        entries: &[&Entry],
-        bases: &BTreeSet<&Path>,
-        settings: &Settings,
-    ) -> Result<(), RepoError> {
+    fn add_entries(&mut self, entries: &[&Entry], scope: &Scope<'_>) -> Result<(), RepoError> {
         for entry in entries {
-            let value = match role(&entry.key) {
-                Some(role @ Role::AddressPrefix) => Some((role, subsection(&entry.key))),
-                role => role.map(|role| (role, &entry.value[..])),
-            };
-            if let Some((role, value)) = value {
-                self.add_value(role, value, bases, settings)?;
+            for base in &scope.bases {
+                for named in named_by_setting(&entry.key, &entry.value, base, &scope.settings.env) {
+                    self.add_named(named, base, scope)?;
+                }
             }
         }
         Ok(())
     }
 
-    fn add_value(
-        &mut self,
-        role: Role,
-        value: &[u8],
-        bases: &BTreeSet<&Path>,
-        settings: &Settings,
-    ) -> Result<(), RepoError> {
+    fn add_value(&mut self, role: Role, value: &[u8], scope: &Scope<'_>) -> Result<(), RepoError> {
         // A relative path means another file in each work tree.
-        for base in bases {
-            for named in named_by(role, value, base, &settings.env) {
-                self.add_named(named)?;
+        for base in &scope.bases {
+            for named in named_by(role, value, base, &scope.settings.env) {
+                self.add_named(named, base, scope)?;
             }
         }
         Ok(())
     }
 
-    fn add_named(&mut self, named: Named) -> Result<(), RepoError> {
+    fn add_named(&mut self, named: Named, base: &Path, scope: &Scope<'_>) -> Result<(), RepoError> {
         match named {
             Named::Path(path) => {
                 self.all.insert(path);
@@ -544,20 +551,45 @@ impl Places {
                     self.add_directory(hooks, Extent::Files)?;
                 }
             }
-            Named::Repository(path) => {
-                let is_there =
-                    path.join(".git").symlink_metadata().is_ok() || is_git_directory(&path);
-                if !is_there {
-                    // git tries both names.
-                    let mut with_ending = path.clone().into_os_string();
-                    with_ending.push(".git");
-                    self.add_address(&path);
-                    self.add_address(Path::new(&with_ending));
+            Named::Repository(path) => self.add_place_of_repository(&path),
+            Named::Repositories(path) => self.add_address(&path),
+            Named::WorkTree(path) => {
+                self.all.insert(absent_repository(&path));
+            }
+            Named::Remote(name) if scope.addresses.has_remote(&name) => {}
+            Named::Remote(address) | Named::Address(address) => {
+                for address in scope.addresses.replaced(&address) {
+                    match local(&address) {
+                        Some(Local::Path(path)) => {
+                            if let Some(path) = path_in(&path, base, &scope.settings.env) {
+                                self.add_place_of_repository(&path);
+                            }
+                        }
+                        Some(Local::Command(command)) => {
+                            // Its own addresses are taken as they are, so this ends.
+                            let inner = Scope::new([base].into(), &[], scope.settings);
+                            for named in named_in_command(&command, base, &scope.settings.env) {
+                                self.add_named(named, base, &inner)?;
+                            }
+                        }
+                        None => {}
+                    }
                 }
             }
-            Named::Repositories(path) => self.add_address(&path),
         }
         Ok(())
+    }
+
+    /// Adds the place of a repository that does not exist yet.
+    fn add_place_of_repository(&mut self, path: &Path) {
+        let is_there = path.join(".git").symlink_metadata().is_ok() || is_git_directory(path);
+        if !is_there {
+            // git tries both names.
+            let mut with_ending = path.as_os_str().to_owned();
+            with_ending.push(".git");
+            self.add_address(path);
+            self.add_address(Path::new(&with_ending));
+        }
     }
 
     fn add_address(&mut self, path: &Path) {
@@ -687,6 +719,20 @@ impl Places {
         let is_below = directory != place;
         is_below && (is_of_git() || is_of_hooks() || self.addresses.contains(place))
     }
+}
+
+/// Returns the command in a line of an unfinished rebase. git ignores blanks before it.
+fn command_of_rebase(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii_start();
+    let end = line.iter().position(u8::is_ascii_whitespace)?;
+    REBASE_COMMANDS
+        .contains(&&line[..end])
+        .then(|| line[end..].trim_ascii())
+}
+
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    text.split(|byte| !is_of_word(byte)).any(|one| one == word)
 }
 
 /// Returns the path, or the file that is in the place of a directory above it: nothing is created below a file that stays.

@@ -9,12 +9,15 @@
 //! git decides what it means and its failure is the one that is reported. Reading objects waits for the disk: it runs on
 //! a thread for blocking work.
 
+mod addresses;
 mod branch;
 mod checked_out;
 mod command;
+mod command_files;
 mod commit;
 mod config;
 mod config_files;
+mod git_call;
 mod git_dir;
 mod guarded;
 mod history;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crucible_host::env::Environment;
 use crucible_patch::FileMode;
 
-use super::git_dir::{is_dot_git, is_git_directory};
+use super::git_dir::{is_dot_git, is_git_directory, is_git_directory_without_objects};
 use super::locate::read_named;
 use super::store::HashKind;
 use crate::error::RepoError;
@@ -83,6 +83,8 @@ pub(super) struct Found {
     indexes: HashMap<PathBuf, usize>,
     /// Files `.git` that were followed.
     followed: HashSet<PathBuf>,
+    /// Whether a variable names the objects of every repository.
+    has_objects_elsewhere: bool,
 }
 
 impl Found {
@@ -93,7 +95,10 @@ impl Found {
         known: &[PathBuf],
         env: &Environment,
     ) -> Result<Self, RepoError> {
-        let mut found = Self::default();
+        let mut found = Self {
+            has_objects_elsewhere: env.get_os("GIT_OBJECT_DIRECTORY").is_some(),
+            ..Self::default()
+        };
         for directory in directories {
             for at in directory.ancestors() {
                 found.add_around(at)?;
@@ -129,17 +134,26 @@ impl Found {
         if dot_git.symlink_metadata().is_ok() {
             self.add_dot_git(&dot_git, at)?;
         }
-        if is_git_directory(at) {
+        if self.is_git_directory(at) {
             self.add(at, None)?;
         }
         Ok(())
     }
 
+    fn is_git_directory(&self, path: &Path) -> bool {
+        is_git_directory(path)
+            || self.has_objects_elsewhere && is_git_directory_without_objects(path)
+    }
+
     /// Marks the repository whose top or git directory is `at`.
     fn mark_around(&mut self, at: &Path) {
+        let has_objects_elsewhere = self.has_objects_elsewhere;
         for repository in &mut self.repositories {
             let is_here = repository.tops.contains(at) || repository.git_dir == at;
-            repository.is_around |= is_here && is_git_directory(&repository.git_dir);
+            let git_dir = &repository.git_dir;
+            let is_one = is_git_directory(git_dir)
+                || has_objects_elsewhere && is_git_directory_without_objects(git_dir);
+            repository.is_around |= is_here && is_one;
         }
     }
 
@@ -196,7 +210,7 @@ impl Found {
                     below.push(entry.path());
                 }
             }
-            if has_head && at != directory && is_git_directory(&at) {
+            if has_head && at != directory && self.is_git_directory(&at) {
                 self.add(&at, None)?;
             } else {
                 left.append(&mut below);

@@ -100,7 +100,7 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
         } else {
             let hint = if COMPILERS.iter().any(|(variable, _)| *variable == name) {
                 format!(
-                    "a compiler is an entry of the step's `env`: {{\"name\": \"{name}\", \"value\": \"{value}\"}}"
+                    "a compiler is an entry of the step's `env`: {{\"{name}\": \"{value}\"}} in a plan, {{\"name\": \"{name}\", \"value\": \"{value}\"}} in a reply"
                 )
             } else {
                 format!(

@@ -14,6 +14,7 @@ mod meson;
 mod node;
 mod node_tools;
 mod python;
+mod python_checks;
 
 use super::finding::{ARGUMENT_REFUSED, FindingSink};
 use super::grammar::{Operands, Usage};
@@ -70,6 +71,22 @@ const FAMILIES: &[Family] = &[
     Family {
         heads: python::MYPY_HEADS,
         forms: python::MYPY_FORMS,
+    },
+    Family {
+        heads: python_checks::RUFF_HEADS,
+        forms: python_checks::RUFF_FORMS,
+    },
+    Family {
+        heads: python_checks::BLACK_HEADS,
+        forms: python_checks::BLACK_FORMS,
+    },
+    Family {
+        heads: python_checks::ISORT_HEADS,
+        forms: python_checks::ISORT_FORMS,
+    },
+    Family {
+        heads: python_checks::FLAKE8_HEADS,
+        forms: python_checks::FLAKE8_FORMS,
     },
     Family {
         heads: python::PYTHON_HEADS,

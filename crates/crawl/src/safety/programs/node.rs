@@ -282,7 +282,7 @@ pub(super) const NPX: &[Form] = &[
     // it.
     tool(&["--no", "--"]),
     tool(&[]).judged_by(judge_npx).also(
-        "without `--no-install` only behind a step `npm ci` or `npm install` in the same `cwd`, and if its package.json declares the tool",
+        "without `--no-install` only behind a step `npm ci` or `npm install` in the same `cwd`, and if its package.json declares the tool and the repository has no `.npmrc` there or above",
     ),
 ];
 /// The allowed forms of yarn.

@@ -1,0 +1,120 @@
+//! ruff, black, flake8 and isort: they read the code and change nothing. Excluded is everything that writes files (`--fix`, black
+//! without `--check`) or selects other settings, which may name code.
+
+use super::super::finding::{FindingSink, PATH_LINK};
+use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, value};
+use super::super::paths::Place;
+use super::form::{Form, form, plain};
+
+/// The cache directory of ruff.
+const RUFF_CACHE: &str = ".ruff_cache";
+
+const QUIET: &[Opt] = &[
+    flag("-q"),
+    flag("--quiet"),
+    flag("-v"),
+    flag("--verbose"),
+    flag("--diff"),
+];
+const RUFF: Usage = Usage::new(
+    "ruff check",
+    &[
+        QUIET,
+        &[
+            flag("--no-fix"),
+            flag("--statistics"),
+            flag("--preview"),
+            value("--select", Kind::Labels),
+            value("--ignore", Kind::Labels),
+            value("--line-length", Kind::Number),
+        ],
+    ],
+    Operands::Each(Kind::Input),
+);
+const RUFF_FORMAT: Usage = Usage::new(
+    "ruff format --check",
+    &[QUIET, &[value("--line-length", Kind::Number)]],
+    Operands::Each(Kind::Input),
+);
+const BLACK: Usage = Usage::new(
+    "black --check",
+    &[
+        QUIET,
+        &[
+            value("-l", Kind::Number),
+            value("--line-length", Kind::Number),
+        ],
+    ],
+    Operands::Each(Kind::Input),
+);
+const ISORT: Usage = Usage::new(
+    "isort --check",
+    &[
+        QUIET,
+        &[value(
+            "--profile",
+            Kind::OneOf(&["black", "google", "pycharm"]),
+        )],
+    ],
+    Operands::Each(Kind::Input),
+);
+const FLAKE8: Usage = Usage::new(
+    "flake8",
+    &[&[
+        flag("-q"),
+        flag("-v"),
+        flag("--count"),
+        flag("--show-source"),
+        flag("--statistics"),
+        value("--select", Kind::Labels),
+        value("--ignore", Kind::Labels),
+        value("--extend-ignore", Kind::Labels),
+        value("--max-line-length", Kind::Number),
+        value("--max-complexity", Kind::Number),
+    ]],
+    Operands::Each(Kind::Input),
+);
+
+/// The ways to call ruff.
+pub(super) const RUFF_HEADS: &[&[&str]] = &[
+    &["python", "-m", "ruff"],
+    &["python3", "-m", "ruff"],
+    &["poetry", "run", "ruff"],
+];
+pub(super) const RUFF_FORMS: &[Form] = &[
+    form(&["check"], &RUFF, judge_ruff),
+    form(&["format", "--check"], &RUFF_FORMAT, judge_ruff),
+];
+/// The ways to call black.
+pub(super) const BLACK_HEADS: &[&[&str]] = &[
+    &["python", "-m", "black"],
+    &["python3", "-m", "black"],
+    &["poetry", "run", "black"],
+];
+pub(super) const BLACK_FORMS: &[Form] = &[plain(&["--check"], &BLACK)];
+/// The ways to call isort.
+pub(super) const ISORT_HEADS: &[&[&str]] = &[
+    &["python", "-m", "isort"],
+    &["python3", "-m", "isort"],
+    &["poetry", "run", "isort"],
+];
+pub(super) const ISORT_FORMS: &[Form] = &[
+    plain(&["--check"], &ISORT),
+    plain(&["--check-only"], &ISORT),
+];
+/// The ways to call flake8.
+pub(super) const FLAKE8_HEADS: &[&[&str]] = &[
+    &["python", "-m", "flake8"],
+    &["python3", "-m", "flake8"],
+    &["poetry", "run", "flake8"],
+];
+pub(super) const FLAKE8_FORMS: &[Form] = &[plain(&[], &FLAKE8)];
+
+fn judge_ruff(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+    grammar::judge(usage, words, place, sink);
+    if place.leads_through_link(RUFF_CACHE) || place.holds_link(RUFF_CACHE) {
+        let hint =
+            "ruff writes there, and a symbolic link of the repository leads on; leave the step out";
+        sink.refuse(PATH_LINK, RUFF_CACHE, hint);
+    }
+}

@@ -1,0 +1,736 @@
+//! Finds the files that a command runs, the settings of git in it, and the repositories that it names.
+//!
+//! A command is split as a shell does. The program is not looked for, since any other may start it. These rules hold instead:
+//!
+//! - A word that names an existing file counts, unless it is found on `PATH`.
+//! - A file that does not exist counts if a word after an interpreter names it, if it is the first with a `/`, or if it is called
+//!   like a script and its directory exists.
+//! - A word `KEY=VALUE` counts as the setting or the variable `KEY`.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crucible_host::env::Environment;
+
+use super::command::as_path;
+use super::config_files::{canonical, path_in};
+use super::git_call::GitCall;
+use super::programs::{Named, Role, named_by, role, subsection, variable_role};
+use super::shell::Script;
+
+/// Programs that run what an argument names. Versions may follow the name (`python3.12`).
+const INTERPRETERS: [&str; 34] = [
+    "ash",
+    "awk",
+    "bash",
+    "busybox",
+    "dash",
+    "elixir",
+    "expect",
+    "fish",
+    "gawk",
+    "groovy",
+    "guile",
+    "julia",
+    "ksh",
+    "lua",
+    "luajit",
+    "mawk",
+    "nawk",
+    "osascript",
+    "perl",
+    "php",
+    "pwsh",
+    "pypy",
+    "python",
+    "r",
+    "racket",
+    "rscript",
+    "ruby",
+    "runghc",
+    "sh",
+    "source",
+    "tclsh",
+    "uv",
+    "wish",
+    "zsh",
+];
+/// Interpreters that also look for the name with an ending, and for a file in a directory.
+const MODULE_INTERPRETERS: [&str; 7] = [
+    "bun",
+    "deno",
+    "node",
+    "nodejs",
+    "ts-node",
+    "tsx",
+    "vite-node",
+];
+const MODULE_ENDINGS: [&str; 8] = ["cjs", "js", "json", "jsx", "mjs", "node", "ts", "tsx"];
+/// Words of a shell before a command.
+const KEYWORDS: [&str; 10] = [
+    "!", "do", "elif", "else", "if", "then", "time", "until", "while", "{",
+];
+/// Endings of programs that another program gets without a path.
+const SCRIPTS: [&str; 26] = [
+    "awk", "bash", "cjs", "cts", "exs", "fish", "jl", "js", "jsx", "ksh", "lua", "mjs", "mk",
+    "mts", "php", "pl", "ps1", "py", "pyz", "r", "rb", "sh", "tcl", "ts", "tsx", "zsh",
+];
+/// The file that Python runs if it gets a directory.
+const MAIN: &str = "__main__.py";
+/// Bytes between an option or a variable and its value, and between several values.
+const SEPARATORS: &[u8] = b"=,:";
+/// Bytes of patterns, formats and code, which no name of a missing file has.
+const NOT_IN_NAMES: &[u8] = b"\t\r\n*?[]{}()<>|&;^\\\"'`!%$";
+
+/// How a word of a command is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// It may be the program, found on `PATH` if it has no `/`.
+    Program,
+    /// It is an argument of an interpreter, which may run it.
+    Script,
+    /// The same, for one of [`MODULE_INTERPRETERS`].
+    Module,
+    Argument,
+    /// It is a part of the value as it is written, and means a file if there is one.
+    Written,
+}
+
+impl Use {
+    fn is_script(self) -> bool {
+        matches!(self, Self::Script | Self::Module)
+    }
+}
+
+type Words = BTreeSet<(Vec<u8>, Use)>;
+
+/// Returns what a command of a shell or of git's settings names, relative to `base`.
+pub(super) fn named_in_command(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<Named> {
+    let value = value.strip_prefix(b"!").unwrap_or(value);
+    let written = value.split(u8::is_ascii_whitespace).chain([value]);
+    let written = written.map(<[u8]>::to_owned).collect();
+    Search::of(Script::parse(value).commands, written, base, env)
+}
+
+/// Returns what an alias names, which is a command of git or after `!` of a shell.
+pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<Named> {
+    if value.starts_with(b"!") {
+        return named_in_command(value, base, env);
+    }
+    let value = [b"git ", value].concat();
+    let mut commands = Script::parse(&value).commands;
+    // What is quoted in its arguments is no command.
+    let call = commands.first().and_then(|command| GitCall::find(command));
+    if call.is_some_and(|call| call.is_harmless()) {
+        commands.truncate(1);
+    }
+    Search::of(commands, Vec::new(), base, env)
+}
+
+/// Looks for what the words of a value name.
+struct Search<'a> {
+    words: Words,
+    base: &'a Path,
+    env: &'a Environment,
+    named: BTreeSet<Named>,
+}
+
+impl<'a> Search<'a> {
+    fn of(
+        mut commands: Vec<Vec<Vec<u8>>>,
+        written: Vec<Vec<u8>>,
+        base: &'a Path,
+        env: &'a Environment,
+    ) -> BTreeSet<Named> {
+        let mut search = Self {
+            words: Words::new(),
+            base,
+            env,
+            named: BTreeSet::new(),
+        };
+        let mut not_files = BTreeSet::new();
+        let mut calls = Vec::new();
+        for command in &mut commands {
+            let call = GitCall::find(command);
+            if let Some(call) = call.as_ref().filter(|call| call.is_harmless()) {
+                not_files.extend(command.split_off(call.arguments));
+            }
+            calls.push(call);
+        }
+        search.add_words(&commands);
+        for word in written {
+            let is_on_path = search.words.contains(&(word.clone(), Use::Program));
+            if !not_files.contains(&word) && (!is_on_path || word.contains(&b'/')) {
+                search.words.insert((word, Use::Written));
+            }
+        }
+        search.words.retain(|(word, _)| !word.is_empty());
+        let directories = search.add_files();
+        let mut bases = vec![base.to_owned()];
+        if changes_directory(&search.words) {
+            search.add_files_in(&directories);
+            bases.extend(directories);
+        }
+        if calls.iter().any(Option::is_some) {
+            search.add_work_trees(&commands);
+        }
+        for base in &bases {
+            for (command, call) in commands.iter().zip(&calls) {
+                search.add_settings(command, base);
+                let named = call.as_ref().map(|call| call.named(command, base, env));
+                search.named.extend(named.into_iter().flatten());
+            }
+        }
+        search.named
+    }
+
+    /// Adds the words of the commands and their parts.
+    fn add_words(&mut self, commands: &[Vec<Vec<u8>>]) {
+        for (number, command) in commands.iter().enumerate() {
+            let (mut is_first, mut has_path, mut interpreter) = (true, false, None);
+            let (mut has_script, mut is_value) = (false, false);
+            for word in command {
+                let is_option = word.starts_with(b"-");
+                let has_slash = word.contains(&b'/');
+                let is_before = is_option || is_assignment(word);
+                // An option may take code (`sh -c "a b"`).
+                let is_code = is_value && word.contains(&b' ');
+                let used = match interpreter {
+                    Some(_) if is_code => Use::Argument,
+                    Some(used) => used,
+                    None if is_before || !is_first && (has_path || !has_slash) => Use::Argument,
+                    None => Use::Program,
+                };
+                has_script |= interpreter.is_some() && !is_option;
+                is_value = is_option;
+                has_path |= has_slash && !is_before;
+                interpreter = match interpreter_of(word) {
+                    _ if !is_first && word == b"." => interpreter,
+                    None => interpreter,
+                    found => found,
+                };
+                is_first &= is_before || is_keyword(word);
+                self.add_word(word, used);
+            }
+            // An interpreter without a script reads what the command before it writes.
+            let before = number.checked_sub(1).map(|before| &commands[before]);
+            if let (Some(used), false, Some(before)) = (interpreter, has_script, before) {
+                for word in before.iter().skip(1) {
+                    self.words.insert((word.clone(), used));
+                }
+            }
+        }
+    }
+
+    fn add_word(&mut self, word: &[u8], used: Use) {
+        self.words.extend(parts(word).map(|part| {
+            // One with separators in it is a file only if there is one.
+            let is_single = !part.iter().any(|byte| SEPARATORS.contains(byte));
+            let used = if is_single {
+                Use::Argument
+            } else {
+                Use::Written
+            };
+            (part.to_owned(), used)
+        }));
+        self.words.insert((word.to_owned(), used));
+    }
+
+    /// Adds the files that the words name, and returns the directories.
+    fn add_files(&mut self) -> BTreeSet<PathBuf> {
+        let mut directories = BTreeSet::new();
+        for (word, used) in &self.words {
+            let has_slash = word.contains(&b'/');
+            for (path, may_be_missing) in paths(word, self.base, self.env) {
+                if path.file_name().is_none() || path.ends_with("..") {
+                    continue;
+                }
+                let is_there = path.exists();
+                let is_directory = path.is_dir();
+                if is_directory && !self.base.starts_with(&path) {
+                    directories.insert(path.clone());
+                }
+                let is_counted = match used {
+                    _ if is_directory => false,
+                    Use::Program if is_there => has_slash,
+                    _ if is_there => true,
+                    // A link that leads nowhere stands for what is created there.
+                    _ if !may_be_missing => false,
+                    _ => is_created(word, *used, &path, self.base),
+                };
+                if used.is_script() && (is_directory || is_counted) {
+                    let others = other_files(&path, *used);
+                    self.named.extend(others.into_iter().map(Named::Path));
+                }
+                if is_counted {
+                    self.named.insert(Named::Path(path));
+                }
+            }
+        }
+        directories
+    }
+
+    /// Adds the files that the words name in directories that other words name (`cd tools && sh check`, `D=tools; sh $D/check`).
+    fn add_files_in(&mut self, directories: &BTreeSet<PathBuf>) {
+        for directory in directories {
+            let inside = self
+                .words
+                .iter()
+                .filter_map(|(word, used)| named_inside(directory, word, *used));
+            self.named.extend(inside.map(Named::Path));
+        }
+    }
+
+    /// Adds the directories that git is called in (`cd web && git status`).
+    fn add_work_trees(&mut self, commands: &[Vec<Vec<u8>>]) {
+        for command in commands {
+            if let [change, directory, ..] = &command[..]
+                && matches!(&change[..], b"cd" | b"pushd")
+                && !directory.starts_with(b"-")
+            {
+                let named = named_by_word(Role::WorkTree, directory, self.base, self.env);
+                self.named.extend(named);
+            }
+        }
+    }
+
+    /// Adds what the settings and variables in a command name.
+    fn add_settings(&mut self, command: &[Vec<u8>], base: &Path) {
+        for key in command {
+            // `GIT_CONFIG_KEY_0=KEY GIT_CONFIG_VALUE_0=VALUE`
+            let numbered = key.strip_prefix(b"GIT_CONFIG_KEY_").and_then(assignment);
+            let Some((number, key)) = numbered else {
+                continue;
+            };
+            let values = command
+                .iter()
+                .filter_map(|word| assignment(word.strip_prefix(b"GIT_CONFIG_VALUE_")?));
+            for (_, value) in values.filter(|(of, _)| *of == number) {
+                self.add_setting(key, value, base);
+            }
+        }
+        for (number, word) in command.iter().enumerate() {
+            // The option of a setting may be in the same word.
+            let options = [&b""[..], b"-c", b"--config=", b"--config-env="];
+            for assignment in options
+                .iter()
+                .filter_map(|option| word.strip_prefix(*option))
+            {
+                let ends = assignment.iter().enumerate();
+                for (end, _) in ends.filter(|(_, byte)| **byte == b'=') {
+                    self.add_setting(&assignment[..end], &assignment[end + 1..], base);
+                }
+            }
+            // `git config KEY VALUE`
+            if let Some(value) = command.get(number + 1) {
+                self.add_setting(word, value, base);
+            }
+        }
+    }
+
+    fn add_setting(&mut self, key: &[u8], value: &[u8], base: &Path) {
+        let variable = std::str::from_utf8(key).ok().and_then(role_of_variable);
+        if let Some(role) = variable {
+            self.named
+                .extend(named_by_word(role, value, base, self.env));
+        }
+        let key = canonical(key);
+        let Some(role) = role(&key) else { return };
+        let (subsection, of_key) = (subsection(&key), role == Role::AddressPrefix);
+        let value = if of_key { subsection } else { value };
+        self.named
+            .extend(named_by_word(role, value, base, self.env));
+        // `--config-env` gives the name of a variable.
+        let name = std::str::from_utf8(value).ok();
+        if let Some(value) = name.and_then(|name| self.env.get_os(name)) {
+            self.named
+                .extend(named_by(role, value.as_bytes(), base, self.env));
+        }
+    }
+}
+
+/// Returns what a word of a command names in this role. A shell replaces variables in it.
+pub(super) fn named_by_word(
+    role: Role,
+    word: &[u8],
+    base: &Path,
+    env: &Environment,
+) -> BTreeSet<Named> {
+    let is_command = matches!(role, Role::Command | Role::Alias);
+    if is_command || !word.iter().any(|byte| b"$`".contains(byte)) {
+        return named_by(role, word, base, env);
+    }
+    let likely = paths(word, base, env).into_iter();
+    let likely = likely.filter_map(|(path, is_likely)| is_likely.then_some(path));
+    likely
+        .flat_map(|path| named_by(role, path.as_os_str().as_bytes(), base, env))
+        .collect()
+}
+
+/// Returns the role of a variable that a command sets.
+fn role_of_variable(name: &str) -> Option<Role> {
+    match name {
+        "GIT_COMMON_DIR" | "GIT_DIR" => Some(Role::Repository),
+        "GIT_CONFIG" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" => Some(Role::File),
+        _ => variable_role(name),
+    }
+}
+
+/// Returns whether a missing file counts: a program would run it if it were created.
+fn is_created(word: &[u8], used: Use, path: &Path, base: &Path) -> bool {
+    let is_name = is_name(path.strip_prefix(base).unwrap_or(path)) && !word.ends_with(b"/");
+    let has_slash = word.contains(&b'/');
+    match used {
+        Use::Script | Use::Module if is_name && !word.starts_with(b"-") => true,
+        Use::Program if is_name && has_slash => true,
+        Use::Written => false,
+        _ => {
+            let is_called_script = used != Use::Program && has_script_ending(word);
+            (has_slash || is_called_script) && path.parent().is_some_and(Path::is_dir)
+        }
+    }
+}
+
+/// Returns the files that an interpreter runs instead if it gets this path, whether or not they exist.
+fn other_files(path: &Path, used: Use) -> Vec<PathBuf> {
+    let is_directory = path.is_dir();
+    let mut files = Vec::new();
+    if is_directory {
+        files.push(path.join(MAIN));
+    }
+    if used == Use::Module && !path.is_file() {
+        if is_directory {
+            files.push(path.join("package.json"));
+        }
+        for ending in MODULE_ENDINGS {
+            if is_directory {
+                files.push(path.join(format!("index.{ending}")));
+            }
+            let mut file = path.as_os_str().to_owned();
+            file.push(".");
+            file.push(ending);
+            files.push(file.into());
+        }
+    }
+    files
+}
+
+/// Returns whether a command may run what is in a directory that another word names.
+fn changes_directory(words: &Words) -> bool {
+    let changes = |word: &[u8]| {
+        matches!(word, b"cd" | b"pushd") || word.starts_with(b"-C") || word.starts_with(b"--chdir")
+    };
+    words
+        .iter()
+        .any(|(word, _)| changes(word) || word.contains(&b'$'))
+}
+
+/// Returns the file that a word names in a directory, after a variable that may stand for the directory.
+fn named_inside(directory: &Path, word: &[u8], used: Use) -> Option<PathBuf> {
+    let variable = word.iter().position(|byte| *byte == b'$');
+    let slash = word.iter().position(|byte| *byte == b'/');
+    let rest = match (variable, slash) {
+        (Some(_), Some(slash)) => &word[slash + 1..],
+        _ => word,
+    };
+    if rest.is_empty() || rest.starts_with(b"/") || rest.starts_with(b"-") {
+        return None;
+    }
+    let path = directory.join(as_path(rest));
+    let is_run = used.is_script() || used == Use::Program && word.contains(&b'/');
+    let is_created = is_run && is_name(&as_path(rest)) && !rest.ends_with(b"/");
+    (path.is_file() || is_created && path.symlink_metadata().is_err()).then_some(path)
+}
+
+/// Returns whether a path may be the name of a file that is created, and no code.
+fn is_name(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    !bytes.iter().any(|byte| NOT_IN_NAMES.contains(byte))
+}
+
+/// Returns the parts of a word: an option without its name, and what is between separators.
+fn parts(word: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let begins = |at: &usize| *at > 0 && SEPARATORS.contains(&word[at - 1]);
+    let of_option = (word.starts_with(b"-") && word.len() > 2).then_some(2);
+    let starts = (0..word.len()).filter(begins).chain(of_option);
+    let parts = starts.chain([0]).flat_map(|start| {
+        let rest = &word[start..];
+        let end = rest.iter().position(|byte| SEPARATORS.contains(byte));
+        [rest, &rest[..end.unwrap_or(rest.len())]]
+    });
+    parts.filter(move |part| *part != word)
+}
+
+/// Splits a word at its first `=`.
+fn assignment(word: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = word.iter().position(|byte| *byte == b'=')?;
+    Some((&word[..end], &word[end + 1..]))
+}
+
+/// Whether a word sets a variable, or a setting of git (`-c core.pager=less`).
+fn is_assignment(word: &[u8]) -> bool {
+    let end = word.iter().position(|byte| *byte == b'=').unwrap_or(0);
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    end > 0 && word[..end].iter().all(is_of_name)
+}
+
+fn is_keyword(word: &[u8]) -> bool {
+    KEYWORDS.iter().any(|keyword| keyword.as_bytes() == word)
+}
+
+/// Returns how the words after an interpreter are used; `None` if the word names none.
+fn interpreter_of(word: &[u8]) -> Option<Use> {
+    if word == b"." {
+        return Some(Use::Script);
+    }
+    let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let end = name
+        .iter()
+        .rposition(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
+    let is_named = |one: &&str| one.as_bytes().eq_ignore_ascii_case(&name[..=end]);
+    if MODULE_INTERPRETERS.iter().any(is_named) {
+        return Some(Use::Module);
+    }
+    INTERPRETERS.iter().any(is_named).then_some(Use::Script)
+}
+
+fn has_script_ending(word: &[u8]) -> bool {
+    as_path(word)
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .is_some_and(|ending| SCRIPTS.iter().any(|one| ending.eq_ignore_ascii_case(one)))
+}
+
+/// Returns the paths that a word may mean, and whether they count if they do not exist. Up to any `/`, a variable or the output of
+/// a command may stand for `base`; most likely up to the first one after it.
+fn paths(word: &[u8], base: &Path, env: &Environment) -> Vec<(PathBuf, bool)> {
+    let home = [&b"$HOME/"[..], b"${HOME}/"]
+        .iter()
+        .find_map(|home| word.strip_prefix(*home));
+    if let Some(below) = home {
+        let path = env.home().map(|home| home.join(as_path(below)));
+        return path.map(|path| (path, true)).into_iter().collect();
+    }
+    let variable = word.iter().rposition(|byte| b"$`)}".contains(byte));
+    let variable = variable.filter(|_| word.contains(&b'$') || word.contains(&b'`'));
+    let literal = path_in(word, base, env).map(|path| (path, variable.is_none()));
+    let mut paths: Vec<(PathBuf, bool)> = literal.into_iter().collect();
+    if let Some(variable) = variable {
+        let slashes = word.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut is_first = true;
+        for (at, _) in slashes {
+            let rest = &word[at + 1..];
+            if !rest.is_empty() && !rest.starts_with(b"/") {
+                let is_likely = at > variable && std::mem::take(&mut is_first);
+                paths.push((base.join(as_path(rest)), is_likely));
+            }
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out files by hand")]
+mod tests {
+    use super::*;
+
+    fn laid_out() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for directory in ["tools", "src"] {
+            std::fs::create_dir_all(dir.path().join(directory)).unwrap();
+        }
+        for file in [
+            "tools/my check",
+            "tools/check",
+            "main",
+            "test",
+            "sh",
+            "tools/__main__.py",
+            "tools/a,b",
+            "tools/a:b",
+            "tools/v=1",
+            "tools/{x}",
+        ] {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        dir
+    }
+
+    /// Returns what a value names, relative to the top; other places than files have their kind in front.
+    fn named(role: Role, value: &str, top: &Path) -> Vec<String> {
+        let below = |path: &Path| path.strip_prefix(top).unwrap_or(path).display().to_string();
+        let text = |named: &Named| match named {
+            Named::Path(path) => below(path),
+            Named::Directory(path) => format!("directory {}", below(path)),
+            Named::Hooks(path) => format!("hooks {}", below(path)),
+            Named::Repository(path) => format!("repository {}", below(path)),
+            Named::Repositories(path) => format!("repositories {}", below(path)),
+            Named::WorkTree(path) => format!("work tree {}", below(path)),
+            Named::Address(text) => format!("address {}", String::from_utf8_lossy(text)),
+            Named::Remote(text) => format!("remote {}", String::from_utf8_lossy(text)),
+        };
+        let env = Environment::default();
+        let named = named_by(role, value.as_bytes(), top, &env);
+        named.iter().map(text).collect()
+    }
+
+    #[test]
+    fn files_of_commands_are_named() {
+        let dir = laid_out();
+        for (value, files) in [
+            ("tools/check %f", &["tools/check"][..]),
+            ("sh tools/my\\ check", &["tools/my check"]),
+            ("'tools/my check'", &["tools/my", "tools/my check"]),
+            ("sh tools/\"my check\"", &["tools/my check"]),
+            ("true\nsh tools/new", &["tools/new"]),
+            ("sh new.sh", &["new.sh"]),
+            ("$PWD/tools/check", &["tools/check"]),
+            (
+                "$(git rev-parse --show-toplevel)/tools/check",
+                &["tools/check"],
+            ),
+            ("sh -c 'D=tools; sh $D/check'", &["check", "tools/check"]),
+            ("cd tools && sh check", &["check", "tools/check"]),
+            ("cd tools && ./new", &["new", "tools/./new"]),
+            ("diff tools", &[]),
+            ("sh tools/a,b", &["tools/a", "tools/a,b"]),
+            ("sh tools/a:b", &["tools/a", "tools/a:b"]),
+            ("sh tools/v=1", &["tools/v", "tools/v=1"]),
+            ("sh tools/{x}", &["tools/{x}"]),
+            ("X=tools/check sh -f", &["tools/check"]),
+            ("tool --with=tools/check,x", &["tools/check"]),
+            ("tool -ftools/check", &["tools/check"]),
+            ("elsewhere/new", &["elsewhere/new"]),
+            ("timeout 5 elsewhere/new", &["elsewhere/new"]),
+            ("sh elsewhere/new x/y", &["elsewhere/new", "x/y"]),
+            ("sh sh", &["sh"]),
+            ("sh 'my new'", &["my new"]),
+            ("sh -c 'my new'", &[]),
+            ("env A=b python3.12 -u main", &["main"]),
+            ("tool -F main", &["main"]),
+            ("main", &[]),
+            ("helper.sh --get", &[]),
+            ("make all", &[]),
+            ("less -R src", &[]),
+            ("cat new", &[]),
+            ("sed s/a/b/", &[]),
+            ("awk '{print $1}'", &[]),
+            ("git log --format=%h/%s main", &[]),
+            ("git checkout main | less", &[]),
+            ("find . new", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(named(Role::Command, value, dir.path()), files, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_count_behind_any_program() {
+        let dir = laid_out();
+        for value in [
+            "sh new",
+            "timeout 5 sh new",
+            "nice -n 5 sh new",
+            "env -u X sh new",
+            "setsid sh new",
+            "stdbuf -oL /bin/sh new",
+            "flock sh new",
+            "eval sh new",
+            ". new",
+            "if true; then sh new; fi",
+            "bash -c 'exec -a x sh new'",
+            "Rscript new",
+            "sh <new",
+            "cat new | sh",
+            "cat new | python3 -",
+        ] {
+            let files = named(Role::Command, value, dir.path());
+            assert!(files.contains(&"new".to_owned()), "{value:?}: {files:?}");
+        }
+        let pipe = named(Role::Command, "bash -o pipefail new", dir.path());
+        assert_eq!(pipe, ["new", "pipefail"]);
+        assert_eq!(
+            named(Role::Command, "uv run new.py", dir.path()),
+            ["new.py", "run"]
+        );
+    }
+
+    #[test]
+    fn other_files_of_interpreters_are_named() {
+        let dir = laid_out();
+        std::fs::remove_file(dir.path().join("tools/__main__.py")).unwrap();
+        let python = named(Role::Command, "python3 tools", dir.path());
+        assert_eq!(python, ["tools/__main__.py"]);
+        let missing = named(Role::Command, "node new", dir.path());
+        for file in ["new", "new.js", "new.ts", "new.json"] {
+            assert!(missing.contains(&file.to_owned()), "{missing:?}");
+        }
+        let directory = named(Role::Command, "node tools", dir.path());
+        for file in ["tools.js", "tools/index.js", "tools/package.json"] {
+            assert!(directory.contains(&file.to_owned()), "{directory:?}");
+        }
+        assert_eq!(named(Role::Command, "node main", dir.path()), ["main"]);
+    }
+
+    #[test]
+    fn aliases_are_commands_of_git_or_shell() {
+        let dir = laid_out();
+        for (value, files) in [
+            ("log --format=%h/%s tools/check", &[][..]),
+            ("log --format='%h sh x/y'", &[]),
+            ("log --oneline", &[]),
+            ("checkout main", &[]),
+            ("!git checkout main", &[]),
+            ("!sh tools/check", &["tools/check"]),
+            ("-c core.pager=tools/check log", &["tools/check"]),
+            ("-ccore.pager=tools/check log", &["tools/check"]),
+            ("difftool -x tools/check", &["tools/check"]),
+            ("submodule foreach sh new", &["new", "sh"]),
+        ] {
+            assert_eq!(named(Role::Alias, value, dir.path()), files, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn settings_in_commands_are_named() {
+        let dir = laid_out();
+        for (value, places) in [
+            ("-c core.hooksPath=gh commit", &["hooks gh"][..]),
+            ("!git -c core.hooksPath=gh commit", &["hooks gh"]),
+            ("!config core.hooksPath gh", &["hooks gh"]),
+            ("config core.hooksPath gh", &["hooks gh"]),
+            ("-c core.attributesFile=at add", &["at"]),
+            ("--git-dir=dot.g status", &["repository dot.g"]),
+            ("--git-dir dot.g status", &["repository dot.g"]),
+            ("!GIT_DIR=dot.g git status", &["repository dot.g"]),
+            ("!export GIT_DIR=dot.g; git status", &["repository dot.g"]),
+            ("-C new status", &["work tree new"]),
+            ("!cd new && git status", &["work tree new"]),
+            ("!git -C \"$(git rev-parse --show-toplevel)\" status", &[]),
+            ("!git fetch ${1:-origin}", &[]),
+            ("!GIT_CONFIG_GLOBAL=gc git status", &["gc"]),
+            (
+                "!GIT_CONFIG_KEY_0=core.hooksPath GIT_CONFIG_VALUE_0=gh git commit",
+                &["hooks gh"],
+            ),
+            ("--exec-path=ex zz", &["directory ex"]),
+            ("!GIT_EXEC_PATH=ex git zz", &["directory ex"]),
+            ("clone --template=tp", &["directory tp"]),
+            ("push -q m HEAD", &["remote m"]),
+            ("-c remote.o.url=m push o", &["address m", "remote o"]),
+            ("-c user.name=new commit", &[]),
+        ] {
+            assert_eq!(named(Role::Alias, value, dir.path()), places, "{value:?}");
+        }
+        let env = Environment::from_pairs([("MON", "./mon")], dir.path());
+        let named = named_by(
+            Role::Alias,
+            b"--config-env=core.fsmonitor=MON status",
+            dir.path(),
+            &env,
+        );
+        let program = Named::Path(dir.path().join("./mon"));
+        assert_eq!(named, BTreeSet::from([program]));
+    }
+}
