@@ -193,9 +193,12 @@ fn stopped_program_gives_the_terminal_back_meanwhile() {
     let mut terminal = on_terminal(&desk, "echo ready; read line; echo \"got $line\"");
     terminal.shows("ready");
     terminal.signals(Signal::SIGTSTP);
-    wait_for("the terminal to be usual", || {
-        is_usual(&terminal.settings().0)
+    let state = format!("/proc/{}/status", terminal.id());
+    wait_for("the program to stop", || {
+        let status = std::fs::read_to_string(&state).unwrap();
+        status.contains("State:\tT")
     });
+    assert!(is_usual(&terminal.settings().0));
     terminal.signals(Signal::SIGCONT);
     wait_for("the terminal to be raw", || {
         !is_usual(&terminal.settings().0)
