@@ -123,7 +123,7 @@ enum Header {
     Tree,
     ParentOrAuthor,
     Committer,
-    /// Any header that is none of these.
+    /// Any other header.
     Other,
 }
 

@@ -15,9 +15,8 @@ use crucible_model::ByteLimit;
 
 use crate::baseline::WHO;
 use crate::error::RepoError;
-use crate::git::{Call, Flush, Git, Output, as_path};
+use crate::git::{Call, Flush, Git, as_path};
 use crate::oid::Oid;
-use crate::tree::Aside;
 
 /// The longest list of new files.
 const MAX_LIST: ByteLimit = ByteLimit(2 << 20);
@@ -32,17 +31,6 @@ const PACK: [&str; 5] = [
     "--revs",
     "--stdout",
     "--window=0",
-];
-/// The words of git that print the difference of two trees.
-const DIFF: [&str; 8] = [
-    "diff-tree",
-    "-r",
-    "-p",
-    "--binary",
-    "--full-index",
-    "--no-renames",
-    "--no-ext-diff",
-    "--no-textconv",
 ];
 /// The message of the one commit.
 const MESSAGE: &str = "-mThe state before the change";
@@ -150,44 +138,6 @@ impl Git {
     }
 }
 
-impl Git {
-    /// Returns the difference between `base` and the files of the work tree, as a patch in git's format; empty if they are equal.
-    /// Files that git ignores are no difference. Neither the index nor the objects of the repository change.
-    ///
-    /// # Errors
-    ///
-    /// [`RepoError::TooLarge`] if the new files are too large, or the patch is longer than `limit`.
-    pub async fn work_tree_diff(&self, base: &Oid, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
-        let aside = Aside::new(self)?;
-        let call = |words: &[&str]| Call::new(words.iter().copied()).with_envs(&aside.env);
-        self.run_ok(call(&["read-tree", base.as_str()])).await?;
-        let list = call(&["ls-files", "-z", "--others", "--exclude-standard"]);
-        let list = self.run_ok(list.at_most(MAX_LIST)).await?;
-        refuse_large(self.top(), &list)?;
-        let add = call(&["add", "--all", "."]).flushing(Flush::No);
-        self.run_ok(add).await?;
-        let tree = call(&["write-tree"]).flushing(Flush::No);
-        let after = self.run_oid(tree).await?;
-        let words = [&DIFF[..], &[base.as_str(), after.as_str()]].concat();
-        Ok(self.run_ok(call(&words).at_most(limit)).await?.stdout)
-    }
-}
-
-/// Refuses new files that are too large together.
-fn refuse_large(top: &Path, list: &Output) -> Result<(), RepoError> {
-    let sizes = list.records().filter_map(|path| {
-        let path = top.join(as_path(path));
-        Some(path.symlink_metadata().ok()?.len())
-    });
-    if sizes.fold(0, u64::saturating_add) > MAX_NEW {
-        return Err(RepoError::TooLarge {
-            what: "the new files together".to_owned(),
-            limit: MAX_NEW,
-        });
-    }
-    Ok(())
-}
-
 impl WorkCopy {
     /// Applies a patch to the files, as an earlier change of them.
     ///
@@ -211,9 +161,29 @@ impl WorkCopy {
         remove_foreign(&self.top)?;
         let list = self.call(["ls-files", "-z", "--others", "--exclude-standard"]);
         let list = git.run_bare(&self.top, list.at_most(MAX_LIST)).await?;
-        refuse_large(&self.top, &list)?;
+        let sizes = list.records().filter_map(|path| {
+            let path = self.top.join(as_path(path));
+            Some(path.symlink_metadata().ok()?.len())
+        });
+        if sizes.fold(0, u64::saturating_add) > MAX_NEW {
+            return Err(RepoError::TooLarge {
+                what: "the new files together".to_owned(),
+                limit: MAX_NEW,
+            });
+        }
         let after = self.tree(git).await?;
-        let words = [&DIFF[..], &[self.before.as_str(), after.as_str()]].concat();
+        let words = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            self.before.as_str(),
+            after.as_str(),
+        ];
         Ok(git
             .run_bare(&self.top, self.call(words).at_most(limit))
             .await?
@@ -233,7 +203,7 @@ impl WorkCopy {
         Ok(git.run_bare(&self.top, self.call(words)).await?.stdout)
     }
 
-    fn call<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Call {
+    fn call<const N: usize>(&self, words: [&str; N]) -> Call {
         let mut call = Call::new(words)
             .flushing(Flush::No)
             .with_setting("core.protectNTFS", "false")

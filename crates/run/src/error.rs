@@ -57,12 +57,9 @@ pub enum RunError {
         /// The name of its state.
         state: &'static str,
     },
-    /// A proposal changes nothing.
-    #[error("the proposal is empty: nothing differs from the commit {base}")]
-    EmptyProposal {
-        /// The commit that the run started from.
-        base: String,
-    },
+    /// A proposal has no text.
+    #[error("the proposal is empty")]
+    EmptyProposal,
     /// A proposal is too large.
     #[error("the proposal has {bytes} bytes; the limit is {limit}")]
     LargeProposal {

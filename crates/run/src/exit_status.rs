@@ -52,9 +52,9 @@ impl From<RunError> for Failure {
                 return Self::new(ExitStatus::Usage, error.to_string())
                     .hint("`crucible run status` says what it waits for.");
             }
-            RunError::EmptyProposal { .. } => {
+            RunError::EmptyProposal => {
                 return Self::new(ExitStatus::Usage, error.to_string())
-                    .hint("Change files first; files that git ignores do not count.");
+                    .hint("Pass a patch, as `git diff` prints it.");
             }
             RunError::LargeProposal { .. } | RunError::Pack(PackError::BudgetTooSmall { .. }) => {
                 ExitStatus::OverLimit

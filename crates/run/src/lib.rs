@@ -125,7 +125,7 @@ pub use lookup::{find_run, missing_ledger, run_id};
 pub use may_drop::is_definition_name;
 pub use plan_check::{Evidence, PlanCheck};
 pub use plan_evidence::executed_gates;
-pub use proposal::{ProposalSource, submit_proposal};
+pub use proposal::submit_proposal;
 pub use recording::{AnswersFrom, Opening};
 pub use replay::{Replayed, replay};
 pub use requirement_evidence::{EvidenceRequest, SpecEvidence, defined_tests, spec_evidence};

@@ -5,35 +5,26 @@
 //! nothing is written that no prompt asks for.
 
 use crucible_ledger::Ledger;
-use crucible_model::ByteLimit;
 use crucible_patch::MAX_ANSWER_BYTES;
 
 use crate::contract::RunRole;
 use crate::error::RunError;
 use crate::layout::{PATCH, RunDir};
 use crate::status::{Owed, status};
+use crate::trial::require_base;
 use crate::world::World;
-
-/// Where a proposal comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum ProposalSource<'a> {
-    /// An answer, such as a patch.
-    Answer(&'a str),
-    /// The difference between the run's base commit and the files of its repository's work tree.
-    WorkTree,
-}
 
 /// Writes a proposal to where the run waits for it. The next [`crate::advance`] judges it.
 ///
 /// # Errors
 ///
-/// Fails if another process works on the run, if the run does not wait for a proposal, or if there is no change: the answer or the
-/// difference is empty, or it is too large.
+/// Fails if another process works on the run, if the run does not wait for a proposal, if the answer is empty or too large, or if
+/// the repository is no longer as the run began with it: the change could not be tested there.
 pub async fn submit_proposal(
     world: &World<'_>,
     dir: &RunDir,
     ledger: &Ledger,
-    source: ProposalSource<'_>,
+    answer: &str,
 ) -> Result<(), RunError> {
     let _lock = dir.take("taking a proposal")?;
     let status = status(dir, ledger)?;
@@ -43,26 +34,18 @@ pub async fn submit_proposal(
             state: status.state.name(),
         });
     }
-    let bytes = match source {
-        ProposalSource::Answer(text) => text.as_bytes().to_vec(),
-        ProposalSource::WorkTree => {
-            let git = world.git(&status.run.repo, &world.tmp).await?;
-            let limit = ByteLimit(MAX_ANSWER_BYTES);
-            git.work_tree_diff(&status.run.base_commit, limit).await?
-        }
-    };
-    if bytes.is_empty() {
-        return Err(RunError::EmptyProposal {
-            base: status.run.base_commit.to_string(),
-        });
+    if answer.trim().is_empty() {
+        return Err(RunError::EmptyProposal);
     }
-    if bytes.len() as u64 > MAX_ANSWER_BYTES {
+    if answer.len() as u64 > MAX_ANSWER_BYTES {
         return Err(RunError::LargeProposal {
-            bytes: bytes.len(),
+            bytes: answer.len(),
             limit: MAX_ANSWER_BYTES,
         });
     }
-    dir.write(PATCH, &bytes).map(drop)
+    let git = world.git(&status.run.repo, &world.tmp).await?;
+    require_base(&git, &status.run).await?;
+    dir.write(PATCH, answer.as_bytes()).map(drop)
 }
 
 impl Owed {

@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::event_loop::Listeners;
+use crate::raw_mode;
 
 /// How long a write takes that stands still.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -86,6 +87,7 @@ fn end_what_stands(runtime: &Runtime, mut listeners: Listeners) {
     reason = "the thread that could end in good order is held by a write that does not come back"
 )]
 fn end() {
+    raw_mode::restore();
     std::process::exit(i32::from(ExitStatus::Interrupted.code()));
 }
 

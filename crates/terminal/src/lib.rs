@@ -11,11 +11,12 @@ mod event_loop;
 pub mod input;
 mod output;
 pub mod prompt;
+mod raw_mode;
 mod spinner;
 mod streams;
 mod table;
 
-pub use attached::{is_interactive, run_attached};
+pub use attached::{UserInput, run_attached, user_input};
 pub use blocked_write::watched;
 pub use event_loop::{EventLoop, interrupted};
 pub use output::{Format, Output, OutputMode, Voice};

@@ -344,7 +344,7 @@ fn limited(
     Ok(limit.saturating_mul(answers))
 }
 
-/// The largest of the numbers with these names, or none if there is none.
+/// The largest of the numbers with these names; `None` if all are missing.
 fn named(fields: &Map<String, Value>, names: &[&str]) -> Result<Option<u64>, String> {
     let mut largest = None;
     for name in names {

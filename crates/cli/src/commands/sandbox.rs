@@ -17,7 +17,7 @@ use crucible_sandbox::{
     LayerState, Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength,
     base_env, toolchain_env,
 };
-use crucible_terminal::{InputStream, is_interactive, run_attached};
+use crucible_terminal::{InputStream, UserInput, run_attached, user_input};
 use serde::Serialize;
 
 use crate::app::App;
@@ -44,8 +44,8 @@ pub(crate) enum SandboxCommand {
 /// For example: `crucible sandbox exec --write . -- cargo test --offline`
 /// or `crucible sandbox exec --net api.example.com --calls connect -- python3 ask.py`
 ///
-/// The command reads standard input. On a terminal it gets one of its own, with job control; what it prints there is neither kept nor
-/// redacted.
+/// The command reads standard input; in a loop that reads a list, add `< /dev/null`. On a terminal it gets one of its own, with job
+/// control; what it prints there is neither kept nor redacted.
 ///
 /// Git directories stay read-only in a writable directory, and so does `.crucible`. Files that other programs run or obey are
 /// listed at the end when the command made or changed them.
@@ -397,14 +397,18 @@ impl Exec {
     }
 }
 
-/// Runs the command on the user's terminal if there is one, else with standard input as it comes.
+/// Runs the command on the user's terminal if there is one, else with standard input as it comes. In the background of a terminal
+/// the command gets no input.
 async fn execute(app: &App, sandbox: &Sandbox, spawn: Spawn) -> Result<Completed, Failure> {
-    if is_interactive() && !app.output.is_json() {
-        return run_attached(sandbox, spawn).await;
-    }
     // Tried out before the input is touched, which can be passed on once.
     let _known = sandbox.layers();
-    let stdin = Stdin::Stream(InputSource::new(InputStream::open()));
+    let stdin = match user_input() {
+        UserInput::Terminal if !app.output.is_json() => return run_attached(sandbox, spawn).await,
+        UserInput::Terminal | UserInput::Stream => {
+            Stdin::Stream(InputSource::new(InputStream::open()))
+        }
+        UserInput::None => Stdin::Empty,
+    };
     Ok(sandbox.run(Spawn { stdin, ..spawn }).await?)
 }
 

@@ -92,10 +92,7 @@ const AT_A_TIME: usize = 3;
 type Outcome = (bool, Vec<String>, String);
 
 /// Tries answers side by side, and returns each name with what [`tried`] returned.
-fn each<'a>(
-    project: &Project<'_>,
-    answers: &[(&'a str, &str)],
-) -> Vec<(&'a str, Outcome)> {
+fn each<'a>(project: &Project<'_>, answers: &[(&'a str, &str)]) -> Vec<(&'a str, Outcome)> {
     let size = answers.len().div_ceil(AT_A_TIME).max(1);
     std::thread::scope(|scope| {
         let parts: Vec<_> = answers

@@ -5,8 +5,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use nix::sys::termios::LocalFlags;
+use nix::sys::termios::{FlowArg, LocalFlags, Termios, tcflow, tcgetattr};
 
+use crate::crawl::support::wait_for;
 use crate::crawl::terminal::Terminal;
 use crate::support::Desk;
 
@@ -65,6 +66,32 @@ fn input_without_end_does_not_hold_the_command() {
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
+/// A loop reads on where the command left the input alone.
+#[test]
+fn redirected_command_leaves_the_list_to_the_loop() {
+    let desk = Desk::new();
+    let here = desk.path("here");
+    std::fs::create_dir_all(&here).unwrap();
+    let program = env!("CARGO_BIN_EXE_crucible");
+    for (redirected, wanted) in [("< /dev/null", "one\ntwo\n"), ("", "one\n")] {
+        let script = format!(
+            "printf 'one\\ntwo\\n' | while read -r file; do {program} sandbox exec -- sh -c 'cat > /dev/null; echo '$file {redirected}; done"
+        );
+        let mut shell = std::process::Command::new("sh");
+        let environment = desk.call([""; 0]).command();
+        for (name, value) in environment.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        let output = shell.args(["-c", &script]).current_dir(&here).output();
+        let output = output.unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            wanted,
+            "{output:?}"
+        );
+    }
+}
+
 #[test]
 fn command_has_a_terminal_of_its_own() {
     let desk = Desk::new();
@@ -108,29 +135,77 @@ fn job_control_and_size_work() {
     assert!(!screen.contains("no job control"), "{screen}");
 }
 
+/// Whether the terminal shows what is typed and reads lines, as before a program took it.
+fn is_usual(settings: &Termios) -> bool {
+    let usual = LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::ISIG;
+    settings.local_flags.contains(usual)
+}
+
 #[test]
 fn users_terminal_gets_its_settings_back() {
-    for ending in ["types", "signal"] {
+    let signals = [
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+        Signal::SIGALRM,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+    ];
+    for signal in [None].into_iter().chain(signals.map(Some)) {
         let desk = Desk::new();
         let mut terminal = on_terminal(&desk, "echo ready; read line");
         terminal.shows("ready");
         let (during, hold) = terminal.settings();
-        assert!(!during.local_flags.contains(LocalFlags::ECHO), "it is raw");
-        match ending {
-            "types" => terminal.keys(b"\r"),
-            _ => terminal.signals(Signal::SIGTERM),
+        assert!(!is_usual(&during), "it is raw");
+        match signal {
+            None => terminal.keys(b"\r"),
+            Some(signal) => terminal.signals(signal),
         }
         let (code, screen) = terminal.ends();
-        let wanted = if ending == "types" {
-            Some(0)
-        } else {
-            Some(130)
-        };
-        assert_eq!(code, wanted, "{screen}");
-        let after = nix::sys::termios::tcgetattr(&hold).unwrap();
-        let usual = LocalFlags::ECHO | LocalFlags::ICANON | LocalFlags::ISIG;
-        assert!(after.local_flags.contains(usual), "{ending}");
+        assert_eq!(code, Some(signal.map_or(0, |_| 130)), "{screen}");
+        assert!(is_usual(&tcgetattr(&hold).unwrap()), "{signal:?}");
     }
+}
+
+/// Writes to a stopped terminal do not return, so the program cannot end in its usual way.
+#[test]
+fn stopped_terminal_gets_its_settings_back() {
+    let desk = Desk::new();
+    let mut terminal = on_terminal(&desk, "echo ready; read line; yes");
+    terminal.shows("ready");
+    let (_, hold) = terminal.settings();
+    let users_end = terminal.users_end();
+    tcflow(&users_end, FlowArg::TCOOFF).unwrap();
+    terminal.keys(b"\r");
+    // Longer than the program takes to fill what the terminal holds, and to see that a write stands still.
+    std::thread::sleep(Duration::from_secs(2));
+    terminal.signals(Signal::SIGTERM);
+    drop(users_end);
+    let (code, _) = terminal.ends();
+    assert_eq!(code, Some(130));
+    assert!(is_usual(&tcgetattr(&hold).unwrap()));
+}
+
+#[test]
+fn stopped_program_gives_the_terminal_back_meanwhile() {
+    let desk = Desk::new();
+    let mut terminal = on_terminal(&desk, "echo ready; read line; echo \"got $line\"");
+    terminal.shows("ready");
+    terminal.signals(Signal::SIGTSTP);
+    let state = format!("/proc/{}/status", terminal.id());
+    wait_for("the program to stop", || {
+        let status = std::fs::read_to_string(&state).unwrap();
+        status.contains("State:\tT")
+    });
+    assert!(is_usual(&terminal.settings().0));
+    terminal.signals(Signal::SIGCONT);
+    wait_for("the terminal to be raw", || {
+        !is_usual(&terminal.settings().0)
+    });
+    terminal.keys(b"words\r");
+    terminal.shows("got words");
+    assert_eq!(terminal.ends().0, Some(0));
 }
 
 /// A program that types into its terminal would type into the user's shell, were it the same.

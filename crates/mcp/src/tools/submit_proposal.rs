@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use crucible_model::{Failure, RunId};
-use crucible_run::{ProposalSource, status, submit_proposal};
+use crucible_run::{status, submit_proposal};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,8 @@ pub(crate) struct SubmitProposal;
 struct Arguments {
     /// The run, by its id or a prefix of it.
     run: String,
-    /// The change: a git unified diff, or two lines `CANNOT: reason` and `CONFLICT: what it conflicts with`. Default: what
-    /// differs between the work tree of the run's repository and the run's base commit.
-    patch: Option<String>,
+    /// The change: a git unified diff, or two lines `CANNOT: reason` and `CONFLICT: what it conflicts with`.
+    patch: String,
 }
 
 #[derive(Serialize)]
@@ -46,8 +45,9 @@ impl ToolKind for SubmitProposal {
     }
 
     fn description(&self) -> &'static str {
-        "Submit your change to a run that waits for one (started with proposer \"client\"): a patch, or without `patch` what you \
-         changed in the work tree. It is judged and tested in the background as every proposal is; follow it with run_status."
+        "Submit your change, as a patch, to a run that waits for one (started with proposer \"client\"). It is judged and tested in \
+         the background as every proposal is; follow it with run_status. The repository's own files have to stay as they are: \
+         write the patch yourself, or edit a linked work tree (`git worktree add`) and pass what `git diff` prints."
     }
 
     fn effect(&self) -> Effect {
@@ -63,11 +63,7 @@ impl ToolKind for SubmitProposal {
         work::require_room(session)?;
         let (runtime, _, world) = session.runs_here()?;
         let run = session.run(&world, &arguments.run)?;
-        let source = arguments
-            .patch
-            .as_deref()
-            .map_or(ProposalSource::WorkTree, ProposalSource::Answer);
-        submit_proposal(&world, &run.dir, &run.ledger, source).await?;
+        submit_proposal(&world, &run.dir, &run.ledger, &arguments.patch).await?;
         let run_id = status(&run.dir, &run.ledger)?.run.run_id;
         work::advance(session, &runtime, &run.repository, &run_id).await?;
         let document = Submitted {

@@ -14,7 +14,8 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, Implementation, InputRequiredResult, InputResponses,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, Tool, UnsubscribeRequestParams,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -104,13 +105,14 @@ fn tool(name: &'static str) -> Tool {
     )
 }
 
-const TOOLS: [&str; 22] = [
+const TOOLS: [&str; 23] = [
     "test_simple_text",
     "test_image_content",
     "test_audio_content",
     "test_embedded_resource",
     "test_multiple_content_types",
     "test_tool_with_logging",
+    "test_logging_tool",
     "test_error_handling",
     "test_tool_with_progress",
     "test_sampling",
@@ -310,6 +312,14 @@ impl ServerHandler for Adapter {
         Ok(())
     }
 
+    /// Subscriptions of the newest revision. Nothing changes, so none brings a notification.
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
     async fn subscribe(&self, _: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
     }
@@ -369,6 +379,13 @@ impl ServerHandler for Adapter {
             "test_tool_with_logging" => {
                 log(&context).await?;
                 said("the messages were sent")
+            }
+            // In the newest revision a request says whether it wants messages.
+            "test_logging_tool" => {
+                if context.meta.log_level().is_some() {
+                    log(&context).await?;
+                }
+                said("messages were sent where they were wanted")
             }
             "test_tool_with_progress" => {
                 progress(&context).await?;

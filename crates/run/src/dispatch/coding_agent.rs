@@ -522,7 +522,7 @@ impl CodingAgentBackend {
     }
 }
 
-/// The text with which the agent declines, if it wrote one: a link is none, and neither is a file that the base has.
+/// The text with which the agent declines, if it wrote one. A link does not count, and neither does a file of the base.
 fn declined(copy: &Path, base: Option<&[u8]>) -> Option<String> {
     let bytes = fs::read_beneath(copy, DECLINED_FILE, MAX_DECLINED).ok()?;
     (base != Some(bytes.as_slice()))

@@ -284,13 +284,14 @@ mod tests {
 
     use super::*;
     use crate::spawn::{Calls, Cap, Resources, Strength};
+    use crate::terminal_end::Terminal;
     use crate::wire::{Place, PrivateBound};
 
     fn order(surroundings: Surroundings, network: Network) -> Order {
         Order {
             program: "/bin/true".into(),
             called: "true".into(),
-            terminal: crate::terminal_end::Terminal::None,
+            terminal: Terminal::None,
             args: Vec::new(),
             env: Vec::new(),
             cwd: Place {

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +16,7 @@ use crate::support::Call;
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
+    path: PathBuf,
     screen: Arc<Mutex<String>>,
     reader: std::thread::JoinHandle<()>,
     /// How much of the screen was read.
@@ -42,6 +45,7 @@ impl Terminal {
             .spawn()
             .unwrap();
         drop(command);
+        let path = nix::unistd::ttyname(&pair.slave).unwrap();
         drop(pair.slave);
         let keyboard = File::from(pair.master);
         let screen = Arc::new(Mutex::new(String::new()));
@@ -59,6 +63,7 @@ impl Terminal {
         Self {
             child,
             keyboard,
+            path,
             screen,
             reader,
             seen: 0,
@@ -117,6 +122,16 @@ impl Terminal {
     pub(crate) fn settings(&self) -> (nix::sys::termios::Termios, File) {
         let hold = self.keyboard.try_clone().unwrap();
         (nix::sys::termios::tcgetattr(&hold).unwrap(), hold)
+    }
+
+    /// The end of the terminal that the program has.
+    pub(crate) fn users_end(&self) -> File {
+        let mut options = File::options();
+        let options = options.read(true).write(true);
+        options
+            .custom_flags(libc::O_NOCTTY)
+            .open(&self.path)
+            .unwrap()
     }
 
     /// Types the end of the input at the beginning of a line.

@@ -265,7 +265,11 @@ fn wrong_arguments_are_errors_of_the_tool() {
         ("start_run", json!({ "goal": "" }), "goal"),
         ("run_status", json!({ "run": "" }), "no run"),
         ("run_status", json!({ "run": "../../etc" }), "no run"),
-        ("submit_proposal", json!({ "run": "20260101" }), "no run"),
+        (
+            "submit_proposal",
+            json!({ "run": "20260101", "patch": "x" }),
+            "no run",
+        ),
         (
             "land_run",
             json!({ "run": "x" }),

@@ -102,28 +102,36 @@ fn client_proposes_and_only_the_user_lands() {
 }
 
 #[test]
-fn work_tree_is_a_proposal_and_lands_where_allowed() {
+fn proposal_from_linked_work_tree_lands_where_allowed() {
     let (repo, desk) = (small().build(), Desk::new());
     desk.user_config("[mcp]\nland = true\n");
     let mut client = Client::begun(&desk, repo.path());
     let run = started(&mut client, "client");
     followed(&mut client, &run);
-    let empty = client.refused("submit_proposal", json!({ "run": run }));
+    let empty = client.refused("submit_proposal", json!({ "run": run, "patch": " \n" }));
     assert!(empty.contains("the proposal is empty"), "{empty}");
+
+    let elsewhere = desk.path("elsewhere");
+    let elsewhere = elsewhere.to_str().unwrap();
+    repo.git(["worktree", "add", "--detach", elsewhere]);
+    fs::write(format!("{elsewhere}/src/area.py"), right()).unwrap();
+    let patch = repo.git(["-C", elsewhere, "diff"]) + "\n";
+
+    // Changed files of the run's own work tree are refused at once, and stay as they are.
     let file = repo.path().join("src/area.py");
     let before = fs::read_to_string(&file).unwrap();
-    fs::write(&file, right()).unwrap();
-    client.call("submit_proposal", json!({ "run": run }));
-    assert_eq!(
-        repo.git(["diff", "--cached", "--name-only"]),
-        "",
-        "nothing is staged"
+    fs::write(&file, "mine\n").unwrap();
+    let dirty = client.refused("submit_proposal", json!({ "run": run, "patch": patch }));
+    assert!(
+        dirty.contains("uncommitted changes: \"src/area.py\""),
+        "{dirty}"
     );
-    let (status, _) = followed(&mut client, &run);
-    assert_eq!(status["state"], "verified", "{status:#}");
-    let dirty = client.refused("land_run", json!({ "run": run }));
-    assert!(dirty.contains("src/area.py"), "{dirty}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
     fs::write(&file, before).unwrap();
+
+    client.call("submit_proposal", json!({ "run": run, "patch": patch }));
+    let (status, answer) = followed(&mut client, &run);
+    assert_eq!(status["state"], "verified", "{answer}");
     let landed = document(&client.call("land_run", json!({ "run": run })));
     assert_eq!(landed["commit"], repo.git(["rev-parse", "HEAD"]).as_str());
     assert_eq!(fs::read_to_string(&file).unwrap(), right());
