@@ -71,8 +71,10 @@ impl FromStr for RefUpdate {
 /// How a push changes the notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotesUpdate {
-    /// They are new, or the old ones are an ancestor.
+    /// They are new, or the old ones are an ancestor and each is still there.
     Added,
+    /// The note of a commit is missing or another one.
+    Changed,
     /// The old ones are not an ancestor.
     Rewritten,
     /// They are deleted.
@@ -85,6 +87,9 @@ pub fn judge_notes_update(update: NotesUpdate) -> Option<Finding> {
     const NOTES_REWRITTEN: Code = Code::new("attest-notes-rewritten");
     let hint = match update {
         NotesUpdate::Added => return None,
+        NotesUpdate::Changed => {
+            "the push removes or changes notes that the repository has; restore them, as `git notes --ref=crucible` shows them there"
+        }
         NotesUpdate::Rewritten => {
             "the push does not contain the notes of the repository; fetch them and merge with `git notes merge`"
         }
@@ -119,7 +124,11 @@ mod tests {
     #[test]
     fn only_added_notes_are_accepted() {
         assert_eq!(judge_notes_update(NotesUpdate::Added), None);
-        for update in [NotesUpdate::Rewritten, NotesUpdate::Deleted] {
+        for update in [
+            NotesUpdate::Changed,
+            NotesUpdate::Rewritten,
+            NotesUpdate::Deleted,
+        ] {
             let code = judge_notes_update(update).unwrap().code;
             assert_eq!(code.as_str(), "attest-notes-rewritten");
         }

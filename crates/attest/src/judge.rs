@@ -117,11 +117,11 @@ pub fn judge_commit(
         admission: Some(admission),
         verdict: Verdict::default(),
     };
-    if let Some(person) = policy
-        .people
-        .iter()
-        .find(|person| parsed.is_signed_by(&person.key))
-    {
+    let has_signed = |person: &&KeyHolder| {
+        let is_valid = parsed.committed_at.map(|at| person.is_valid_at(at));
+        is_valid.unwrap_or_else(|| !person.is_limited()) && parsed.is_signed_by(&person.key)
+    };
+    if let Some(person) = policy.people.iter().find(has_signed) {
         return admitted(Admission::Person {
             name: person.name.clone(),
         });

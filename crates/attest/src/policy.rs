@@ -6,6 +6,7 @@ use crucible_model::Timestamp;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 
+use crate::door::NOTES_REF;
 use crate::public_key::PublicKey;
 
 /// The longest policy in bytes.
@@ -53,15 +54,20 @@ pub struct PolicyError(String);
 pub(crate) struct KeyHolder {
     pub(crate) name: String,
     pub(crate) key: PublicKey,
-    /// Statements from before this instant are not accepted.
+    /// Statements and commits from before this instant are not accepted.
     #[serde(default)]
     pub(crate) valid_from: Option<Timestamp>,
-    /// Statements from this instant on are not accepted.
+    /// Statements and commits from this instant on are not accepted.
     #[serde(default)]
     pub(crate) valid_until: Option<Timestamp>,
 }
 
 impl KeyHolder {
+    /// Returns whether there is an instant at which the key does not count.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.valid_from.is_some() || self.valid_until.is_some()
+    }
+
     /// Returns whether the key counts at this instant.
     pub(crate) fn is_valid_at(&self, at: Timestamp) -> bool {
         self.valid_from.is_none_or(|from| at >= from)
@@ -260,15 +266,17 @@ impl Policy {
         &self.refs
     }
 
-    /// Returns whether the door guards a ref.
+    /// Returns whether the door guards a ref. The notes have a rule of their own.
     #[must_use]
     pub fn guards(&self, name: &str) -> bool {
-        self.refs
-            .iter()
-            .any(|pattern| match pattern.strip_suffix('*') {
-                Some(prefix) => name.starts_with(prefix),
-                None => name == pattern,
-            })
+        name != NOTES_REF
+            && self
+                .refs
+                .iter()
+                .any(|pattern| match pattern.strip_suffix('*') {
+                    Some(prefix) => name.starts_with(prefix),
+                    None => name == pattern,
+                })
     }
 
     /// Returns the commands that the door runs on the tip of each pushed ref.
@@ -314,6 +322,16 @@ mod tests {
                 && policy.guards("refs/tags/v1")
                 && !policy.guards("refs/notes/x")
         );
+    }
+
+    #[test]
+    fn pattern_of_all_refs_leaves_the_notes_out() {
+        let policy = parse(&format!(
+            "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"{KEY}\"\n[door]\nrefs = [\"refs/*\"]\n"
+        ))
+        .unwrap();
+        assert!(policy.guards("refs/heads/main") && policy.guards("refs/notes/other"));
+        assert!(!policy.guards(NOTES_REF));
     }
 
     #[test]

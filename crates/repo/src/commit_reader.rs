@@ -183,6 +183,26 @@ impl CommitReader {
         Ok((commits.len() <= most).then_some(commits))
     }
 
+    /// Returns whether the history ends at commits whose parents were not fetched.
+    #[must_use]
+    pub fn is_shallow(&self) -> bool {
+        self.objects
+            .parent()
+            .is_some_and(|common| common.join("shallow").exists())
+    }
+
+    /// Returns the full name of the ref that a symbolic ref leads to, if `name` is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git cannot be run.
+    pub async fn symbolic_target(&self, name: &str) -> Result<Option<String>, RepoError> {
+        let words = ["symbolic-ref", "--quiet", name];
+        let output = self.run(Call::new(words)).await?;
+        let target = String::from_utf8_lossy(output.stdout.trim_ascii()).into_owned();
+        Ok((output.code == 0 && !target.is_empty()).then_some(target))
+    }
+
     /// Returns the commit that a name means, if there is one.
     ///
     /// # Errors
@@ -230,28 +250,7 @@ impl CommitReader {
         let Some(notes) = notes else {
             return Ok(vec![ReadObject::Missing; commits.len()]);
         };
-        let output = self
-            .ok(Call::new([
-                "ls-tree",
-                "-r",
-                "-z",
-                "--full-tree",
-                "--end-of-options",
-                notes.as_str(),
-            ]))
-            .await?;
-        // A note may be at `aabb…` and at `aa/bb…`; both count.
-        let mut known: BTreeMap<String, Vec<Oid>> = BTreeMap::new();
-        for record in output.records() {
-            let text = String::from_utf8_lossy(record);
-            let Some((entry, path)) = text.split_once('\t') else {
-                return Err(output.unreadable());
-            };
-            if let [_, "blob", blob] = entry.split(' ').collect::<Vec<_>>()[..] {
-                let blob = Oid::from_ascii(blob.as_bytes()).ok_or_else(|| output.unreadable())?;
-                known.entry(path.replace('/', "")).or_default().push(blob);
-            }
-        }
+        let known = self.note_blobs(notes).await?;
         let of = |commit: &Oid| known.get(commit.as_str()).map_or(&[][..], Vec::as_slice);
         let blobs: Vec<Oid> = commits
             .iter()
@@ -267,6 +266,46 @@ impl CommitReader {
             notes.push(joined(parts));
         }
         Ok(notes)
+    }
+
+    /// Returns the names of commits whose note in `older` is missing in `newer`, or another one there.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, or when the notes are not a tree of files.
+    pub async fn changed_notes(&self, older: &Oid, newer: &Oid) -> Result<Vec<String>, RepoError> {
+        let newer = self.note_blobs(newer).await?;
+        let older = self.note_blobs(older).await?;
+        let changed = older
+            .into_iter()
+            .filter(|(commit, blobs)| newer.get(commit) != Some(blobs));
+        Ok(changed.map(|(commit, _)| commit).collect())
+    }
+
+    /// The blobs of each commit's note, by the commit's name. A note may be at `aabb…` and at `aa/bb…`; both count.
+    async fn note_blobs(&self, notes: &Oid) -> Result<BTreeMap<String, Vec<Oid>>, RepoError> {
+        let output = self
+            .ok(Call::new([
+                "ls-tree",
+                "-r",
+                "-z",
+                "--full-tree",
+                "--end-of-options",
+                notes.as_str(),
+            ]))
+            .await?;
+        let mut known: BTreeMap<String, Vec<Oid>> = BTreeMap::new();
+        for record in output.records() {
+            let text = String::from_utf8_lossy(record);
+            let Some((entry, path)) = text.split_once('\t') else {
+                return Err(output.unreadable());
+            };
+            if let [_, "blob", blob] = entry.split(' ').collect::<Vec<_>>()[..] {
+                let blob = Oid::from_ascii(blob.as_bytes()).ok_or_else(|| output.unreadable())?;
+                known.entry(path.replace('/', "")).or_default().push(blob);
+            }
+        }
+        Ok(known)
     }
 
     /// Returns whether `older` is an ancestor of `newer`.

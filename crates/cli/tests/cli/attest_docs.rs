@@ -82,9 +82,8 @@ fn script(lines: &[String]) -> String {
     let is_ours = |line: &&String| {
         ![
             "cargo install",
+            "(cd / && cargo install",
             "apt-get",
-            "command -v",
-            "export PATH",
             "git fetch",
         ]
         .iter()
@@ -118,8 +117,10 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
         serde_json::json!({ "contents": "read" })
     );
     let steps = github["jobs"]["attest"]["steps"].as_array().unwrap();
-    assert_eq!(steps[0]["with"]["fetch-depth"], 0);
-    assert_eq!(steps[0]["with"]["persist-credentials"], false);
+    // The program is installed before a file of the change can have a say.
+    assert_eq!(steps[0]["name"], "Install Crucible");
+    assert_eq!(steps[1]["with"]["fetch-depth"], 0);
+    assert_eq!(steps[1]["with"]["persist-credentials"], false);
     let of_github: Vec<String> = steps
         .iter()
         .filter_map(|step| Some(step["run"].as_str()?.to_owned()))
@@ -134,6 +135,7 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
     let policy = std::fs::read(team.policy()).unwrap();
     team.repo.write(".crucible/attest.toml", &policy);
     let base = team.repo.commit("Add a policy");
+    team.repo.git(["branch", "target"]);
     let landed = team.land();
     // A change that admits itself.
     team.repo.write(
@@ -184,6 +186,7 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
                 .env("HOME", team.desk.home())
                 .env("CRUCIBLE_HOME", team.desk.path("nothing"))
                 .env("RUNNER_TEMP", &temporary)
+                .env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "target")
                 .env(base_name, &base)
                 .env(head_name, head)
                 .output()

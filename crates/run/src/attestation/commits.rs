@@ -11,11 +11,14 @@ use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
 
 /// The most commits of one judgement.
 const MAX_COMMITS: usize = 20_000;
+/// The most notes that one push may change.
+const MAX_CHANGED_NOTES: usize = 100;
 /// The largest commit object in bytes.
 const MAX_COMMIT: ByteLimit = ByteLimit(1 << 20);
 
 const TOO_MANY: Code = Code::new("attest-too-many-commits");
 const NO_COMMITS: Code = Code::new("attest-no-commits");
+const SHALLOW: Code = Code::new("attest-shallow");
 const REF_UNREADABLE: Code = Code::new("attest-ref-unreadable");
 
 /// One commit with its judgement.
@@ -55,6 +58,10 @@ pub async fn check_commits(
         let hint = "the range has no commit; in CI, fetch the whole history";
         check.verdict.push(Finding::error(NO_COMMITS, words, hint));
     }
+    if matches!(named, Revisions::Range(_)) && reader.is_shallow() {
+        let hint = "the repository has only a part of the history, and the rest of the range is not judged; run `git fetch --unshallow`";
+        check.verdict.push(Finding::error(SHALLOW, words, hint));
+    }
     check
         .judge(reader, policy, commits, words, notes.as_ref(), now)
         .await?;
@@ -81,6 +88,11 @@ pub async fn check_push(
             (Some(before), Some(pushed)) if !reader.is_ancestor(before, pushed).await? => {
                 NotesUpdate::Rewritten
             }
+            (Some(before), Some(pushed))
+                if changes_guarded_notes(reader, policy, before, pushed).await? =>
+            {
+                NotesUpdate::Changed
+            }
             (_, None) => NotesUpdate::Rewritten,
             (_, Some(_)) => NotesUpdate::Added,
         };
@@ -90,10 +102,15 @@ pub async fn check_push(
         notes = pushed.or(notes);
     }
     let mut tips = Vec::new();
-    for update in updates
-        .iter()
-        .filter(|update| policy.guards(&update.name) && !update.is_deletion())
-    {
+    for update in updates.iter().filter(|update| !update.is_deletion()) {
+        let is_guarded = policy.guards(&update.name)
+            || reader
+                .symbolic_target(&update.name)
+                .await?
+                .is_some_and(|target| policy.guards(&target));
+        if !is_guarded {
+            continue;
+        }
         match reader.resolve(&update.new).await? {
             Some(tip) => tips.push(tip),
             None => {
@@ -111,6 +128,31 @@ pub async fn check_push(
         .judge(reader, policy, commits, "push", notes.as_ref(), now)
         .await?;
     Ok(check)
+}
+
+/// Returns whether a note of a commit that a guarded ref contains is missing or another one. Other notes may change: anybody
+/// can push one for a commit that is not there yet.
+async fn changes_guarded_notes(
+    reader: &CommitReader,
+    policy: &Policy,
+    before: &Oid,
+    pushed: &Oid,
+) -> Result<bool, RepoError> {
+    let changed = reader.changed_notes(before, pushed).await?;
+    if changed.len() > MAX_CHANGED_NOTES {
+        return Ok(true);
+    }
+    for name in changed {
+        let Some(commit) = reader.resolve(&name).await? else {
+            continue;
+        };
+        let commit = [commit];
+        let new = reader.new_commits(&commit, policy.guarded_refs(), 1);
+        if new.await?.is_some_and(|new| new.is_empty()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the note of a commit, if it has one.
