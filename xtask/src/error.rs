@@ -61,9 +61,7 @@ pub(crate) enum TaskError {
         source: Box<TaskError>,
     },
     /// A live suite was asked for where no real model may be called.
-    #[error(
-        "{variable} is set, so that no test calls a real model; `--live` would. Unset it, or leave `--live` out"
-    )]
+    #[error("{variable} is set, so tests must not call a real model; unset it, or omit `--live`")]
     LiveForbidden {
         /// The variable that forbids it.
         variable: &'static str,

@@ -8,22 +8,22 @@ use crate::dsse::Envelope;
 /// The media type of the bundle format.
 pub const BUNDLE_MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// An envelope with a hint at its key.
+/// An envelope with a hint about its key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundle {
     /// The format and its version.
     #[serde(rename = "mediaType")]
     pub media_type: String,
-    /// What a verifier needs besides the envelope.
+    /// The hint about the key.
     #[serde(rename = "verificationMaterial")]
     pub verification_material: VerificationMaterial,
-    /// The envelope.
+    /// The signed statement.
     #[serde(rename = "dsseEnvelope")]
     pub envelope: Envelope,
 }
 
-/// What a verifier needs: the key is known from elsewhere, and there is no log.
+/// Identifies the key. The policy contains the key itself, and there is no transparency log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerificationMaterial {
@@ -32,7 +32,7 @@ pub struct VerificationMaterial {
     pub public_key: PublicKeyHint,
 }
 
-/// Names a key.
+/// Identifies a public key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicKeyHint {
@@ -58,7 +58,7 @@ impl Bundle {
         }
     }
 
-    /// Returns the bundle as canonical JSON and a line end: a line of a note.
+    /// Returns the bundle as one line of a note: canonical JSON and a newline.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The door of a repository: what a push asks for, and the rule for the notes themselves.
+//! The ref updates of a push, and the rule for the notes themselves.
 
 use std::str::FromStr;
 

@@ -27,12 +27,12 @@ pub struct Statement {
     /// The statement format and its version.
     #[serde(rename = "_type")]
     pub kind: String,
-    /// What it is about.
+    /// The commit, the tree and the patch.
     pub subject: Vec<Subject>,
     /// The type of the predicate.
     #[serde(rename = "predicateType")]
     pub predicate_type: String,
-    /// What it says.
+    /// The content, whose shape `predicate_type` names.
     pub predicate: Value,
 }
 
@@ -84,7 +84,7 @@ impl Statement {
         Ok(statement)
     }
 
-    /// Returns the change that a statement of the own predicate describes.
+    /// Returns the change that a statement with [`CHANGE_PREDICATE`] describes.
     pub(crate) fn change(&self) -> Result<Change, StatementFault> {
         let kind = self.predicate_type.as_str();
         if ![CHANGE_PREDICATE, CHANGE_PREDICATE_V2].contains(&kind) {
@@ -193,9 +193,9 @@ const fn outcome(result: GateVerdict) -> &'static str {
     }
 }
 
-/// Returns the change of a statement as that of a rewritten commit, with its origin.
+/// Returns the change of a statement for a rewritten commit, with the original commit.
 ///
-/// The statement must have been judged before. An origin that it has already is kept: it names the commit that landed.
+/// The caller must have judged the statement. An origin that it already has is kept: it names the commit that landed.
 ///
 /// # Errors
 ///

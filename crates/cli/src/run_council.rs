@@ -13,7 +13,7 @@ use crucible_settings::Settings;
 
 use crate::app::App;
 
-/// The council that serves roles of a run, checked and not yet asked.
+/// A configured council that serves roles of a run. No model was called yet.
 struct ReadyCouncil(ConfiguredCouncil);
 
 impl CouncilService for ReadyCouncil {

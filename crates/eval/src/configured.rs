@@ -1,4 +1,4 @@
-//! From the settings and arguments to an evaluation.
+//! Builds an evaluation from the settings and arguments.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -34,13 +34,13 @@ const DEFAULT: &str = "default";
 /// The name of the baseline.
 const DIRECT: &str = "direct";
 
-/// What an evaluation is started with. All paths are absolute.
+/// The arguments of an evaluation. All paths are absolute.
 pub struct EvalArguments<'a> {
-    /// The configurations to measure, with the file of settings of each.
+    /// The configurations to measure: a name and a settings file each.
     pub configs: Vec<(String, Option<PathBuf>)>,
     /// The settings that the command line overrides.
     pub flags: Vec<(&'static str, String)>,
-    /// The model.
+    /// The model of all configurations; `None` is the default of each.
     pub model: Option<&'a str>,
     /// Whether to measure the baseline too.
     pub is_direct: bool,
@@ -52,17 +52,17 @@ pub struct EvalArguments<'a> {
     pub jobs: usize,
     /// Whether to continue an evaluation.
     pub resumes: bool,
-    /// The most calls of all tasks.
+    /// The call limit of the whole evaluation.
     pub max_calls: Option<u64>,
-    /// The most US dollars of all tasks.
+    /// The cost limit of the whole evaluation, in US dollars.
     pub max_dollars: Option<f64>,
 }
 
 /// The tasks of a directory.
 pub struct TaskDirectory {
-    /// Its real path.
+    /// The canonical path.
     pub path: PathBuf,
-    /// The tasks, or those that are named.
+    /// All tasks, or the named ones.
     pub tasks: Vec<Task>,
 }
 
@@ -76,23 +76,23 @@ pub struct Evaluation<'a> {
     _lock: Lock,
 }
 
-/// What it takes to run a configuration.
+/// A configuration, ready to run.
 struct Variant {
-    /// Its files of settings.
+    /// The settings files.
     over: Vec<PathBuf>,
     provider: String,
     /// The model that the command line names.
     model: Option<String>,
     mode: TrialMode,
-    /// The most a run may cost, in millionths of a dollar, where its settings set no limit and the evaluation has one.
+    /// The cost limit of a run in millionths of a dollar, if only the evaluation sets one.
     dollars: Option<u64>,
 }
 
-/// The surroundings of one trial.
+/// The inputs of one trial.
 pub struct TrialSetup<'a> {
-    /// The environment, with a home of its own.
+    /// The environment, with its own Crucible home.
     pub env: Environment,
-    /// The files of settings of the configuration and the task.
+    /// The settings files of the configuration and the task.
     pub over: Vec<PathBuf>,
     /// The provider.
     pub provider: &'a str,
@@ -110,7 +110,7 @@ pub trait GovernedSolver {
     /// Solves a task as `run start` and `run land` would.
     async fn solve(&self, setup: TrialSetup<'_>, job: &Job<'_>) -> Result<Solved, Failure>;
 
-    /// Returns the parameters of a question.
+    /// Returns the parameters of a model call.
     fn parameters(
         &self,
         settings: &Settings,
@@ -119,7 +119,7 @@ pub trait GovernedSolver {
     ) -> BTreeMap<String, Value>;
 }
 
-/// Shows nothing: several trials at once would talk over each other.
+/// Discards notices, because those of parallel trials would mix.
 struct Quiet;
 
 impl Notices for Quiet {
@@ -204,7 +204,7 @@ impl EvalArguments<'_> {
         })
     }
 
-    /// Returns each configuration with what it takes to run it. Each model is prepared once, so that a missing part is reported at once.
+    /// Returns the configurations, ready to run. Prepares each model once, to report missing parts early.
     fn configurations(
         &self,
         runtime: &Runtime<'_>,
@@ -246,7 +246,7 @@ impl EvalArguments<'_> {
                 settings: settings_digest(&settings)?,
             });
             let dollars = match limits.micro_dollars {
-                // A run with a limit of its own keeps it; without any a model without a price would be asked for nothing.
+                // A run with its own limit keeps it. Without any limit, calls of an unpriced model would cost nothing.
                 Limit::At(limit) if settings.budget.dollars == 0.0 => Some(limit),
                 Limit::At(_) | Limit::Unlimited => None,
             };
@@ -365,7 +365,7 @@ impl Solver for TrialSolver<'_> {
             },
         };
         solved.unwrap_or_else(|error| {
-            // Before a run there is nothing that was spent; a provider that cannot be asked says nothing of the task.
+            // Nothing was spent before a run. An error of the provider says nothing about the task.
             let is_unfinished =
                 matches!(error.status, ExitStatus::Provider | ExitStatus::Interrupted);
             Solved {
@@ -416,7 +416,7 @@ impl TrialSolver<'_> {
 }
 
 impl Variant {
-    /// A home of its own, and the settings of the configuration and the task.
+    /// Creates the home of a trial, and combines the settings of the configuration and the task.
     fn setup<'s>(
         &'s self,
         evaluation: &'s Evaluation<'_>,
@@ -488,7 +488,7 @@ fn settings(
     Ok(Settings::load(&files, env, flags)?)
 }
 
-/// The digest of every setting that holds, except for places.
+/// Returns the digest of all effective settings except `paths.*`.
 fn settings_digest(settings: &Settings) -> Result<Digest, Failure> {
     let settings: Vec<String> = settings
         .effective()
@@ -504,13 +504,13 @@ fn canonical(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The settings that a task brings: its gates; and the limit of its cost.
+/// Returns the settings of a task: its gates and its cost limit.
 fn task_settings(task: &Task, dollars: Option<u64>) -> Result<String, Failure> {
     let mut text = String::new();
     for (name, words) in &task.gates {
         let command = serde_json::to_string(words)
             .map_err(|error| Failure::usage(format!("gate {name}: {error}")))?;
-        // A list of texts in JSON is one in TOML.
+        // A JSON list of strings is also a TOML list.
         text.push_str(&format!("[gates.{name}]\ncommand = {command}\n"));
     }
     if let Some(dollars) = dollars {

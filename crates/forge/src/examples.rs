@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_read_again_however_long_it_is_in_the_form_in_which_it_is_kept() {
+    fn stored_examples_of_any_length_round_trip() {
         let numbers = vec!["1e9"; 40_000].join(",");
         let text = format!(r#"[{{"input":{{"text":[{numbers}]}},"output":{{"count":2}}}}]"#);
         let examples = HeldOutExample::read(text.as_bytes(), &schema()).unwrap();

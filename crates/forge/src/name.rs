@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_plain_module() {
+    fn skill_name_is_a_valid_module_name() {
         for (good, class) in [
             ("word_count", "WordCountSkill"),
             ("a", "ASkill"),

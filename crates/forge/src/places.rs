@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_to_others_is_not_granted_at_any_depth_and_in_any_case() {
+    fn controlling_names_are_never_grantable() {
         for (path, name) in [
             (".crucible", ".crucible"),
             (".crucible/skills", ".crucible"),

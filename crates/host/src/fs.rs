@@ -674,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn only_temporary_files_of_ours_are_stale() {
+    fn only_own_temporary_files_are_stale() {
         let dir = tempfile::tempdir().unwrap();
         for name in [".tmp-aB3dE6", ".tmp", "tmp-x", "a.json"] {
             write_atomic(&dir.path().join(name), b"x").unwrap();

@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_speaks_tls_is_made_once_for_a_loop_and_only_when_it_is_asked_for() {
+    async fn tls_client_is_created_once_on_demand() {
         let client = HttpClient::new().unwrap();
         let connections = client.connections().unwrap();
         assert!(connections.tls.get().is_none());

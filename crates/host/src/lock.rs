@@ -1,14 +1,14 @@
-//! Locks between processes: one file, held by the kernel's own lock, with its owner written inside.
+//! Locks between processes: a file with a kernel lock that contains the name of its owner.
 //!
-//! The kernel lets go of the lock when its holder and every copy of the holder's descriptor are gone, so a lock never
-//! goes stale; the text in the file only tells who holds it. A file left by a dead holder is taken over silently. A
-//! process that was killed while it started another one may leave a copy of the descriptor there for some
-//! milliseconds: who finds the lock held by nobody alive waits for that moment to pass instead of naming a dead process.
+//! The kernel releases the lock when its holder and every copy of the descriptor are gone, so a lock never becomes
+//! stale. The text in the file only names the holder. A file of a dead holder is taken over silently. A killed process
+//! may leave a copy of the descriptor in a process that it was starting, for some milliseconds. So if a lock is held but
+//! its recorded holder is dead, the caller waits a moment instead of reporting a dead process.
 //!
-//! A lock can be seized from a living holder: another file is put in the place of its own. Who holds a lock that can be seized
-//! asks [`Lock::is_still_held`] before it changes anything, during a [`DirectoryTurn`] that the one who seized it takes too before it goes on.
+//! A lock can be taken from a living holder by replacing its file. The holder of such a lock calls
+//! [`Lock::is_still_held`] before each change, during a [`DirectoryTurn`] that the new holder takes too before it continues.
 //!
-//! What always holds: a link is never written through, and the lock that is held is the one at the path, at the moment of taking it.
+//! Invariants: nothing is written through a link, and the held lock is the file at the path at the moment of locking.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -22,22 +22,22 @@ use crate::fs::{self, FsError};
 use crate::process::ProcessStat;
 use crate::random;
 
-/// How long a lock is waited for whose recorded holder is dead.
+/// The longest wait for a lock whose recorded holder is dead.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long to wait between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the name of a lock's file begins with until it is in its place.
+/// The prefix of the name of a new lock file before it is renamed.
 const SEIZING: &str = ".lock-";
 
-/// A lock that is held until it is dropped.
+/// A lock, released when dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
     path: PathBuf,
 }
 
-/// Why a lock could not be had.
+/// Why a lock could not be acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
@@ -45,17 +45,17 @@ pub enum LockError {
     Held {
         /// The lock's file.
         path: PathBuf,
-        /// What the holder says of itself.
+        /// The text that the holder wrote.
         owner: String,
     },
-    /// The file system does not let us.
+    /// The file system refused.
     #[error(transparent)]
     Fs(#[from] FsError),
 }
 
 impl Lock {
-    /// Takes the lock at `path`, and writes `owner` into it: who and what for, one line. A lock that a living process
-    /// holds is not waited for; one whose holder has died is tried again for two seconds.
+    /// Acquires the lock at `path` and writes `owner` into it, one line that names the owner and its purpose. Does not wait for a
+    /// living holder. If the recorded holder is dead, retries for two seconds.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) if fs::is_at(&file, path) => break,
-                // Another file was put in its place meanwhile: that one counts.
+                // The file was replaced meanwhile; the new one counts.
                 Ok(()) => file = open(path).map_err(fail("open the lock"))?,
                 Err(TryLockError::WouldBlock) => {
                     let holder = Holder::read(&mut file);
@@ -90,15 +90,15 @@ impl Lock {
         })
     }
 
-    /// Takes the lock at `path` from its holder, by putting another file in its place. The holder is not stopped: it learns of
-    /// it from [`Lock::is_still_held`].
+    /// Takes the lock at `path` from its holder by replacing the file. The holder is not stopped; it notices through
+    /// [`Lock::is_still_held`].
     ///
     /// # Errors
     ///
     /// Fails when the directory is missing, not writable or full; the holder then still holds it.
     pub fn seize(path: &Path, owner: &str) -> Result<Self, LockError> {
         let fail = |source| FsError::io("write the lock", path, source);
-        // Not the name of a temporary file: the holder removes those of killed processes whenever it tidies up.
+        // Not the name of a temporary file, because the holder may remove those of killed processes.
         let new = path.with_file_name(format!("{SEIZING}{}", random::token()?));
         let mut file = fs::create_new(&new)?;
         let signed = file
@@ -115,23 +115,23 @@ impl Lock {
         })
     }
 
-    /// Whether nobody has seized it, nor taken its file away.
+    /// Returns whether the file was neither replaced nor removed.
     #[must_use]
     pub fn is_still_held(&self) -> bool {
         fs::is_at(&self.file, &self.path)
     }
 }
 
-/// Unlocked by name: a program that is being started at this moment has a copy of the descriptor until it runs, and closing ours alone
-/// would leave the lock with it.
+/// Unlocks explicitly: a process that is being started has a copy of the descriptor until its `exec`, so closing ours would
+/// not release the lock.
 impl Drop for Lock {
     fn drop(&mut self) {
         let _held_by_nobody = self.file.unlock();
     }
 }
 
-/// Who holds the lock at `path`, by what stands in its file; nothing if nobody holds it or its holder has ended. Nothing is
-/// locked by asking, so nobody is kept from taking it. A process that released it and still runs is reported as the holder.
+/// Returns the recorded holder of the lock at `path`; `None` if it is not locked or its holder has ended. Does not lock, so it
+/// keeps no other process from locking. A process that released the lock and still runs is reported as the holder.
 ///
 /// # Errors
 ///
@@ -146,8 +146,8 @@ pub fn holder(path: &Path) -> Result<Option<String>, FsError> {
     Ok(holder.is_alive().then_some(holder.words))
 }
 
-/// A short turn at a directory, between processes: one that changes it, or any number that look at it. The directory itself is
-/// locked, so there is no file to leave behind.
+/// A short lock of a directory between processes: one writer, or any number of readers. The directory itself is
+/// locked, so no file is left behind.
 #[derive(Debug)]
 pub struct DirectoryTurn {
     directory: File,
@@ -160,17 +160,17 @@ impl Drop for DirectoryTurn {
     }
 }
 
-/// What a turn is for.
+/// The kind of a directory lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnPurpose {
-    /// To change what is there: nobody else has a turn at the same time.
+    /// For changes: exclusive.
     Change,
-    /// To look at it: others may look too.
+    /// For reading: shared.
     Look,
 }
 
 impl DirectoryTurn {
-    /// Waits at most `patience` for a turn; nothing when that was not long enough.
+    /// Waits at most `patience` for the lock; returns `None` after that.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl DirectoryTurn {
     }
 }
 
-/// Opens a lock's file, created if missing. What is no regular file is not a lock, and a link is not followed.
+/// Opens or creates a lock file. Fails if it is not a regular file; does not follow a link.
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
@@ -212,7 +212,7 @@ fn open(path: &Path) -> io::Result<File> {
         .truncate(false)
         .custom_flags(flags)
         .open(path);
-    // What the system says of a link or a directory there does not tell what to do.
+    // The system's error for a link or a directory does not say what to do.
     let odd = || {
         io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -227,7 +227,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens what is there for reading. A pipe is not waited at, and a link is not followed.
+/// Opens a file for reading without following a link or waiting for a pipe.
 #[expect(
     clippy::disallowed_methods,
     reason = "host owns the opening of files; this one is read"
@@ -245,10 +245,10 @@ fn sign(file: &mut File, owner: &str) -> io::Result<()> {
     write!(file, "process {id}: {owner}\n{started}")
 }
 
-/// The line that tells when the holder began.
+/// The prefix of the line with the start time of the holder.
 const STARTED: &str = "started at tick ";
 
-/// What stands in a lock's file.
+/// The content of a lock file.
 struct Holder {
     /// The first line, for people.
     words: String,
@@ -279,7 +279,7 @@ impl Holder {
         }
     }
 
-    /// Whether the process that wrote itself down still runs. A holder that has written nothing yet does not count.
+    /// Returns whether the recorded process still runs; false if nothing is recorded yet.
     fn is_alive(&self) -> bool {
         let Some(process) = self.process else {
             return false;
@@ -287,13 +287,13 @@ impl Holder {
         match (start_of(process), self.started) {
             (Some(now), Some(then)) => now == then,
             (Some(_), None) => true,
-            // Where the system does not tell of processes, nobody is taken for dead.
+            // Without process information, no holder counts as dead.
             (None, _) => start_of(std::process::id()).is_none(),
         }
     }
 }
 
-/// When a living process began; nothing for one that has ended.
+/// Returns the start time of a process; `None` if it has ended.
 fn start_of(process: u32) -> Option<u64> {
     let stat = ProcessStat::of(i32::try_from(process).ok()?)?;
     (!stat.has_ended()).then_some(stat.started)
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seized_lock_belongs_to_the_one_who_seized_it_and_the_old_holder_finds_out() {
+    fn forced_lock_changes_owner() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let old = Lock::acquire(&path, "the first").unwrap();

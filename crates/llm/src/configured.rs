@@ -104,7 +104,7 @@ pub fn prices(settings: &Settings) -> Result<PriceTable, Failure> {
     for (name, entry) in &settings.prices {
         let bad = |what: &str| {
             Failure::usage(format!("[llm.prices.{name:?}] {what}"))
-                .hint("A price has four lines: input and output in US dollars for a million tokens, date and source.")
+                .hint("A price has four fields: input and output in US dollars per million tokens, date and source.")
         };
         let millionths = |field: &str, price: f64| {
             micro_dollars(price).ok_or_else(|| bad(&format!("has no {field}")))
@@ -149,10 +149,11 @@ pub fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<(), Fai
     if cassette.is_none() || provider == "replay" {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "--cassette is of no use to the provider {provider:?}"
-    ))
-    .hint("Only the provider `replay` reads a recording: --provider replay --cassette FILE."))
+    Err(
+        Failure::usage(format!("the provider {provider:?} does not use --cassette")).hint(
+            "Only the provider `replay` reads a recording: --provider replay --cassette FILE.",
+        ),
+    )
 }
 
 /// Reads the configured strength of the sandbox.

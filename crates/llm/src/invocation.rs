@@ -1,4 +1,4 @@
-//! Requests and answers: the types of seed 002, *Core Types*.
+//! Requests to models and their answers.
 //!
 //! Requests consist of [`PromptText`], so foreign text is always fenced in them. Answers are foreign
 //! text: [`LlmResult::answer`] and [`LlmResult::whole_answer`] return [`Untrusted`]. The `Debug` output
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_answer_is_not_whole() {
+    fn truncated_answer_is_an_error() {
         assert!(result(Some("length")).whole_answer().is_err());
         assert!(result(Some("max_tokens")).whole_answer().is_err());
         assert!(result(Some("content_filter")).whole_answer().is_err());
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_does_not_carry_are_left_out() {
+    fn numbers_above_json_precision_are_removed() {
         for (stated, kept) in [
             (MOST_EXACT, true),
             (MOST_EXACT + 1, false),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_holds_no_words_of_request_or_answer() {
+    fn debug_output_omits_request_and_answer_text() {
         let invocation = LlmInvocation {
             spec_id: "s".to_owned(),
             phase_id: "p".to_owned(),

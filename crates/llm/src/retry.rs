@@ -1,6 +1,6 @@
 //! Retries failed calls if that can help and time is left.
 //!
-//! The caller chooses the policy (DESIGN, *Retry*): phases retry transient errors at most twice, after
+//! The caller chooses the policy: phases retry transient errors at most twice, after
 //! one second and two. The council retries three times, and also waits for rate limits. All attempts and
 //! pauses share the call's time limit. The attempts are returned with the outcome, so that the record
 //! shows each of them.

@@ -2,7 +2,7 @@
 //!
 //! A template moves and marks the parts of a prompt, and does not change its words: fenced text stays
 //! fenced. A phase names a template. One that its provider does not support is refused when the backend
-//! is created, before any phase starts (seed 002, *Prompt template compatibility*). There is no automatic
+//! is created, before any phase starts. There is no automatic
 //! substitute.
 //!
 //! A template is applied last, when a request is sent: a recording holds the original prompt and answers

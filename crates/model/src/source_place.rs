@@ -1,6 +1,6 @@
 //! A directory whose sources may change: `src/a/**`, `src/a/*` without subdirectories, or `*` for the top.
 //!
-//! A source here is program text only. By name it is not a test, a setting, generated, a document or hidden.
+//! A source is program text: by its name it is not a test, a setting, generated, a document or hidden.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Denial, PathPrefix, PathRoles, RepoPath, RepoPathError, denied_place};
 
-/// Endings of programs. Shell scripts do not count: they build and judge more often than they are a part of the product.
+/// File extensions of programming languages. Shell scripts do not count: they usually build or test the product.
 const LANGUAGES: [&str; 54] = [
     "adb", "ads", "c", "cc", "cjs", "clj", "cljs", "cpp", "cr", "cs", "cts", "cxx", "d", "dart",
     "elm", "erl", "ex", "f90", "fs", "go", "groovy", "h", "hh", "hpp", "hrl", "hs", "hxx", "java",
@@ -27,22 +27,22 @@ pub struct SourcePlace {
     is_deep: bool,
 }
 
-/// Why a text names no such place.
+/// Why a text is not a source pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SourcePlaceError {
-    /// It does not end as one.
+    /// It ends neither with `/**` nor with `/*`.
     #[error("write the sources of a directory as `src/**`, or as `src/*` without subdirectories")]
     NoPattern,
-    /// It is everything.
+    /// It matches every source.
     #[error("name a directory; `**` is every source of the repository")]
     Everything,
-    /// The directory is no path.
+    /// The directory is not a valid path.
     #[error(transparent)]
     Path(#[from] RepoPathError),
 }
 
 impl SourcePlace {
-    /// The sources of a directory and of everything below it.
+    /// Creates the pattern for the sources of a directory and all its subdirectories.
     #[must_use]
     pub fn below(directory: RepoPath) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl SourcePlace {
         }
     }
 
-    /// Creates the place for the sources directly in a directory; `None` is the top.
+    /// Creates the pattern for the sources directly in a directory; `None` is the top.
     #[must_use]
     pub fn directly_in(directory: Option<RepoPath>) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl SourcePlace {
     }
 }
 
-/// Whether a file is by its name a program's text, and no test, no setting, not generated, not hidden and not denied.
+/// Returns whether a path is program text by its name: not a test, setting, generated, hidden or denied file.
 #[must_use]
 pub fn is_source(path: &RepoPath) -> bool {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn place_holds_the_sources_of_its_directory() {
+    fn pattern_matches_sources_of_its_directory() {
         for (place, path) in [
             ("src/a/**", "src/a/b.py"),
             ("src/a/**", "src/a/deep/er/b.rs"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn place_holds_nothing_that_judges_builds_or_hides() {
+    fn pattern_excludes_tests_builds_and_hidden_files() {
         for name in [
             "test_a.py",
             "a_test.go",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_read_back_and_others_are_refused() {
+    fn patterns_round_trip_and_invalid_ones_fail() {
         for text in ["src/a/**", "src/a/*", "*", "a b, c/**"] {
             assert_eq!(text.parse::<SourcePlace>().unwrap().to_string(), text);
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(jiff::Timestamp);
 
-/// The text or number is not an instant Crucible can hold.
+/// A text that is not a valid timestamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 instant in UTC, such as 2026-01-31T09:30:00Z: {text:?}")]
 pub struct TimestampError {
@@ -22,8 +22,8 @@ pub struct TimestampError {
 }
 
 impl Timestamp {
-    /// The instant this long after the Unix epoch, cut to whole milliseconds. Later than the year 9999
-    /// is held at its last millisecond, so that a lying clock cannot make a caller fail.
+    /// Creates the instant this long after the Unix epoch, truncated to milliseconds. Instants after the year 9999 are
+    /// clamped to its last millisecond, so that a wrong clock cannot make a caller fail.
     #[must_use]
     pub fn from_unix(since_epoch: Duration) -> Self {
         let millis = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
@@ -36,7 +36,7 @@ impl Timestamp {
         self.0.as_millisecond()
     }
 
-    /// Digits only, to the second, for names: `20260131T093000Z`.
+    /// Formats the instant for names, to the second: `20260131T093000Z`.
     #[must_use]
     pub fn compact(self) -> String {
         let text = format!("{:.0}", self.0);
@@ -97,12 +97,12 @@ pub enum ClockSource {
     Pinned,
 }
 
-/// Tells the time. The only implementations that read a machine live in `host`.
+/// A clock. Only `host` implements it for the machine's clock.
 pub trait Clock: Send + Sync {
-    /// The present instant.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Whether the instants are real.
+    /// Returns whether the time is real or pinned.
     fn source(&self) -> ClockSource;
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_in_one_form_only() {
+    fn timestamp_prints_in_one_format() {
         let instant = Timestamp::from_unix(Duration::from_millis(1_700_000_000_123));
         assert_eq!(instant.to_string(), "2023-11-14T22:13:20.123Z");
         assert_eq!(instant.compact(), "20231114T221320Z");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_other_zones_and_holds_a_lying_clock() {
+    fn other_zones_fail_and_late_instants_clamp() {
         assert!("2023-11-14T22:13:20+01:00".parse::<Timestamp>().is_err());
         assert!("yesterday".parse::<Timestamp>().is_err());
         assert!(

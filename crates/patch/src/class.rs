@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_name_that_nobody_knows_is_a_setting_and_what_has_a_class_keeps_it() {
+    fn unknown_hidden_file_is_a_setting() {
         for path in [
             ".new-tool",
             ".new-tool/run.json",

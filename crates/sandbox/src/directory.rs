@@ -1,4 +1,4 @@
-//! Directories held by handle, so that one that is exchanged for another is noticed or not followed.
+//! Directories opened by handle, so that a replaced directory is detected and links are not followed.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use crate::error::PathProblem;
 /// An open directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// Its path without links, as it was when it was opened.
+    /// The path without links, at the time of opening.
     pub(crate) path: PathBuf,
-    /// The directory itself.
+    /// The open descriptor (`O_PATH`).
     pub(crate) handle: OwnedFd,
-    /// Its device and inode.
+    /// The device and the inode.
     pub(crate) identity: (u64, u64),
 }
 
 impl Directory {
-    /// Opens a directory by its absolute path; a link in the last place is refused.
+    /// Opens a directory by its absolute path. Refuses a link as the last component.
     pub(crate) fn open(path: &Path) -> Result<Self, PathProblem> {
         if !path.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        // A trailing slash would let the kernel follow a link in the last place.
+        // With a trailing slash, the kernel would follow a link as the last component.
         let plain: PathBuf = path.components().collect();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle =
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_not_followed_however_it_is_spelled() {
+    fn final_link_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let link = home.path().join("link");
         std::os::unix::fs::symlink("/etc", &link).unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn links_on_the_way_are_resolved_in_the_path() {
+    fn links_in_parents_are_resolved() {
         let home = tempfile::tempdir().unwrap();
         let real = home.path().join("real/inner");
         std::fs::DirBuilder::new()

@@ -1,13 +1,13 @@
-//! How much a program takes of the disk, measured while it runs.
+//! Measures the disk space that a program uses while it runs.
 //!
-//! How it works: what the writable directories hold is counted before the start and again from time to time;
-//! what is more, and what the program keeps open without a name, is what it took. Counting costs at most a
-//! twentieth of the time, unless the file system itself fills by what is left: then it is looked at sooner.
-//! Where a directory cannot be counted (it is too deep, or closed to us), the growth of the whole file system
-//! stands for it, so that nobody profits from hiding.
+//! The size of the writable directories is counted before the start and again from time to time. The growth, plus
+//! open files without a name, is what the program used. Counting takes at most a twentieth of the time, unless the
+//! remaining allowance could fill the file system itself: then it is checked sooner.
+//! If a directory cannot be counted because it is too deep or inaccessible, the growth of the whole file system counts
+//! instead, so that hiding files gains nothing.
 //!
-//! What always holds: no link is followed; every file counts at least a block, so that many empty ones count;
-//! a file with many names counts once.
+//! Invariants: no link is followed; every file counts at least one block, so that many empty files count;
+//! a file with several names counts once.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -28,32 +28,32 @@ use tokio::time::sleep;
 use crate::spawn::Cap;
 use crate::tree;
 
-/// Time between two looks at the clock and at the file system.
+/// The time between two checks of the clock and the file system.
 const TICK: Duration = Duration::from_millis(100);
-/// Of the time between two counts, the part that a count may take.
+/// A count may take one part in this many of the time between two counts.
 const SHARE: u32 = 20;
-/// What a file takes at least.
+/// The least bytes that a file counts.
 const BLOCK: u64 = 4096;
-/// The unit of a file's size on the disk.
+/// The unit of `st_blocks`, in bytes.
 const SECTOR: u64 = 512;
 
-/// Counts what one program takes.
+/// Measures the disk usage of one program.
 pub(crate) struct Disk {
     places: Vec<PathBuf>,
-    /// What the program may take.
+    /// The limit in bytes.
     most: u64,
-    /// What was there before it.
+    /// The bytes in the directories before the start.
     before: u64,
-    /// What the program took when last counted.
+    /// The bytes that the program used at the last count.
     taken: u64,
-    /// What the file systems held then, and at the start.
+    /// The used bytes of the file systems at the last count and at the start.
     used: [u64; 2],
     since: Stopwatch,
     cost: Duration,
     stop: Stop,
 }
 
-/// Ends a count that nobody waits for any more.
+/// Stops a count that is no longer needed.
 #[derive(Clone, Default)]
 struct Stop(Arc<AtomicBool>);
 
@@ -65,14 +65,14 @@ impl Drop for OnDrop {
     }
 }
 
-/// What came of a count.
+/// The result of a count.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     bytes: u64,
     extent: Reach,
 }
 
-/// Whether a count met everything.
+/// Whether a count is complete.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Reach {
     #[default]
@@ -81,7 +81,7 @@ enum Reach {
 }
 
 impl Disk {
-    /// Counts what is there before the program starts. Nothing where nothing is to be bounded.
+    /// Counts the directories before the program starts. Returns `None` if nothing is limited.
     pub(crate) async fn before(places: Vec<PathBuf>, cap: Cap) -> Option<Self> {
         let Cap::At(most) = cap else { return None };
         if places.is_empty() {
@@ -111,7 +111,7 @@ impl Disk {
         Some(disk)
     }
 
-    /// Returns when the program `root`, with all below it, has taken more than it may; else never.
+    /// Returns when the program `root` and its descendants exceed the limit, otherwise never.
     pub(crate) async fn exceeded(mut self, root: Pid) {
         let _stopping = OnDrop(self.stop.clone());
         loop {
@@ -157,13 +157,13 @@ impl Disk {
     }
 }
 
-/// Whether the program has taken more than it may.
+/// Whether the program exceeded the limit.
 enum Verdict {
     Within,
     Over,
 }
 
-/// The places that lie in no other of them.
+/// Returns the directories that are not below another one of them.
 fn outermost(mut places: Vec<PathBuf>) -> Vec<PathBuf> {
     for place in &mut places {
         if let Ok(real) = place.canonicalize() {
@@ -175,7 +175,7 @@ fn outermost(mut places: Vec<PathBuf>) -> Vec<PathBuf> {
     places
 }
 
-/// What everything in these places takes; no more than `enough` is counted.
+/// Counts the bytes in these directories, up to `enough`.
 fn count(places: &[PathBuf], enough: u64, stop: &Stop) -> Count {
     let mut count = Count::default();
     let mut many_names = BTreeSet::new();
@@ -192,7 +192,7 @@ fn count(places: &[PathBuf], enough: u64, stop: &Stop) -> Count {
             }
             match enter(&top, &directory) {
                 Ok(handle) => count.add(handle, &directory, &mut waiting, &mut many_names),
-                // Moved or removed meanwhile; a link in its place leads to what is not ours to count.
+                // Moved or removed meanwhile. The target of a link in its place does not count.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
                 Err(_) => count.extent = Reach::NotAll,
             }
@@ -209,7 +209,7 @@ fn enter(top: &OwnedFd, directory: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bounds = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(top, directory, flags, Mode::empty(), bounds) {
-        // Before Linux 5.6, or under a filter that does not know the call.
+        // Linux before 5.6, or a seccomp filter that rejects the call.
         Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(top, directory, flags, Mode::empty()),
         other => other,
     }
@@ -250,7 +250,7 @@ impl Count {
     }
 }
 
-/// What a file takes, by the number of its sectors.
+/// Returns the bytes that a file with this many sectors uses.
 fn size(sectors: impl TryInto<u64>) -> u64 {
     sectors
         .try_into()
@@ -259,7 +259,7 @@ fn size(sectors: impl TryInto<u64>) -> u64 {
         .max(BLOCK)
 }
 
-/// What the file systems of these places hold, from all writers.
+/// Returns the used bytes of the file systems of these directories, by all writers.
 fn used(places: &[PathBuf]) -> u64 {
     let held = |stat: StatVfs| {
         stat.f_blocks
@@ -276,7 +276,7 @@ fn used(places: &[PathBuf]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// What the processes below `root` keep open on these file systems although it has no name any more.
+/// Returns the bytes of unlinked files that the descendants of `root` hold open on these file systems.
 fn nameless(places: &[PathBuf], root: Pid) -> u64 {
     let devices: BTreeSet<u64> = places
         .iter()
@@ -287,7 +287,7 @@ fn nameless(places: &[PathBuf], root: Pid) -> u64 {
     for pid in tree::living(root) {
         let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
         for descriptor in open.into_iter().flatten().flatten() {
-            // This looks at what is open, and opens nothing.
+            // This reads the metadata of the open file and opens nothing.
             let Ok(meta) = descriptor.path().metadata() else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Why a process could not be run. How a process that did run ended is no error: see [`crate::End`].
+//! Why a process could not be run. [`crate::End`] says how a process that did run ended.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ pub enum SandboxError {
     /// No such program.
     #[error("program {program:?} was not found; searched {}", list(searched))]
     NotFound {
-        /// What was asked for.
+        /// The requested program.
         program: PathBuf,
-        /// The files that were looked for.
+        /// The paths that were searched.
         searched: Vec<PathBuf>,
     },
-    /// There is something by that name, but it is not a program.
+    /// The path exists, but is not a program.
     #[error("{program:?} cannot be run: {problem}; name a program, or make the file executable")]
     NotExecutable {
         /// The file.
@@ -25,10 +25,10 @@ pub enum SandboxError {
         /// What it is instead.
         problem: PathProblem,
     },
-    /// The kernel refused to run the program, for example because its interpreter is missing or lies in a
-    /// place that the sandbox hides.
+    /// The kernel refused to run the program, for example because its interpreter is missing or hidden by the
+    /// sandbox.
     #[error(
-        "{program:?} could not be started: {source}; see that it and its interpreter lie where the sandbox shows them"
+        "{program:?} could not be started: {source}; check that it and its interpreter are visible in the sandbox"
     )]
     Exec {
         /// The program.
@@ -46,7 +46,7 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
-    /// A directory that should be writable cannot be offered.
+    /// A directory cannot be made writable.
     #[error("writable directory {path:?}: {problem}")]
     Writable {
         /// The directory.
@@ -54,7 +54,7 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
-    /// A path that should be hidden cannot be hidden safely.
+    /// A path cannot be hidden safely.
     #[error("masked path {path:?}: {problem}")]
     Masked {
         /// The path.
@@ -62,7 +62,7 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
-    /// A path that should stay as it is cannot be kept so.
+    /// A path cannot be made read-only safely.
     #[error("read-only path {path:?}: {problem}")]
     ReadOnly {
         /// The path.
@@ -70,7 +70,7 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
-    /// A directory cannot be put where it should be seen.
+    /// A directory cannot be mounted.
     #[error("mount at {path:?}: {problem}")]
     Mounted {
         /// The target.
@@ -78,7 +78,7 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
-    /// An argument or a variable that no process can be given.
+    /// An argument or a variable cannot be passed to a process.
     #[error("{what} cannot be passed to a process: {reason}")]
     BadArgument {
         /// Which one, such as `argument 3` or `variable PATH`.
@@ -86,7 +86,7 @@ pub enum SandboxError {
         /// Why not.
         reason: &'static str,
     },
-    /// A host that should be reachable cannot be.
+    /// A host cannot be made reachable.
     #[error(transparent)]
     Host(#[from] AllowedHostError),
     /// The policy requires layers that this machine does not offer.
@@ -98,23 +98,23 @@ pub enum SandboxError {
         /// Each with its reason.
         missing: Vec<MissingLayer>,
     },
-    /// The walls could not be built; the program was not started.
+    /// The sandbox could not be set up; the program was not started.
     #[error(
-        "the sandbox could not be set up: {detail}; `crucible sandbox status` tells what works here"
+        "the sandbox could not be set up: {detail}; run `crucible sandbox status` to see what works here"
     )]
     Setup {
-        /// What the failing stage said.
+        /// The message of the failing stage.
         detail: String,
     },
     /// The operating system refused a step of supervision.
-    #[error("{action}: {source}; try again, and look at the limits of processes and open files")]
+    #[error("{action}: {source}; try again, and check the limits on processes and open files")]
     Supervision {
         /// The step.
         action: &'static str,
         /// What the kernel said.
         source: io::Error,
     },
-    /// Processes that even KILL did not end in time, such as ones stuck inside the kernel.
+    /// Processes that SIGKILL did not end in time, such as ones stuck in the kernel.
     #[error(
         "these processes were killed but are still there: {pids:?}; end them yourself, or restart the machine"
     )]
@@ -142,14 +142,14 @@ pub enum PathProblem {
     /// It is relative where only an absolute path has one meaning.
     #[error("it is not absolute")]
     Relative,
-    /// It is a place of the system that is never handed out.
+    /// It is a system directory, which is never writable.
     #[error("this part of the system is never writable")]
     System,
-    /// The sandbox puts an empty place there.
-    #[error("the sandbox puts an empty place there unless it is writable")]
+    /// The sandbox covers it with an empty directory.
+    #[error("the sandbox covers it with an empty directory unless it is writable")]
     Hidden,
-    /// It is to be writable and masked, or writable and read-only, at once.
-    #[error("it is also to be writable")]
+    /// It is requested as writable, and also as masked or read-only.
+    #[error("it is also requested as writable")]
     Contradiction,
     /// The operating system refused.
     #[error("{0}")]

@@ -1,7 +1,7 @@
-//! The places that no confined program may look into: every home directory, whole, and the machine's secrets.
+//! Paths that are hidden from every confined program: all home directories, and the secrets of the machine.
 //!
-//! What always holds: a home is hidden whatever it is called and whichever user runs; what of it is needed again is
-//! in the table of `tools`, and of that the secrets named here are hidden once more.
+//! Invariants: a home directory is hidden whatever its name and whichever user runs. The table in `tools` lists what
+//! is made visible again; the secrets in this file stay hidden there, too.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -50,7 +50,7 @@ const HOME_SECRETS: [&str; 38] = [
     ".zsh_history",
     ".python_history",
 ];
-/// Secrets of the machine, which the superuser could read.
+/// Secrets of the machine, which root can read.
 const MACHINE_SECRETS: [&str; 21] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -75,7 +75,7 @@ const MACHINE_SECRETS: [&str; 21] = [
     "/var/spool",
 ];
 
-/// What the kernel tells of itself and of the machine's other users: keys, addresses, memory. No build or test reads it.
+/// Kernel files about the machine and its other users: keys, addresses, memory. No build or test reads them.
 const KERNEL_SECRETS: [&str; 14] = [
     "/proc/kallsyms",
     "/proc/kcore",
@@ -93,9 +93,9 @@ const KERNEL_SECRETS: [&str; 14] = [
     "/proc/vmallocinfo",
 ];
 
-/// Where people live, for every user.
+/// Home directories of all users.
 const HOMES: [&str; 2] = ["/home", "/root"];
-/// What `HOME` may say although nobody lives there: hiding it would hide the system.
+/// Values of `HOME` that are not hidden, because that would hide the system.
 const SYSTEM: [&str; 18] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/mnt", "/nix", "/opt",
     "/proc", "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
@@ -123,7 +123,7 @@ const NAMED_SECRETS: [&str; 15] = [
 /// Variables that name a socket by its address.
 const NAMED_SOCKETS: [&str; 3] = ["DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CONTAINER_HOST"];
 
-/// Whether this is a part of the system that nothing is mounted over.
+/// Returns whether this is a system directory that is never covered.
 pub(crate) fn is_system(path: &Path) -> bool {
     let kernel = ["/dev", "/proc", "/sys"]
         .iter()
@@ -134,7 +134,7 @@ pub(crate) fn is_system(path: &Path) -> bool {
     kernel || temporary || SYSTEM.iter().any(|place| path == Path::new(place))
 }
 
-/// The home directories. A `HOME` that is a part of the system is not among them.
+/// Returns the home directories, without a `HOME` that is a system directory.
 pub(crate) fn homes(env: &Environment) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = HOMES.iter().map(PathBuf::from).collect();
     let system = |home: &PathBuf| {
@@ -146,12 +146,12 @@ pub(crate) fn homes(env: &Environment) -> Vec<PathBuf> {
         env.home()
             .filter(|home| home.is_absolute() && !system(home)),
     );
-    // An outer one first: a link to an inner one lies in it.
+    // Outer ones first, because they may contain a link to an inner one.
     homes.sort();
     homes
 }
 
-/// The places of secrets, in homes and elsewhere.
+/// Returns the paths of secrets, in home directories and elsewhere.
 pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = env.home().into_iter().collect();
     if rustix::process::geteuid().is_root() {
@@ -178,13 +178,13 @@ pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
     places.extend(NAMED_SOCKETS.iter().filter_map(|name| socket(set(name))));
     places.extend(env.crucible_home());
     places.retain(|place| place.is_absolute());
-    // Links among them must not hide one behind another: the shortest first.
+    // The shortest first, so that a link does not hide another path.
     places.sort();
     places.dedup();
     places
 }
 
-/// What the kernel tells that nobody inside needs to know, as far as this one does.
+/// Returns the existing files of [`KERNEL_SECRETS`].
 pub(crate) fn kernel_secrets() -> Vec<PathBuf> {
     KERNEL_SECRETS
         .iter()
@@ -193,7 +193,7 @@ pub(crate) fn kernel_secrets() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The path in an address such as `unix:///run/docker.sock` or `unix:path=/run/bus,guid=1`.
+/// Returns the path in an address such as `unix:///run/docker.sock` or `unix:path=/run/bus,guid=1`.
 fn socket(address: &OsStr) -> Option<PathBuf> {
     let path = address.to_str()?.strip_prefix("unix:")?;
     let path = path.strip_prefix("path=").unwrap_or(path);

@@ -116,24 +116,22 @@ pub struct AllowedHostError {
     pub problem: HostProblem,
 }
 
-/// What is wrong with a host that is to be reached.
+/// Why a host cannot be allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostProblem {
     /// Neither a name nor an address.
     #[error(
-        "it is no DNS name and no IP address; give a name such as api.example.com, without a scheme, a path or a wildcard"
+        "it is neither a DNS name nor an IP address; give a name such as api.example.com, without a scheme, a path or a wildcard"
     )]
     NotAHost,
-    /// An address that names no one host.
-    #[error("no single host has this address; give the address of one")]
+    /// An address that is not the address of a single host.
+    #[error("it is not the address of a single host; give one that is")]
     NotOneHost,
     /// It has no port, or one that does not exist.
     #[error("it needs a port from 1 to 65535")]
     Port,
     /// Too many hosts, or too many ports.
-    #[error(
-        "with it there are more than {MOST_HOSTS} hosts, or more than {MOST_PORTS} ports in all; allow fewer"
-    )]
+    #[error("it exceeds the limit of {MOST_HOSTS} hosts or {MOST_PORTS} ports; allow fewer")]
     TooMany,
 }
 
@@ -442,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_written_as_an_address_of_the_machine_or_its_neighbours_is_local() {
+    fn local_addresses_are_local_hosts() {
         for local in [
             "localhost",
             "127.0.0.1",

@@ -1,4 +1,4 @@
-//! The layers of isolation as data: what a machine offers, and what stood around one run.
+//! The layers of isolation as data: which ones a machine offers, and which ones a run had.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ const STATUS_SCHEMA: &str = "crucible-sandbox-status-v1";
 /// The schema of [`IsolationReceipt`] as JSON.
 const RECEIPT_SCHEMA: &str = "crucible-isolation-v1";
 
-/// One wall.
+/// A layer of isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
-    /// User, mount, pid, ipc, uts and cgroup namespaces: a read-only world, private `/tmp`, `/dev` and
-    /// `/proc`, no sight of other processes, and nothing that outlives the run.
+    /// User, mount, pid, ipc, uts and cgroup namespaces: a read-only root, private `/tmp`, `/dev` and
+    /// `/proc`, no access to other processes, and no process that outlives the run.
     Namespaces,
-    /// No way to the network.
+    /// No access to the network.
     NetworkCut,
     /// The user's secrets and the caller's masked paths are covered.
     Masks,
-    /// Landlock: writing only where it was granted, by a second mechanism.
+    /// Landlock: a second mechanism that permits writes only in granted directories.
     Landlock,
-    /// System calls that no build or test needs are refused.
+    /// A seccomp filter that refuses system calls that no build or test needs.
     Seccomp,
-    /// No core dumps; bounded files, processes and descriptors.
+    /// No core dumps; limits on file sizes, processes and descriptors.
     ResourceLimits,
 }
 
@@ -56,27 +56,27 @@ impl fmt::Display for Layer {
     }
 }
 
-/// A layer that stood, and how.
+/// A layer that was in force, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReachedLayer {
     /// Which.
     pub layer: Layer,
-    /// By what means, such as `bubblewrap 0.8.0` or `abi 7`.
+    /// The mechanism, such as `bubblewrap 0.8.0` or `abi 7`.
     pub detail: String,
 }
 
-/// A layer that did not stand.
+/// A layer that was not in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MissingLayer {
     /// Which.
     pub layer: Layer,
-    /// Why, in words for a person.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// What this machine offers, found out by trying.
+/// The layers that this machine offers, determined by trying them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layers {
     /// Names this shape and its version.
@@ -93,7 +93,7 @@ pub struct LayerStatus {
     pub layer: Layer,
     /// Whether it worked when tried.
     pub state: LayerState,
-    /// By what means it works, or why it does not.
+    /// The mechanism, or the reason why it does not work.
     pub detail: String,
 }
 
@@ -101,14 +101,14 @@ pub struct LayerStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LayerState {
-    /// It was tried and stood.
+    /// It was tried and works.
     Available,
     /// It was tried and failed, or cannot be tried.
     Missing,
 }
 
 impl MissingLayer {
-    /// Every layer, missing for this one reason.
+    /// Returns every layer as missing, for one reason.
     pub(crate) fn every(reason: &str) -> Vec<Self> {
         Layer::ALL
             .map(|layer| Self {
@@ -120,7 +120,7 @@ impl MissingLayer {
 }
 
 impl Layers {
-    /// The status of every layer, from what stood and what did not; a layer in neither list is missing.
+    /// Creates the status of every layer from a trial; a layer in neither list is missing.
     pub(crate) fn from_trial(reached: &[ReachedLayer], missing: &[MissingLayer]) -> Self {
         let status = |layer: Layer| {
             if let Some(found) = reached.iter().find(|found| found.layer == layer) {
@@ -147,14 +147,14 @@ impl Layers {
         }
     }
 
-    /// Whether this layer works here.
+    /// Returns whether this layer works here.
     #[must_use]
     pub fn state(&self, layer: Layer) -> LayerState {
         let found = self.layers.iter().find(|status| status.layer == layer);
         found.map_or(LayerState::Missing, |status| status.state)
     }
 
-    /// The layers that do not work here, with their reasons.
+    /// Returns the layers that do not work here, with the reasons.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingLayer> {
         let lost = self
@@ -168,8 +168,8 @@ impl Layers {
         .collect()
     }
 
-    /// Whether this machine satisfies a strength: each missing layer is an error where the sandbox is
-    /// required and a warning where it is best effort; a sandbox that is off is a warning of its own.
+    /// Judges whether this machine satisfies a strength. A missing layer is an error if the sandbox is required and a
+    /// warning if it is best effort. A sandbox that is off is one warning.
     #[must_use]
     pub fn verdict(&self, strength: Strength) -> Verdict {
         let found = |layer: MissingLayer| {
@@ -194,17 +194,17 @@ impl Layers {
     }
 }
 
-/// Which confinement a caller asked for.
+/// The confinement that a caller requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Requested {
-    /// A trusted program: no walls wanted.
+    /// None, because the program is trusted.
     Trusted,
-    /// Confined, every layer or no run.
+    /// Every layer, or no run.
     Required,
-    /// Confined as far as the machine allows.
+    /// Every layer that the machine offers.
     BestEffort,
-    /// Confinement switched off.
+    /// None, because the sandbox is off.
     Off,
 }
 
@@ -218,11 +218,11 @@ impl From<Strength> for Requested {
     }
 }
 
-/// How much of the isolation stood.
+/// How much of the requested isolation was in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IsolationLevel {
-    /// Every layer that was asked for.
+    /// Every requested layer.
     Full,
     /// Some layers; the missing ones are named.
     Partial,
@@ -242,35 +242,35 @@ impl IsolationLevel {
     }
 }
 
-/// Which walls stood around one run. It is written before the program starts, by the stage that built them.
+/// The isolation of one run. The stage that sets it up writes this before the program starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReceipt {
     /// Names this shape and its version.
     pub schema_version: String,
-    /// What the caller wanted.
+    /// The requested confinement.
     pub requested: Requested,
-    /// What the caller wanted to be reachable.
+    /// The requested network access.
     pub network: Network,
-    /// How much of it stood.
+    /// How much of it was in force.
     pub level: IsolationLevel,
-    /// The layers that stood.
+    /// The layers in force.
     pub reached: Vec<ReachedLayer>,
-    /// The layers that did not.
+    /// The layers not in force.
     pub missing: Vec<MissingLayer>,
-    /// What bounded its memory and its processes.
+    /// What limited memory and processes.
     #[serde(default)]
     pub resources: ResourceLevel,
 }
 
-/// What bounds the memory and the processes of a program.
+/// What limits the memory and the processes of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResourceLevel {
-    /// A control group, for the program and all it starts together.
+    /// A control group, for the program and its descendants together.
     Cgroup,
-    /// Limits of each process by itself.
+    /// Limits on each process (`setrlimit`).
     Rlimit,
-    /// Nothing, or nobody wrote it down.
+    /// Nothing, or not recorded.
     #[default]
     None,
 }
@@ -286,7 +286,7 @@ impl fmt::Display for ResourceLevel {
 }
 
 impl IsolationReceipt {
-    /// The receipt of a run, its level derived from the two lists.
+    /// Creates the receipt of a run; its level follows from the two lists.
     pub(crate) fn new(
         requested: Requested,
         network: Network,
@@ -310,7 +310,7 @@ impl IsolationReceipt {
         }
     }
 
-    /// The same, with what bounded memory and processes.
+    /// Sets what limited memory and processes.
     pub(crate) fn with(self, resources: ResourceLevel) -> Self {
         Self { resources, ..self }
     }
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_is_full_only_without_a_missing_layer() {
+    fn receipt_with_missing_layer_is_not_full() {
         let level = |yes: Vec<_>, no: Vec<_>| {
             IsolationReceipt::new(Requested::BestEffort, Network::None, yes, no).level
         };

@@ -1,14 +1,14 @@
-//! What a confined program sees of the file system: which places are private, writable, shown or hidden.
+//! Plans the file system of a confined program: which paths are private, writable, visible or hidden.
 //!
-//! How it works: the world is mounted read-only; over it come, parents before their children, empty private
-//! places, the writable directories, covers over every home directory and all else that must not be seen,
-//! and in them the places of tools, read-only. Without mounts the same plan is a list of what may be read. A cover below a writable
-//! directory would be useless if the program could rename the directory around it, so each directory
-//! between the two is mounted onto itself, which makes it immovable.
+//! The root is mounted read-only. Over it come, parents before children: empty private directories, the writable
+//! directories, and covers over every home directory and other hidden paths. Directories of tools are mounted read-only
+//! into the covers. Without mounts, the same plan yields the list of readable paths. A program could rename a directory
+//! to escape a cover below it. So each directory between a cover and its writable directory is mounted onto itself,
+//! which makes it immovable.
 //!
-//! What always holds: a path that does not exist is covered too where it could come to exist, that is below
-//! a writable directory. The mounting leaves an empty placeholder there; it is removed after the run. No link
-//! in a writable directory, where its author may be hostile, decides about what is shown.
+//! Invariants: below a writable directory, a missing path is covered too, because the program could create it. The
+//! mount leaves an empty placeholder there, which is removed after the run. A link in a writable directory, whose
+//! author may be hostile, never decides what is visible.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,25 +30,25 @@ use crate::spawn::{Network, Profile};
 use crate::tools;
 use crate::wire::{Place, Surroundings};
 
-/// Empty, writable, gone after the run.
+/// Temporary directories: empty, writable, removed after the run.
 pub(crate) const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
-/// Memory that processes share by name: private too, in the devices' own place.
+/// Shared memory: private too, below `/dev`.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
-/// Where sockets of the machine's services lie; empty inside.
+/// Directories with the sockets of system services; empty inside.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];
-/// What is needed of them where the network is.
+/// Their files that name resolution needs; visible with the host's network.
 const RESOLVER: [&str; 3] = [
     "/run/systemd/resolve/stub-resolv.conf",
     "/run/systemd/resolve/resolv.conf",
     "/run/resolvconf/resolv.conf",
 ];
-/// Where some systems keep their programs.
+/// Program directories of some systems, such as NixOS.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
-/// Where the memory for private layers is mounted: the first of them that nothing needed lies in.
+/// Where private layers are mounted: the first one that contains no needed path.
 const LAYERS: [&str; 4] = ["/var/tmp", "/mnt", "/media", "/tmp"];
-/// Devices are allowed one by one where nothing is mounted over them.
+/// Without mounts, devices are allowed one by one.
 const DEVICES: &str = "/dev";
-/// Never handed out as writable, nor anything below them.
+/// Never writable, nor anything below them.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// One mount.
@@ -60,61 +60,61 @@ enum Mount {
     CoverDirectory,
     /// A file that cannot be opened.
     CoverFile,
-    /// The place itself, writable.
+    /// The path itself, writable.
     Writable,
-    /// The place itself, read-only.
+    /// The path itself, read-only.
     Visible,
-    /// The place itself, read-only in a writable directory.
+    /// The path itself, read-only inside a writable directory.
     Kept,
-    /// A symbolic link in an empty place to where it leads in the end.
+    /// A symbolic link to its final target, inside an empty directory.
     Link(PathBuf),
-    /// The place itself as it is around it, so that it cannot be moved.
+    /// A directory mounted onto itself, so that it cannot be moved.
     Anchor,
-    /// This directory of the machine, writable.
+    /// This host directory, writable.
     Writing(PathBuf),
-    /// This directory of the machine, read-only.
+    /// This host directory, read-only.
     Reading(PathBuf),
-    /// This directory of the machine with a private layer over it, or read-only.
+    /// This host directory with a private layer over it, or read-only.
     Layered(PathBuf),
 }
 
 impl Mount {
-    /// Whether something of the machine is out of sight because of it.
+    /// Returns whether it hides a path of the host.
     fn hides(&self) -> bool {
         matches!(self, Self::Private | Self::CoverDirectory | Self::CoverFile)
     }
 }
 
-/// Every mount over the read-only world, by its path.
+/// All mounts over the read-only root, by path.
 #[derive(Debug)]
 pub(crate) struct Layout {
     mounts: BTreeMap<PathBuf, Mount>,
-    /// What the machine has elsewhere.
+    /// The host paths of mounts whose source is elsewhere.
     table: MountTable,
-    /// The working directory and the program as they are called inside.
+    /// The working directory and the program, as paths inside the sandbox.
     pub(crate) cwd: PathBuf,
     pub(crate) program: PathBuf,
-    /// The writable directories, as the inner stage must find them.
+    /// The writable directories; the inner stage checks their identities.
     pub(crate) writable: Vec<Place>,
-    /// What the mounting leaves behind in them.
+    /// The placeholders that mounts leave in them.
     pub(crate) placeholders: Placeholders,
 }
 
-/// Which surroundings a path has.
+/// What surrounds a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Around {
-    /// Below the read-only world.
+    /// Below the read-only root.
     World,
-    /// Below an empty place: nothing of the machine is seen there.
+    /// Below an empty directory: nothing of the host is visible there.
     Empty,
     /// Below a writable directory.
     Writable,
-    /// Below what stays as it is in a writable directory: nobody inside can change it, but who wrote it may be hostile.
+    /// Below a read-only path in a writable directory: the program cannot change it, but its author may be hostile.
     Kept,
 }
 
 impl Layout {
-    /// Plans the mounts of one run of `target`, which is given the variables `given`.
+    /// Plans the mounts of one run of `target` with the environment variables `given`.
     pub(crate) fn new(
         profile: &Profile,
         target: &Target,
@@ -164,7 +164,7 @@ impl Layout {
         }
         layout.cwd = layout.table.inside(&target.cwd.path);
         layout.program = layout.table.inside(&target.program);
-        // Before the masks: below what nobody can change they need no placeholder.
+        // Before the masks: below a read-only path, a mask needs no placeholder.
         for path in &profile.read_only {
             layout
                 .add_read_only(path)
@@ -203,7 +203,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The directories that are to have a private layer, in the order of [`Layout::arguments`].
+    /// Returns the directories with a private layer, in the order of [`Layout::arguments`].
     pub(crate) fn layered(&self) -> Vec<&Path> {
         self.mounts
             .values()
@@ -214,8 +214,8 @@ impl Layout {
             .collect()
     }
 
-    /// A directory over which something may be mounted before anything else is: nothing that this plan shows, and none of
-    /// `others`, lies in it.
+    /// Returns a directory that can be mounted over before all others: it contains no path of this plan and none of
+    /// `others`.
     pub(crate) fn layers_place(&self, others: &[&Path]) -> Option<&'static Path> {
         let holds = |place: &Path, path: &Path| path != place && path.starts_with(place);
         let is_free = |place: &&Path| {
@@ -227,8 +227,8 @@ impl Layout {
         LAYERS.into_iter().map(Path::new).find(is_free)
     }
 
-    /// The options of bubblewrap that build this, after those that mount the world.
-    /// `bounds` gives the private places among them a size; private layers lie at `layers`.
+    /// Returns bubblewrap's options for these mounts. They follow the options that mount the root.
+    /// `bounds` returns the size options of a private directory; private layers are below `layers`.
     pub(crate) fn arguments(
         &self,
         bounds: impl Fn(&Path) -> Vec<OsString>,
@@ -262,7 +262,7 @@ impl Layout {
             words.extend(source.map(OsString::from));
             words.push(path.into());
         }
-        // Only now: mounting below a cover needs it to be writable.
+        // Last, because a cover must be writable while paths below it are mounted.
         for (path, mount) in &self.mounts {
             if *mount == Mount::CoverDirectory {
                 words.extend(["--remount-ro".into(), path.into()]);
@@ -271,14 +271,14 @@ impl Layout {
         words
     }
 
-    /// What may be read where nothing can be mounted: the world without what is hidden. A directory that
-    /// holds something hidden is not in the list, but all else in it is.
+    /// Returns the readable paths for a sandbox without mounts: everything that is not hidden. A directory that contains
+    /// a hidden path is not listed itself; its other entries are.
     pub(crate) fn readable(&self) -> Vec<OsString> {
         let mut places = Vec::new();
         self.collect_readable(Path::new("/"), &mut places);
         for (path, mount) in &self.mounts {
             match mount {
-                // What is covered in it stays so.
+                // Covered paths in it stay covered.
                 Mount::Visible if self.hides_below(path) => self.collect_below(path, &mut places),
                 Mount::Visible | Mount::Anchor => places.push(path.into()),
                 _ => {}
@@ -295,7 +295,7 @@ impl Layout {
         }
     }
 
-    /// Whether something at or below `directory` is out of sight.
+    /// Returns whether a path at or below `directory` is hidden.
     fn hides_below(&self, directory: &Path) -> bool {
         let below = self.mounts.range(directory.to_owned()..);
         below
@@ -304,7 +304,7 @@ impl Layout {
     }
 
     fn collect_below(&self, directory: &Path, places: &mut Vec<OsString>) {
-        // What cannot be listed cannot be read either.
+        // A directory that cannot be listed cannot be read either.
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
             match entry.file_type() {
@@ -314,13 +314,13 @@ impl Layout {
                 Ok(kind) if kind.is_file() && !self.mounts.contains_key(&path) => {
                     places.push(path.into())
                 }
-                // A link shows nothing by itself: what it leads to is decided where that lies.
+                // Links are skipped: their targets are listed at their own paths.
                 _ => {}
             }
         }
     }
 
-    /// The machine's directories that the program may write to.
+    /// Returns the host directories that the program may write to.
     fn handed_out(&self) -> Vec<PathBuf> {
         let source = |(path, mount): (&PathBuf, &Mount)| match mount {
             Mount::Writable => Some(path.clone()),
@@ -330,11 +330,11 @@ impl Layout {
         self.mounts.iter().filter_map(source).collect()
     }
 
-    /// Masks places of our own list.
+    /// Masks paths of the built-in lists.
     fn add_own_masks(&mut self, places: Vec<PathBuf>) -> Result<(), SandboxError> {
         for path in places {
             match self.add_mask(&path) {
-                // What the caller hands out as writable is meant to be seen.
+                // A path that the caller makes writable is meant to be visible.
                 Ok(()) | Err(PathProblem::Contradiction) => {}
                 Err(problem) => return Err(SandboxError::Masked { path, problem }),
             }
@@ -342,8 +342,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Shows `path` read-only where it would be hidden, with the links that lead to it. What is not there is
-    /// not shown, and neither is what a link in a writable directory leads to.
+    /// Makes `path` visible, read-only, if it would be hidden, with the links that lead to it. Skips missing paths and
+    /// the targets of links in writable directories.
     fn show(&mut self, path: &Path) {
         let mut at = PathBuf::new();
         for part in path.components() {
@@ -352,7 +352,7 @@ impl Layout {
             }
             let next = at.join(part);
             if self.table.around(&next).is_some() {
-                // It is there as the mount shows it.
+                // A mount already shows it.
                 return;
             }
             let Ok(meta) = next.symlink_metadata() else {
@@ -431,7 +431,7 @@ impl Layout {
         let around = self.around(&place);
         let real = self.table.outside(&place);
         if around != Around::Writable && real.is_symlink() {
-            // Nobody inside can change the link, so covering what it names is enough.
+            // The program cannot change the link, so covering its target is enough.
             let named = real.canonicalize().map(|target| self.table.inside(&target));
             return named.map_or(Ok(()), |target| self.add_mask(&target));
         }
@@ -449,7 +449,7 @@ impl Layout {
                 return Err(PathProblem::IsLink);
             }
             (Presence::Real, Ok(_)) => Mount::CoverFile,
-            // Nobody inside can create it.
+            // The program cannot create it.
             (Presence::Real, Err(_)) => return Ok(()),
         };
         if around == Around::Writable {
@@ -459,12 +459,12 @@ impl Layout {
         Ok(())
     }
 
-    /// Keeps a path as it is. Only in a writable directory that takes anything: elsewhere nothing can be written.
+    /// Makes a path read-only. Does nothing outside of writable directories, where nothing can be written.
     fn add_read_only(&mut self, path: &Path) -> Result<(), PathProblem> {
         if !path.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        // Where the way is barred to us, who runs inside may be able to clear it.
+        // Fails if a parent is inaccessible: the program may be able to change that.
         let (place, kind) = self.locate(path)?;
         if matches!(
             self.mounts.get(&place),
@@ -487,8 +487,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Creates the missing directories above `path`, of which `place` is the first, so that other files can be created in them.
-    /// Returns where the path itself is then.
+    /// Creates the missing directories above `path`, so that other files can be created in them; `place` is the first.
+    /// Returns the location of the path itself.
     fn with_missing_parents(&mut self, place: PathBuf, kind: Kind, path: &Path) -> (PathBuf, Kind) {
         let rest = missing_names(path);
         let mut place = place;
@@ -515,7 +515,7 @@ impl Layout {
         (place, kind)
     }
 
-    /// Makes each directory between `place` and the writable directory around it immovable.
+    /// Makes each directory between `place` and the writable directory above it immovable.
     fn anchor(&mut self, place: &Path) {
         for between in place.ancestors().skip(1) {
             if matches!(
@@ -530,8 +530,8 @@ impl Layout {
         }
     }
 
-    /// A working directory that would be hidden is shown read-only; one that is itself replaced by an
-    /// empty place cannot be shown.
+    /// Makes a hidden working directory visible, read-only. Fails if the directory itself is replaced by an empty one
+    /// or a link.
     fn show_working_directory(&mut self) -> Result<(), SandboxError> {
         match self.mounts.get(&self.cwd) {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
@@ -550,7 +550,7 @@ impl Layout {
         }
     }
 
-    /// Puts a directory of the machine, or an empty one, over a path. Nothing else is planned at or above it but what hides.
+    /// Mounts a host directory, or an empty one, at a path. At or above it only hiding mounts are planned.
     fn add_mount(
         &mut self,
         mount: &mounts::Mount,
@@ -577,7 +577,7 @@ impl Layout {
         Ok(())
     }
 
-    /// The same as [`locate`], for what a mount shows.
+    /// Like [`locate`], but resolves a path below a mount in its source.
     fn locate(&self, path: &Path) -> io::Result<(PathBuf, Kind)> {
         let through = |table: &MountTable, inside: &Path| {
             let (target, source, mut real) = table
@@ -603,7 +603,7 @@ impl Layout {
         through(&self.table, &place).unwrap_or(Ok((place, kind)))
     }
 
-    /// What the nearest mount above `path` makes of its surroundings.
+    /// Returns what surrounds `path`, by the nearest mount above it.
     fn around(&self, path: &Path) -> Around {
         match path
             .ancestors()
@@ -612,7 +612,7 @@ impl Layout {
         {
             None | Some(Mount::Visible) => Around::World,
             Some(Mount::Writable | Mount::Anchor | Mount::Writing(_)) => Around::Writable,
-            // What a layer takes lies over what is covered: nothing below moves away from its cover.
+            // Writes go to the layer, so no path below can be moved away from its cover.
             Some(Mount::Kept | Mount::Reading(_) | Mount::Layered(_)) => Around::Kept,
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
                 Around::Empty
@@ -622,7 +622,7 @@ impl Layout {
 }
 
 impl Kind {
-    /// What is mounted over a placeholder of this kind.
+    /// Returns the mount that covers a placeholder of this kind.
     fn cover(self) -> Mount {
         match self {
             Self::Directory => Mount::CoverDirectory,
@@ -631,7 +631,7 @@ impl Kind {
     }
 }
 
-/// Which placeholder is made for a path that does not exist.
+/// Returns the kind of placeholder for a missing path; a trailing slash means a directory.
 fn kind_of(path: &Path) -> Kind {
     if path.as_os_str().as_bytes().ends_with(b"/") {
         Kind::Directory
@@ -655,9 +655,9 @@ fn missing_names(path: &Path) -> Vec<OsString> {
     names
 }
 
-/// Where a path to hide or to keep really is: links on the way resolved, and where directories on the way are missing,
-/// the first missing one instead, because as long as it is covered nothing below can come to exist. An error
-/// where the way is barred.
+/// Returns the real location of a path to hide or protect, with links in its parents resolved. If parents are missing,
+/// returns the first missing one: while it is covered, nothing below can be created. Fails if a parent is
+/// inaccessible.
 fn locate(path: &Path) -> io::Result<(PathBuf, Kind)> {
     let mut kind = kind_of(path);
     let mut place: PathBuf = path.components().collect();

@@ -1,11 +1,11 @@
-//! Placeholders: what has to exist for a moment so that something can be mounted over it.
+//! Placeholders: empty files and directories that serve as mount points for covers.
 //!
-//! How it works: a placeholder is an empty file or directory with the sticky bit, which nobody else gives to such a thing. Each process that
-//! needs it holds a shared kernel lock on it; the last run of a process that ends tries to make that lock its own alone, and removes the
-//! placeholder only if it can. A process that was killed holds nothing, and the next run takes over what it left.
+//! A placeholder has the sticky bit, which distinguishes it from the files of the user. Each process that needs it holds a shared
+//! kernel lock on it. The last run of a process tries to make the lock exclusive when it ends, and removes the placeholder only
+//! if that succeeds. A killed process holds no lock, and the next run takes over its placeholders.
 //!
-//! What always holds: a placeholder is removed when the last run that covers it is over, in whichever process, and not before.
-//! Removing it earlier would take the cover off it in every other run. What is the user's is never taken for one.
+//! Invariants: a placeholder is removed when the last run that covers it ends, in any process, and not before.
+//! An earlier removal would uncover the path in every other run. A file of the user is never taken for a placeholder.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, TryLockError};
@@ -24,22 +24,22 @@ static HELD: Mutex<BTreeMap<PathBuf, Entry>> = Mutex::new(BTreeMap::new());
 
 /// The mode of a placeholder that is a directory, and of one that is a file.
 const MODES: [u32; 2] = [0o1755, 0o1644];
-/// The bits that tell one, whatever the user's mask took away: sticky, and not for others to write.
+/// The bits that identify a placeholder under any umask: sticky, and not writable by others.
 const TELLING: u32 = 0o1022;
 const STICKY: u32 = 0o1000;
-/// How long another process may take to remove one.
+/// The longest wait for another process that removes one.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 struct Entry {
-    /// How many runs of this process need it.
+    /// The number of runs of this process that need it.
     runs: u32,
     kind: Kind,
-    /// Open and locked, once it is made.
+    /// The open and locked file, once it is created.
     file: Option<File>,
 }
 
-/// What a cover over a path that does not exist looks like.
+/// The kind of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -51,17 +51,17 @@ pub(crate) enum Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Placeholders(Vec<PathBuf>);
 
-/// What is at a path that is to be covered.
+/// What exists at a path to cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// Something of the user's.
+    /// A file or directory of the user.
     Real,
-    /// Nothing, or a placeholder of this kind; it is held now.
+    /// Nothing, or a placeholder of this kind, which is now held.
     Held(Kind),
 }
 
 impl Placeholders {
-    /// Holds a placeholder at `path` unless something real is there: one of `kind`, where none of the other kind is there already.
+    /// Holds a placeholder at `path` unless a real file exists: one of `kind`, unless one of the other kind exists already.
     pub(crate) fn hold(&mut self, path: &Path, kind: Kind) -> Presence {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = match (held.get(path), path.symlink_metadata()) {
@@ -83,7 +83,7 @@ impl Placeholders {
         Presence::Held(kind)
     }
 
-    /// Makes those that are not there yet. Whatever else came to be at such a path since it was held is an error.
+    /// Creates the missing placeholders. Fails if anything else was created at such a path since it was held.
     pub(crate) fn make(&self) -> Result<(), (PathBuf, io::Error)> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &self.0 {
@@ -117,7 +117,7 @@ impl Drop for Placeholders {
     }
 }
 
-/// The placeholder at `path`, created if missing, with a shared lock on it.
+/// Opens the placeholder at `path`, creates it if missing, and locks it shared.
 fn take(path: &Path, kind: Kind) -> io::Result<File> {
     let mut waited = Duration::ZERO;
     loop {
@@ -134,10 +134,10 @@ fn take(path: &Path, kind: Kind) -> io::Result<File> {
                     Ok(()) => is_at(&file, path),
                     // The last process that needed it is removing it.
                     Err(TryLockError::WouldBlock) => false,
-                    // A file system without locks: nobody will be able to say that it is the last, so it stays.
+                    // A file system without locks: no process can know that it is the last, so the placeholder stays.
                     Err(TryLockError::Error(_)) => is_at(&file, path),
                 };
-                // Only now nobody removes it while it is looked at.
+                // From now on no process removes it during the check.
                 if locked && (made || placeholder(path, &file.metadata()?) == Some(kind)) {
                     return Ok(file);
                 }
@@ -168,8 +168,8 @@ fn create(path: &Path, kind: Kind) -> Result<(), Errno> {
     }
 }
 
-/// Removes a placeholder that no other process needs. What cannot be removed stays as an empty file or directory: harmless, and
-/// seen in the diff.
+/// Removes a placeholder that no other process needs. One that cannot be removed stays as an empty file or directory. It is
+/// harmless, and visible in the diff.
 fn give_back(path: &Path, file: &File) {
     let Ok(meta) = file.metadata() else { return };
     if file.try_lock().is_err() || !is_at(file, path) {
@@ -178,7 +178,7 @@ fn give_back(path: &Path, file: &File) {
     match placeholder(path, &meta) {
         Some(Kind::Directory) => drop(std::fs::remove_dir(path)),
         Some(Kind::File) => drop(crucible_host::fs::remove_file(path)),
-        // Something was created in it: it is a directory of the user's now.
+        // It is not empty any more, so it is now a directory of the user.
         None if meta.is_dir() => {
             let mode = meta.permissions().mode() & !STICKY;
             drop(file.set_permissions(std::fs::Permissions::from_mode(mode)));
@@ -187,7 +187,7 @@ fn give_back(path: &Path, file: &File) {
     }
 }
 
-/// Which kind of placeholder this is; nothing for what is the user's.
+/// Returns the kind of a placeholder; `None` for a file of the user.
 fn placeholder(path: &Path, meta: &Metadata) -> Option<Kind> {
     if meta.permissions().mode() & TELLING != STICKY {
         None

@@ -1,11 +1,11 @@
-//! Directories that a confined program finds at another path than the machine has them.
+//! Directories that are mounted at another path in the sandbox.
 //!
-//! How it works: a [`Mount`] puts a directory, or an empty one, over an existing path. The layout asks a [`MountTable`] where a path of the
-//! sandbox lies on the machine, and the other way round, so that covers below a mount are made on what is really there.
+//! A [`Mount`] puts a directory, or an empty one, over an existing path. A [`MountTable`] translates paths between the sandbox and
+//! the host, so that covers below a mount apply to the mounted directory.
 //!
-//! What always holds: a target is an existing path without links, outside of the system's own places, and never one that the sandbox
-//! hides or keeps; below an outer mount it is judged by what that mount shows. A source that is shown read-only is no place of
-//! secrets and holds none.
+//! Invariants: a target is an existing path without links, outside of system directories, and not one that the sandbox
+//! hides or protects. Below an outer mount, it is judged by the content of that mount. A read-only source is not a secret and
+//! contains none.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,30 +15,30 @@ use crate::directory::Directory;
 use crate::error::PathProblem;
 use crate::hidden;
 
-/// What a confined program finds at a path instead of what the machine has there. Needs namespaces: without them the program works in the
-/// sources themselves, at their own paths, and the layer [`crate::Layer::Masks`] says so.
+/// A directory that replaces a path in the sandbox. Needs namespaces: without them, the program works in the source directories at
+/// their own paths, and the layer [`crate::Layer::Masks`] is reported as missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     /// An absolute path of an existing directory. Below another mount, one that exists in the source of that mount.
     pub target: PathBuf,
-    /// What is found there.
+    /// The mounted directory.
     pub content: MountContent,
 }
 
-/// What a [`Mount`] shows.
+/// The content of a [`Mount`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountContent {
-    /// This directory, which may be written to.
+    /// This directory, writable.
     Writable(PathBuf),
     /// This directory, read-only.
     ReadOnly(PathBuf),
-    /// This directory with a private layer over it: what is written lies in memory and is gone after the run. Read-only where
+    /// This directory with a private overlay: writes go to memory and are discarded after the run. Read-only if
     /// the kernel has no overlays.
     Overlay(PathBuf),
 }
 
 impl Mount {
-    /// The directory that may be written to because of this mount.
+    /// Returns the source directory if this mount makes it writable.
     pub(crate) fn writable_source(&self) -> Option<&Path> {
         match &self.content {
             MountContent::Writable(source) => Some(source),
@@ -55,13 +55,13 @@ pub(crate) struct MountTable {
 }
 
 impl MountTable {
-    /// The machine's path of what the sandbox has at `inside`.
+    /// Translates a path of the sandbox to the host.
     pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
         self.around(inside)
             .map_or_else(|| inside.to_owned(), |(_, _, real)| real)
     }
 
-    /// The sandbox's path of what the machine has at `outside`, where a mount shows it.
+    /// Translates a path of the host to the sandbox, if a mount shows it.
     pub(crate) fn inside(&self, outside: &Path) -> PathBuf {
         let holding = self
             .pairs
@@ -73,7 +73,7 @@ impl MountTable {
         }
     }
 
-    /// The innermost mount at or above `inside`: its target, its source, and the machine's path.
+    /// Returns the innermost mount at or above `inside`: its target, its source, and the host path.
     pub(crate) fn around(&self, inside: &Path) -> Option<(&Path, &Path, PathBuf)> {
         let holding = self
             .pairs
@@ -83,7 +83,7 @@ impl MountTable {
         Some((target, source, rebase(inside, target, source)))
     }
 
-    /// Judges `mount` and remembers its source; tells the opened source. Its target exists, or lies in the program's own
+    /// Checks `mount`, adds its source, and returns the opened source. Its target exists, or lies in the program's own
     /// `home`, which is empty and has no link.
     pub(crate) fn add(
         &mut self,
@@ -102,7 +102,7 @@ impl MountTable {
             return Err(PathProblem::System);
         }
         let real = self.outside(target);
-        // A link on the way would let the mount land elsewhere.
+        // A link in the path would redirect the mount.
         let is_made = target != home && target.starts_with(home);
         if !is_made && (real.canonicalize()? != real || !real.is_dir()) {
             return Err(PathProblem::NotADirectory);
@@ -134,7 +134,7 @@ impl MountTable {
     }
 }
 
-/// `path`, which lies in `from`, as it is called in `to`.
+/// Moves `path` from below `from` to below `to`.
 fn rebase(path: &Path, from: &Path, to: &Path) -> PathBuf {
     match path.strip_prefix(from) {
         Ok(rest) if rest.as_os_str().is_empty() => to.to_owned(),

@@ -1,7 +1,7 @@
-//! Sockets of the machine's services that lie in the file system outside of what is covered anyway.
+//! Finds sockets of system services in the file system outside of the covered directories.
 //!
-//! A namespace of its own cuts a program from every network address and from abstract sockets; a socket with a
-//! path can be connected to by every program that sees the path. The kernel lists those that are bound, and what is mounted.
+//! A network namespace cuts a program off from network addresses and abstract sockets. But every program that sees the path
+//! of a socket can connect to it. The kernel lists the bound sockets and the mounts.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 use crucible_host::fs::read_prefix;
 use crucible_model::ByteLimit;
 
-/// Where the kernel lists them.
+/// The kernel's list of bound sockets.
 const LIST: &str = "/proc/net/unix";
-/// Where the kernel lists what is mounted: a socket may be, too.
+/// The kernel's list of mounts: a socket can be mounted, too.
 const MOUNTS: &str = "/proc/self/mountinfo";
-/// How much of a list is read: some hundred thousand sockets.
+/// The most bytes of a list that are read: some hundred thousand sockets.
 const LIST_READ: ByteLimit = ByteLimit(64 * 1024 * 1024);
-/// How many entries of the writable directories are looked at.
+/// The most entries of the writable directories that are checked.
 const MOST_ENTRIES: usize = 2_000_000;
-/// The longest path that an address of a socket takes.
+/// The longest path that fits into a socket address.
 const MOST_PATH: usize = 100;
-/// Where services put theirs, besides what is covered whole. What lies elsewhere comes and goes with people's own
-/// programs, and a path that is gone could not be covered.
+/// Directories of service sockets besides the covered ones. Sockets elsewhere come and go with the user's own
+/// programs, and a path that no longer exists cannot be covered.
 const SERVICES: [&str; 5] = ["/etc", "/opt", "/srv", "/usr", "/var"];
 
-/// The paths of the services' sockets.
+/// Returns the paths of the sockets of services.
 pub(crate) fn of_services() -> Vec<PathBuf> {
     let is_service = |path: &PathBuf| SERVICES.iter().any(|place| path.starts_with(place));
     let found = bound(&list(LIST)).into_iter().filter(is_service);
@@ -39,11 +39,11 @@ pub(crate) fn of_services() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The sockets below these directories, paths without links, that a program holds open or that are mounted there. Every entry is looked at,
-/// whatever its name: the kernel's list has the name that a socket was bound by, and it may have been moved or linked since. A socket
-/// that no program holds open is no way out, and the program may want to make it anew.
+/// Returns the canonical paths of the sockets below these directories that a program holds open or that are mounted. Checks every
+/// entry, because a socket may have been moved or linked since it was bound under the name in the kernel's list. A socket
+/// that no program holds open is harmless, and the program may want to create it again.
 ///
-/// The first [`MOST_ENTRIES`] entries are looked at. Behind them only those are found whose names are in the kernel's lists.
+/// Only the first [`MOST_ENTRIES`] entries are checked. Later sockets are found only by their names in the kernel's lists.
 pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut left = MOST_ENTRIES;
     let mut found: BTreeSet<PathBuf> = directories
@@ -66,8 +66,8 @@ pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Whether a program holds the socket at `path` open, in whichever network namespace. The kernel finds it by its inode. It tells before it
-/// compares kinds, and nobody notices a datagram socket that connects; so no service is disturbed.
+/// Returns whether a program holds the socket at `path` open, in any network namespace. The kernel finds the socket by its inode and
+/// reports this before it compares socket types. A service does not notice a datagram socket that connects, so it is not disturbed.
 fn is_held(path: &Path) -> bool {
     let Ok(socket) = UnixDatagram::unbound() else {
         return true;
@@ -89,14 +89,14 @@ fn is_held(path: &Path) -> bool {
         .is_none_or(|error| error.kind() != ErrorKind::ConnectionRefused)
 }
 
-/// A list of the kernel's. Where it has none there is nothing to list.
+/// Reads a list of the kernel; empty if it does not exist.
 fn list(place: &str) -> Vec<u8> {
     read_prefix(Path::new(place), LIST_READ)
         .map(|read| read.bytes)
         .unwrap_or_default()
 }
 
-/// The path without links in the directories on its way.
+/// Returns the path with links in its parent directories resolved.
 fn real(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }
@@ -106,8 +106,8 @@ fn is_socket(path: &Path) -> bool {
         .is_ok_and(|meta| meta.file_type().is_socket())
 }
 
-/// Every socket below a directory, links not followed, among as many entries as are left. What cannot be listed from here cannot be from
-/// within.
+/// Returns every socket below a directory without following links, among at most `left` entries. A directory that cannot be listed
+/// here cannot be listed in the sandbox either.
 fn below(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(at) = open.pop() {
@@ -126,7 +126,7 @@ fn below(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
     found
 }
 
-/// The absolute paths in the kernel's list of sockets.
+/// Parses the absolute paths in the kernel's list of sockets.
 fn bound(list: &[u8]) -> BTreeSet<PathBuf> {
     let paths = list
         .split(|byte| *byte == b'\n')
@@ -139,7 +139,7 @@ fn bound(list: &[u8]) -> BTreeSet<PathBuf> {
     paths.collect()
 }
 
-/// The places where something is mounted: the fifth column of the list, in which a blank is `\040`.
+/// Parses the mount points: the fifth column of the list, in which a space is `\040`.
 fn mounted(list: &[u8]) -> Vec<PathBuf> {
     let places = list
         .split(|byte| *byte == b'\n')
@@ -149,7 +149,7 @@ fn mounted(list: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The bytes that `\NNN` stands for.
+/// Decodes the escapes `\NNN`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

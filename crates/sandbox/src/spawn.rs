@@ -1,7 +1,7 @@
-//! What a caller asks for: the program, its input, its limits and the walls around it.
+//! A request to run a program: its input, its limits and its confinement.
 //!
-//! Everything is a value; nothing here touches the machine. There is no field for a shell, and no field
-//! that means "inherit the environment".
+//! Everything is a value; nothing here has side effects. There is no field for a shell, and no field
+//! that inherits the environment.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,12 +20,12 @@ use crate::identity::Identity;
 use crate::mounts::Mount;
 use crate::terminal_end::{ProgramTerminal, Terminal};
 
-/// How to reach the inner stage: this binary, and the words before the number of the order's socket.
+/// The command of the inner stage: this binary, and its arguments before the number of the socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
     /// An absolute path to a program whose `main` calls [`crate::inner_main`].
     pub program: PathBuf,
-    /// What precedes the inner stage's own argument, such as `__sandbox-exec`.
+    /// The arguments before the socket number, such as `__sandbox-exec`.
     pub args: Vec<OsString>,
 }
 
@@ -36,28 +36,28 @@ pub struct Spawn {
     pub program: PathBuf,
     /// The arguments after the program's name, passed byte for byte.
     pub args: Vec<OsString>,
-    /// The working directory. It is opened once, its last component is not followed when it is a link, and
-    /// the child enters what was opened.
+    /// The working directory. It is opened once, and a link as its last component is not followed. The
+    /// child enters the opened directory.
     pub cwd: PathBuf,
-    /// The child's whole environment.
+    /// The child's complete environment.
     pub env: Vec<(OsString, OsString)>,
-    /// What the child reads on its standard input.
+    /// The input of the child.
     pub stdin: Stdin,
-    /// Where its standard output is kept.
+    /// Where the standard output goes.
     pub stdout: Stdout,
     /// Time, output and resources.
     pub limits: Limits,
-    /// The walls.
+    /// The isolation.
     pub confinement: Confinement,
     /// Which end of a long output is kept.
     pub keep: Keep,
-    /// Whether secrets in the output are replaced before anybody sees it.
+    /// Whether secrets in the output are replaced.
     pub redaction: Redaction,
 }
 
 impl Spawn {
-    /// A trusted program with no arguments, no environment and no input, whose output is redacted and
-    /// kept from its beginning. Change the fields that differ.
+    /// Creates a request for a trusted program without arguments, environment or input. Its output is redacted, and
+    /// its beginning is kept. Change the fields that differ.
     pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>, limits: Limits) -> Self {
         Self {
             program: program.into(),
@@ -77,9 +77,9 @@ impl Spawn {
 /// A child's standard input.
 #[derive(Clone)]
 pub enum Stdin {
-    /// The end of the file at once.
+    /// No input.
     Empty,
-    /// These bytes, then the end of the file. A child that stops reading early is no error.
+    /// These bytes. It is not an error if the child stops reading early.
     Bytes(Vec<u8>),
     /// Bytes as they come.
     Stream(InputSource),
@@ -110,7 +110,7 @@ impl Stdin {
 }
 
 impl std::fmt::Debug for Stdin {
-    /// Tells the length only: a prompt is long, and may hold what must not be logged.
+    /// Prints the length only: a prompt is long and may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Empty => f.write_str("Empty"),
@@ -126,30 +126,30 @@ impl std::fmt::Debug for Stdin {
 pub enum Stdout {
     /// In [`crate::Completed::stdout`].
     Memory,
-    /// In this open file, as the bytes come: never redacted, always the first bytes. What is kept of a program that failed is
-    /// there too. A file that does not take it ends the program, and the run is an error.
+    /// In this open file, unredacted, the first bytes. The file also gets the output of a program that fails later.
+    /// A write error ends the program and fails the run.
     File(Arc<File>),
 }
 
-/// What a process may use.
+/// The limits of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Time from the start; at its end the process gets TERM, and after `grace` KILL.
+    /// The time limit. Then the process gets SIGTERM, and after `grace` SIGKILL.
     pub wall: Duration,
-    /// How much of standard output is kept; the rest is read, counted and dropped.
+    /// The most bytes of standard output that are kept; the rest is counted and dropped.
     pub stdout: ByteLimit,
-    /// How much of standard error is kept.
+    /// The most bytes of standard error that are kept.
     pub stderr: ByteLimit,
     /// A stream longer than this ends the process ([`crate::End::OutputLimit`]).
     pub runaway: ByteLimit,
-    /// Time between TERM and KILL.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Limits of confined programs.
     pub resources: Resources,
 }
 
 impl Limits {
-    /// This much time; 8 MiB kept of each stream, ended at 256 MiB, 5 s between TERM and KILL.
+    /// Creates limits with this time, 8 MiB kept of each stream, an end at 256 MiB, and 5 s of grace.
     #[must_use]
     pub const fn new(wall: Duration) -> Self {
         Self {
@@ -163,18 +163,18 @@ impl Limits {
     }
 }
 
-/// A number the kernel holds a process to.
+/// A limit that the kernel enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cap {
-    /// Whatever the machine allows.
+    /// The limit of the machine.
     Unlimited,
-    /// No more than this, and no more than the machine allows.
+    /// This limit, or that of the machine if it is lower.
     At(u64),
 }
 
 impl Cap {
-    /// The lower of both.
+    /// Returns the lower of both.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         match (self, other) {
@@ -185,7 +185,7 @@ impl Cap {
     }
 }
 
-/// The most that any confined program may use, whatever its own limits say.
+/// Limits that apply to every confined program in addition to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
     /// Bytes of memory, as [`Resources::memory`].
@@ -202,31 +202,31 @@ impl Caps {
     };
 }
 
-/// Resource limits of a confined program and of everything it starts. Core dumps are always off.
+/// Resource limits of a confined program and its descendants. Core dumps are always off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
-    /// Bytes of memory of the program and all it starts, in a control group; without a control group, of each process by itself. No
-    /// more than the sandbox allows ([`crate::Sandbox::with_caps`]).
+    /// Bytes of memory of the program and its descendants, in a control group. Without a control group, of each process. At
+    /// most what the sandbox allows ([`crate::Sandbox::with_caps`]).
     pub memory: Cap,
     /// Bytes of address space of one process.
     pub address_space: Cap,
     /// Bytes of one written file.
     pub file_size: Cap,
-    /// Processes and threads, counted in a control group, and for the sandbox's own user where namespaces stand. Without both not
-    /// applied: the kernel would count every process of the user. No more than the sandbox allows.
+    /// Processes and threads, counted in a control group, and for the sandbox's own user with namespaces. Without both, not
+    /// applied, because the kernel would count every process of the user. At most what the sandbox allows.
     pub processes: Cap,
     /// Open descriptors of one process.
     pub open_files: Cap,
-    /// Bytes on the disk: what the program and all it starts may add to the writable directories together.
-    /// One that takes more is ended as one is whose time is over ([`crate::End::DiskLimit`]). The private
-    /// places of a namespaced sandbox, which are in memory, hold as much again, and at most 4 GiB.
+    /// Bytes that the program and its descendants may add to the writable directories together.
+    /// A program that uses more is ended like one that exceeds its time ([`crate::End::DiskLimit`]). The private
+    /// directories of a namespaced sandbox, which are in memory, have the same limit, and at most 4 GiB.
     pub disk: Cap,
 }
 
 impl Resources {
-    /// 8 GiB a file, 16 GiB in all (a build of a large workspace takes more than ten), 65536 descriptors, memory and processes as the sandbox allows; address space is free because
-    /// runtimes reserve far more of it than they use.
+    /// 8 GiB per file, 16 GiB in total, 65536 descriptors, memory and processes as the sandbox allows. Address space is unlimited, because
+    /// runtimes reserve far more of it than they use. A build of a large workspace uses more than 10 GiB.
     pub const DEFAULT: Self = Self {
         memory: Cap::Unlimited,
         address_space: Cap::Unlimited,
@@ -240,16 +240,16 @@ impl Resources {
 /// How far a program is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
-    /// git, gh and the model command lines: limits and a session of their own, no walls.
+    /// git, gh and model clients: limits and their own session, no isolation.
     Trusted,
-    /// Anything that runs code from a repository or a model.
+    /// A program that runs code from a repository or a model.
     Confined(Profile),
 }
 
-/// The walls around a confined program.
+/// The isolation of a confined program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// What happens where a wall is missing.
+    /// What happens if a layer is missing.
     pub strength: Strength,
     /// The directories that may be written to; each must exist.
     pub writable: Vec<PathBuf>,
@@ -257,36 +257,36 @@ pub struct Profile {
     /// always hidden. A path that does not exist is covered by an empty file, or by an empty directory
     /// when it is written with a final `/`.
     pub masked: Vec<PathBuf>,
-    /// Absolute paths in the writable directories that stay as they are: readable, and neither changed, replaced nor,
-    /// where they do not exist, made. Needs namespaces; where they are missing the layer [`crate::Layer::Masks`] says so.
+    /// Absolute paths in the writable directories that are read-only: they cannot be changed, replaced or, if they do not
+    /// exist, created. Needs namespaces; without them, the layer [`crate::Layer::Masks`] is reported as missing.
     pub read_only: Vec<PathBuf>,
-    /// What stands at another path than on the machine; outer mounts first.
+    /// Directories that are mounted at another path; outer mounts first.
     pub mounts: Vec<Mount>,
-    /// What the program can reach.
+    /// The network access.
     pub network: Network,
-    /// Which system calls it may make.
+    /// The permitted system calls.
     pub calls: Calls,
     /// Which user and machine it sees.
     pub identity: Identity,
 }
 
-/// How much of the isolation must be there.
+/// How much of the isolation is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strength {
     /// Every layer, or no run.
     Required,
-    /// Every layer this machine offers; the receipt names the others.
+    /// Every layer that this machine offers; the receipt names the others.
     BestEffort,
     /// No layer: limits and supervision only, and the receipt says so.
     Off,
 }
 
 impl Strength {
-    /// Every strength, the strongest first.
+    /// All strengths, the strongest first.
     pub const ALL: [Self; 3] = [Self::Required, Self::BestEffort, Self::Off];
 
-    /// Its name, as settings, flags and records write it.
+    /// Returns the name in settings, flags and records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -310,7 +310,7 @@ impl FromStr for Strength {
     }
 }
 
-/// There is no strength of this name.
+/// An unknown strength.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is no strength of the sandbox; it takes {}", Strength::ALL.map(Strength::as_str).join(", "))]
 pub struct StrengthError {
@@ -318,7 +318,7 @@ pub struct StrengthError {
     pub name: String,
 }
 
-/// What a confined program can reach.
+/// The network access of a confined program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
@@ -326,24 +326,24 @@ pub enum Network {
     None,
     /// The network of the machine.
     Host,
-    /// Its own loopback, and these hosts by TCP. Needs namespaces; where they are missing nothing is reached.
+    /// Its own loopback, and these hosts by TCP. Needs namespaces; without them no host is reachable.
     Hosts(Vec<AllowedHost>),
 }
 
-/// Which system calls a confined program may make. What is worse than an error ends the program
-/// ([`crate::End::Forbidden`]), so that it cannot hide that it tried.
+/// The class of system calls that a confined program may make. A call that is worse than an error ends the program
+/// ([`crate::End::Forbidden`]), so that it cannot hide the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Calls {
-    /// What builds and tests do.
+    /// The calls that builds and tests need.
     Tools,
-    /// Reading and computing: nothing is opened for writing or made, no socket, no other process.
+    /// Reading and computing: no writes, no sockets, no other processes.
     Compute,
-    /// The same, and locks on what it reads, such as databases: other writers wait for it.
+    /// The same, plus read locks, for example on databases; other writers wait for them.
     Read,
-    /// Reading and computing, and writing where the profile lets it.
+    /// Reading and computing, plus writes where the profile permits them.
     Files,
-    /// Reading, computing and internet sockets: nothing is written, no other process.
+    /// Reading, computing and internet sockets: no writes, no other processes.
     Connect,
 }
 
@@ -363,7 +363,7 @@ pub enum Redaction {
     Redact,
     /// They are replaced in standard error alone, for callers that parse standard output.
     OnlyStderr,
-    /// They stay: for callers that parse the bytes and redact later themselves.
+    /// They are kept, for callers that parse the bytes and redact later.
     Raw,
 }
 

@@ -1,7 +1,7 @@
-//! The few steps that Rust has no safe words for, each with its reason, and the one place that makes a command.
+//! The `unsafe` code of this crate, each block with its reason, and the one function that creates a command.
 //!
-//! What always holds: code that runs between `fork` and `exec` makes system calls and nothing else: no
-//! allocation, no lock, no panic. Every `unsafe` of the crate is in this file.
+//! Invariants: code that runs between `fork` and `exec` only makes system calls, and does not allocate, lock or
+//! panic. All `unsafe` code of the crate is in this file.
 
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
@@ -21,12 +21,12 @@ use tokio::io::unix::AsyncFd;
 use crate::cgroup::Doors;
 use crate::terminal_end::{Terminal, TerminalSize};
 
-/// The first descriptor that no child is given.
+/// The first descriptor that no child inherits.
 const FIRST_PRIVATE: RawFd = 3;
-/// How far descriptors are marked one by one on kernels without `close_range`.
+/// The end of the descriptors that are marked one by one on kernels without `close_range`.
 const HIGHEST_MARKED: RawFd = 65_536;
 
-/// A command for `program`, with nothing decided yet.
+/// Creates a command for `program` without arguments.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one place that makes processes"
@@ -35,22 +35,22 @@ pub(crate) fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
 
-/// What a child does between its birth and its program.
+/// What a child does between `fork` and `exec`.
 pub(crate) struct ChildSettings {
-    /// The directory it enters.
+    /// The working directory.
     pub(crate) cwd: OwnedFd,
-    /// The descriptors above 2 that it keeps: the socket of the inner stage, and what bubblewrap reads.
+    /// The inherited descriptors above 2: the socket of the inner stage, and the input of bubblewrap.
     pub(crate) keep: Vec<OwnedFd>,
-    /// What it is sent when this process dies.
+    /// The signal that it gets when this process dies.
     pub(crate) on_orphaned: Signal,
-    /// The control groups that it enters.
+    /// The control groups to join.
     pub(crate) doors: Doors,
     /// Whether its standard input becomes its controlling terminal.
     pub(crate) terminal: Terminal,
 }
 
-/// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
-/// it die with this process, closes what it must not hold, and puts it into its directory.
+/// Gives the child of `command` its own session and process group and makes it the reaper of its orphans. It dies
+/// with this process, inherits only the listed descriptors, and starts in its directory.
 #[expect(
     unsafe_code,
     reason = "pre_exec is the only way to act in the child before its program"
@@ -72,7 +72,7 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
             }
             let doors = &settings.doors.files;
             let enters = |door: &OwnedFd| rustix::io::write(door, b"0") == Ok(1);
-            // A parent that gets no report counts on no group.
+            // Without a report, the parent does not rely on a group.
             if doors.iter().all(enters)
                 && let Some(report) = &settings.doors.report
             {
@@ -110,7 +110,7 @@ pub(crate) fn prepare_background(command: &mut Command, cwd: OwnedFd) {
 /// and `exec`.
 #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
 pub(crate) fn mark_private_descriptors() -> io::Result<()> {
-    // SAFETY: with CLOEXEC no descriptor is closed now, so none that somebody owns goes stale.
+    // SAFETY: with CLOEXEC no descriptor is closed now, so no owned descriptor becomes invalid.
     let marked = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -122,7 +122,7 @@ pub(crate) fn mark_private_descriptors() -> io::Result<()> {
     if marked == 0 {
         return Ok(());
     }
-    // Before Linux 5.11, or under a filter that does not know the call.
+    // Linux before 5.11, or a seccomp filter that rejects the call.
     for descriptor in FIRST_PRIVATE..HIGHEST_MARKED {
         // SAFETY: setting a flag on a number; an unused number is an error that does not matter here.
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -191,7 +191,7 @@ pub(crate) fn take_terminal() -> io::Result<()> {
     }
 }
 
-/// Moves this process into a user and a mount namespace of its own. It must have a single thread.
+/// Moves this process into its own user and mount namespaces. It must have a single thread.
 #[expect(unsafe_code, reason = "unshare has no safe wrapper")]
 pub(crate) fn leave_user_and_mount_namespaces() -> io::Result<()> {
     let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
@@ -199,7 +199,7 @@ pub(crate) fn leave_user_and_mount_namespaces() -> io::Result<()> {
     unsafe { unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Takes over a descriptor that this process was started with.
+/// Takes ownership of an inherited descriptor.
 #[expect(
     unsafe_code,
     reason = "an inherited descriptor is only known by its number"
@@ -218,13 +218,13 @@ pub(crate) fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
     Ok(descriptor)
 }
 
-/// A process id as the kernel spells it.
+/// Converts a raw process id.
 pub(crate) fn pid(raw: i32) -> Option<Pid> {
     Pid::from_raw(raw)
 }
 
-/// Words of a program that is to start, at addresses that nobody can guess: by them a filter knows the start that it must let
-/// through. They are gone with the program that this process was.
+/// The arguments of a program to start, at secret random addresses. A seccomp filter permits `execve` only with these
+/// addresses. The memory is unmapped when the program replaces this process.
 pub(crate) struct SecretStart {
     program: *const c_char,
     args: *const *const c_char,
@@ -239,11 +239,11 @@ const SPAN: usize = if cfg!(target_arch = "x86_64") {
     1 << 38
 };
 const PAGE: usize = 4096;
-/// How many places are tried: most are free.
+/// The most addresses to try; most are free.
 const TRIES: usize = 32;
 
 impl SecretStart {
-    /// Lays out the words of a program: its path, its name as the program sees it, its arguments and its variables.
+    /// Writes the path, the arguments (`argv[0]` first) and the variables of a program into the memory.
     #[expect(
         unsafe_code,
         reason = "memory at an address of our own choice has no safe wrapper"
@@ -313,7 +313,7 @@ impl SecretStart {
         Ok(start)
     }
 
-    /// The addresses of its path, its arguments and its variables.
+    /// Returns the addresses of the path, the arguments and the variables.
     pub(crate) fn addresses(&self) -> [u64; 3] {
         [
             self.program.addr() as u64,
@@ -322,7 +322,7 @@ impl SecretStart {
         ]
     }
 
-    /// Becomes the program, with every signal as a new program expects it. Returns where that failed.
+    /// Replaces this process by the program, with default signal handling. Returns only on failure.
     #[expect(unsafe_code, reason = "the call must be made with these very pointers")]
     pub(crate) fn become_it(self) -> io::Error {
         // SAFETY: the set is initialised before it is used; the three pointers lead to words and tables that end with a zero, as laid out above, and stay mapped.
@@ -330,7 +330,7 @@ impl SecretStart {
             let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(none.as_mut_ptr());
             libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-            // Rust has it ignored, and what is ignored stays so.
+            // Rust ignores SIGPIPE, and `execve` keeps ignored signals ignored.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::execve(self.program, self.args, self.env);
         }
@@ -338,7 +338,7 @@ impl SecretStart {
     }
 }
 
-/// Memory of this size at a random place, and a random offset below a page.
+/// Maps memory of this size at a random address, and returns a random offset below a page.
 #[expect(
     unsafe_code,
     reason = "memory at an address of our own choice has no safe wrapper"
@@ -360,7 +360,7 @@ fn random_place(size: usize) -> io::Result<(*mut libc::c_void, usize)> {
                 flags,
             )
         };
-        // A kernel before 4.17 takes the address for a hint.
+        // Linux before 4.17 treats the address as a hint.
         if let Ok(place) = made {
             return Ok((place, offset));
         }

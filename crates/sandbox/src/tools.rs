@@ -1,12 +1,12 @@
-//! Where tools are installed below a home directory: the only parts of it that a confined program sees.
+//! Tool installations below home directories: the only parts of a home that a confined program sees.
 //!
-//! How it works: home directories are covered whole, and this one table names what is uncovered again,
-//! read-only: places that hold programs, libraries and caches of downloads. Settings are shown only where
-//! nothing in them looks like a secret. What the user's `PATH` and the variables of toolchains name is shown
-//! besides, because the user's settings point the program there.
+//! Home directories are covered completely. This table lists the paths that are visible again, read-only:
+//! programs, libraries and download caches. A settings file is visible only if
+//! nothing in it looks like a secret. Paths in the user's `PATH` and in toolchain variables are also visible,
+//! because the user's settings point programs there.
 //!
-//! What always holds: a place is in this table because a build needs it, never because it is harmless; what
-//! nobody named stays hidden.
+//! Invariant: a path is in this table because a build needs it, never because it is harmless. All other
+//! paths stay hidden.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ use crucible_host::fs::read_up_to;
 use crucible_model::ByteLimit;
 use crucible_secrets::Scanner;
 
-/// One kind of installation.
+/// An installation of a tool.
 pub(crate) struct Tool {
-    /// The variable that names where it is; empty if no variable does.
+    /// The variable that names its directory; empty without one.
     pub(crate) variable: &'static str,
-    /// Where it is below the home directory when the variable is not set.
+    /// Its directory below the home directory if the variable is not set.
     pub(crate) default: &'static str,
-    /// What of it is shown; nothing named means all of it.
+    /// The visible parts; empty for all.
     parts: &'static [&'static str],
-    /// Files of settings that are shown only where they hold no secret.
+    /// Settings files that are visible only if they contain no secret.
     settings: &'static [&'static str],
 }
 
@@ -126,7 +126,7 @@ const OTHERS: [Tool; 32] = [
     tool("", "anaconda3", &[]),
 ];
 
-/// Variables that choose a toolchain and nothing else; what is a directory among their values is shown.
+/// Variables that only choose a toolchain; values that are directories are visible.
 pub(crate) const CHOICES: [&str; 5] = [
     "RUSTUP_TOOLCHAIN",
     "GOROOT",
@@ -135,18 +135,18 @@ pub(crate) const CHOICES: [&str; 5] = [
     "PYENV_VERSION",
 ];
 
-/// Where a package manager puts its tools below `/home` although nobody lives there.
+/// Directories below `/home` in which package managers install tools.
 const MANAGERS: [&str; 1] = ["/home/linuxbrew/.linuxbrew"];
 
-/// What a directory named `bin` needs beside it.
+/// Entries next to a `bin` directory that its programs need.
 const BESIDE_PROGRAMS: [&str; 5] = ["include", "lib", "lib64", "libexec", "pyvenv.cfg"];
 
-/// The longest file of settings that is read to see whether it holds a secret.
+/// The largest settings file that is searched for secrets.
 const MAX_SETTINGS: ByteLimit = ByteLimit(256 << 10);
-/// Words in the name of a setting whose value is a secret.
+/// Words in the names of secret settings.
 const SECRET_KEYS: [&str; 4] = ["token", "password", "secret", "passphrase"];
 
-/// Every place of tools: by the table below the user's home, and by the variables that the child is given.
+/// Returns all tool paths, from the table below the user's home and from the child's variables.
 /// They need not exist.
 pub(crate) fn places(
     env: &Environment,
@@ -186,7 +186,7 @@ pub(crate) fn places(
     found
 }
 
-/// Libraries lie beside the programs that need them; a `bin` in the home directory itself has none.
+/// Adds the libraries next to a `bin` directory. A `bin` in the home directory itself has none.
 fn beside(programs: &Path, found: &mut Vec<PathBuf>) {
     if programs.file_name() == Some(OsStr::new("bin"))
         && let Some(above) = programs.parent()
@@ -206,7 +206,7 @@ impl Tool {
     }
 }
 
-/// Whether a file of settings could hold a secret: one that cannot be read could.
+/// Returns whether a settings file may contain a secret. One that cannot be read may.
 fn holds_secret(file: &Path) -> bool {
     let Ok(bytes) = read_up_to(file, MAX_SETTINGS) else {
         return true;

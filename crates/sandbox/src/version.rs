@@ -43,14 +43,14 @@ pub struct VersionOutput {
     pub line: String,
     /// The number in that line, where there is one.
     pub number: Option<String>,
-    /// How much of the isolation stood around it.
+    /// The isolation that was in force.
     pub isolation: IsolationLevel,
 }
 
-/// Why a program did not tell its version.
+/// Why a program did not report its version.
 #[derive(Debug, thiserror::Error)]
 pub enum NoVersion {
-    /// It ended well and printed nothing.
+    /// It exited with 0 and printed nothing.
     #[error("it printed nothing when asked for its version")]
     Silent,
     /// It ended with an error.
@@ -64,7 +64,7 @@ pub enum NoVersion {
     /// It was ended by a signal.
     #[error("it was ended by signal {signal} when asked for its version")]
     Signalled {
-        /// Which.
+        /// The number of the signal.
         signal: i32,
     },
     /// It did not end by itself in time.
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cleaned_and_cut() {
+    fn line_is_sanitized_and_truncated() {
         let hostile = "\n \u{1b}[2J\n\u{1b}]0;title\u{7}\u{1b}[1;31mtool\u{1b}[0m\t\u{202e}1.2\u{9b}.3\u{200b}\r\nmore";
         assert_eq!(first_line(hostile).as_deref(), Some("tool 1.2.3"));
         assert_eq!(first_line(" \u{1b}[ \n\u{1b}").as_deref(), None);

@@ -1,7 +1,7 @@
-//! What the two stages of a confined start say to each other, over a socket that only they hold.
+//! The messages between the two stages of a confined start, over a private socket.
 //!
-//! The outer stage sends one [`Order`]; the inner stage answers with [`Report`] lines. The answer is written
-//! before any untrusted code runs, and the inner end of the socket closes itself as that code starts.
+//! The outer stage sends one [`Order`]; the inner stage answers with [`Report`] lines. It does so
+//! before any untrusted code runs, and its end of the socket is closed when that code starts.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::layers::{MissingLayer, ReachedLayer};
 use crate::spawn::{Calls, Cap, Network, Resources, Strength};
 use crate::terminal_end::Terminal;
 
-/// A directory and what it must be when the inner stage comes to it.
+/// A directory with the identity that the inner stage must find.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) path: OsString,
@@ -20,38 +20,38 @@ pub(crate) struct Place {
     pub(crate) identity: (u64, u64),
 }
 
-/// Whether namespaces stand around the inner stage.
+/// Whether the inner stage runs in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Surroundings {
-    /// Bubblewrap built a private world.
+    /// It runs in namespaces that bubblewrap created.
     Namespaces,
-    /// The machine itself.
+    /// It runs directly on the machine.
     Machine,
 }
 
-/// Whether the private places, which are in memory, are bounded.
+/// Whether the private directories, which are in memory, have a size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PrivateBound {
-    /// Each has a size.
+    /// Each has one.
     Sized,
-    /// Bubblewrap is too old to give them one (before 0.8), or no such places exist.
+    /// None has: bubblewrap is older than 0.8, or there are no private directories.
     Unsized,
 }
 
-/// Whether a private layer can be laid over a directory of the machine.
+/// Whether a private overlay can be mounted over a host directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overlays {
-    /// It takes what is written.
+    /// Writes go to the overlay.
     Available,
-    /// The directory is shown read-only instead.
+    /// The directory is read-only instead.
     Missing,
-    /// One over a directory made for it is tried out, without use for the program.
+    /// An overlay is only tested, on a directory created for the test.
     Tried,
 }
 
-/// What a machine gives every confined program.
+/// The features of a machine that confined programs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Means {
     pub(crate) surroundings: Surroundings,
@@ -59,22 +59,22 @@ pub(crate) struct Means {
     pub(crate) overlays: Overlays,
 }
 
-/// What the stage before bubblewrap is to do.
+/// The request to the stage before bubblewrap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OverlayOrder {
-    /// An existing directory, over which the memory for the layers is mounted.
+    /// An existing directory, over which the memory of the overlays is mounted.
     pub(crate) place: OsString,
-    /// Bytes that all layers hold in total; as much as the kernel allows without.
+    /// The most bytes of all overlays together; `None` for the kernel's default.
     pub(crate) size: Option<u64>,
-    /// The directories. Without any, an overlay is tried out.
+    /// The lower directories; if empty, an overlay is only tested.
     pub(crate) lower: Vec<OsString>,
 }
 
-/// What the inner stage is to do.
+/// The request to the inner stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) program: OsString,
-    /// The program's name as the program sees it.
+    /// The value of `argv[0]`.
     pub(crate) called: OsString,
     /// Whether standard input becomes its controlling terminal.
     pub(crate) terminal: Terminal,
@@ -82,11 +82,11 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Place,
     pub(crate) writable: Vec<Place>,
-    /// What of them stays as it is.
+    /// The read-only paths in them.
     pub(crate) read_only: Vec<OsString>,
-    /// Whether a writable directory is to be seen at another path than its own.
+    /// Whether a writable directory is mounted at another path.
     pub(crate) moved: bool,
-    /// What may be read, each with all below it.
+    /// The readable paths, each with everything below it.
     pub(crate) readable: Vec<OsString>,
     /// The program's own home, where it lies in no other private place.
     pub(crate) home: Option<OsString>,
@@ -94,32 +94,32 @@ pub(crate) struct Order {
     pub(crate) private: PrivateBound,
     pub(crate) network: Network,
     pub(crate) calls: Calls,
-    /// Where the hosts that may be reached seem to be; a listener for each is handed out in this order.
+    /// The local addresses of the reachable hosts; the stage passes back a listener for each, in this order.
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) resources: Resources,
-    /// Bytes of memory of each process by itself: no control group counts all of them together.
+    /// The memory limit of each process in bytes, if no control group limits their sum.
     pub(crate) memory_each: Cap,
     pub(crate) strength: Strength,
 }
 
-/// What the inner stage has done; one JSON object a line.
+/// A message of the inner stage: one JSON object per line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// The walls stand; the program is about to start.
+    /// All layers are in force; the program is about to start.
     Ready {
         reached: Vec<ReachedLayer>,
         missing: Vec<MissingLayer>,
     },
-    /// A required wall could not be built; nothing was started.
+    /// A required layer is missing; nothing was started.
     Refused { missing: Vec<MissingLayer> },
-    /// Something is not what the order says; nothing was started.
+    /// The request cannot be met; nothing was started.
     Failed { detail: String },
-    /// The kernel did not start the program, for this reason.
+    /// The kernel refused to start the program.
     NotStarted { errno: i32 },
 }
 
-/// The lines of a report, in their order; a line that is not one of ours ends it.
+/// Parses the lines of a report, up to the first invalid one.
 pub(crate) fn read_report(bytes: &[u8]) -> Vec<Report> {
     bytes
         .split(|byte| *byte == b'\n')

@@ -30,7 +30,7 @@ pub enum ConfigError {
         nearest: Option<String>,
     },
     /// A command in a variable cannot be split into words.
-    #[error("{origin}: this is no command: {problem}")]
+    #[error("{origin}: invalid command: {problem}")]
     NotWords {
         /// Where it was set.
         origin: String,
@@ -49,7 +49,7 @@ pub enum ConfigError {
     },
     /// A project's file sets what only the user may.
     #[error(
-        "{origin}: `{key}` is not for a project's file, which may come from a stranger; set it in your own {} or by {variable}",
+        "{origin}: a project's file cannot set `{key}`, because it may be untrusted; set it in your own {} or with {variable}",
         named(user_file)
     )]
     NotForProjects {
@@ -64,7 +64,7 @@ pub enum ConfigError {
     },
     /// A project's file loosens a limit.
     #[error(
-        "{origin}: a project's file may lower `{key}`, not raise it; it is {limit}: set it in your own {} or by {variable}",
+        "{origin}: a project's file may lower `{key}`, not raise it; it is {limit}; set it in your own {} or with {variable}",
         named(user_file)
     )]
     OnlyLower {

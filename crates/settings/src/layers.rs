@@ -862,7 +862,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_of_calls_is_set_by_both_of_its_names_and_the_lower_counts() {
+    fn lower_of_both_call_budget_names_applies() {
         let calls = |env: &[(&str, &str)]| {
             let room = tempfile::tempdir().unwrap();
             let files = ConfigFiles {

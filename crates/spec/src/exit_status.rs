@@ -47,12 +47,12 @@ impl From<SpecError> for Failure {
                 "Give the file another name, or leave it out with [spec] exclude; if the name is a real secret, revoke it.",
             ),
             SpecError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
-                "Take it out of there and say where it comes from instead; a file can be left out with [spec] exclude.",
+                "Remove it and write where it comes from instead, or omit the file with [spec] exclude.",
             ),
             SpecError::Locked { .. } => Self::new(ExitStatus::LockHeld, message)
-                .hint("Wait for it to end, or take the lock from it with --force; what it has not kept by then is lost."),
+                .hint("Wait for it to end, or take its lock with --force; its unsaved work is then lost."),
             SpecError::LockLost => Self::new(ExitStatus::LockHeld, message)
-                .hint("Answers that this run was given are kept and taken by the next one."),
+                .hint("The answers of this run are saved; the next run uses them."),
             SpecError::Call(error) => {
                 let command = Self::from(error);
                 if command.budget_exhausted { command.hint(more()) } else { command }
@@ -62,11 +62,11 @@ impl From<SpecError> for Failure {
                 variable_of("spec.phase_timeout_s"),
             )),
             SpecError::Answer { verdict, .. } => findings(Self::new(ExitStatus::Schema, message), &verdict)
-                .hint("The refused answers lie in the spec's context/; run the phase again, or choose a stronger model with --model."),
+                .hint("The refused answers are in the spec's context/; run the phase again, or choose a stronger model with --model."),
             SpecError::FixupRefused { verdict } => {
                 let command = findings(Self::refused(message), &verdict);
                 match verdict.findings().iter().any(|finding| NAMING_HELPS.contains(&finding.code.as_str())) {
-                    true => command.hint("A path that a fixup may touch all the same is named with --allow-path."),
+                    true => command.hint("To let a fixup change such a path, name it with --allow-path."),
                     false => command,
                 }
             }
@@ -81,7 +81,7 @@ impl From<SpecError> for Failure {
     }
 }
 
-/// Which specs there are, as far as that is known, and how one is begun.
+/// Lists the known specs, and says how to begin one.
 fn unknown(message: String, spec: &SpecId, near: &[SpecId], workspace: Option<&Path>) -> Failure {
     let names: Vec<&str> = near.iter().map(SpecId::as_str).collect();
     let error = match names.is_empty() {

@@ -1,14 +1,14 @@
-//! Counts the tests of a gate by the output of test runners.
+//! Counts a gate's tests from the output of test runners.
 //!
 //! An exit code of 0 means that nothing failed, not that anything ran. Code under test may end its own
 //! process or skip tests, and still succeed. The output must therefore show completion. [`TestTally::read`]
-//! counts what the known runners announce and report, one reader for each runner ([`readers`]);
-//! [`compare`](verdict::compare) decides what it means beside the tally of the same gate before any change.
+//! counts the tests that known runners announce and report, with one reader for each runner ([`readers`]);
+//! [`compare`](verdict::compare) compares the counts with those of the same gate before any change.
 //!
-//! What always holds: reading takes time linear in the output and cannot fail; an invalid number counts
-//! for nothing; sums stop at their limit instead of running over. What a tally cannot show: a runner that
-//! starts a process for each test and believes its exit code, and code that prints a whole false report by
-//! itself.
+//! Invariants: reading takes time linear in the output and cannot fail; an invalid number is ignored; sums
+//! saturate.
+//! A tally cannot expose a runner that starts a process for each test and trusts its exit code. Nor can it expose
+//! code that prints a complete false report.
 
 mod announced;
 mod readers;
@@ -56,7 +56,7 @@ pub enum TestRunner {
 }
 
 impl TestRunner {
-    /// What people call it.
+    /// Returns the common name of the runner.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl TestRunner {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestCounts {
-    /// Tests that ended well.
+    /// Tests with a passing result.
     pub passed: u64,
     /// Tests that failed.
     pub failed: u64,
@@ -109,14 +109,14 @@ impl TestCounts {
     }
 }
 
-/// Whether a tally was read from everything that was printed.
+/// How much of the output a tally was read from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TallyBasis {
-    /// From all of it.
+    /// All of it.
     #[default]
     Whole,
-    /// From its end only: the beginning was too long.
+    /// Only the end, because the output was too long.
     Cut,
 }
 
@@ -124,7 +124,7 @@ pub enum TallyBasis {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestTally {
-    /// What it was read from.
+    /// How much of the output was read.
     pub basis: TallyBasis,
     /// The counts per runner; a runner without output has no entry.
     pub runners: BTreeMap<TestRunner, TestCounts>,
@@ -150,7 +150,7 @@ impl TestTally {
             self.basis = TallyBasis::Cut;
         }
         let mut told = read_text(&stream.text(), captured);
-        // Each of these shows the other's reports as output of its own tests.
+        // The first of each pair prints the second's reports as output of its tests.
         for (outer, inner) in [
             (TestRunner::Nextest, TestRunner::Libtest),
             (TestRunner::Node, TestRunner::Tap),
@@ -165,7 +165,7 @@ impl TestTally {
     }
 }
 
-/// What to do with the output that runners show of failing tests: it may hold reports of runners that those started.
+/// How to handle the output of failing tests. It may contain the reports of runners that these tests started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CapturedOutput {
     /// Parse it like the rest. Without failures it is absent, and anything similar is forged.

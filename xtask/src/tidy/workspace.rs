@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_holds_what_is_in_its_folder_and_not_in_one_with_a_longer_name() {
+    fn package_contains_only_files_of_its_folder() {
         let package = Package::sample("crucible-run");
         assert!(package.holds("crates/run/src/lib.rs"));
         assert!(!package.holds("crates/runner/src/lib.rs"));

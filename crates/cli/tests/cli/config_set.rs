@@ -8,7 +8,7 @@ use crate::support::{Desk, small};
 const FILE: &str = ".crucible/config.toml";
 
 #[test]
-fn config_set_keeps_comments_and_says_what_it_did() {
+fn config_set_keeps_comments_and_reports_change() {
     let repo = small()
         .file(FILE, "# limits\n[run]\nmax_iterations = 3 # few\n")
         .build();

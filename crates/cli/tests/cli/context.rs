@@ -359,7 +359,7 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
 }
 
 #[test]
-fn the_same_repository_elsewhere_gives_the_same_bytes_and_a_subdirectory_is_as_good_as_its_top() {
+fn context_is_independent_of_path_and_subdirectory() {
     let desk = Desk::new();
     let documents = |repo: &Path| {
         for_goal(&desk, repo, "mend the parser");

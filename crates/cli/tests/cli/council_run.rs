@@ -199,7 +199,7 @@ fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
 }
 
 #[test]
-fn the_councils_own_limit_of_calls_holds_in_a_run_and_is_told_by_its_name() {
+fn council_call_limit_applies_in_run() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let desk = Desk::with(&server);
     desk.user_config(&format!(
@@ -282,7 +282,7 @@ fn a_council_that_cannot_be_configured_stops_the_run_which_goes_on_later() {
 }
 
 #[test]
-fn a_run_that_is_killed_amid_a_council_asks_it_again_and_counts_what_was_spent() {
+fn killed_council_is_repeated_and_its_cost_counted() {
     let server = serve({
         let mut attacks = 0;
         move |call, _| {
@@ -385,7 +385,7 @@ fn told(desk: &Desk) -> Value {
 }
 
 #[test]
-fn the_record_of_a_councils_answer_says_who_sat_in_it_and_whom_they_stood_in_for() {
+fn council_record_names_seats_and_replaced_models() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let desk = Desk::with(&server);
     desk.user_config(CHAIR);

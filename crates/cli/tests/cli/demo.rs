@@ -30,7 +30,7 @@ fn in_order(story: &str, texts: &[&str]) {
 }
 
 #[test]
-fn the_first_proposal_is_refused_by_the_patch_gate_and_the_second_lands() {
+fn demo_refuses_first_proposal_and_lands_second() {
     let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
     let directory = place.path().join("demo");
     let ran = demo(&desk, &directory).run().ok();

@@ -385,7 +385,7 @@ fn the_exit_code_says_whether_a_run_could_begin() {
 }
 
 #[test]
-fn what_is_configured_and_cannot_work_ends_with_two() {
+fn unusable_configuration_exits_with_2() {
     let desk = Desk::new();
     let python = desk.path("python");
     let found = |settings: &str, code: i32| {

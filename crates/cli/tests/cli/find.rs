@@ -171,7 +171,7 @@ fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
 }
 
 #[test]
-fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hosts() {
+fn researcher_may_cite_allowed_hosts_only() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = researching(&server);
     let waiting = desk.start(repo.path()).exits(1).json();

@@ -203,7 +203,7 @@ fn leftovers(desk: &Desk) -> usize {
 }
 
 #[test]
-fn a_gate_sees_no_network_no_home_and_cannot_write_elsewhere() {
+fn gate_has_no_network_home_or_outside_writes() {
     let outside = Desk::new();
     std::fs::write(outside.path("mine"), "mine").unwrap();
     let mine = outside.path("mine");

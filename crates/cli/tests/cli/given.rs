@@ -73,7 +73,7 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
 }
 
 #[test]
-fn a_person_sees_the_answer_that_was_refused_for_its_form_and_what_is_still_owed() {
+fn person_sees_malformed_answer_and_missing_ones() {
     let (repo, desk) = (small().build(), Desk::new());
     let run = waiting(&desk, repo.path());
     let refused = give(&desk, &run, "I would return width * height.\n");
@@ -126,7 +126,7 @@ fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
 }
 
 #[test]
-fn a_person_in_the_chair_is_told_which_files_there_are_and_what_an_editor_adds_is_passed_over() {
+fn human_chair_sees_files_and_backups_are_ignored() {
     let (repo, desk) = (small().build(), Desk::new());
     desk.user_config("[dispatch]\nchair = \"manual_outbox\"\n");
     let run = waiting(&desk, repo.path());

@@ -124,7 +124,7 @@ fn what_was_edited_after_it_was_recorded_does_not_land() {
 }
 
 #[test]
-fn edited_logs_and_recordings_do_not_land_and_are_told() {
+fn edited_logs_and_recordings_block_landing() {
     let run = Verified::new();
     let before = snapshot(&run.repo, &run.desk);
     let evidence = run.desk.path("evidence.zip");
@@ -383,7 +383,7 @@ fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
 }
 
 #[test]
-fn a_replay_checks_out_the_base_and_runs_nothing_of_the_repository() {
+fn replay_does_not_run_repository_code() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);
     let ran = desk.path("ran");

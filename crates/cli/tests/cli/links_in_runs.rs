@@ -28,7 +28,7 @@ fn creating(path: &str) -> String {
 }
 
 #[test]
-fn a_link_as_an_answer_is_not_followed_and_nothing_of_it_becomes_part_of_the_run() {
+fn linked_answer_is_not_followed() {
     let (_repo, desk, id) = waiting();
     let run = desk.runs().pop().unwrap();
     let private = desk.path("private.txt");
@@ -85,7 +85,7 @@ fn an_answer_that_is_too_long_is_not_read_and_uses_nothing_up() {
 }
 
 #[test]
-fn a_link_in_place_of_a_part_of_a_run_is_refused_and_not_written_through() {
+fn linked_part_of_run_is_refused() {
     let (_repo, desk, id) = waiting();
     let run = desk.runs().pop().unwrap();
     for part in [
@@ -140,7 +140,7 @@ fn a_link_in_place_of_a_part_of_a_run_is_refused_and_not_written_through() {
 }
 
 #[test]
-fn a_new_file_that_only_case_tells_from_another_is_refused_by_a_run_and_by_patch_check() {
+fn case_only_difference_in_new_file_is_refused() {
     let (repo, desk) = (small().build(), Desk::new());
     let call = desk.start_call(repo.path()).args([
         "--mode",

@@ -150,7 +150,7 @@ fn read_only(desk: &Desk, words: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn a_read_only_disk_is_an_error_that_says_so_and_the_run_goes_on_afterwards() {
+fn read_only_disk_fails_and_run_resumes() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let path = repo.path().to_str().unwrap();

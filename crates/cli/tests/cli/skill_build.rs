@@ -481,7 +481,7 @@ fn a_model_without_tools_answers_with_both_files() {
 }
 
 #[test]
-fn files_that_came_by_another_way_are_taken_as_they_stand_by_the_word_of_whoever_builds() {
+fn existing_files_are_adopted_as_is() {
     let scene = Scene::new();
     let write = |path: &str, text: &str| {
         let place = scene.root().join(path);
@@ -700,7 +700,7 @@ fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
 
 /// Ends a build as soon as its first file is in the project, and a little later each time.
 #[test]
-fn a_build_that_is_killed_while_it_brings_its_files_is_settled_by_the_next_step() {
+fn killed_build_is_settled_by_next_step() {
     let mut told = Vec::new();
     for round in 0..8_u64 {
         let scene = Scene::new();
@@ -844,7 +844,7 @@ fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
 }
 
 #[test]
-fn an_answer_that_was_cut_off_or_names_no_files_is_told_in_the_packets_own_form_and_not_quoted() {
+fn truncated_or_fileless_answer_is_reported_unquoted() {
     let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
     let half = format!("{SKILL_PATH}\n```python\n# words of the half that came\n");
     let bare = "```python\nx = 1\n```\n\n```python\ny = 2\n```\n".to_owned();

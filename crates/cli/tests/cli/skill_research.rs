@@ -203,7 +203,7 @@ fn advice_is_asked_within_its_limits_kept_and_judged() {
 }
 
 #[test]
-fn the_gateway_and_what_it_is_shown_are_as_the_seed_has_them_where_nobody_says_otherwise() {
+fn research_defaults_match_the_specification() {
     let scene = Scene::new();
     let shown = scene
         .desk

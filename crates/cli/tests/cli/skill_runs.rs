@@ -333,7 +333,7 @@ fn what_a_skill_wrote_is_kept_only_where_nobody_else_changed_it() {
 }
 
 #[test]
-fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not_handed_out() {
+fn controlling_directory_is_never_granted() {
     let skills = Skills::new();
     let propose = |path: &str| {
         let words = [
@@ -623,7 +623,7 @@ fn a_trusted_file_or_test_that_changed_is_told_and_what_to_do_about_it() {
 }
 
 #[test]
-fn a_grant_of_the_machine_or_its_neighbours_is_told_when_it_is_asked_for_and_answered_for() {
+fn local_host_grant_warns_at_propose_and_promote() {
     let skills = Skills::new();
     for (name, host) in [
         ("metadata", "169.254.169.254"),

@@ -138,14 +138,13 @@ fn exchanged(exchanges: usize, runs: usize) {
 }
 
 #[test]
-fn what_is_exchanged_while_it_is_run_runs_as_it_was_promoted_or_not_at_all() {
+fn file_swapped_during_run_runs_promoted_bytes_only() {
     exchanged(1_000, 12);
 }
 
 mod slow {
     #[test]
-    fn what_is_exchanged_ten_thousand_times_while_it_is_run_runs_as_it_was_promoted_or_not_at_all()
-    {
+    fn file_swapped_repeatedly_runs_promoted_bytes_only() {
         super::exchanged(10_000, 150);
     }
 }

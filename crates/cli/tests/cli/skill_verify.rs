@@ -340,7 +340,7 @@ fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
 }
 
 #[test]
-fn every_gate_is_asked_also_after_one_did_not_pass_and_the_skill_is_built_and_no_more() {
+fn failed_gate_does_not_stop_other_gates() {
     let scene = Scene::built_with(Some(EXAMPLES));
     scene.write(
         SKILL,

@@ -4,7 +4,7 @@ use crate::support::{Desk, GOAL, answering, good_answer, id_of, move_to, small};
 use crate::verify_record::Landed;
 
 #[test]
-fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed() {
+fn run_with_lost_commit_is_not_landed() {
     for taken_back in [
         &["reset", "--quiet", "--hard", "HEAD~1"][..],
         &["commit", "--quiet", "--amend", "-m", "Mine"],
@@ -29,7 +29,7 @@ fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed
 }
 
 #[test]
-fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told() {
+fn edited_copy_is_ignored_and_can_be_restored() {
     for land in [false, true] {
         let run = Landed::verified();
         if land {
@@ -101,7 +101,7 @@ fn what_is_dirty_is_no_moved_head_and_is_named_before_anything_begins() {
 }
 
 #[test]
-fn the_gates_of_an_ended_run_are_not_run_where_its_base_is_not_checked_out_and_that_is_said() {
+fn gates_of_ended_run_need_its_base() {
     let run = Landed::verified();
     run.desk.run(["run", "land", &run.id]).ok();
     let message = run.desk.run(["verify", "--run", &run.id]).exits(1).stderr;
@@ -144,7 +144,7 @@ fn what_is_dirty_is_told_with_the_command_to_call_again() {
 }
 
 #[test]
-fn a_run_whose_repository_is_elsewhere_now_says_so_while_something_is_left_to_do() {
+fn unfinished_run_reports_moved_repository() {
     let run = Landed::verified();
     let next = || run.desk.status()["next"].as_str().unwrap().to_owned();
     assert!(next().contains("crucible run land"), "{}", next());

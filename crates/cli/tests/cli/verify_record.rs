@@ -556,7 +556,7 @@ fn copies_outside_of_attempts_are_compared_with_what_was_recorded() {
 }
 
 #[test]
-fn a_file_that_no_event_tells_of_is_told_and_stays_out_of_the_bundle() {
+fn unrecorded_file_is_reported_and_not_bundled() {
     let run = Landed::new();
     let out = run.desk.path("evidence.zip");
     for planted in [
@@ -712,7 +712,7 @@ fn in_ledger_unguarded(run: &Landed, sql: &str) {
 }
 
 #[test]
-fn artifacts_and_rows_of_a_run_that_were_edited_are_found_and_keep_it_from_landing() {
+fn edited_artifacts_and_rows_block_landing() {
     for (sql, in_chain, in_record) in [
         (
             "DELETE FROM artifacts",

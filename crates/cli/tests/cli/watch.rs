@@ -47,7 +47,7 @@ fn late() -> FakeOpenAi {
 }
 
 #[test]
-fn each_event_is_a_json_line_until_the_run_is_verified() {
+fn watch_prints_events_as_json_lines() {
     let (repo, server) = (small().build(), late());
     let desk = Desk::with(&server);
     let mut running = slow(&desk, &repo);
@@ -129,7 +129,7 @@ fn a_watcher_says_when_nobody_goes_on_with_the_run() {
 }
 
 #[test]
-fn a_run_that_has_ended_is_told_at_once_and_its_status_holds_its_accounts() {
+fn watch_of_ended_run_returns_at_once() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     desk.start(repo.path()).ok();
@@ -157,7 +157,7 @@ const TWO_GATES: &str = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
     [gates.slow]\ncommand = [\"sh\", \"./slow.sh\"]\nlevel = \"full\"\n";
 
 #[test]
-fn the_gates_of_a_run_are_run_once_more_and_full_means_all_of_them() {
+fn verify_runs_gates_again_and_full_runs_all() {
     let repo = small()
         .file(".crucible/config.toml", TWO_GATES)
         .file("slow.sh", "echo slow\nexit 3\n")

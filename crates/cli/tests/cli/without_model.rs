@@ -361,7 +361,7 @@ fn settings_of_an_older_program(desk: &Desk) -> RunSettings {
 }
 
 #[test]
-fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
+fn old_manual_run_continues_without_provider() {
     let (repo, desk) = (small().build(), Desk::new());
     let settings = settings_of_an_older_program(&desk);
     let env = Environment::capture();
@@ -409,7 +409,7 @@ fn a_run_by_hand_of_an_older_program_goes_on_without_the_provider_it_names() {
 }
 
 #[test]
-fn an_answer_that_was_judged_before_is_passed_over_and_that_is_said_where_it_helps() {
+fn judged_answer_is_skipped_with_note() {
     let (repo, desk) = (small().build(), Desk::new());
     desk.start_call(repo.path())
         .args(["--mode", "manual_outbox"])

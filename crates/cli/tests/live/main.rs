@@ -103,7 +103,7 @@ fn kinds(story: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_skill_is_built_by_the_model_and_goes_as_far_as_its_gates_let_it() {
+fn model_builds_skill_up_to_its_gates() {
     let mut line = LiveLine::of(
         "a skill in whole files",
         "a skill that returns a text in capitals, and its test",

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_told_with_who_says_so_and_never_as_nothing_where_it_is_not_known() {
+    fn cost_names_source_and_unknown_is_not_zero() {
         let of = |micro_dollars, calls_without_cost, cost_basis| {
             cost(&CallUsage {
                 micro_dollars,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::hash::ShortHash;
 use super::inspect::RepoAt;
 
-/// A build plan (seed 000 §4.3).
+/// A build plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanV1 {
     /// `viv-git-plan.v1`.
@@ -84,7 +84,7 @@ impl From<&RepoAt> for PlanRepo {
 /// The detection result of the inspection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detected {
-    /// One of the thirteen names.
+    /// The name of a build system, such as `cargo`; `unknown` if none was detected.
     pub build_system: String,
     /// The confidence, 0 to 1.
     pub confidence: f64,

@@ -463,7 +463,7 @@ async fn the_whole_suite_counts_where_everything_is_verified() {
 }
 
 #[tokio::test]
-async fn what_is_no_source_text_fails_where_texts_are_judged_and_tools_are_not_handed_too_much() {
+async fn invalid_source_text_fails_and_input_is_limited() {
     for bad in [
         "\u{feff}X = 1\n",
         "X = '\0'\n",

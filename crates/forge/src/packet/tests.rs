@@ -119,7 +119,7 @@ fn a_model_without_tools_is_asked_for_both_files_by_their_paths() {
 }
 
 #[test]
-fn a_test_is_begun_with_what_its_class_needs_to_run_where_nothing_can_be_reached_or_written() {
+fn generated_test_runs_in_sandbox_of_class() {
     for (class, begun, means) in [
         (
             SideEffect::FileWrite,

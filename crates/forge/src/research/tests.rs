@@ -480,7 +480,7 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
 }
 
 #[tokio::test]
-async fn a_test_that_asks_nothing_is_a_fault_of_the_test_and_no_matter_of_security() {
+async fn test_without_assertions_is_not_a_security_finding() {
     for (second, kind) in [
         ("forge-test-empty", FailureKind::VerifyTest),
         ("forge-network", FailureKind::VerifyPolicy),
@@ -581,7 +581,7 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
 }
 
 #[test]
-fn an_attempt_that_came_to_nothing_does_not_hide_what_the_gates_found_in_the_files_that_stand() {
+fn failed_attempt_keeps_findings_on_existing_files() {
     let mut scene = Scene::new();
     let found = json!([finding(
         "forge-mypy",

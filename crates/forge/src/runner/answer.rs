@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_what_is_no_result_is_a_held_secret_and_gives_no_part_of_it_out() {
+    fn secret_in_invalid_result_is_withheld() {
         for (place, what) in [
             (
                 format!("the result/{KEY}"),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_holds_a_handed_value_is_known_with_and_without_the_space_around_it() {
+    fn secret_in_result_is_found_despite_whitespace() {
         let secrets = [(
             "KEY".parse().unwrap(),
             Secret::new("  a-value of \"ours\" ".to_owned()),

@@ -1,10 +1,10 @@
-//! Files that act by lying there, which a run left: other programs obey them, or they are named like secrets.
+//! Finds residue of a run: new or changed files that other programs load automatically, or that look like secrets.
 //!
-//! A hook of a new `.git`, a `conftest.py`, an `.env` or a program in a directory that a command may write to is run or believed by the
-//! next one who works there. The directory is looked at before the run and after it, and what came or changed is named. A skill is
-//! looked at entry by entry. After any other command, what programs make in directories of their own is named once for each directory.
+//! A hook of a new `.git`, a `conftest.py`, an `.env` or a program in a writable directory affects the next user of that
+//! directory. The directory is scanned before and after the run, and new or changed entries are reported. For a skill, each entry
+//! is reported. For other commands, the output of a program in its own directory is reported once per directory.
 //!
-//! What always holds: nothing is removed and nothing is read; what was there before and is as it was is never named.
+//! Invariants: nothing is removed or read, and an unchanged entry is never reported.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
@@ -19,21 +19,21 @@ use super::RunnerError;
 use super::walls::MOST_ENTRIES;
 use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
 
-/// The most that are named of what a skill left.
+/// The most reported entries after a skill.
 const MOST_NAMED: usize = 20;
-/// The most that are named of what another command left.
+/// The most reported entries after another command.
 const MOST_LISTED: usize = 10_000;
-/// The most entries that are looked at around a command that is no skill.
+/// The most scanned entries for a command that is not a skill.
 const MOST_SURVEYED: usize = 500_000;
-/// More than this in one directory of a program, or directories of one name, are named together.
+/// More entries than this in one program directory, or directories of one name, are reported together.
 const MOST_ALIKE: usize = 3;
-/// Directories in which programs keep what they make: caches, builds, virtual environments.
+/// Files that mark directories with program output: caches, builds, virtual environments.
 const MADE_BY_PROGRAMS: [&str; 3] = ["CACHEDIR.TAG", "pyvenv.cfg", "CMakeCache.txt"];
-/// Where Python keeps what it compiled.
+/// Python's directory of compiled files.
 const CACHE: &str = "__pycache__";
-/// What is large in a git directory and starts no program.
+/// Large parts of a git directory that start no program.
 const GIT_DATA: [&str; 3] = ["objects", "refs", "logs"];
-/// What in a git directory decides which programs git starts, and whose objects it takes.
+/// Parts of a git directory that decide which programs git starts and which objects it uses.
 const GIT_ORDERS: [&str; 6] = [
     "config",
     "config.worktree",
@@ -42,28 +42,28 @@ const GIT_ORDERS: [&str; 6] = [
     "attributes",
     "alternates",
 ];
-/// Where git looks for the objects of others.
+/// The directory with the list of alternate object stores.
 const ALTERNATES: &str = "objects/info";
-/// Bits of a mode by which a file can be run.
+/// The execute bits of a mode.
 const EXECUTABLE: u32 = 0o111;
-/// Bits of a directory's mode by which everybody may write there, or by which what is made there belongs to others.
+/// The mode bits of a directory that let everyone write, or change the owner of new files.
 const LOOSE: u32 = 0o7002;
-/// Bits of a mode that say who may do what.
+/// The permission bits of a mode.
 const MODE: u32 = 0o7777;
 
-/// Something that a run left.
+/// A reported entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftBehind {
-    /// Where, from the top of what was looked at.
+    /// The path, relative to the scanned directory.
     pub path: String,
     /// Why it matters.
     pub why: ResidueReason,
-    /// How many paths it stands for: itself, or more below it or of its name.
+    /// The number of paths that this entry represents: itself, or more below it or of its name.
     pub paths: usize,
 }
 
 impl LeftBehind {
-    /// How likely others run or obey it, the most likely first.
+    /// Returns the rank by the likelihood that others run or load it, most likely first.
     fn rank(&self) -> u8 {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         match self.why {
@@ -78,28 +78,28 @@ impl LeftBehind {
     }
 }
 
-/// Why it matters that something was left.
+/// Why an entry is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResidueReason {
-    /// Other programs take orders from what has this name.
+    /// Other programs load files of this name.
     Obeyed,
-    /// It is named like a secret.
+    /// It has the name of a secret.
     NamedSecret,
-    /// It can be run.
+    /// It is executable.
     Executable,
-    /// A directory in which others may do more than before, or less.
+    /// A directory with changed permissions.
     Mode,
     /// Neither a file nor a directory.
     Special,
-    /// More was left than is named.
+    /// There are more entries than are reported.
     More,
-    /// It could not be looked at.
+    /// It could not be read.
     Unseen,
 }
 
 impl ResidueReason {
-    /// In words that follow the path.
+    /// Returns the reason as text to print after the path.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -114,19 +114,19 @@ impl ResidueReason {
     }
 }
 
-/// By what a thing is known to be the same and unchanged; the times of a directory change with what lies in it.
+/// Identifies an unchanged entry. The times of a directory change with its entries.
 type Stamp = (u64, u64, i64, i64);
 
-/// How the changes of a directory are named.
+/// How changes in a directory are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Naming {
-    /// Each entry; what cannot be looked at is an error.
+    /// Each entry; an unreadable one is an error.
     Each,
-    /// What programs make once for each directory; what cannot be looked at is passed over.
+    /// Program output once per directory; unreadable entries are skipped.
     Grouped,
 }
 
-/// What lies in some directories before a command runs in them.
+/// A snapshot of directories before a command runs in them.
 #[derive(Debug)]
 pub struct DirectoryState {
     root: PathBuf,
@@ -134,15 +134,15 @@ pub struct DirectoryState {
     naming: Naming,
     most: usize,
     found: HashMap<PathBuf, Stamp>,
-    /// Of each directory.
+    /// The identity and mode of each directory.
     modes: HashMap<PathBuf, (u64, u32)>,
-    /// What git takes for a repository or for the way to one.
+    /// Git directories, and files that point to one.
     repositories: Vec<PathBuf>,
     is_whole: bool,
 }
 
 impl DirectoryState {
-    /// Looks at what lies now in `places` before a skill runs.
+    /// Scans `places` before a skill runs.
     pub(super) fn look(root: &Path, places: &[PathBuf]) -> Result<Self, RunnerError> {
         let mut state = Self::new(root, places, Naming::Each, MOST_ENTRIES);
         let mut seen = 0;
@@ -159,8 +159,8 @@ impl DirectoryState {
         Ok(state)
     }
 
-    /// Looks at the contents of these directories before a command runs that is not a skill. Names are judged and reported from `root` on.
-    /// What cannot be listed is passed over; [`Self::is_whole`] says whether there was too much.
+    /// Scans these directories before a command runs that is not a skill. Names are judged and reported relative to `root`.
+    /// Skips directories that cannot be listed; [`Self::is_whole`] returns whether all entries fit the limit.
     #[must_use]
     pub fn survey(root: &Path, directories: &[PathBuf]) -> Self {
         let mut state = Self::new(root, directories, Naming::Grouped, MOST_SURVEYED);
@@ -217,32 +217,32 @@ impl DirectoryState {
         }
     }
 
-    /// Remembers what in a git directory starts programs.
+    /// Records the files of a git directory that start programs.
     fn keep_orders(&mut self, git_dir: &Path, seen: &mut usize) {
         for (path, meta) in orders(git_dir, seen, self.most) {
             self.found.insert(path, stamp(&meta));
         }
     }
 
-    /// The git directories, and the files that lead to one, that were there: `.git` in any spelling, and repositories by what they hold.
+    /// Returns the git directories and the files that point to one: `.git` in any case, and repositories by their content.
     #[must_use]
     pub fn repositories(&self) -> &[PathBuf] {
         &self.repositories
     }
 
-    /// From where on names are judged and reported.
+    /// Returns the directory to which reported names are relative.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether all was looked at; else there was too much.
+    /// Returns whether all entries were scanned; otherwise the limit was reached.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// What came or changed since and matters.
+    /// Returns the new and changed entries that matter.
     #[must_use]
     pub fn left_behind(&self) -> Vec<LeftBehind> {
         let mut left = Left {
@@ -266,7 +266,7 @@ impl DirectoryState {
             let entries = match entries(&at, &mut seen, self.most) {
                 Ok(entries) => entries,
                 Err(RunnerError::Fs(_)) if self.naming == Naming::Grouped => {
-                    // Such as one whose path is too long. Nothing can be said of one that was there.
+                    // For example, its path is too long. The state of an existing one is unknown.
                     if !self.modes.contains_key(&at) {
                         left.push(group, self.told(&at, ResidueReason::Unseen));
                     }
@@ -287,7 +287,7 @@ impl DirectoryState {
             } else if is_repository && self.has_new(&entries) {
                 left.push(None, self.told(&at, ResidueReason::Obeyed));
             }
-            // One that a directory became hides nothing of what is in it.
+            // If an existing directory became a repository, its entries are still reported.
             let hides_entries = is_repository && (is_known || !self.modes.contains_key(&at));
             if self.naming == Naming::Grouped
                 && group.is_none()
@@ -321,7 +321,7 @@ impl DirectoryState {
         left.named(self.naming)
     }
 
-    /// Names what changed in a git directory of what starts programs.
+    /// Reports changed files of a git directory that start programs.
     fn changed_orders(&self, git_dir: &Path, seen: &mut usize, left: &mut Left) {
         for (path, meta) in orders(git_dir, seen, self.most) {
             if self.is_new(&path, &meta) {
@@ -330,8 +330,8 @@ impl DirectoryState {
         }
     }
 
-    /// Whether a directory, none of those that were named, holds what a program makes. A mark that came into a directory which was
-    /// there says nothing about the rest of it.
+    /// Returns whether a directory, other than the scanned ones, contains program output. A marker that is new in an
+    /// existing directory says nothing about its other entries.
     fn is_of_a_program(&self, directory: &Path, entries: &[Entry]) -> bool {
         let means = || meaning(&self.below(directory), PlaceKind::Directory);
         let is_mark = |(name, path, meta): &Entry| {
@@ -360,7 +360,7 @@ impl DirectoryState {
         }
     }
 
-    /// The path from the top of what is looked at.
+    /// Returns the path relative to the scanned directory.
     fn below(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
@@ -368,7 +368,7 @@ impl DirectoryState {
             .into_owned()
     }
 
-    /// Whether a directory that was there has another mode now, or one that came lets everybody in where the one above it does not.
+    /// Returns whether an existing directory has another mode, or a new one has looser permissions than its parent.
     fn has_another_mode(&self, directory: &Path) -> bool {
         let now = |path: &Path| {
             path.symlink_metadata()
@@ -391,7 +391,7 @@ impl DirectoryState {
     }
 }
 
-/// Why it matters that this lies below a granted directory, if it does; its path is that from the top.
+/// Returns why an entry below a granted directory matters, if it does. The path is relative to the scanned directory.
 fn matters(path: &str, meta: &Metadata) -> Option<ResidueReason> {
     let kind = meta.file_type();
     let means = meaning(
@@ -414,7 +414,7 @@ fn matters(path: &str, meta: &Metadata) -> Option<ResidueReason> {
     }
 }
 
-/// Which directory it is, and who may do what there.
+/// Returns the inode and the permissions of a directory.
 fn identity_and_mode(meta: &Metadata) -> (u64, u32) {
     (meta.ino(), meta.permissions().mode() & MODE)
 }
@@ -427,7 +427,7 @@ fn stamp(meta: &Metadata) -> Stamp {
     }
 }
 
-/// What was found, each by itself and in the directories of programs.
+/// The found entries: single ones, and those in program directories.
 struct Left {
     each: Vec<LeftBehind>,
     groups: Vec<(LeftBehind, Vec<LeftBehind>)>,
@@ -441,7 +441,7 @@ impl Left {
         }
     }
 
-    /// All of it in the order of the paths, no more than are named.
+    /// Returns the entries in the order of their paths, up to the limit.
     fn named(self, naming: Naming) -> Vec<LeftBehind> {
         let mut left = self.each;
         for (directory, inside) in self.groups {
@@ -461,7 +461,7 @@ impl Left {
             Naming::Each => MOST_NAMED,
             Naming::Grouped => {
                 left = alike_together(left);
-                // What is meant by its name comes before what may be anything: many of these must not push it out of sight.
+                // Entries with a telling name come first, so that many unspecific ones do not displace them.
                 left.sort_by_key(LeftBehind::rank);
                 MOST_LISTED
             }
@@ -478,7 +478,7 @@ impl Left {
     }
 }
 
-/// The same, but many of one name, such as `__pycache__`, only by the first of them.
+/// Merges many entries of one name, such as `__pycache__`, into the first of them.
 fn alike_together(left: Vec<LeftBehind>) -> Vec<LeftBehind> {
     let name = |one: &LeftBehind| one.path.rsplit('/').next().map(str::to_owned);
     let mut paths: HashMap<_, usize> = HashMap::new();
@@ -499,7 +499,7 @@ fn alike_together(left: Vec<LeftBehind>) -> Vec<LeftBehind> {
     together
 }
 
-/// What in a git directory decides which programs git starts, submodules' included.
+/// Returns the files of a git directory that decide which programs git starts, including submodules.
 fn orders(git_dir: &Path, seen: &mut usize, most: usize) -> Vec<(PathBuf, Metadata)> {
     let mut found = Vec::new();
     let mut open = vec![git_dir.to_owned(), git_dir.join(ALTERNATES)];
@@ -518,12 +518,12 @@ fn orders(git_dir: &Path, seen: &mut usize, most: usize) -> Vec<(PathBuf, Metada
     found
 }
 
-/// Whether a directory of a git directory may hold what starts programs.
+/// Returns whether a subdirectory of a git directory may contain files that start programs.
 fn is_repository_part(at: &Path, git_dir: &Path, name: &str) -> bool {
     !at.starts_with(git_dir.join("objects")) && !GIT_DATA.contains(&name)
 }
 
-/// Whether a directory with these entries is a git directory.
+/// Returns whether a directory with these entries is a git directory.
 fn is_repository(directory: &Path, entries: &[Entry]) -> bool {
     entries.iter().any(|(name, _, _)| name == "HEAD") && is_git_directory(directory)
 }
@@ -545,7 +545,7 @@ fn entries(directory: &Path, seen: &mut usize, most: usize) -> Result<Vec<Entry>
             return Err(RunnerError::TooManyPlaces { place, most });
         }
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that goes while others work there is no failure.
+        // An entry that disappears meanwhile is not an error.
         match entry.metadata() {
             Ok(meta) => found.push((name, entry.path(), meta)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_run_or_is_no_file_is_told_and_a_change_is_as_good_as_new() {
+    fn new_or_changed_executables_and_pipes_are_reported() {
         let room = Room::new();
         room.put("notes/deep/kept.sh", 0o755);
         room.put("notes/conftest.py", 0o644);

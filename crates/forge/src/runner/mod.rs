@@ -1,12 +1,12 @@
-//! Runs the very bytes of a skill, behind the walls of its class.
+//! Runs the exact bytes of a skill, in the sandbox of its class.
 //!
-//! [`execute`] starts Python with a small text of our own (`runner.py`), which gets everything else through its standard input: the
-//! skill's source, the base class, what goes in. It compiles the skill from memory, so nothing of the project is imported and no file can
-//! be exchanged between the hash and the run. The answer comes back on a descriptor that what the skill prints does not share.
+//! [`execute`] starts Python with a small script (`runner.py`), which reads the source of the skill, the base class and the input
+//! from standard input. It compiles the skill from memory: nothing of the project is imported, and no file can
+//! be replaced between the hash and the run. The result arrives on its own descriptor, separate from printed output.
 //!
-//! What always holds: no byte runs that is not in the [`SkillCode`]; the class and the grants alone decide the walls (`walls`); what a skill
-//! prints or claims never makes a success out of a process that was ended or refused by the kernel, or that left behind what other
-//! programs obey (`left_behind`); what a skill writes comes to the project only after a run that succeeded (`staging`).
+//! Invariants: only the bytes in the [`SkillCode`] run. The class and the grants alone decide the sandbox (`walls`). Nothing that a
+//! skill prints or claims turns a process that was killed or denied into a success, nor one that left files which other
+//! programs load (`left_behind`). Written files reach the project only after a successful run (`staging`).
 
 mod answer;
 mod left_behind;
@@ -45,17 +45,17 @@ pub(crate) const MAX_RESULT_BYTES: u64 = 4 << 20;
 /// The largest input, in bytes of JSON: 4 MiB.
 pub const MAX_INPUT_BYTES: u64 = 4 << 20;
 
-/// What of the skill's prints is kept.
+/// The most bytes of printed output that are kept.
 const PRINTED: ByteLimit = ByteLimit(64 << 10);
-/// A skill that prints more than this is ended.
+/// The most bytes that a skill may print before it is killed.
 const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
 /// The grace period of a process that is asked to end.
 const GRACE: Duration = Duration::from_millis(300);
-/// What the names of the directories begin with in which skills work.
+/// The name prefix of the working directories of skills.
 const EMPTY: &str = "skill-run-";
-/// What a run did that left something behind.
+/// The denial of a run that left such files.
 const LEFT_SOMETHING: &str = "it left behind what other programs obey or take for a secret";
-/// Memory, files, threads: enough for what one skill does.
+/// The limits of memory, files and threads of one skill.
 const RESOURCES: Resources = Resources {
     memory: Cap::At(2 << 30),
     address_space: Cap::At(2 << 30),
@@ -72,7 +72,7 @@ pub struct SkillCode {
     pub paths: SkillPaths,
     /// The package it is in.
     pub package: PackageName,
-    /// The very bytes that are executed.
+    /// The bytes to execute.
     pub skill: Vec<u8>,
 }
 
@@ -83,49 +83,49 @@ pub struct SkillCall<'a> {
     pub code: &'a SkillCode,
     /// What it may do.
     pub class: SideEffect,
-    /// To what that is narrowed.
+    /// The grants that limit the class further.
     pub grants: &'a Grants,
     /// The secrets that it was granted, with their values.
     pub secrets: Vec<(SecretName, Secret)>,
-    /// What goes in: an object.
+    /// The input, a JSON object.
     pub input: &'a Value,
-    /// How long it may take.
+    /// The time limit.
     pub timeout: Duration,
-    /// The project, or a copy of it: where a skill of the class FILE_WRITE works.
+    /// The project or a copy of it; a skill of class FILE_WRITE works there.
     pub project_root: &'a Path,
-    /// The interpreter itself ([`find_python`]), no script that starts one.
+    /// The interpreter itself ([`find_python`]), not a script that starts one.
     pub python: &'a Path,
-    /// Directories in which modules are found that are not Python's own.
+    /// Directories with third-party modules.
     pub site_packages: &'a [PathBuf],
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkillEnd {
-    /// It gave this. Whether that is what was asked for, the I/O schema says.
+    /// It returned this value, which is not yet checked against the schema.
     Returned(Value),
-    /// It raised an exception. Nothing in it is a handed secret.
+    /// It raised an exception, whose texts contain no granted secret.
     Raised {
         /// Its class.
         kind: String,
         /// Its text.
         message: String,
-        /// Where it came from, for people.
+        /// The traceback, for people.
         traceback: String,
     },
-    /// It tried what its class does not allow.
+    /// It tried an action that its class does not permit.
     Denied {
-        /// What, as far as it is known.
+        /// The action, as far as it is known.
         what: String,
     },
-    /// What it gave holds the value of this secret, which was handed to it. The result is not kept.
+    /// The result contains the value of this granted secret, and is withheld.
     HoldsSecret {
         /// Which.
         secret: SecretName,
     },
-    /// Its time was over.
+    /// It exceeded its time limit.
     TimedOut,
-    /// It gave nothing that could be a result.
+    /// It returned no valid result.
     Broken {
         /// What it did instead.
         why: String,
@@ -137,31 +137,31 @@ pub enum SkillEnd {
 pub struct SkillRan {
     /// How.
     pub end: SkillEnd,
-    /// What it wrote that other programs obey, or that is named like a secret; with any of it, it gave nothing.
+    /// Written files that other programs load, or that look like secrets. With any of them, there is no result.
     pub left_behind: Vec<LeftBehind>,
-    /// What it printed, redacted; the beginning where it is long.
+    /// The printed output, redacted and truncated at the end.
     pub printed: Captured,
-    /// How long it took.
+    /// The duration of the run.
     pub duration: Duration,
-    /// Which walls stood.
+    /// The isolation of the run.
     pub receipt: IsolationReceipt,
-    /// What it wrote, which is not in the project yet.
+    /// The written files, which are not in the project yet.
     staging: Option<Staging>,
 }
 
-/// Nothing was run.
+/// Why a skill was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
     /// The process could not be started as asked.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// A place for it cannot be made.
+    /// A directory cannot be created.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// The source is no text.
+    /// The source is not UTF-8.
     #[error("the skill is not UTF-8; a skill is a text of at most 256 KiB")]
     NotText,
-    /// What goes in is too large.
+    /// The input is too large.
     #[error(
         "the input has {bytes} bytes as JSON, at most {MAX_INPUT_BYTES} are taken; hand over less, or the name of where it lies"
     )]
@@ -169,7 +169,7 @@ pub enum RunnerError {
         /// How many.
         bytes: usize,
     },
-    /// A granted path cannot be handed out.
+    /// A granted path cannot be used.
     #[error("the granted path {path} is not handed out: {why}")]
     GrantedPath {
         /// Which.
@@ -177,7 +177,7 @@ pub enum RunnerError {
         /// Why not, and what to do.
         why: String,
     },
-    /// More lies there than can be looked at.
+    /// A directory has more entries than the limit.
     #[error(
         "more than {most} files and directories lie {place}, too many to hide the others; grant a directory of its own"
     )]
@@ -187,7 +187,7 @@ pub enum RunnerError {
         /// How many are looked at.
         most: usize,
     },
-    /// The granted directories hold too much.
+    /// The granted directories exceed the size limit.
     #[error(
         "{path} and the other granted directories hold more than {most} MiB, which is what is copied for a skill; grant a smaller directory"
     )]
@@ -213,7 +213,7 @@ pub enum RunnerError {
         /// The fewest.
         least: usize,
     },
-    /// There is no interpreter.
+    /// No interpreter was found.
     #[error(
         "no Python: {why}; install Python 3.10 or newer, or name one: [forge] python in your own configuration"
     )]
@@ -221,7 +221,7 @@ pub enum RunnerError {
         /// What was found instead.
         why: String,
     },
-    /// The interpreter lies where a skill must not look.
+    /// The interpreter is in a directory that is hidden from skills.
     #[error("{} lies in the project, which is hidden from skills; name another in your own configuration: [forge] python", python.display())]
     PythonInProject {
         /// Which.
@@ -238,8 +238,8 @@ impl From<RefusedPlace> for RunnerError {
     }
 }
 
-/// Runs a skill. What it writes goes into a copy of its granted directories and not to the project. Dropping the future ends it and
-/// everything it started.
+/// Runs a skill. Its writes go to a copy of its granted directories, not to the project. Dropping the future kills it and its
+/// child processes.
 ///
 /// # Errors
 ///
@@ -292,7 +292,7 @@ pub async fn execute(
         stdin: Stdin::Bytes(order),
         confinement: Confinement::Confined(walls.profile),
         keep: Keep::Head,
-        // The values that were handed out are taken out first, whole, before any rule could take a part of one.
+        // Granted values are redacted first and completely, before a rule can redact a part of one.
         redaction: Redaction::Raw,
         ..Spawn::new(call.python, walls.cwd.clone(), limits)
     };
@@ -318,7 +318,7 @@ pub async fn execute(
     })
 }
 
-/// The complete order to the runner.
+/// Returns the complete request to `runner.py`.
 fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
     let SkillCode {
         paths,
@@ -337,7 +337,7 @@ fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
     Ok(order.to_string().into_bytes())
 }
 
-/// What the process is given: nothing of the user's, but the time zone and the secrets that were granted.
+/// Returns the environment of the process: only the user's time zone and the granted secrets.
 fn environment(
     world: &ForgeWorld<'_>,
     call: &SkillCall<'_>,
@@ -363,7 +363,7 @@ fn environment(
     env
 }
 
-/// The path of a granted directory below the project.
+/// Returns the path of a granted directory below the project.
 fn granted(prefix: &crucible_model::PathPrefix) -> Option<RepoPath> {
     prefix.to_string().parse().ok()
 }

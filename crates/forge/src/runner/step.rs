@@ -673,14 +673,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_exchanged_while_it_is_read_never_gives_other_bytes_than_the_promoted_ones() {
+    fn swapped_file_never_yields_other_bytes() {
         exchange(5);
     }
 
     mod slow {
         #[test]
-        fn a_file_that_is_exchanged_ten_thousand_times_never_gives_other_bytes_than_the_promoted_ones()
-         {
+        fn repeatedly_swapped_file_never_yields_other_bytes() {
             super::exchange(100);
         }
     }

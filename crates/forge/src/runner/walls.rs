@@ -1,4 +1,4 @@
-//! Which walls a class of side effects stands for.
+//! Maps each class of side effects to its sandbox.
 //!
 //! | class | calls | writes | reaches | works in |
 //! |---|---|---|---|---|
@@ -7,8 +7,8 @@
 //! | FILE_WRITE | files | a copy of its granted directories | nothing | the project, of which it sees these alone |
 //! | NETWORK, MONEY, MESSAGING | connect | nothing | its granted hosts | an empty directory |
 //!
-//! What always holds: whatever the class, the project is out of sight but for the granted directories, and in those are files that are named
-//! like secrets, or where programs keep them, `.git` and `.crucible`; no link decides where a skill may write.
+//! Invariants: every class hides the project except for the granted directories. In these it hides `.git`, `.crucible`, and files
+//! with a secret's name or in a directory of secrets. No link decides where a skill may write.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -29,25 +29,25 @@ use crate::grants::HostName;
 use crate::places::is_own;
 use crate::world::ForgeWorld;
 
-/// The ports at which granted hosts are reached.
+/// The permitted ports of granted hosts.
 const PORTS: [u16; 2] = [443, 80];
-/// How many entries of directories are looked at.
+/// The most directory entries that are checked.
 pub(super) const MOST_ENTRIES: usize = 20_000;
-/// How many places of a project are hidden one by one.
+/// The most paths of a project that are hidden one by one.
 const MOST_HIDDEN: usize = 2_000;
 
-/// The walls of one call, and where it works.
+/// The sandbox of one call, and its directories.
 pub(super) struct Walls {
     pub(super) profile: Profile,
     pub(super) cwd: PathBuf,
-    /// Where it writes, and what it gets there; none for a class that does not write.
+    /// The copies that it writes to; `None` for a class that does not write.
     pub(super) staging: Option<Staging>,
-    /// The empty directory where it works nowhere else; gone when this is dropped.
+    /// The empty working directory of other classes; removed when dropped.
     _empty: Option<WorkDir>,
 }
 
-/// The walls around this call. `empty` is a directory for it alone: for its copy, or to work in where it works nowhere else. The granted
-/// directories are made where they are missing.
+/// Prepares the sandbox of this call. `empty` is a private directory for its copy, or its working directory without one. Missing
+/// granted directories are created.
 pub(super) fn around(
     world: &ForgeWorld<'_>,
     call: &SkillCall<'_>,
@@ -133,7 +133,7 @@ pub(super) fn around(
     })
 }
 
-/// Whether the copy can stand at the path of the original: where namespaces are.
+/// Returns whether the copy can be mounted at the path of the original, which needs namespaces.
 fn stands_at_its_place(world: &ForgeWorld<'_>) -> bool {
     match world.strength {
         Strength::Required => true,
@@ -151,7 +151,7 @@ fn allowed(host: &HostName) -> AllowedHost {
     }
 }
 
-/// Refuses a granted path that is a link or lies behind one. One that is not there yet is not seen, and no error.
+/// Refuses a granted path that is a link or below one. A missing path is not an error.
 fn refuse_links(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
     let mut at = root.to_owned();
     for part in place.as_str().split('/') {
@@ -167,7 +167,7 @@ fn refuse_links(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// Makes a granted directory, where nothing but directories may be on the way.
+/// Creates a granted directory. Its parents must be directories.
 fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
     let mut at = root.to_owned();
     for part in place.as_str().split('/') {
@@ -186,7 +186,7 @@ fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
     Ok(create_dir_beneath(root, place.as_str())?)
 }
 
-/// All of the project but the granted directories, and in these what is named like secrets and Crucible's and git's own.
+/// Returns the paths to hide: the project except for the granted directories, and in these secrets, `.crucible` and `.git`.
 fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError> {
     let mut hidden = Vec::new();
     let mut seen = 0;
@@ -213,7 +213,7 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
             } else if kind.is_dir() && places.iter().any(leads_there) {
                 beside.push_back(below);
             } else if !kind.is_symlink() {
-                // What a link leads to is hidden where it lies, or is no part of the project.
+                // The target of a link is hidden at its own path, or is outside of the project.
                 hidden.push(path);
             }
         }
@@ -230,11 +230,11 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
             let is_hidden = if kind.is_dir() {
                 is_own(&name) || is_secret_directory(&below)
             } else {
-                // What a link leads to is hidden where it lies.
+                // The target of a link is hidden at its own path.
                 !kind.is_symlink() && is_own(&name) || kind.is_file() && is_secret_file(&below)
             };
             if is_hidden {
-                // It is not in the copy: what kind of thing it is only its spelling says.
+                // The copy does not contain it, so a trailing slash marks a directory.
                 hidden.push(if kind.is_dir() { path.join("") } else { path });
             } else if kind.is_dir() {
                 inside.push((below, path));
@@ -268,7 +268,7 @@ fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<Entry>, RunnerError
     Ok(found)
 }
 
-/// Where a path really lies.
+/// Returns the canonical path.
 fn real(path: &Path) -> Result<PathBuf, FsError> {
     path.canonicalize().map_err(|source| FsError::Io {
         action: "find",

@@ -1,8 +1,8 @@
-//! Files below a directory, reached without following a link on the way.
+//! Reads and writes files below a directory without following links.
 //!
-//! A directory of ours can hold a link where a file or a directory was a moment ago. Each part of a path is therefore opened from the
-//! directory before it, and a link in any of them is refused: nothing is read from another place, and nothing is written to one. The
-//! directory itself is the caller's word; links on the way to it are followed.
+//! A file or a directory can be replaced by a link at any moment. So each component of a path is opened from its
+//! parent directory, and a link is refused. Nothing outside of the directory is read or written. The path of the
+//! directory itself comes from the caller; links in it are followed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,25 +17,25 @@ use rustix::io::Errno;
 
 use super::{FsError, TEMPORARY, hold, link_stands, read_known};
 
-/// Whether missing directories on the way are made.
+/// Whether missing parent directories are created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OnTheWay {
     Made,
     MustStand,
 }
 
-/// Whether a write waits for the disk.
+/// Whether a write is flushed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flush {
     Now,
     Later,
 }
 
-/// Reads a whole regular file of at most `limit` bytes below `root`; one that says it is longer is not read at all.
+/// Reads a regular file of at most `limit` bytes below `root`. A longer file is not read at all.
 ///
 /// # Errors
 ///
-/// [`FsError::TooLarge`] when the file is longer; otherwise when it is not there, no regular file, or behind a link
+/// [`FsError::TooLarge`] if the file is longer. Also fails if it is missing, not a regular file, or behind a link
 /// ([`FsError::is_link`]).
 pub fn read_beneath(root: &Path, relative: &str, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let place = root.join(relative);
@@ -44,7 +44,7 @@ pub fn read_beneath(root: &Path, relative: &str, limit: ByteLimit) -> Result<Vec
     read_known(file, &place, limit)
 }
 
-/// Whether a regular file stands below `root`, without any link on the way.
+/// Returns whether a regular file exists below `root`, without a link in its path.
 #[must_use]
 pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
     let Ok((parent, name)) = parent_of(root, relative, OnTheWay::MustStand) else {
@@ -53,11 +53,11 @@ pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
     kind_of(&parent, name).is_ok_and(|kind| kind == FileType::RegularFile)
 }
 
-/// Makes a directory below `root` and those on the way to it, for this user alone where they are new.
+/// Creates a directory below `root` and its missing parents, accessible only to this user.
 ///
 /// # Errors
 ///
-/// Fails when something else stands there, a link among it, or the parent is not writable.
+/// Fails if a file or a link exists there, or if the parent is not writable.
 pub fn create_dir_beneath(root: &Path, relative: &str) -> Result<(), FsError> {
     let fail = |source| FsError::io("create", &root.join(relative), source);
     walk(root, Path::new(relative), OnTheWay::Made)
@@ -65,17 +65,17 @@ pub fn create_dir_beneath(root: &Path, relative: &str) -> Result<(), FsError> {
         .map_err(fail)
 }
 
-/// Writes a file below `root` whole, as [`super::write_atomic`] does; directories that are missing on the way are made. A link that
-/// stands at the file's own place gives way to the file.
+/// Writes a file below `root` atomically, as [`super::write_atomic`] does, and creates missing parents. Replaces a link
+/// at the path of the file itself.
 ///
 /// # Errors
 ///
-/// Fails when a link stands on the way, or a directory is not writable or full.
+/// Fails if a parent is a link, or a directory is not writable or full.
 pub fn write_beneath(root: &Path, relative: &str, bytes: &[u8]) -> Result<(), FsError> {
     write(root, relative, bytes, Flush::Now)
 }
 
-/// Writes a file below `root` as [`write_beneath`] does, without waiting for the disk, as [`super::write_unflushed`] does not.
+/// Writes a file below `root` as [`write_beneath`] does, but without a flush, like [`super::write_unflushed`].
 ///
 /// # Errors
 ///
@@ -84,12 +84,12 @@ pub fn write_beneath_unflushed(root: &Path, relative: &str, bytes: &[u8]) -> Res
     write(root, relative, bytes, Flush::Later)
 }
 
-/// Flushes files below `root` that were written without waiting for the disk, and each of their directories once. Right for files that are
-/// new: a file that was replaced could be lost in both its forms until this returns.
+/// Flushes files below `root` that were written without a flush, and each of their directories once. Use this only for new files:
+/// a crash before it returns could lose both versions of a replaced file.
 ///
 /// # Errors
 ///
-/// Fails when one of them is not there, is no regular file, lies behind a link, or the disk does not take it.
+/// Fails if one of them is missing, not a regular file or behind a link, or if the flush fails.
 pub fn flush_beneath(root: &Path, relatives: &[&str]) -> Result<(), FsError> {
     let fail = |relative: &str, source| FsError::io("flush", &root.join(relative), source);
     let mut directories = BTreeMap::new();
@@ -124,13 +124,13 @@ fn write(root: &Path, relative: &str, bytes: &[u8], flush: Flush) -> Result<(), 
     };
     let written = write();
     if written.is_err() {
-        // What is left of it goes with the next start, where it cannot go now.
+        // If this fails, the next start removes the file.
         let _stays = rustix::fs::unlinkat(&parent, temporary.as_str(), AtFlags::empty());
     }
     written.map_err(fail)
 }
 
-/// A new file in a directory, and its name.
+/// Creates a temporary file in a directory and returns it with its name.
 fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o644);
@@ -138,7 +138,7 @@ fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
         let token = crate::random::token().map_err(FsError::into_source)?;
         let name = format!("{TEMPORARY}{token}");
         let file = File::from(rustix::fs::openat(parent, name.as_str(), flags, mode)?);
-        // Whatever the user's mask takes away from new files.
+        // Set explicitly, because the umask applies to new files.
         rustix::fs::fchmod(&file, mode)?;
         if hold(&file)? {
             return Ok((file, name));
@@ -158,7 +158,7 @@ fn open(root: &Path, relative: &str) -> io::Result<File> {
     }
 }
 
-/// The open directory of a file, and the file's name.
+/// Returns the open directory of a file and the file's name.
 fn parent_of<'r>(
     root: &Path,
     relative: &'r str,
@@ -200,7 +200,7 @@ fn walk(root: &Path, path: &Path, way: OnTheWay) -> io::Result<OwnedFd> {
     Ok(at)
 }
 
-/// What stands under a name in a directory, a link included.
+/// Returns the type of a directory entry, without following a link.
 fn kind_of(parent: &OwnedFd, name: &OsStr) -> io::Result<FileType> {
     let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))

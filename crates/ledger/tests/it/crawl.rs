@@ -270,7 +270,7 @@ fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
 }
 
 #[test]
-fn an_event_under_a_pinned_clock_says_so_and_a_ref_that_is_not_known_is_absent() {
+fn pinned_clock_is_marked_and_unknown_ref_omitted() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);

@@ -448,7 +448,7 @@ fn a_demotion_that_was_deleted_is_missed_by_each_reader() {
 }
 
 #[test]
-fn a_skill_that_may_do_something_else_than_was_proposed_is_found_by_each_reader() {
+fn skill_with_altered_rights_is_detected() {
     let edits = [
         "UPDATE skill_proposals SET side_effect_class = 'NETWORK'",
         "UPDATE skill_proposals SET grants = '{\"write_paths\":[\"src/\"]}'",

@@ -396,7 +396,7 @@ async fn other_formats_versions_and_edits_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_recorded_has_no_answer() {
+async fn unrecordable_call_fails() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("inner/calls.jsonl");
     std::fs::create_dir(dir.path().join("inner")).unwrap();

@@ -93,7 +93,7 @@ fn marks_amid_the_content_of_a_file_are_content() {
 }
 
 #[test]
-fn a_piece_of_a_file_without_a_grammar_never_takes_the_place_of_all_of_it() {
+fn fragment_never_replaces_file_without_grammar() {
     let before = BTreeMap::from([(path("a.yml"), b"on: push\njobs:\n  a: 1\n  b: 2\n".to_vec())]);
     let of = |content: &str| {
         let answer = format!("FILE: a.yml\n```\n{content}```\n");

@@ -228,7 +228,7 @@ mod unit {
     }
 
     #[test]
-    fn examples_run_from_their_prompt_to_an_empty_line_or_the_end_of_the_string() {
+    fn doctest_ends_at_empty_line_or_string_end() {
         let examples = |source: &str| -> Vec<String> {
             let masked = mask(Language::Python, source.as_bytes());
             let found = doctests(&masked, source.as_bytes());

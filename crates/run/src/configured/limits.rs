@@ -26,8 +26,10 @@ pub(crate) fn context_settings(config: &Settings) -> Result<ContextSettings, Fai
         None => ContractDocuments::WherePresent,
         Some("ctcp") => ContractDocuments::Required,
         Some(other) => {
-            return Err(Failure::usage(format!("context.contract is {other:?}"))
-                .hint("It takes \"ctcp\", or nothing."));
+            return Err(
+                Failure::usage(format!("unknown context.contract {other:?}"))
+                    .hint("Use \"ctcp\", or remove the setting."),
+            );
         }
     };
     let mut mandatory = Vec::new();
@@ -92,8 +94,8 @@ pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, Failu
         return Ok(None);
     };
     serde_json::from_value(name.into()).map(Some).map_err(|_| {
-        Failure::usage(format!("run.edit_format is {name:?}"))
-            .hint("It takes whole-file, search-replace, definitions or unified-diff.")
+        Failure::usage(format!("unknown run.edit_format {name:?}"))
+            .hint("Use whole-file, search-replace, definitions or unified-diff.")
     })
 }
 

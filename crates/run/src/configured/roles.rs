@@ -315,8 +315,8 @@ fn service_of(section: &DispatchSection, role: RunRole) -> Option<&String> {
 
 fn mode(name: &str) -> Result<DispatchMode, Failure> {
     serde_json::from_value(name.into()).map_err(|_| {
-        Failure::usage(format!("dispatch.mode is {name:?}"))
-            .hint("It takes manual_outbox, ollama_agent, api_agent or local_exec.")
+        Failure::usage(format!("unknown dispatch.mode {name:?}"))
+            .hint("Use manual_outbox, ollama_agent, api_agent or local_exec.")
     })
 }
 

@@ -1,11 +1,11 @@
-//! The chair: asks for context and drafts the plan.
+//! The chair: requests context and drafts the plan.
 //!
-//! Served by code: it ranks the tracked files by what they share with the goal and by what the failing gates point at
-//! (`pointers`), asks the librarian for what the goal names and for the best, of large ones for parts (`excerpt`), and puts
-//! these into the plan's scope.
+//! In code: it ranks the tracked files by what they share with the goal and by what the output of failing gates names
+//! (`pointers`). It requests from the librarian what the goal names and the best files, excerpts of large ones (`excerpt`).
+//! These files become the plan's scope.
 //! Tests and manifests are shown, but are not in scope unless the operator or the goal opens them (`crate::scope`).
 //!
-//! Room is kept for the mandatory documents and for what the operator named before anything else is chosen. The same ranking
+//! Space is reserved first for the mandatory documents and for what the operator named. The same ranking
 //! for a goal alone, explained file by file, is in `explained`.
 
 mod excerpt;
@@ -53,37 +53,37 @@ const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
 /// The most files that the chair puts into scope because they rank best.
 const MAX_RANKED: usize = 6;
 
-/// The most files that it puts into scope on top of these because what the failing gates printed names them.
+/// The most additional files in scope because the output of failing gates names them.
 const MAX_TOLD_OF: usize = 6;
 
-/// How much of a file is read to look for what the goal names in it.
+/// The most bytes of a file that are searched for names of the goal.
 const SCOPE_READ: ByteLimit = ByteLimit(256 * 1024);
 
-/// How much is read of all candidates together. What comes after is ranked by its path alone.
+/// The most bytes of all candidates together. Later files are ranked by their path alone.
 const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
 
-/// Files that are secret by their name are asked for all the same, so that the pack says why they are not in it; the best
-/// so many of them.
+/// The most files with a secret's name that are requested. They are requested so that the pack records why it
+/// omits them.
 const MAX_SECRET: usize = 100;
 
-/// The note on a file of which the pack holds no more than an outline.
+/// The note on a file that the pack shows as an outline.
 const OUTLINED: &str = "is shown as an outline";
 
-/// Why a file is left out that nobody looked into.
+/// The reason for a file that was not read.
 const UNREAD: &str = "was not looked into, because too much came before it";
 
-/// `artifacts/left_out.json`: the tracked files that the model is not shown because nobody asks for them, or for more than an outline.
+/// `artifacts/left_out.json`: the tracked files that are not requested, or only as an outline.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAsked {
-    /// Which version of the document this is.
+    /// The schema version of the document.
     pub(crate) schema_version: LeftOutVersion,
-    /// The best of them first.
+    /// The files, best first.
     pub(crate) files: Vec<NotAskedFile>,
 }
 
 impl NotAsked {
-    /// The same without what a request asks for after all.
+    /// Removes the files that a request names.
     #[must_use]
     pub(crate) fn without(mut self, request: &FileRequest) -> Self {
         let asked: HashSet<&str> = request
@@ -97,11 +97,11 @@ impl NotAsked {
     }
 }
 
-/// One of them.
+/// A file that is not requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAskedFile {
-    /// Where it lies; quoted and escaped if a pack cannot hold the name.
+    /// The path; quoted and escaped if a pack cannot contain it.
     pub(crate) path: String,
     /// The reason, such as `shares nothing with the goal`.
     pub(crate) reason: String,
@@ -112,7 +112,7 @@ versions! {
     pub(crate) NotAsked, LeftOutVersion = "crucible-left-out-v1"
 }
 
-/// The tracked files that can be asked for, with their sizes, and those that cannot, with the reason. Pure.
+/// Returns the tracked files that can be requested, with sizes, and the others, with reasons. Pure.
 pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Vec<NotAskedFile>) {
     let (mut plain, mut unfit) = (Vec::new(), Vec::new());
     for file in tracked {
@@ -125,8 +125,8 @@ pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Ve
     (plain, unfit)
 }
 
-/// Takes out the files whose very names hold secrets, and tells of them without: requests, packs and the ledger would repeat
-/// them.
+/// Removes files whose names contain secrets, and reports them without the name: requests, packs and the ledger would
+/// repeat it.
 fn withhold_secret_names<T>(
     listed: &mut Vec<T>,
     path: impl Fn(&T) -> &RepoPath,
@@ -137,7 +137,7 @@ fn withhold_secret_names<T>(
     let names: Vec<&str> = names
         .chain(unfit.iter().map(|file| file.path.as_str()))
         .collect();
-    // One pass where, as nearly always, there is none.
+    // One pass for the usual case: no secret in any name.
     if scanner.scan(names.join("\n").as_bytes()).is_empty() {
         return;
     }
@@ -159,7 +159,7 @@ fn withhold_secret_names<T>(
     });
 }
 
-/// The path of a file that can be asked for, or why it cannot.
+/// Returns the path of a file that can be requested, or why it cannot.
 fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
     let path = RepoPath::from_bytes(name.as_os_str().as_bytes());
     let reason = match (mode, path) {
@@ -176,7 +176,7 @@ fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
     })
 }
 
-/// What the model is not shown, in one line; nothing where it sees all there is. Pure.
+/// Returns one line about what the model does not see; `None` if it sees everything. Pure.
 pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String> {
     let cut = pack.files.iter().filter(|file| file.truncated).count();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
@@ -224,8 +224,8 @@ pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String
     ))
 }
 
-/// The files to ask for: those the operator named first, then those the goal names, then the best ranked. Git's history counts for `crucible context build
-/// --goal` alone ([`request_for_goal`]): a replay has the base commit without its ancestors, and has to rank the same.
+/// Returns the files to request: those that the operator names, those that the goal names, then the best ranked. Only `crucible context build
+/// --goal` uses git's history ([`request_for_goal`]): a replay has the base commit without its ancestors and must rank alike.
 pub(crate) fn file_request(
     record: &RunRecord,
     analysis: &Analysis,
@@ -279,7 +279,7 @@ pub(crate) fn file_request(
     (request, not_asked)
 }
 
-/// What the goal of a run opens in these files.
+/// Returns the scope that the goal of a run opens in these files.
 pub(crate) fn goal_scope(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> GoalScope {
     with_tree(record, tracked, |tree| read_goal(&record.goal, tree))
 }
@@ -304,8 +304,8 @@ fn with_tree<T>(
     act(&Tree::new(tracked.iter().map(|(path, _)| path), &text))
 }
 
-/// The files that are asked for before any ranking: all that the operator names, and those that the goal names, as long as they
-/// leave half of the budget to the others.
+/// Returns the files that are requested before any ranking: all that the operator names, and those that the goal names
+/// up to half of the budget.
 fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath> {
     let mut first = record.settings.named.clone();
     let scope = goal_scope(record, tracked);
@@ -341,8 +341,8 @@ fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath>
     first
 }
 
-/// The plan for a pack: what may change is what the operator names, or else what the goal names and what ranks best of what the
-/// model was shown.
+/// Drafts the plan for a pack. The scope is what the operator names, or else what the goal names and the best ranked files
+/// in the pack.
 pub(crate) fn draft(
     record: &RunRecord,
     analysis: &Analysis,
@@ -455,7 +455,7 @@ fn draft_on(
             };
             let next = not_asked.files.iter();
             let next = next.filter_map(|file| file.path.parse::<RepoPath>().ok());
-            // A ranking that found nothing is in the order of the paths.
+            // Without any match, the ranking is in the order of the paths.
             let first = next
                 .filter(|path| is_source(path) && !is_beside(path))
                 .take(1);
@@ -493,7 +493,7 @@ fn draft_on(
     }
 }
 
-/// What of a goal no plan can hold: it names more than a plan takes, or more than a patch may touch.
+/// Returns the problems of a goal that names more than a plan or a patch may contain.
 pub(crate) fn goal_problems(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<Finding> {
     let scope = goal_scope(record, tracked);
     let (most, files) = (
@@ -514,7 +514,7 @@ pub(crate) fn goal_problems(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> 
     problems
 }
 
-/// The tracked files whose paths stand in what the failing gates printed: the frames of a traceback.
+/// Returns the tracked files whose paths are in the output of failing gates, such as frames of a traceback.
 fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet<RepoPath> {
     let printed = analysis
         .baseline
@@ -541,7 +541,7 @@ fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet
         .collect()
 }
 
-/// The definitions that may go: those that the operator names and those that the goal takes away.
+/// Returns the definitions that may be removed: those that the operator names and those that the goal removes.
 fn may_drop(record: &RunRecord) -> Vec<String> {
     let mut names = record.settings.may_drop.clone();
     names.extend(dropped_by(&record.goal));
@@ -561,7 +561,7 @@ pub(crate) fn expected_results() -> &'static str {
      Evidence: artifacts/verify_report.json\nRelated-Gates: lite\n"
 }
 
-/// What a ranking asks for: what it chose, and then what is secret by its name.
+/// Returns the request of a ranking: the chosen files, then those with a secret's name.
 fn asked(ranking: &Ranking) -> Vec<Need> {
     let mut needs = ranking.needs();
     let secret = ranking
@@ -581,8 +581,8 @@ fn full(path: &RepoPath) -> Need {
     }
 }
 
-/// What is left for a ranking of so many files and bytes when `files` of `bytes` are in the pack anyway. A request that names
-/// more than can be read back is one that nobody reads.
+/// Returns the remaining limits of a ranking if `files` of `bytes` are already in the pack. A request with more entries
+/// than can be parsed again is useless.
 fn room_beside(budget: &Budget, files: usize, bytes: u64) -> RankLimits {
     let files = files as u64;
     let most = MAX_NEEDS.saturating_sub(files + MAX_SECRET as u64);
@@ -593,8 +593,8 @@ fn room_beside(budget: &Budget, files: usize, bytes: u64) -> RankLimits {
     }
 }
 
-/// The ranking, and the files that were not read because the files before them came to more than `most`. Of a file
-/// that is generated or never shown by its path, the path alone counts.
+/// Returns the ranking, and the files that were not read because the limit `most` was reached. A generated or denied
+/// file is ranked by its path alone.
 fn ranking(
     record: &RunRecord,
     analysis: &Analysis,
@@ -650,7 +650,7 @@ fn ranking(
     (ranking, unread)
 }
 
-/// Whether a path lies in a hidden place or names one: settings of tools, Crucible's own among them, are no sources.
+/// Returns whether a path is hidden or in a hidden directory. Settings of tools, Crucible's included, are not sources.
 fn is_hidden(path: &RepoPath) -> bool {
     path.as_str().split('/').any(|name| name.starts_with('.'))
 }
@@ -706,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_or_denied_is_not_read_and_all_else_up_to_a_limit() {
+    fn generated_and_denied_files_are_not_read() {
         let room = tempfile::tempdir().unwrap();
         let mut record = record(room.path(), &[]);
         record.goal = "mend the parser".to_owned();

@@ -1,4 +1,4 @@
-//! What chair and reviewers are asked when no code serves them, and how their answers are read. Pure.
+//! Prompts for the chair and the reviewers if no code serves them, and the parsing of their answers. Pure.
 //!
 //! A chair proposes: which files are needed, and where the change may go. What it may not choose stays with code: the gates,
 //! the budgets, the results, and everything that only the operator may name. A reviewer may block and never approve what

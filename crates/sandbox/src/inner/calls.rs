@@ -1,12 +1,12 @@
-//! seccomp for programs whose system calls are named by class: reading and computing, and a little more.
+//! seccomp filters that limit a program to the system calls of its class.
 //!
-//! How it works: two filters. One ends the whole program at a call that its class forbids, which no handler sees and no
-//! code survives. The other knows every call that the class may make; what neither knows fails with `ENOSYS`, as on
-//! a kernel without it. Where both have a word the kernel takes the harsher one.
+//! There are two filters. The first kills the process at a call that the class forbids; no signal handler runs. The
+//! second allows the calls of the class; any other call fails with `ENOSYS`, as on a kernel without it. If both filters
+//! match, the kernel takes the stricter action.
 //!
-//! Starting the program is itself a call that is forbidden afterwards. It is recognised by the addresses of its words, which lie at
-//! a random place of 2^46 bytes that is gone when the program begins (`crate::sys::SecretExec`): who wants to start another has
-//! one guess.
+//! The `execve` that starts the program is itself forbidden afterwards. The filter recognises it by the addresses of its
+//! arguments. They are at a random place in a range of 2^46 bytes, which is unmapped once the program runs
+//! (`crate::sys::SecretStart`). A program that wants to start another one has one guess.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use seccompiler::{
 use super::filter::{Rules, compile, rule};
 use crate::spawn::Calls;
 
-/// Changing what lies on the disk.
+/// Calls that create, change or delete files.
 const WRITING: &[libc::c_long] = &[
     libc::SYS_truncate,
     libc::SYS_ftruncate,
@@ -41,7 +41,7 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_fremovexattr,
     libc::SYS_memfd_create,
 ];
-/// More of them on this architecture.
+/// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const WRITING_HERE: &[libc::c_long] = &[
     libc::SYS_creat,
@@ -57,27 +57,27 @@ const WRITING_HERE: &[libc::c_long] = &[
     libc::SYS_utimes,
     libc::SYS_futimesat,
 ];
-/// More of them on this architecture.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const WRITING_HERE: &[libc::c_long] = &[];
 
-/// Names that lead elsewhere: a process that comes by later, with more rights, would follow them.
+/// Calls that create links. A more privileged process could later follow them.
 const LINKING: &[libc::c_long] = &[libc::SYS_linkat, libc::SYS_symlinkat];
-/// More of them on this architecture.
+/// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const LINKING_HERE: &[libc::c_long] = &[libc::SYS_link, libc::SYS_symlink];
-/// More of them on this architecture.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const LINKING_HERE: &[libc::c_long] = &[];
 
-/// What only who writes needs besides.
+/// Further calls that only a class with writes needs.
 const WRITERS_OWN: &[libc::c_long] = &[libc::SYS_flock, libc::SYS_sync_file_range];
 
-/// Reaching others.
+/// Calls that connect a socket.
 const CONNECTING: &[libc::c_long] = &[libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind];
-/// Serving others, which no class may do.
+/// Calls that accept connections. No class may make them.
 const SERVING: &[libc::c_long] = &[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
-/// What is harmless without a socket.
+/// Calls on an open socket: harmless if none can be opened.
 const SOCKETS_OWN: &[libc::c_long] = &[
     libc::SYS_getsockname,
     libc::SYS_getpeername,
@@ -91,7 +91,7 @@ const SOCKETS_OWN: &[libc::c_long] = &[
     libc::SYS_shutdown,
 ];
 
-/// Starting, watching or meddling with another process, which no class may do.
+/// Calls that start, trace or change another process. No class may make them.
 const PROCESSES: &[libc::c_long] = &[
     libc::SYS_execveat,
     libc::SYS_ptrace,
@@ -102,16 +102,16 @@ const PROCESSES: &[libc::c_long] = &[
     libc::SYS_unshare,
     libc::SYS_setns,
 ];
-/// More of them on this architecture.
+/// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const PROCESSES_HERE: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
-/// More of them on this architecture.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const PROCESSES_HERE: &[libc::c_long] = &[];
 
 /// Calls that every class may make, whatever their arguments.
 const HARMLESS: &[libc::c_long] = &[
-    // Files that are open, and looking.
+    // Open files; reading directories and metadata.
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_pread64,
@@ -211,7 +211,7 @@ const HARMLESS: &[libc::c_long] = &[
     libc::SYS_timer_getoverrun,
     libc::SYS_timer_delete,
     libc::SYS_prctl,
-    // Questions.
+    // Queries.
     libc::SYS_getpid,
     libc::SYS_getppid,
     libc::SYS_getpgid,
@@ -240,10 +240,10 @@ const HARMLESS: &[libc::c_long] = &[
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
     libc::SYS_getrandom,
-    // The inner stage may still have to say that the program did not start.
+    // The inner stage reports with it that the program did not start.
     libc::SYS_sendto,
 ];
-/// More of them on this architecture.
+/// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const HARMLESS_HERE: &[libc::c_long] = &[
     libc::SYS_stat,
@@ -266,7 +266,7 @@ const HARMLESS_HERE: &[libc::c_long] = &[
     libc::SYS_time,
     libc::SYS_arch_prctl,
 ];
-/// More of them on this architecture.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const HARMLESS_HERE: &[libc::c_long] = &[];
 
@@ -276,11 +276,11 @@ const OPENING: &[(libc::c_long, u8)] = &[(libc::SYS_open, 1), (libc::SYS_openat,
 /// Calls that open a file, with the index of the flags.
 #[cfg(not(target_arch = "x86_64"))]
 const OPENING: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2)];
-/// What of their flags writes or makes: the bits to look at, and what they are then.
+/// Flags that open for writing or create a file: a mask, and the value of the masked bits.
 const OPENING_TO_WRITE: [(u64, u64); 6] = [
     (libc::O_ACCMODE as u64, libc::O_WRONLY as u64),
     (libc::O_ACCMODE as u64, libc::O_RDWR as u64),
-    // A third kind, for the requests of devices.
+    // Access mode 3, for `ioctl` on devices only.
     (libc::O_ACCMODE as u64, libc::O_ACCMODE as u64),
     (libc::O_CREAT as u64, libc::O_CREAT as u64),
     (libc::O_TRUNC as u64, libc::O_TRUNC as u64),
@@ -290,17 +290,17 @@ const OPENING_TO_WRITE: [(u64, u64); 6] = [
     ),
 ];
 
-/// Calls that name a process in their first argument and may name this one only, by its number.
+/// Calls whose first argument is a process id, which must be the program's own.
 const OF_ITSELF: &[libc::c_long] = &[
     libc::SYS_kill,
     libc::SYS_tgkill,
     libc::SYS_rt_sigqueueinfo,
     libc::SYS_rt_tgsigqueueinfo,
 ];
-/// The same, and zero means this one too; what names another fails.
+/// The same, but zero also means the program itself. Another process id fails.
 const OF_ITSELF_OR_ZERO: &[libc::c_long] = &[libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
 
-/// Requests to devices that only ask, or are about the descriptor itself.
+/// `ioctl` requests that only query, or that concern the descriptor itself.
 const REQUESTS: [u64; 9] = [
     0x5401,      // TCGETS
     0x802c_542a, // TCGETS2
@@ -312,24 +312,24 @@ const REQUESTS: [u64; 9] = [
     0x5450,      // FIONCLEX
     0x5451,      // FIOCLEX
 ];
-/// Commands of `fcntl` that have signals sent, to whomever they name.
+/// `fcntl` commands that have the kernel signal a chosen process.
 const SIGNALLING_COMMANDS: [u64; 5] = [8, 10, 15, 1024, 1026];
-/// Commands of `fcntl` that lock, and so keep others waiting.
+/// `fcntl` commands that lock a file, so that other processes wait.
 const LOCKING_COMMANDS: [u64; 4] = [LOCK_AT_ONCE, 7, 37, 38];
-/// The one that waits for nobody (`F_SETLK`).
+/// `F_SETLK`: locks without waiting.
 const LOCK_AT_ONCE: u64 = 6;
 
 /// The kinds of sockets that reach the internet.
 const INTERNET: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
-/// C libraries ask the machine's name service by a local socket before they look into files: that fails without a word.
+/// Local sockets. C libraries try one for the name service before they read files; a failure is silent.
 const LOCAL: u64 = libc::AF_UNIX as u64;
-/// They ask which addresses the machine has, too.
+/// Netlink sockets. C libraries query the machine's addresses with one.
 const KERNEL: u64 = libc::AF_NETLINK as u64;
 
-/// The words by which the start of the program is known: the addresses of its path, arguments and variables.
+/// What identifies the program's own `execve`: the addresses of its path, arguments and variables.
 pub(super) type StartWords = [u64; 3];
 
-/// The filters of a class, in the order in which they must be applied: the last one knows only what the program may do. None for tools.
+/// Returns the filters of a class in the order to apply them, none for tools. The last one allows only the class's calls.
 pub(super) fn programs(
     calls: Calls,
     start: StartWords,
@@ -350,7 +350,7 @@ pub(super) fn programs(
     ])
 }
 
-/// What the class is, for the receipt.
+/// Describes the class for the receipt.
 pub(super) fn describe(calls: Calls) -> &'static str {
     match calls {
         Calls::Tools => "",
@@ -362,7 +362,7 @@ pub(super) fn describe(calls: Calls) -> &'static str {
     }
 }
 
-/// The calls that end the program.
+/// Returns the calls that kill the program.
 fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String> {
     let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING, LINKING, LINKING_HERE]);
     let mut other = Vec::new();
@@ -404,7 +404,7 @@ fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String>
     Ok(rules)
 }
 
-/// The calls that the program may make; those that are forbidden with some arguments are here with all.
+/// Returns the calls that the program may make. A call that is forbidden with some arguments is listed with all.
 fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     let mut rules = whatever(&[
         HARMLESS,
@@ -425,7 +425,7 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     if calls == Calls::Files {
         rules.extend(whatever(&[WRITING, WRITING_HERE, WRITERS_OWN]));
     } else {
-        // The kernel lets nobody lock for writing what is open for reading alone.
+        // The kernel refuses a write lock on a file that is open for reading only.
         let is_lock_to_read = |command: &&u64| calls == Calls::Read && **command == LOCK_AT_ONCE;
         commands.extend(
             LOCKING_COMMANDS
@@ -454,7 +454,7 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// These calls with any arguments.
+/// Returns rules that match these calls with any arguments.
 fn whatever(lists: &[&[libc::c_long]]) -> Rules {
     lists
         .iter()

@@ -1,8 +1,8 @@
-//! seccomp: system calls that builds and tests do without are refused.
+//! A seccomp filter that refuses system calls that builds and tests do not need.
 //!
-//! A refused call fails with `EPERM`, as it would for a user without the right to it. `clone3` and `openat2` fail
-//! with `ENOSYS`, because a filter cannot look at their flags and every library then falls back to `clone` and
-//! `openat`, whose flags it can. Calls of another architecture kill the program, calls of the x32 variant fail.
+//! A refused call fails with `EPERM`, as for a user without the permission. `clone3` and `openat2` fail
+//! with `ENOSYS`, because a filter cannot read their flags. Libraries then fall back to `clone` and
+//! `openat`, whose flags it can read. Calls of another architecture kill the program; x32 calls fail.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use seccompiler::{
 use crate::spawn::Network;
 use crate::wire::{Order, Surroundings};
 
-/// Refused whatever their arguments.
+/// Calls that are refused with any arguments.
 const REFUSED: &[libc::c_long] = &[
     // Other processes' memory.
     libc::SYS_ptrace,
@@ -59,7 +59,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_fanotify_init,
-    // The machine's settings.
+    // System settings.
     libc::SYS_swapon,
     libc::SYS_swapoff,
     libc::SYS_acct,
@@ -74,7 +74,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_memfd_secret,
 ];
 
-/// Refused on this architecture besides.
+/// Refused calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_iopl,
@@ -84,11 +84,11 @@ const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_uselib,
     libc::SYS__sysctl,
 ];
-/// Refused on this architecture besides.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
-/// Flags of `clone` that make a namespace.
+/// Flags of `clone` that create a namespace.
 const NAMESPACE_FLAGS: [libc::c_int; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -99,7 +99,7 @@ const NAMESPACE_FLAGS: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Requests that put words into a terminal's input.
+/// `ioctl` requests that insert text into a terminal's input.
 const TERMINAL_REQUESTS: [u64; 2] = [0x5412, 0x541c];
 
 /// Kinds of sockets inside a network namespace. Others, such as the ones to a virtual machine's host or
@@ -111,36 +111,36 @@ const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] = [
     libc::AF_NETLINK,
 ];
 
-/// Bits of a mode that make a program run as its owner, for every user who starts it. What a confined program leaves behind
-/// lies in the user's directories, where such a file would serve anybody on the machine.
+/// The set-user-id and set-group-id bits. A confined program could otherwise leave a program in the
+/// user's directories that any user of the machine could run with the owner's rights.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
-/// Calls that give a file a mode, with the index of the mode.
+/// Calls that set the mode of a file, with the index of the mode.
 const MODE_CALLS: &[(libc::c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
     (libc::SYS_fchmodat2, 2),
     (libc::SYS_mknodat, 2),
 ];
-/// More of them on this architecture.
+/// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const MODE_CALLS_HERE: &[(libc::c_long, u8)] = &[
     (libc::SYS_chmod, 1),
     (libc::SYS_creat, 1),
     (libc::SYS_mknod, 1),
 ];
-/// More of them on this architecture.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const MODE_CALLS_HERE: &[(libc::c_long, u8)] = &[];
-/// Calls that open a file, with the index of the flags; the mode is the next argument and means something only
-/// where the flags make a file.
+/// Calls that open a file, with the index of the flags. The mode is the next argument and matters only
+/// if the flags create a file.
 const OPEN_CALLS: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2)];
-/// More of them on this architecture.
+/// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const OPEN_CALLS_HERE: &[(libc::c_long, u8)] = &[(libc::SYS_open, 1)];
-/// More of them on this architecture.
+/// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
 const OPEN_CALLS_HERE: &[(libc::c_long, u8)] = &[];
-/// Flags that make a file: `O_CREAT`, and the bit of `O_TMPFILE` that it does not share with `O_DIRECTORY`.
+/// Flags that create a file: `O_CREAT`, and the bit of `O_TMPFILE` that it does not share with `O_DIRECTORY`.
 const MAKING_FLAGS: [u64; 2] = [
     libc::O_CREAT as u64,
     (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64,
@@ -151,7 +151,7 @@ const X32: u32 = 0x4000_0000;
 
 pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Filters the system calls of this process and of everything it starts.
+/// Filters the system calls of this process and its descendants.
 pub(crate) fn apply(order: &Order) -> Result<String, String> {
     for program in programs(order)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
@@ -198,8 +198,8 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         rules.insert(*call, bits.collect::<Result<_, _>>()?);
     }
     let refused = match (order.surroundings, &order.network) {
-        // Any: a local one leads to the machine's services, whose sockets nothing covers, and some of them
-        // start programs for whoever asks. Pairs of sockets are made by another call.
+        // All kinds: a local socket reaches system services, whose sockets are not covered, and some of them
+        // start programs on request. Another call creates socket pairs.
         (Surroundings::Machine, Network::None | Network::Hosts(_)) => Vec::new(),
         (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => {
             let kinds = SOCKETS_IN_NAMESPACE.iter();
@@ -221,8 +221,8 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
     Ok([refuse_x32(refusing), unknown])
 }
 
-/// A rule that holds when all of its conditions do; each is an argument's index, a comparison of its lower
-/// 32 bits, and a value. The kernel looks at no more of these arguments.
+/// Creates a rule that matches if all conditions do. A condition is the index of an argument, a comparison of its
+/// lower 32 bits, and a value. The kernel ignores the upper bits of these arguments.
 pub(super) fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
     let condition = |(index, operator, value): &(u8, SeccompCmpOp, u64)| {
         SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
@@ -232,7 +232,7 @@ pub(super) fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule
         .map_err(|error| error.to_string())
 }
 
-/// The filter that does one thing with what the rules name and another with all else.
+/// Compiles a filter with one action for calls that match the rules and another for all others.
 pub(super) fn compile(
     rules: Rules,
     others: SeccompAction,
@@ -246,8 +246,8 @@ pub(super) fn compile(
         .map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
-/// Puts a refusal of every x32 call in front of a program: they have numbers of their own, which no list of
-/// ordinary ones meets. Other architectures have no numbers that high.
+/// Prepends a refusal of every x32 call. These calls have their own numbers, which the rules do not list.
+/// Other architectures have no numbers that high.
 fn refuse_x32(program: BpfProgram) -> BpfProgram {
     let load_number = sock_filter {
         code: 0x20,

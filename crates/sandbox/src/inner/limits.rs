@@ -5,14 +5,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::spawn::Cap;
 use crate::wire::{Order, PrivateBound, Surroundings};
 
-/// Applies the order's limits to this process, and so to everything it becomes or starts.
+/// Applies the limits to this process and its children. Returns their description for the receipt.
 pub(crate) fn apply(order: &Order) -> Result<String, String> {
     let wanted = order.resources;
     hold(Resource::Core, Cap::At(0))?;
     hold(Resource::Fsize, wanted.file_size)?;
     hold(Resource::As, wanted.address_space)?;
     hold(Resource::Nofile, wanted.open_files)?;
-    // What is written to and not what is only reserved: runtimes reserve far more than they use.
+    // Limits writable memory, not reserved address space: runtimes reserve far more than they use.
     hold(Resource::Data, order.memory_each)?;
     if order.surroundings == Surroundings::Namespaces {
         hold(Resource::Nproc, wanted.processes)?;
@@ -31,7 +31,7 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     ))
 }
 
-/// Lowers both limits to the cap; one that is lower already stays.
+/// Lowers the soft and the hard limit to the cap. A lower limit stays.
 fn hold(resource: Resource, cap: Cap) -> Result<(), String> {
     let Cap::At(most) = cap else { return Ok(()) };
     let now = getrlimit(resource);

@@ -1,11 +1,11 @@
-//! The inner stage: builds the inner walls around itself, reports them, and becomes the program.
+//! The inner stage: confines itself, reports the layers, and becomes the program.
 //!
-//! It runs as `crucible __sandbox-exec N`, where descriptor N is the socket on which the order comes. It
-//! checks that the directories it finds are the ones that were meant, enters the working directory by
-//! handle, listens for the hosts that the program may reach, and then gives up, in this order, resources, writing
+//! It runs as `crucible __sandbox-exec N`, where N is the descriptor of the socket with the request. It
+//! checks that the directories are the intended ones, enters the working directory by
+//! handle, and listens for the reachable hosts. Then it limits, in this order, resources, writes
 //! (Landlock) and system calls (seccomp).
 //!
-//! What always holds: the report is sent before the program starts, and the socket does not reach it.
+//! Invariants: the report is sent before the program starts, and the program does not inherit the socket.
 
 mod calls;
 mod filter;
@@ -32,12 +32,12 @@ use crate::sys::{self, SecretStart};
 use crate::terminal_end::Terminal;
 use crate::wire::{Order, Place, Report, Surroundings};
 
-/// The exit code when the program could not be started; the report tells why.
+/// The exit code if the program could not be started; the report has the reason.
 const NOT_STARTED: u8 = 126;
 
-/// The body of `crucible __sandbox-exec`: `args` are the words after that one. Returns only when the
-/// program could not be started, and then its report has given the reason. With the single word `nothing` it
-/// succeeds at once, which is how the sandbox is tried out; with the word `overlay` first it is the stage before
+/// Runs `crucible __sandbox-exec`; `args` are the arguments after that name. Returns only if the
+/// program could not be started, after the report gave the reason. With the argument `nothing` it
+/// succeeds at once, which tests the sandbox. With `overlay` first, it is the stage before
 /// bubblewrap.
 #[must_use]
 pub fn inner_main(args: &[OsString]) -> ExitCode {
@@ -50,7 +50,7 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
         && word == overlay::WORD
     {
         let Err(why) = overlay::run(rest);
-        // Nobody reads it where standard error is closed.
+        // Ignored if standard error is closed.
         let _ = writeln!(std::io::stderr(), "overlay: {why}");
         return ExitCode::from(NOT_STARTED);
     }
@@ -61,13 +61,13 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
             Ok(never) => match never {},
             Err(report) => report,
         };
-        // When nobody listens any more there is nobody to tell.
+        // Ignored if the outer stage is gone.
         let _ = tell(&mut socket, &last);
     }
     ExitCode::from(NOT_STARTED)
 }
 
-/// What a function that became another program returns.
+/// The return type of a function that replaces the process.
 enum Never {}
 
 fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
@@ -129,7 +129,7 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
         },
     )
     .map_err(|error| failed(format!("reporting: {error}")))?;
-    // The last of these leaves this stage no more than to start the program.
+    // After the last filter, this stage can only start the program.
     for program in last.unwrap_or_default() {
         seccompiler::apply_filter(&program)
             .map_err(|error| failed(format!("naming its calls: {error}")))?;
@@ -140,8 +140,8 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     })
 }
 
-/// Leaves the superuser, where it is the user, no more than any owner of files: what it could read of the
-/// machine's memory and disks is not in the file system that the other walls are about.
+/// Drops the capabilities of root, if the user is root: with them it could read memory and disks of the
+/// machine, which the other layers do not protect.
 fn give_up_capabilities() -> rustix::io::Result<()> {
     for capability in CapabilitySet::all().iter() {
         // Only who may change it has anything in it that counts; others fail here, and have none below.
@@ -158,7 +158,7 @@ fn give_up_capabilities() -> rustix::io::Result<()> {
     )
 }
 
-/// Opens a directory and makes sure that it is the one that was meant.
+/// Opens a directory and checks its identity.
 fn open_place(place: &Place) -> Result<Directory, Report> {
     let path = Path::new(&place.path);
     let directory = Directory::open(path).map_err(|problem| Report::Failed {
@@ -178,14 +178,14 @@ fn tell(socket: &mut UnixStream, report: &Report) -> std::io::Result<()> {
     socket.write_all(&line)
 }
 
-/// The walls that stand so far.
+/// The layers in force so far.
 struct Walls {
     reached: Vec<ReachedLayer>,
     missing: Vec<MissingLayer>,
 }
 
 impl Walls {
-    /// What the outer stage has built, or has not.
+    /// Lists the layers that the outer stage set up, or did not.
     fn around(order: &Order) -> Self {
         let mut walls = Self {
             reached: Vec::new(),
@@ -242,7 +242,7 @@ impl Walls {
     }
 }
 
-/// Without a network namespace the filter refuses to make any socket.
+/// Without a network namespace, the filter refuses to create any socket.
 fn cut_without_namespaces(
     network: &Network,
     seccomp: &Result<String, String>,

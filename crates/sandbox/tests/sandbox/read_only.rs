@@ -189,7 +189,7 @@ fn what_cannot_be_kept_is_refused() {
 }
 
 #[test]
-fn where_nothing_can_be_mounted_the_receipt_names_what_can_be_changed_or_nothing_runs() {
+fn without_mounts_read_only_paths_are_reported() {
     let scratch = Scratch::new();
     write(&scratch.copy.join(".git/config"), "as it was");
     let bare = Environment::from_pairs(

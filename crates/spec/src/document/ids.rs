@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_in_another_manner_is_read_where_it_is_clear_and_odd_where_it_is_not() {
+    fn variant_ids_parse_if_unambiguous() {
         for text in [
             "R‑001: A b",
             "R–001: A b",

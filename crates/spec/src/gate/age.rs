@@ -16,7 +16,7 @@ const UNITS: [(char, u64); 5] = [
 pub enum AgeError {
     /// It has no unit.
     #[error(
-        "an age needs its unit: {number}s, {number}m, {number}h, {number}d or {number}w (seconds, minutes, hours, days, weeks)"
+        "an age without a unit; use {number}s, {number}m, {number}h, {number}d or {number}w (seconds, minutes, hours, days, weeks)"
     )]
     NoUnit {
         /// The number.

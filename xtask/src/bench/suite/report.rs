@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_that_is_not_reached_is_said_in_both_forms() {
+    fn missed_goal_is_reported_in_both_formats() {
         let case = Case {
             bench: "startup",
             ours: "crucible --version".to_owned(),

@@ -1,11 +1,11 @@
-//! What a whole run takes by itself, beside `git commit` of the same change.
+//! Measures a whole run against `git commit` of the same change.
 //!
-//! The model is a server on loopback that answers at once with the right file, and the gate is `true`, without a canary, so what is measured is
-//! the program: its start, the looks at the repository, the plan, the sandbox, two trials of the gate and all records. Nothing
-//! is taken off for the two calls of `true` and the answer; they are a few milliseconds. A run goes as far as
-//! `verified`; the third case lands it, too. The ledger is one that has seen runs.
+//! The model is a loopback server that answers at once with the right file; the gate is `true`, without a canary. So the
+//! benchmark measures Crucible: its start, reading the repository, the plan, the sandbox, two runs of the gate and all
+//! records. The few milliseconds of `true` and of the answer are not subtracted. A run ends at `verified`; the third
+//! case also lands it. The ledger already contains runs.
 //!
-//! The last cases count what a run that asks a person starts and flushes: this holds on any machine, whatever its disk.
+//! The last cases count processes and flushes until a person must answer. These counts do not depend on the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,18 +22,18 @@ use super::tree::{Repository, SourceTree, read, scratch, succeed};
 use crate::error::TaskError;
 use crate::tools;
 
-/// The longest that a run takes besides models and gates.
+/// The time limit of a run, without models and gates.
 const MOST: Duration = Duration::from_millis(300);
 
-/// The most programs that a run starts until a person is asked, itself included.
+/// The most processes until a person must answer, Crucible included.
 const MOST_PROGRAMS: usize = 8;
 
-/// The most flushes until then.
+/// The most flushes until a person must answer.
 const MOST_FLUSHES: usize = 25;
 
 const BESIDE: &str = "git commit of the same change";
 
-/// A file that is changed has at most so many bytes: what a small model can write out whole.
+/// The most bytes of the changed file: what a small model can rewrite completely.
 const MAX_CHANGED: usize = 8000;
 
 /// The files of the small repository.
@@ -49,7 +49,7 @@ const SMALL: [(&str, &str); 3] = [
     ),
 ];
 
-/// The bench of a whole run.
+/// Measures whole runs.
 pub(super) struct WholeRun;
 
 impl Bench for WholeRun {
@@ -87,7 +87,7 @@ impl Bench for WholeRun {
     }
 }
 
-/// What a run that asks a person starts and flushes, as the system saw it.
+/// Counts the processes and flushes until a person must answer, with strace.
 fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Case; 2], TaskError> {
     tools::strace(context.root)?;
     let desk = Desk::new(program, tree)?;
@@ -104,7 +104,7 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
         start.arg(desk.repository.path());
         timed(|| start.status().map_err(TaskError::io("start", program)))
     };
-    // The ledger is made by the first.
+    // The first run creates the ledger.
     start().1?;
     let (time, ended) = start();
     ended?;
@@ -118,7 +118,7 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
         .arg(program)
         .args(words)
         .arg(desk.repository.path());
-    // It waits for the person, which is no success.
+    // The run waits for a person, so its exit code is not 0.
     traced.status().map_err(TaskError::io("start", "strace"))?;
     let log = String::from_utf8_lossy(&read(&log)?).into_owned();
     let counted = |names: &[&str]| log.lines().filter(|line| began(line, names)).count();
@@ -138,7 +138,7 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
     ])
 }
 
-/// Whether a line of strace's, `PID NAME(…) = RESULT`, begins one of these calls. A failed try along `PATH` starts nothing.
+/// Returns whether a strace line, `PID NAME(…) = RESULT`, begins one of these calls. Failed `PATH` lookups do not count.
 fn began(line: &str, names: &[&str]) -> bool {
     let call = line
         .split_once(' ')
@@ -147,7 +147,7 @@ fn began(line: &str, names: &[&str]) -> bool {
     names.contains(&name) && !call.contains("ENOENT")
 }
 
-/// How far a run goes.
+/// The state in which a run ends.
 #[derive(Clone, Copy)]
 enum End {
     Verified,
@@ -162,7 +162,7 @@ struct Desk<'a> {
     server: ModelServer,
     /// The file that is changed, in the repository.
     path: String,
-    /// What it holds afterwards.
+    /// The content of that file after the change.
     after: Vec<u8>,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// One run as far as it is to go.
+    /// Runs until `end` and returns the time.
     fn run(&self, end: End) -> Result<Duration, TaskError> {
         let mut start =
             self.command(&["run", "start", "change what it says", "--file", &self.path]);
@@ -218,7 +218,7 @@ impl<'a> Desk<'a> {
         Ok(time)
     }
 
-    /// The same change by hand.
+    /// Commits the same change with git and returns the time.
     fn commit(&self) -> Result<Duration, TaskError> {
         let path = self.repository.path().join(&self.path);
         fs::write(&path, &self.after).map_err(TaskError::io("write", &path))?;
@@ -240,7 +240,7 @@ impl<'a> Desk<'a> {
         )
     }
 
-    /// The name of the newest run: nothing is written into an older one.
+    /// Returns the name of the newest run, by modification time.
     fn newest(&self) -> Result<String, TaskError> {
         let runs = self.home.path().join("data/runs");
         let listed = fs::read_dir(&runs).map_err(TaskError::io("list", &runs))?;
@@ -278,7 +278,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The first file that is small enough and no test, with a line more.
+/// Returns the first small source file that is not a test, with a line appended.
 fn change(tree: &SourceTree) -> Result<(String, Vec<u8>), TaskError> {
     for path in tree
         .files
@@ -286,7 +286,7 @@ fn change(tree: &SourceTree) -> Result<(String, Vec<u8>), TaskError> {
         .filter(|path| matches!(path.extension(), Some("rs" | "py")) && !is_test_path(path))
     {
         let mut content = read(&tree.folder.join(path))?;
-        // An answer gives a file whole between two fences.
+        // An answer puts the whole file between two fences.
         let fits = (1..=MAX_CHANGED).contains(&content.len());
         if fits && content.ends_with(b"\n") && !content.windows(3).any(|three| three == b"```") {
             let comment = if path.extension() == Some("py") {
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_change_is_a_line_more_of_a_source_file() {
+    fn change_appends_line_to_source_file() {
         let (tree, _folder) = small_tree().unwrap();
         let (path, after) = change(&tree).unwrap();
         assert_eq!(path, "src/area.py");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_counted_once_and_only_where_they_start_something() {
+    fn resumed_and_failed_calls_are_not_counted() {
         let started = r#"12 execve("/usr/bin/git", ["git"], 0x7ffd /* 20 vars */) = 0"#;
         assert!(began(started, &["execve"]) && !began(started, &["fsync"]));
         assert!(began("12 fsync(7 <unfinished ...>", &["fsync"]));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commit_beside_leaves_the_repository_as_it_was() {
+    fn git_commit_case_restores_repository() {
         let (tree, _folder) = small_tree().unwrap();
         let desk = Desk::new(Path::new("/bin/true"), &tree).unwrap();
         desk.commit().unwrap();

@@ -185,7 +185,7 @@ fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
 }
 
 #[test]
-fn an_answer_of_another_shape_ends_with_three_and_one_that_is_no_json_with_seventy() {
+fn wrong_shape_exits_3_and_invalid_json_70() {
     let desk = CrawlDesk::with_widget();
     let plan = &["plan", "acme/widget", "--json"][..];
     let mut stepless = draft("cargo build");

@@ -93,7 +93,7 @@ fn start_with(call: Call, manner: &str) -> Child {
 }
 
 #[test]
-fn the_end_of_the_terminal_ends_a_crawl_as_ctrl_c_does_unless_it_is_ignored() {
+fn sighup_ends_crawl_unless_ignored() {
     let desk = CrawlDesk::with_widget();
     desk.github
         .misbehave("/tarball/", Times::Always, Misbehaviour::Hang);

@@ -217,7 +217,7 @@ fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() 
 }
 
 #[test]
-fn a_hook_after_the_fixups_fails_the_command_and_its_receipt_says_that_they_are_applied() {
+fn failing_post_hook_records_applied_fixups() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -270,7 +270,7 @@ fn a_hook_after_the_fixups_fails_the_command_and_its_receipt_says_that_they_are_
 }
 
 #[test]
-fn drafts_for_hooks_are_gone_when_the_run_has_ended_also_those_of_a_killed_one() {
+fn hook_drafts_are_removed_after_run_or_kill() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -393,7 +393,7 @@ fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
 }
 
 #[test]
-fn a_fixup_that_a_killed_process_left_half_way_is_settled_before_a_phase_looks_at_the_files() {
+fn interrupted_fixup_is_settled_before_phase() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -510,7 +510,7 @@ fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_come
 }
 
 #[test]
-fn a_hook_that_stops_a_phase_before_anybody_is_asked_leaves_paid_answers_for_the_next_try() {
+fn blocking_hook_keeps_paid_answers() {
     let mut corrections = 0;
     let server = server(move |phase, request| {
         if phase != "requirements" {

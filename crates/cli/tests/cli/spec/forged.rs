@@ -76,7 +76,7 @@ fn link(receipt: &Value) -> Value {
 }
 
 #[test]
-fn a_staging_that_came_with_a_clone_is_named_and_a_dry_run_promotes_nothing_of_it() {
+fn cloned_staging_is_reported_and_not_promoted() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);

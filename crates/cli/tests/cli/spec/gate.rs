@@ -57,7 +57,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn a_spec_that_is_far_enough_passes_and_what_was_judged_is_told() {
+fn spec_at_required_phase_passes_gate() {
     let desk = Desk::new();
     let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
     let before = Snapshot::of([spec.root(), &desk.home()]);
@@ -622,7 +622,7 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
 }
 
 #[test]
-fn the_document_has_less_than_8_kb_and_the_other_formats_have_all_that_was_found() {
+fn gate_document_is_bounded_and_formats_complete() {
     let desk = Desk::new();
     let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
     for number in 0..300 {

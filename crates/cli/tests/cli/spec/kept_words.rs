@@ -96,7 +96,7 @@ fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again(
 }
 
 #[test]
-fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_one_of_the_failure() {
+fn failed_receipt_write_reports_changed_files() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);

@@ -739,7 +739,7 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
 }
 
 #[test]
-fn a_fixup_for_a_file_that_it_may_not_touch_is_corrected_and_then_refused() {
+fn fixup_of_denied_file_is_refused_after_correction() {
     let evil = crate::support::whole_file("../outside.py", "print()\n");
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(evil.clone())));
     let desk = Desk::with(&server);

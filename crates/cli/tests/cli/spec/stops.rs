@@ -434,7 +434,7 @@ echo "failed $failed"
 "#;
 
 #[test]
-fn a_full_disk_in_each_phase_is_an_error_and_the_spec_goes_on_when_there_is_room() {
+fn full_disk_fails_phase_and_spec_resumes() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);

@@ -56,7 +56,7 @@ fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
 }
 
 #[test]
-fn a_secret_in_a_receipt_or_a_workspace_of_somebody_else_is_shown_by_no_command() {
+fn secrets_in_foreign_receipts_are_never_shown() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);

@@ -71,7 +71,7 @@ fn the_templates_are_listed_for_people_and_programs() {
 }
 
 #[test]
-fn every_template_begins_a_spec_with_its_idea_and_the_commands_to_go_on_with() {
+fn templates_start_specs_with_idea_and_commands() {
     let desk = Desk::new();
     let project = project(&desk);
     for template in TEMPLATES {
@@ -402,7 +402,7 @@ fn bring_to(state: &str, desk: &Desk, store: &SpecStore) {
 }
 
 #[test]
-fn the_pipeline_for_github_judges_a_spec_and_has_no_right_that_it_does_not_need() {
+fn github_pipeline_judges_spec_with_least_rights() {
     let source = include_str!("../../../../../docs/ci/github-actions.yml");
     let workflow: Value = serde_saphyr::from_str(source).unwrap();
     let job = &workflow["jobs"]["gate"];

@@ -31,7 +31,7 @@ fn an_id_with_a_final_dot_is_told_why_it_is_refused() {
 }
 
 #[test]
-fn a_spec_that_is_listed_and_not_begun_is_told_from_one_that_nobody_knows_and_from_a_link() {
+fn unstarted_spec_differs_from_unknown_and_link() {
     let desk = Desk::new();
     let project = project(&desk);
     at(&desk, &project, ["project", "init"]).ok();
@@ -108,7 +108,7 @@ fn what_is_wrong_with_an_issue_is_told() {
 }
 
 #[test]
-fn a_gh_that_prints_something_else_than_an_answer_is_told_from_one_that_prints_nothing() {
+fn invalid_gh_output_differs_from_empty_output() {
     let desk = Desk::new();
     let project = project(&desk);
     let bin = desk.path("bin");
@@ -136,7 +136,7 @@ fn a_gh_that_prints_something_else_than_an_answer_is_told_from_one_that_prints_n
 }
 
 #[test]
-fn what_stands_in_place_of_the_lock_is_told_in_the_same_words_as_of_any_other_file() {
+fn non_file_lock_is_reported_like_other_files() {
     let desk = Desk::new();
     let project = project(&desk);
     let lock = spec_dir(&project).join("lock");
@@ -266,7 +266,7 @@ fn an_answer_that_the_provider_did_not_call_finished_is_taken_with_a_warning() {
 
 /// Whatever the text with the secret is, and wherever it stands in the message of a phase.
 #[test]
-fn a_secret_is_told_by_the_file_and_the_line_that_bring_it_into_the_message() {
+fn secret_is_reported_by_file_and_line() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
@@ -327,8 +327,7 @@ fn a_secret_is_told_by_the_file_and_the_line_that_bring_it_into_the_message() {
 
 /// Killed when all is staged and before the ledger knows of it: the ledger is held from the moment of the question on.
 #[test]
-fn killed_between_staging_and_ledger_gate_and_status_tell_what_happened_and_the_next_command_finishes_it()
- {
+fn kill_after_staging_is_reported_and_recovered() {
     let holder: Arc<Mutex<Option<LedgerHolder>>> = Arc::default();
     let slot = Arc::clone(&holder);
     let ledger: Arc<Mutex<Option<std::path::PathBuf>>> = Arc::default();

@@ -34,7 +34,7 @@ fn twenty_minutes_on_a_repository_lead_to_a_gate_that_passes() {
 }
 
 #[test]
-fn a_spec_goes_from_a_branch_to_a_gate_that_judges_a_clone_of_it() {
+fn spec_walkthrough_ends_with_gate_on_clone() {
     const EXAMPLE: &str = "examples/fullstack-web";
     let guide = Guide::read("docs/walkthroughs/from-spec-to-pull-request.md");
     assert_eq!(guide.commands(), 9);

@@ -367,7 +367,7 @@ fn what_is_installed_somewhere_inside_warns_only_of_the_place() {
 }
 
 #[test]
-fn a_place_that_a_program_takes_only_from_the_root_is_told_with_another_way() {
+fn root_only_path_is_reported_with_alternative() {
     for (system, command) in [
         ("autotools", "./configure --prefix=stage"),
         ("meson", "meson setup build --prefix=stage"),
@@ -439,7 +439,7 @@ fn a_value_behind_a_long_option_may_begin_with_a_short_directory() {
 }
 
 #[test]
-fn a_command_that_nobody_reads_is_told_by_the_seed_s_tokens_and_its_length_alone() {
+fn unparsed_command_reports_tokens_and_length() {
     let command = format!("make {}sudo", ".. ".repeat(1 << 20));
     assert_eq!(
         refusals(&judge("make", &command)),

@@ -1,7 +1,7 @@
-//! A request for a goal alone, without a run, and why it asks for what it asks: `crucible context build --goal`.
+//! Ranks files for a goal without a run and explains the ranking: `crucible context build --goal`.
 //!
-//! Every file that git tracks has its row: where it stands in the ranking, what its score is made of, and why it was chosen or
-//! left out. The same tree, history, goal and budget give the same bytes.
+//! Every tracked file has a row: its position in the ranking, the parts of its score, and why it was chosen or
+//! omitted. The same tree, history, goal and budget give the same bytes.
 
 use std::collections::HashMap;
 
@@ -24,44 +24,44 @@ use crate::document::versions;
 use crate::error::RunError;
 use crate::role::librarian::mandatory_room;
 
-/// How many of the last commits a ranking looks at.
+/// The number of recent commits that a ranking reads.
 const COMMITS: u32 = 500;
 
-/// Why a file that git tracks is left out: it is not there.
+/// The reason for a tracked file that does not exist.
 const GONE: &str = "is not in the work tree";
 
-/// How the files of a repository were ranked for a goal.
+/// The ranking of the files of a repository for a goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContextRanking {
-    /// Which version of the document this is.
+    /// The schema version of the document.
     pub schema_version: ContextRankingVersion,
     /// The goal.
     pub goal: String,
-    /// The words and names of the goal that were looked for.
+    /// The words and names of the goal that were searched.
     pub looked_for: Vec<String>,
-    /// Words, names and paths of the goal that were not, because it has too many.
+    /// The number of words, names and paths of the goal that were not searched, because it has too many.
     pub names_not_looked_for: u64,
-    /// What may be asked for at the most.
+    /// The limits of the request.
     pub budget: Budget,
-    /// Mandatory documents, and their bytes, for which room is kept.
+    /// The number of mandatory documents, for which space is reserved.
     pub mandatory_files: u64,
-    /// See `mandatory_files`.
+    /// The bytes of the mandatory documents.
     pub mandatory_bytes: u64,
-    /// What of git's history counted.
+    /// The git history that the ranking used.
     pub history: HistoryUse,
-    /// Every file that git tracks: the chosen ones, the best first; the others, the best first; those that cannot be asked
-    /// for.
+    /// All tracked files: the chosen ones by rank, the others by rank, then those that cannot be
+    /// requested.
     pub files: Vec<RankedFile>,
 }
 
-/// What of git's history counted.
+/// The git history that the ranking used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryUse {
-    /// How many commits were looked at; the last ones, without merges and first commits.
+    /// The number of commits that were read: the most recent, without merges and root commits.
     pub commits: u64,
-    /// Why none was, where that is so against the rule.
+    /// Why no commit was read, if one was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -70,35 +70,35 @@ pub struct HistoryUse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RankedFile {
-    /// Where it lies; quoted and escaped if a pack cannot hold the name.
+    /// The path; quoted and escaped if a pack cannot contain it.
     pub path: String,
-    /// Whether it is asked for.
+    /// Whether it is requested.
     pub outcome: RankedOutcome,
-    /// What it is, what it shares with the goal, and why it is left out where it is.
+    /// Its role, what it shares with the goal, and why it is omitted, if it is.
     pub reason: String,
-    /// `source`, `test`, `manifest`, `document` or `generated`; absent where the file cannot be asked for.
+    /// `source`, `test`, `manifest`, `document` or `generated`; absent if the file cannot be requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// What it scored; comparable within this ranking only.
+    /// The score, comparable within this ranking only.
     pub score: u64,
-    /// What the score is made of; absent where the file cannot be asked for.
+    /// The parts of the score; absent if the file cannot be requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<ScoreParts>,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// How many bytes of it were searched; the rest of a large file was not.
+    /// The number of searched bytes; the rest of a large file is not searched.
     pub searched: u64,
 }
 
-/// Whether a file is asked for.
+/// Whether a file is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankedOutcome {
-    /// It is in the request.
+    /// It is requested.
     Chosen,
-    /// It is not.
+    /// It is not requested.
     LeftOut,
-    /// It is in the request so that the pack says why it is not shown.
+    /// It is requested so that the pack records why it is not shown.
     Withheld,
 }
 
@@ -107,13 +107,13 @@ versions! {
     pub ContextRanking, ContextRankingVersion = "crucible-context-ranking-v1"
 }
 
-/// Ranks all files that git tracks, as they stand in the work tree, and asks for the best that fit `budget` beside the
-/// mandatory documents. `gate_output` is what a failing gate printed on this tree.
+/// Ranks all tracked files of the work tree and requests the best that fit `budget` in addition to the
+/// mandatory documents. `gate_output` is the output of a failing gate on this tree.
 ///
 /// # Errors
 ///
-/// [`RunError::EmptyGoal`] and [`RunError::SecretInGoal`]; fails when git cannot list its files. A history that cannot be read
-/// is no error: the ranking says so.
+/// [`RunError::EmptyGoal`] and [`RunError::SecretInGoal`]. Also fails if git cannot list its files. An unreadable history
+/// is not an error; the ranking reports it.
 pub(crate) async fn request_for_goal(
     git: &Git,
     words: &str,
@@ -275,7 +275,7 @@ pub(crate) async fn request_for_goal(
     Ok((request, explained))
 }
 
-/// What the commits before this one say about files.
+/// Returns the history of files in the commits before this one.
 pub(crate) async fn history_of(git: &Git, from: &Oid) -> (History, HistoryUse) {
     match git.history(from, COMMITS).await {
         Ok(commits) => {
@@ -293,7 +293,7 @@ pub(crate) async fn history_of(git: &Git, from: &Oid) -> (History, HistoryUse) {
             (History { commits }, used)
         }
         Err(error) => {
-            // Git's own words may hold paths of this machine.
+            // Git's message may contain paths of this machine.
             let problem = match error {
                 RepoError::TooLarge { .. } => "there is more of it than is read",
                 RepoError::TimedOut { .. } => "reading it takes too long",

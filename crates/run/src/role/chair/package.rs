@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_that_depend_on_the_best_one_and_those_of_the_next_files_are_open_too() {
+    fn dependents_of_best_package_are_open() {
         let tracked: Vec<String> = [
             "Cargo.toml",
             "src/root.rs",

@@ -1,8 +1,8 @@
-//! Reading the candidates of a ranking: many small files, side by side.
+//! Reads the files to rank, in parallel.
 //!
-//! Each file is read up to a limit, and all of them together up to another; what comes after that is ranked by its path
-//! alone. Generated files, files in denied places and files that are secret by their name are never opened. What comes out
-//! depends on the files and their order, never on how many threads there are.
+//! One limit applies to each file and another to all files together; later files are ranked by their path alone.
+//! Generated files, files at denied paths and files with a secret's name are never opened. The result depends on the
+//! files and their order, not on the number of threads.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,29 +13,29 @@ use crucible_pack::{Candidate, FileClass, Goal};
 use crucible_repo::{FoundAt, TreeReader};
 use crucible_secrets::is_secret_file;
 
-/// Why a file is not asked for in earnest: the pack omits it, and says so.
+/// The reason that the pack records when it omits a file with a secret's name.
 pub(crate) const SECRET: &str = "is secret by its name";
 
-/// How much of a candidate is read to rank it.
+/// The most bytes of a file that are read to rank it.
 const READ: ByteLimit = ByteLimit(256 * 1024);
 
-/// How many files are read before it is looked whether there may be more.
+/// The number of files between two checks of the total limit.
 const BATCH: usize = 1024;
 
-/// Fewer files are not worth a thread.
+/// The fewest files for which a thread is started.
 const WORTH_A_THREAD: usize = 64;
 
-/// The most threads that read; more only wait for the disk.
+/// The most reading threads; more would only wait for the disk.
 const MOST_THREADS: usize = 8;
 
-/// A file to look at, with its size in bytes where it is known already.
+/// A file to rank, with its size in bytes if it is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     pub(crate) path: RepoPath,
     pub(crate) size: Option<u64>,
 }
 
-/// One file that was looked at.
+/// A file with its rank.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) candidate: Candidate,
@@ -44,21 +44,21 @@ pub(crate) struct Look {
     pub(crate) seen: ReadExtent,
 }
 
-/// How much of a file was seen.
+/// How much of a file was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadExtent {
-    /// So many bytes from its beginning.
+    /// This many bytes from the beginning.
     Text(u64),
-    /// Its path: there is no need for more.
+    /// Nothing: its content is not needed, denied or unreadable.
     PathOnly,
-    /// Its path: what was read before it is all that is read.
+    /// Nothing: the total limit was reached before.
     Unread,
-    /// Git tracks it, and it is not there.
+    /// Nothing: git tracks it, but it does not exist.
     Gone,
 }
 
-/// Looks at `files` below `top`, in their order; at the text of as many as come to no more than `most` bytes, the last one
-/// whole. Those in `free` are in the pack anyway.
+/// Ranks `files` below `top`, in their order. Reads their text until `most` bytes are reached; the last file is read
+/// whole. Files in `free` are already in the pack.
 pub(crate) fn survey(
     top: &Path,
     goal: &Goal,
@@ -95,7 +95,7 @@ pub(crate) fn survey(
     looks
 }
 
-/// What every thread looks with.
+/// The state that the reading threads share.
 struct Eye<'a> {
     reader: Option<TreeReader>,
     goal: &'a Goal,
@@ -154,7 +154,7 @@ impl Eye<'_> {
         }
     }
 
-    /// A file that is not read because of what came before it.
+    /// Ranks a file by its path, because the total limit was reached.
     fn pass_over(&self, file: &Listed) -> Look {
         let class = FileClass::of(&file.path);
         self.by_path(
@@ -206,7 +206,7 @@ impl Eye<'_> {
     }
 }
 
-/// Whether the text of a file at this path says anything, and may be looked at.
+/// Returns whether the text of a file at this path may be read and helps to rank it.
 fn is_wanted(path: &RepoPath, class: FileClass) -> bool {
     class != FileClass::Generated
         && denied_place(path, Denial::Shown).is_none()
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
+    fn thread_count_does_not_change_result() {
         let files: Vec<(String, String)> = (0..300)
             .map(|n| {
                 (
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_shown_is_never_opened_and_a_gone_file_is_told() {
+    fn denied_files_stay_closed_and_missing_is_reported() {
         let files = ["a.rs", "conf/.env", "build/b.rs", "Cargo.lock"]
             .map(|path| (path.to_owned(), "x".to_owned()));
         let (dir, mut listed) = tree(&files);

@@ -5,7 +5,7 @@ use crate::results::{TestResults, TestStatus};
 use crate::runner::CommandOutput;
 use crate::tally::TallyBasis;
 
-/// Reads the report of a gate.
+/// Parses a gate's TRX report.
 pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let mut results = told.new_results();
     let whole = xml::read(told.report.as_deref()?, |tag| {
