@@ -551,7 +551,6 @@ fn door_admits_attested_commits_only() {
             );
         }
         // The notes are not rewritten.
-        let before = team.repo.git(["rev-parse", "refs/notes/crucible"]);
         for bad in [":refs/notes/crucible", "+main:refs/notes/crucible"] {
             let (accepted, said) = push(team.repo.path(), &server, &[bad]);
             assert!(
