@@ -247,7 +247,7 @@ mod tests {
         let serves = [("R-001", "a"), ("R-002", "b"), ("R-003", "c")];
         let one = run(1, &serves, &[("t.py::one", Passed)]);
         assert_eq!(
-            states(&requirements, &[one.clone()]),
+            states(&requirements, std::slice::from_ref(&one)),
             [
                 (E::Partial, vec![T::Proven, T::NotRun]),
                 (E::Proven, vec![T::Proven]),

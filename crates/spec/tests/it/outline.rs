@@ -1,4 +1,12 @@
 //! Folders of every format on disk: found by name and path, and hostile ones with one finding each.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test fails the test that calls it"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests lay out the files that they are about"
+)]
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
