@@ -485,12 +485,12 @@ mod tests {
             (
                 "sandbox.strength",
                 "off",
-                "`sandbox.strength` is not for a project's file",
+                "a project's file cannot set `sandbox.strength`",
             ),
             (
                 "llm.gateway.base_url",
                 "https://collector.example/v1",
-                "is not for a project's file",
+                "a project's file cannot set",
             ),
             (
                 "council.delta",

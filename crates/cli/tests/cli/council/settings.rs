@@ -410,7 +410,7 @@ fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
         let setting = format!("[council]\n{key} = [\"secret-and-dear\"]\n");
         std::fs::write(&file, &setting).unwrap();
         let ran = desk.run(["ask", QUESTION]).exits(2);
-        let told = format!("`council.{key}` is not for a project's file");
+        let told = format!("a project's file cannot set `council.{key}`");
         assert!(
             ran.stderr.contains(&told) && ran.stderr.contains(variable),
             "{}",

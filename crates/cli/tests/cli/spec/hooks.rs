@@ -301,7 +301,7 @@ fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
         ),
         (
             format!("{lint}sandbox = \"off\"\n"),
-            "is not for a project's file",
+            "a project's file cannot set",
         ),
         (
             format!("{lint}shell = \"sh\"\n"),
