@@ -171,6 +171,8 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
         .file("check.sh", script)
         .uncommitted("secret.txt", "mine\n");
     assert_eq!(in_sight(&desk, builder), original);
+    // The gate wants to be at one path, and the second world has another.
+    desk.user_config("[run]\nsecond_world = \"off\"\n");
     for root in [None, Some(desk.path("elsewhere"))] {
         let mut call = desk.start_call(&original);
         if let Some(root) = root {
