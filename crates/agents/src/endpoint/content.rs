@@ -112,7 +112,9 @@ impl Content {
             "function_call_output" | "custom_tool_call_output" => {
                 self.response_parts(&item["output"])
             }
+            "tool_search_output" => check_tools(Api::Responses, &item["tools"]),
             "function_call"
+            | "tool_search_call"
             | "custom_tool_call"
             | "reasoning"
             | "compaction"
@@ -212,6 +214,7 @@ fn check_tools(api: Api, tools: &Value) -> Result<(), String> {
             Api::Responses => match name {
                 "function" | "custom" | "local_shell" | "apply_patch" => true,
                 "shell" => tool["environment"]["type"] == "local",
+                "tool_search" => tool["execution"] == "client",
                 "namespace" => {
                     check_tools(api, &tool["tools"])?;
                     true
@@ -299,7 +302,8 @@ mod tests {
                 json!({"input": [{"role": "user", "content": [{"type": "input_text", "text": "x"}]},
                     {"type": "reasoning", "summary": []}, {"type": "function_call_output", "call_id": "1", "output": "o"},
                     {"type": "custom_tool_call_output", "call_id": "2", "output": [{"type": "input_text", "text": "x"}]}],
-                    "tools": [{"type": "function", "name": "shell"}, {"type": "namespace", "tools": [{"type": "custom"}]}]}),
+                    "tools": [{"type": "function", "name": "shell"}, {"type": "namespace", "tools": [{"type": "custom"}]},
+                        {"type": "tool_search", "execution": "client"}]}),
                 0,
             ),
             (
@@ -376,6 +380,7 @@ mod tests {
             (Api::Chat, json!([{"type": "web_search"}])),
             (Api::Chat, json!([{"function": {"name": "f"}}])),
             (Api::Responses, json!([{"type": "image_generation"}])),
+            (Api::Responses, json!([{"type": "tool_search"}])),
             (
                 Api::Responses,
                 json!([{"type": "shell", "environment": {"type": "container_auto"}}]),

@@ -435,7 +435,7 @@ mod slow {
     fn gemini_lands_a_change() {
         lands_with("gemini", |api| {
             format!(
-                "[llm.gateway]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n[agents.gemini]\nprovider = \"gateway\"\n",
+                "[llm.openai]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n[agents.gemini]\nprovider = \"openai\"\n",
                 api.base_url()
             )
         });
