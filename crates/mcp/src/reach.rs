@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crucible_ledger::{Ledger, RunRow};
 use crucible_model::{Failure, one_line};
-use crucible_run::{RunDir, World, find_run, run_list};
+use crucible_run::{RunDir, World, find_run};
 
 use crate::host::ToolHost;
 
@@ -123,7 +123,7 @@ impl Reach {
     ) -> Result<Vec<RunRow>, Failure> {
         let tops = self.tops(host);
         let is_reached = |run: &RunRow| tops.iter().any(|top| top == Path::new(&run.repo));
-        let mut runs = run_list(Some(ledger))?;
+        let mut runs = ledger.runs()?;
         runs.retain(is_reached);
         Ok(runs)
     }

@@ -42,7 +42,7 @@ pub async fn serve_stdio(
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(not_begun(&error)),
         };
-        // What is told of the end is that the client has gone.
+        // The end is reported as a client that has gone.
         let _gone = running.waiting().await;
         Ok(())
     };

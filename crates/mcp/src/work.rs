@@ -42,7 +42,7 @@ pub(crate) async fn advance(
     if let Some(directory) = log.parent() {
         create_dir_all(directory)?;
     }
-    // There is none of a run's first process.
+    // A run's first process has none.
     let _missing = remove_file(&log);
     let env = runtime.env.pairs();
     let start = BackgroundStart {

@@ -61,7 +61,6 @@ mod restore;
 mod role;
 mod rounds;
 mod run_client;
-mod run_list;
 mod scope;
 mod second_world;
 mod shown;
@@ -133,7 +132,6 @@ pub use role::chair::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome,
 };
 pub use run_client::CouncilService;
-pub use run_list::{RunListDocument, run_list};
 pub use scope::NamedPlaceError;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{ClockSource, Digest, Finding, SourcePlace};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::allow::{Allowances, permission_of};
@@ -94,27 +94,27 @@ pub struct Owed {
 }
 
 /// How much of a run's budgets is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetStatus {
-    /// Calls made, and allowed.
+    /// Calls made.
     pub calls: u64,
-    /// See above.
+    /// Calls allowed.
     pub max_calls: u64,
     /// Tokens of questions and answers together, as far as reported.
     pub tokens: u64,
     /// The cost in millionths of a US dollar, as far as reported.
     pub micro_dollars: u64,
-    /// Attempts that have ended, and allowed.
+    /// Attempts that have ended.
     pub iterations: u64,
-    /// See above.
+    /// Attempts allowed.
     pub max_iterations: u64,
-    /// File requests made, and allowed.
+    /// File requests made.
     pub file_requests: u64,
-    /// See above.
+    /// File requests allowed.
     pub max_file_requests: u64,
-    /// Prompts that were laid for a person, and that may be.
+    /// Prompts written for a person.
     pub outbox_prompts: u64,
-    /// See above.
+    /// Prompts for a person allowed.
     pub max_outbox_prompts: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::judge::GateBefore;
 use crate::results::TestStatus;
 
-/// The name that stands for the command of a gate in lists of tests.
+/// The name of a gate's command in lists of tests.
 const COMMAND: &str = "(the command)";
 /// How many tests a report lists of each kind.
 const MAX_NAMED: usize = 100;

@@ -32,7 +32,7 @@ pub use landing::{LandingView, StatementView};
 pub use ledger::LedgerView;
 pub use list::{ListQuery, RunList, RunOutcome, RunSummary};
 pub use plan::{PlanView, ReviewView};
-pub use run::{ArtifactView, BudgetView, OwedView, RunView};
+pub use run::{ArtifactView, OwedView, RunView};
 pub use text::RedactedText;
 pub use verification::{
     BrokenChangeView, CommandView, GateView, SinkView, StrengthView, SurvivorView, TestsView,

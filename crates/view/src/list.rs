@@ -147,6 +147,24 @@ impl RunList {
         })
     }
 
+    /// Reads the first `most` of these runs, in their order; a run that the ledger does not have is left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the ledger cannot be read.
+    pub fn of_runs(ledger: &Ledger, runs: &[RunId], most: usize) -> Result<Self, LedgerError> {
+        let read = |run: &RunId| RunSummary::read(ledger, run).transpose();
+        Ok(Self {
+            schema_version: Self::SCHEMA.to_owned(),
+            total: runs.len() as u64,
+            runs: runs
+                .iter()
+                .take(most)
+                .filter_map(read)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
     /// The list of a machine without a ledger.
     #[must_use]
     pub fn empty() -> Self {

@@ -2,7 +2,7 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
-use crucible_run::{RunDir, RunDocuments, RunError, RunState, documents};
+use crucible_run::{BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
@@ -40,7 +40,7 @@ pub struct RunView {
     /// Why it failed, if it did.
     pub failure: Option<FindingView>,
     /// How much of its budgets is used.
-    pub budgets: BudgetView,
+    pub budgets: BudgetStatus,
     /// Its artifacts with their digests.
     pub artifacts: Vec<ArtifactView>,
     /// What the model saw and what was left out.
@@ -80,31 +80,6 @@ pub struct OwedView {
     pub target: RedactedText,
 }
 
-/// Used and allowed, for each budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BudgetView {
-    /// Calls made.
-    pub calls: u64,
-    /// Calls allowed.
-    pub max_calls: u64,
-    /// Tokens used, in and out together.
-    pub tokens: u64,
-    /// The cost in millionths of a US dollar.
-    pub micro_dollars: u64,
-    /// Iterations used.
-    pub iterations: u64,
-    /// Iterations allowed.
-    pub max_iterations: u64,
-    /// File requests made.
-    pub file_requests: u64,
-    /// File requests allowed.
-    pub max_file_requests: u64,
-    /// Prompts written for a person.
-    pub outbox_prompts: u64,
-    /// Prompts allowed.
-    pub max_outbox_prompts: u64,
-}
-
 /// An artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArtifactView {
@@ -135,7 +110,6 @@ impl RunView {
     fn of(read: &RunDocuments, summary: RunSummary, chain: ChainView) -> Self {
         let status = &read.status;
         let text = RedactedText::new;
-        let budgets = status.budgets;
         Self {
             schema_version: "crucible-run-view-v1".to_owned(),
             summary,
@@ -151,18 +125,7 @@ impl RunView {
                 target: text(&owed.target),
             }),
             failure: status.failure.as_ref().map(FindingView::of),
-            budgets: BudgetView {
-                calls: budgets.calls,
-                max_calls: budgets.max_calls,
-                tokens: budgets.tokens,
-                micro_dollars: budgets.micro_dollars,
-                iterations: budgets.iterations,
-                max_iterations: budgets.max_iterations,
-                file_requests: budgets.file_requests,
-                max_file_requests: budgets.max_file_requests,
-                outbox_prompts: budgets.outbox_prompts,
-                max_outbox_prompts: budgets.max_outbox_prompts,
-            },
+            budgets: status.budgets,
             artifacts: status
                 .artifacts
                 .iter()

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use crucible_model::Failure;
-use crucible_run::RunListDocument;
+use crucible_model::{Failure, RunId};
+use crucible_view::RunList;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,15 +48,19 @@ impl ToolKind for ListRuns {
 
     async fn call(&self, session: &Session<'_>, arguments: JsonObject) -> Result<Answer, Failure> {
         let Arguments {} = arguments::read(self.name(), arguments)?;
-        let mut runs = match session.host.existing_ledger()? {
-            Some(ledger) => session.reach.runs(session.host, &ledger)?,
-            None => Vec::new(),
+        let list = match session.host.existing_ledger()? {
+            Some(ledger) => {
+                let runs = session.reach.runs(session.host, &ledger)?;
+                let ids: Vec<RunId> = runs.into_iter().map(|run| run.id).collect();
+                RunList::of_runs(&ledger, &ids, MAX_RUNS)?
+            }
+            None => RunList::empty(),
         };
-        let sentence = match runs.len() {
-            more if more > MAX_RUNS => "The newest 50 runs; there are more.\n",
-            _ => "The runs.\n",
+        let sentence = if list.total > MAX_RUNS as u64 {
+            "The newest 50 runs; there are more.\n"
+        } else {
+            "The runs.\n"
         };
-        runs.truncate(MAX_RUNS);
-        Answer::document(sentence, "runs", &RunListDocument::new(&runs))
+        Answer::document(sentence, "runs", &list)
     }
 }

@@ -182,7 +182,7 @@ async fn only_this_session_is_answered() {
             .await;
         assert_eq!(status(&answer), "405", "{method}");
     }
-    // A session of another server is none of this one.
+    // A session of another server does not count here.
     let other = self::site(home.path()).await;
     let stale = other.send("GET /runs", &[&other.host(), &cookie]).await;
     assert_eq!(status(&stale), "403");

@@ -69,7 +69,7 @@ pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFil
         .iter()
         .filter(|(_, counts)| !counts.is_empty())
     {
-        // A suite of tape that broke off has no summary, by which it is told from other reports in the same form.
+        // A suite of tape that broke off has no summary, which distinguishes it from other reports in the same form.
         let counts = now.runners.get(runner).or_else(|| match runner {
             TestRunner::Tap => now.runners.get(&TestRunner::Node),
             _ => None,
