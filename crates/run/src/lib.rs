@@ -133,6 +133,7 @@ pub use role::chair::{
 };
 pub use run_client::CouncilService;
 pub use scope::NamedPlaceError;
+pub use shown::shown_by;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, BudgetStatus, Owed, RunStatus, answers_used, status};

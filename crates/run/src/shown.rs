@@ -2,8 +2,9 @@
 
 use crucible_verify::{BrokenOutcome, ResultsFrom, VerifyReport, WorldOutcome};
 
-/// The lines of a report: the tests, the broken-change check, the second world and the strength.
-pub(crate) fn of(report: &VerifyReport) -> Vec<String> {
+/// Returns the lines of a report that passed: the tests, the broken-change check, the second world and the strength.
+#[must_use]
+pub fn shown_by(report: &VerifyReport) -> Vec<String> {
     let is_full = report.isolation.iter().all(|gate| gate.missing.is_empty());
     let mut lines = vec![match (report.isolation.is_empty(), is_full) {
         (true, _) => "the gates passed".to_owned(),

@@ -19,7 +19,7 @@ use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::recorded::{is_recorded, state_of_events};
 use crate::rounds::{files_requested, rounds_used};
-use crate::shown;
+use crate::shown::shown_by;
 use crate::state::{Progress, RunState};
 
 /// The event key of the signature.
@@ -279,7 +279,7 @@ pub(crate) fn status_of(
     let is_shown = matches!(state, RunState::Verified | RunState::Landed)
         && !edited.iter().any(|path| path == layout::VERIFY_REPORT);
     let shown = if is_shown && dir.has(layout::VERIFY_REPORT) {
-        shown::of(&dir.read_json(layout::VERIFY_REPORT)?)
+        shown_by(&dir.read_json(layout::VERIFY_REPORT)?)
     } else {
         Vec::new()
     };

@@ -6,10 +6,10 @@
 use std::fmt::Write;
 
 use crucible_llm::dollars;
-use crucible_model::single_spaced;
+use crucible_model::{counted, single_spaced};
 use crucible_view::{RedactedText, RunView};
 
-use crate::format::{broken, duration, end, level};
+use crate::format::{duration, end, level};
 
 /// Lines of a plan that a report has at most.
 const MAX_LINES: usize = 200;
@@ -124,20 +124,17 @@ pub fn markdown_report(run: &RunView) -> String {
         for tests in &verification.tests {
             for (name, count, _) in &tests.groups {
                 line(format!(
-                    "- {}: {count} tests {}",
+                    "- {}: {} {}",
                     code(&tests.gate),
+                    counted(*count, "test"),
                     code(name)
                 ));
             }
         }
-        if let Some(check) = &verification.broken_change {
-            line(format!("- broken-change check: {}", broken(&check.outcome)));
+        for shown in &verification.shown {
+            line(format!("- {}", code(shown)));
         }
         if let Some(strength) = &verification.strength {
-            line(format!(
-                "- strength: {} of {} mistakes noticed",
-                strength.noticed, strength.tried
-            ));
             for survivor in &strength.survivors {
                 line(format!(
                     "  - unnoticed: {} {}",

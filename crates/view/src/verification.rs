@@ -1,6 +1,6 @@
 //! What the gates showed of a change.
 
-use crucible_run::BaselineGate;
+use crucible_run::{BaselineGate, shown_by};
 use crucible_verify::{BrokenOutcome, GateTests, Strength, TestList, VerifyReport, VerifyResult};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ use crate::text::RedactedText;
 pub struct VerificationView {
     /// Whether every gate passed.
     pub is_passed: bool,
+    /// What the gates have shown, in the words of `run status`; empty if they refuse the change.
+    pub shown: Vec<RedactedText>,
     /// The commands that ran, in order.
     pub commands: Vec<CommandView>,
     /// The names of the gates that ran.
@@ -136,8 +138,15 @@ impl GateView {
 impl VerificationView {
     pub(crate) fn of(report: &VerifyReport) -> Self {
         let text = RedactedText::new;
+        let is_passed = report.result == VerifyResult::Pass;
+        let shown = if is_passed {
+            RedactedText::all(&shown_by(report))
+        } else {
+            Vec::new()
+        };
         Self {
-            is_passed: report.result == VerifyResult::Pass,
+            is_passed,
+            shown,
             commands: report
                 .commands
                 .iter()

@@ -25,7 +25,7 @@ impl Serve {
             runs_root: app.runs_root(&config)?,
             port: self.port,
         };
-        app.block_on(async {
+        let ended = app.block_on(async {
             let server = PageServer::open(options).await?;
             let link = server.link();
             if app.output.is_json() {
@@ -39,6 +39,11 @@ impl Serve {
             }
             server.run().await?;
             Ok(ExitStatus::Success)
-        })
+        });
+        match ended {
+            // Ctrl-C is how it is ended.
+            Err(failure) if failure.status == ExitStatus::Interrupted => Ok(ExitStatus::Success),
+            ended => ended,
+        }
     }
 }

@@ -92,6 +92,9 @@ fn numbers_of_list_status_report_and_page_are_equal() {
     assert_eq!(report["attempts"].as_array().unwrap().len(), attempts);
     assert_eq!(report["attempts"][0]["diff"]["added"], 1);
     assert_eq!(report["attempts"][0]["verification"]["is_passed"], true);
+    let shown = &report["attempts"][0]["verification"]["shown"];
+    assert_eq!(*shown, status["shown"]);
+    assert!(shown.as_array().unwrap().len() > 2, "{shown}");
     assert_eq!(report["plan"]["is_approved"], true);
     assert!(!report["context"]["files"].as_array().unwrap().is_empty());
     let events = desk
