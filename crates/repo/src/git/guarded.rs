@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
-use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use super::command::{Call, Runner, as_path};
 use super::command_files::named_in_command;
 use super::config_files::{ConfigFiles, Entry, in_environment, path_in, prefix_of_git};
 use super::git_dir::{is_git_directory, is_in_work_tree};
+use super::guard_conflict::GuardConflict;
 use super::links::{other_name, resolve, with_unknown_names};
 use super::nested::{Found, Repository, absent_repository, paths_in};
 use super::programs::{Named, Role, named_by, named_by_setting, variable_role};
@@ -50,70 +50,6 @@ pub struct Guards {
     pub places: Vec<PathBuf>,
     /// Why read-only places are not enough.
     pub conflicts: Vec<GuardConflict>,
-}
-
-/// Why a place that decides what git runs cannot be protected in a writable directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GuardConflict {
-    /// The writable directory is a part of the place.
-    Around {
-        /// The place, which may be the directory itself.
-        place: PathBuf,
-        /// The writable directory.
-        directory: PathBuf,
-    },
-    /// The place is reached through a link, which a writer could replace.
-    Link {
-        /// The link.
-        place: PathBuf,
-    },
-    /// A file of the place has another name in a writable directory.
-    HardLink {
-        /// The file.
-        place: PathBuf,
-        /// Its other name.
-        other: PathBuf,
-    },
-}
-
-impl GuardConflict {
-    /// Returns the place that decides what git runs.
-    #[must_use]
-    pub fn place(&self) -> &Path {
-        match self {
-            Self::Around { place, .. } | Self::Link { place } | Self::HardLink { place, .. } => {
-                place
-            }
-        }
-    }
-}
-
-impl fmt::Display for GuardConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Around { place, directory } if place == directory => {
-                write!(f, "{}: git runs programs from it", directory.display())
-            }
-            Self::Around { place, directory } => {
-                let (directory, place) = (directory.display(), place.display());
-                write!(f, "{directory} is in {place}: git runs programs from there")
-            }
-            Self::Link { place } => {
-                let place = place.display();
-                write!(
-                    f,
-                    "{place}: git follows this symbolic link, which the command could replace"
-                )
-            }
-            Self::HardLink { place, other } => {
-                let (place, other) = (place.display(), other.display());
-                write!(
-                    f,
-                    "{other} is a hard link to {place}, which git runs or obeys"
-                )
-            }
-        }
-    }
 }
 
 impl Git {
