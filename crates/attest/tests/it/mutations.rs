@@ -14,7 +14,7 @@ use crate::sample::{
 };
 
 /// Mutations of each kind in one case.
-const OF_EACH: usize = 150;
+const OF_EACH: usize = 50;
 
 struct World {
     sample: Sample,

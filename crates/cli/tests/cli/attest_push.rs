@@ -18,9 +18,6 @@ use crucible_attest::{
 use crate::attest::{Team, bare, push};
 use crate::support::Desk;
 
-/// The longest time for one commit at the door.
-const PER_COMMIT: Duration = Duration::from_millis(200);
-
 /// A commit that was made for a push.
 #[derive(Debug, Clone)]
 struct Made {
@@ -359,7 +356,8 @@ fn head_of(repo: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn pushes(forged: usize, honest: usize) {
+/// Pushes forged and honest commits, and returns the time for each of the honest ones in the last push.
+fn pushes(forged: usize, honest: usize) -> Duration {
     let forge = Forge::new();
     let before = head_of(&forge.server);
     let whats = forge.forge(forged);
@@ -402,14 +400,14 @@ fn pushes(forged: usize, honest: usize) {
     let begun = Instant::now();
     let (accepted, said) = forge.push("honest", honest - 1);
     assert!(accepted, "{said}");
-    let each = begun.elapsed() / u32::try_from(rest).unwrap();
     // The first commit of a push carries the start of the program.
-    assert!(each < PER_COMMIT || rest < 10, "{each:?}");
+    let per_commit = begun.elapsed() / u32::try_from(rest).unwrap();
     let (accepted, said) = forge.push("honest", honest + 2);
     assert!(
         !accepted && said.matches("attest-missing").count() == 1,
         "{said}"
     );
+    per_commit
 }
 
 #[test]
@@ -418,9 +416,20 @@ fn forged_pushes_are_refused_and_honest_ones_accepted() {
 }
 
 mod slow {
-    /// More than five seconds: each push starts git, the hook and the program.
+    /// Each push starts git, the hook and the program.
+    #[test]
+    fn hundred_forged_pushes_are_refused() {
+        super::pushes(100, 40);
+    }
+}
+
+mod exhaustive {
+    use std::time::Duration;
+
+    /// By hand, on a machine with no other work: it measures.
     #[test]
     fn five_hundred_forged_pushes_are_refused() {
-        super::pushes(500, 100);
+        let per_commit = super::pushes(500, 100);
+        assert!(per_commit < Duration::from_millis(200), "{per_commit:?}");
     }
 }

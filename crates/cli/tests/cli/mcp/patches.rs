@@ -116,6 +116,13 @@ fn verdicts_equal_those_of_the_command() {
 
 mod slow {
     #[test]
+    fn hundred_verdicts_equal_those_of_the_command() {
+        super::agree(100);
+    }
+}
+
+mod exhaustive {
+    #[test]
     fn thousand_verdicts_equal_those_of_the_command() {
         super::agree(1000);
     }
