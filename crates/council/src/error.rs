@@ -198,7 +198,7 @@ pub enum CouncilError {
     Backend(#[from] LlmError),
 }
 
-/// A rule of the council that the triage's answer breaks (seed 001 §2.2, §4.2).
+/// A rule of the council that the triage's answer breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A council has 3 to 5 seats.

@@ -3,7 +3,7 @@
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The result of an inspection (seed 000 §4.2).
+/// The result of an inspection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InspectV1 {
     /// `viv-git-inspect.v1`.

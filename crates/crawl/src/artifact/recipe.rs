@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::hash::ShortHash;
 use super::plan::PlanRepo;
 
-/// A recipe (seed 000 §4.4).
+/// The commands of a plan, without the debate that led to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecipeV1 {
     /// `viv-git-recipe.v1`.

@@ -202,7 +202,7 @@ fn problem(error: &ValidationError<'_>) -> String {
     )
 }
 
-/// Whether a text is a time in the form of the seed's schemas: UTC with `Z`, capital letters, seconds
+/// Whether a text is a time in the form of the schemas: UTC with `Z`, capital letters, seconds
 /// with or without a fraction, or no seconds; and a valid time that a [`Timestamp`] can hold.
 fn is_instant(text: &str) -> bool {
     let has_shape = |text: &str, shape: &str| {
@@ -235,7 +235,7 @@ fn is_instant(text: &str) -> bool {
         && text.parse::<Timestamp>().is_ok()
 }
 
-/// Whether a text is an absolute URL by the rules of browsers and of the seed's schemas.
+/// Whether a text is an absolute URL by the rules of browsers, which the schemas use.
 fn is_url(text: &str) -> bool {
     url::Url::parse(text).is_ok()
 }

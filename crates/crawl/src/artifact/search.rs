@@ -3,7 +3,7 @@
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The result of a search (seed 000 §4.1).
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchV1 {
     /// `viv-git-search.v1`.

@@ -1,4 +1,4 @@
-//! The debate about a plan: GPT drafts, revises and synthesises; Claude criticises (seed 000 §6).
+//! The debate about a plan: GPT drafts, revises and synthesises; Claude criticises.
 //!
 //! Types determine the roles: [`Gpt`] has no method for a critique, and [`Claude`] has no other. Code
 //! determines the number of rounds: no model knows of rounds or can request one. Answers are parsed

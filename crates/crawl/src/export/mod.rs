@@ -1,4 +1,4 @@
-//! Writes the directory of an export (seed 000 §8).
+//! Writes the directory of an export.
 //!
 //! ```text
 //! manifest.json   search.json   inspect.json   plan.json   recipe.json

@@ -25,7 +25,7 @@ use crate::artifact::OwnerType;
 use crate::target::{RepoName, is_commit_id};
 use crate::witness::CrawlObserver;
 
-/// The repositories per search page (seed 000 §2.1.5).
+/// The repositories per search page.
 pub(crate) const PAGE: u32 = 30;
 
 /// The most characters of GitHub's message in an error.

@@ -18,7 +18,7 @@ pub(super) const STEPS_MANY: Code = Code::new("build-steps-many");
 pub(super) const HASH_DIFFERS: Code = Code::new("build-hash-differs");
 /// The plan's own safety verdict differs from the rules' verdict.
 pub(super) const CLAIM_DIFFERS: Code = Code::new("build-claim-differs");
-/// A prohibited token of the seed.
+/// A token that is refused anywhere in a command.
 pub(super) const TOKEN_PROHIBITED: Code = Code::new("build-token-prohibited");
 /// The command does not begin with an allowed form.
 pub(super) const COMMAND_NOT_ALLOWED: Code = Code::new("build-command-not-allowed");

@@ -1,4 +1,4 @@
-//! The step `build`: one attempt of an agent at a skill, on a copy of the project (seed 004, "Sandbox build").
+//! The step `build`: one attempt of an agent at a skill, on a copy of the project.
 //!
 //! How it works: under the skill's lock what an earlier build left half done is settled, the project is copied, the packet put together and
 //! recorded with the attempt that begins. The agent works on the copy. Then the copy is compared with what it was, the changes are judged, and
