@@ -109,13 +109,13 @@ pub enum FetchError {
     /// The path does not exist.
     #[error("{} does not exist; name an existing directory, or owner/repo for a GitHub repository", path.display())]
     NoSuchPath {
-        /// The path.
+        /// The path as given.
         path: PathBuf,
     },
     /// The path is not a directory.
     #[error("{} is not a directory; name the directory of its repository", path.display())]
     NotADirectory {
-        /// The path.
+        /// The path as given.
         path: PathBuf,
     },
     /// The local repository has no work tree.
@@ -142,7 +142,7 @@ pub enum FetchError {
         "a local repository can be cloned only at a branch or tag, but {id} is a commit id; tag it: git tag NAME {id}"
     )]
     LocalCommit {
-        /// The id.
+        /// The commit id as given.
         id: String,
     },
     /// The archive is unusable.

@@ -41,7 +41,7 @@ pub enum SkillNameError {
         "not the name of a skill: {text:?} means something else to Python or to the package; add a word to it: {text}_skill"
     )]
     Reserved {
-        /// The text.
+        /// The name as given.
         text: String,
     },
 }

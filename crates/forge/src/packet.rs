@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 24 * 1024;
 /// What a packet is made of.
 #[derive(Debug)]
 pub struct PacketParts<'a> {
-    /// The skill's name.
+    /// The name of the skill to build.
     pub name: &'a SkillName,
     /// The package that holds it.
     pub package: &'a PackageName,

@@ -19,7 +19,6 @@ pub(crate) struct RecipeV1 {
     pub source_plan_hash: ShortHash,
     /// The repository and its commit.
     pub repo: PlanRepo,
-    /// The build system.
     pub build_system: String,
     /// The required programs.
     pub toolchain: Toolchain,
@@ -63,7 +62,6 @@ pub(crate) struct WorkspaceLayout {
 /// One command with its phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NormalizedCommand {
-    /// Its phase.
     pub phase: CommandPhase,
     /// The command.
     pub cmd: String,
@@ -79,7 +77,6 @@ pub(crate) enum CommandPhase {
     Fetch,
     /// Prepares the build.
     Configure,
-    /// Builds.
     Build,
     /// Tests the result.
     Test,

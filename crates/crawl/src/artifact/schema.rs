@@ -52,7 +52,7 @@ impl ArtifactType {
         }
     }
 
-    /// Its schema's id.
+    /// Returns the id of its schema, such as `viv-git-plan.v1`.
     #[must_use]
     pub const fn schema_id(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl CheckedArtifact {
         })
     }
 
-    /// Its kind.
+    /// Returns which of the five documents it is.
     #[must_use]
     pub fn kind(&self) -> ArtifactType {
         self.kind

@@ -42,7 +42,7 @@ use summary::Settled;
 pub struct DebateOutcome {
     /// The requirements of the steps.
     pub dependencies: Dependencies,
-    /// The steps.
+    /// The steps of the plan, in order.
     pub steps: Vec<PlanStep>,
     /// Warnings for the executor: notes about the debate, then unresolved issues, then warnings of the
     /// synthesis.

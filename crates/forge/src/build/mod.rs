@@ -67,7 +67,7 @@ const MOST_NEWS: usize = 50;
 
 /// What is to be built, and by whom.
 pub struct BuildRequest<'a> {
-    /// The skill.
+    /// The skill to build; it must have been proposed.
     pub name: &'a SkillName,
     /// Who writes it.
     pub agent: &'a dyn SkillAgent,
@@ -132,7 +132,7 @@ pub enum SkillBuildError {
     /// The project has no such skill.
     #[error("this project has no skill {name}")]
     Unknown {
-        /// Its name.
+        /// The name as given.
         name: SkillName,
     },
     /// It stands elsewhere.
@@ -144,7 +144,7 @@ pub enum SkillBuildError {
         names(triggers)
     )]
     NeedsReview {
-        /// The skill.
+        /// The skill with the failed attempt.
         name: SkillName,
         /// Why.
         triggers: Vec<EscalationTrigger>,

@@ -27,7 +27,6 @@ const WARNING: usize = 1_000;
 pub(super) struct Written {
     /// The time.
     pub(super) at: Timestamp,
-    /// Its source.
     pub(super) clock: ClockSource,
 }
 

@@ -65,7 +65,7 @@ impl Default for GatePolicy {
 /// A finding of the gate, with its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateFinding {
-    /// The finding.
+    /// What the gate found.
     pub finding: Finding,
     /// The file in the spec's directory (`artifacts/20-tasks.md`,
     /// `receipts/tasks-20241201-100000-0003.json`), as a receipt or a directory names it. It need not

@@ -47,7 +47,7 @@ pub struct GateReport {
     pub findings_left_out: u64,
     /// The id of the spec.
     pub spec_id: SpecId,
-    /// The policy.
+    /// The policy by which it was judged.
     pub policy: GatePolicyReport,
     /// The time of the judgement.
     pub judged_at: Timestamp,

@@ -62,10 +62,10 @@ pub struct PhaseOverview {
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompts, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Output tokens.
+    /// Tokens of the answers, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
     /// Millionths of a US dollar.

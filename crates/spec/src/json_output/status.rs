@@ -88,16 +88,16 @@ pub struct PhaseStanding {
     /// The time of the phase's last success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success_at: Option<Timestamp>,
-    /// The provider.
+    /// The provider that answered, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompts, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Output tokens.
+    /// Tokens of the answers, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
     /// Cost in millionths of a US dollar.
@@ -109,7 +109,7 @@ pub struct PhaseStanding {
     /// The number of warnings in the receipt.
     #[serde(default)]
     pub warnings: u64,
-    /// The first warning.
+    /// The first of these warnings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_warning: Option<String>,
     /// Why it failed.
@@ -168,10 +168,10 @@ pub struct StatusProblem {
     pub file: String,
 }
 
-/// The next step.
+/// The phase to run next, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextStep {
-    /// The phase.
+    /// The phase to run next.
     pub phase_id: PhaseId,
     /// The reason for the step.
     pub reason: StepReason,
