@@ -35,7 +35,7 @@ pub enum ExamplesError {
     /// The list is empty.
     #[error("the list of examples is empty; leave it out, or give one")]
     None,
-    /// There are more than [`MAX_EXAMPLES`].
+    /// There are more than `MAX_EXAMPLES`.
     #[error("there are {count} examples, at most {MAX_EXAMPLES} are taken")]
     TooMany {
         /// How many.
