@@ -1,4 +1,5 @@
-//! Fetches a repository's files: a release's archive, a clone at a ref, or a clone of the default branch.
+//! Fetches a repository's files: a release's archive, a clone at a ref, or a clone of the default
+//! branch.
 //!
 //! The network is used only by `gh` and by one shallow `git clone`. A clone cannot take a commit id, so
 //! that is fetched as an archive. A local repository is cloned from its `file://` address by the same

@@ -53,8 +53,8 @@ impl SkillName {
         &self.0
     }
 
-    /// The name of its class: `WordCountSkill` for `word_count`. Each skill has its own module, so two
-    /// skills may have the same class name (`sha1` and `sha_1`).
+    /// The name of its class: `WordCountSkill` for `word_count`. Each skill has its own module, so
+    /// two skills may have the same class name (`sha1` and `sha_1`).
     #[must_use]
     pub fn class(&self) -> String {
         let mut class = String::with_capacity(self.0.len() + 5);

@@ -1,5 +1,5 @@
-//! The prompt of one attempt to build a skill: what the skill is, where its files are, what it may do,
-//! what will be checked, and after a failure the findings.
+//! The prompt of one attempt to build a skill: what the skill is, where its files are, what it may
+//! do, what will be checked, and after a failure the findings.
 //!
 //! How it works: our own words around texts of others, each behind its fence. The description and the schemas come from the proposer of
 //! the skill, the findings may name what an agent wrote, notes and advice may quote it. Base class and example are Crucible's own, with which a

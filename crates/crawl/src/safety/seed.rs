@@ -1,8 +1,8 @@
-//! The literal rules of the crawl's specification: allowed prefixes and prohibited tokens, compared as
-//! texts.
+//! The literal rules of the crawl's specification: allowed prefixes and prohibited tokens, compared
+//! as texts.
 //!
-//! They are the minimum: what they refuse is refused, even if a token is part of a harmless word. All
-//! stricter rules are in the other files and work on words.
+//! They are the minimum: what they refuse is refused, even if a token is part of a harmless word.
+//! All stricter rules are in the other files and work on words.
 
 use std::sync::LazyLock;
 

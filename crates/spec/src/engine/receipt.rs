@@ -297,7 +297,8 @@ mod tests {
                 prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
             }
 
-            /// The warning of a fallback is in the receipt, with both names and the class of the failure.
+            /// The warning of a fallback is in the receipt, with both names and the class of the
+            /// failure.
             #[test]
             fn p3_a_fallback_is_a_warning_of_the_receipt(
                 (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),

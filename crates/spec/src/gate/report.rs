@@ -154,7 +154,8 @@ impl GateReport {
         report
     }
 
-    /// The exit status of the command: 0 if the policy is met, else 1; 10 if a required hook timed out.
+    /// The exit status of the command: 0 if the policy is met, else 1; 10 if a required hook timed
+    /// out.
     #[must_use]
     pub const fn exit_status(&self) -> ExitStatus {
         self.status

@@ -1,8 +1,8 @@
 //! The result of `crucible spec`: `spec-json.v1` (`docs/schemas/spec-json.v1.schema.json`).
 //!
 //! The fields of the original format come first; readers may ignore all others. Invariant: it
-//! contains no text of an artifact, a packet or an idea, and each text of a receipt is cut, so it has less
-//! than 8 KB.
+//! contains no text of an artifact, a packet or an idea, and each text of a receipt is cut, so it
+//! has less than 8 KB.
 
 use crucible_llm::ExecutionStrategy;
 use crucible_model::Timestamp;

@@ -1,9 +1,10 @@
 //! The status of a spec: `status-json.v1` (`docs/schemas/status-json.v1.schema.json`).
 //!
 //! [`spec_status`] is a pure function of the state of a spec and a time. The fields of the original
-//! format come first; readers may ignore all others. Invariants: the document has less than 8 KB for any
-//! artifacts and receipts. Each text of a receipt is cut, and each list is limited and states the number
-//! of omitted items. A phase whose newest receipt cannot be trusted is never shown as done.
+//! format come first; readers may ignore all others. Invariants: the document has less than 8 KB
+//! for any artifacts and receipts. Each text of a receipt is cut, and each list is limited and
+//! states the number of omitted items. A phase whose newest receipt cannot be trusted is never
+//! shown as done.
 
 use crucible_llm::{CostBasis, ReceiptWarning};
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
@@ -847,7 +848,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// For any receipts, the document has its version, follows its schema and stays below 8 KB.
+            /// For any receipts, the document has its version, follows its schema and stays below 8
+            /// KB.
             #[test]
             fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
                 texts in proptest::collection::vec(text(), 8),

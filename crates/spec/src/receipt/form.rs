@@ -287,8 +287,8 @@ mod tests {
         assert!(self::read(&least, id).is_ok());
     }
 
-    /// All fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline` themselves; unknown
-    /// fields may appear anywhere.
+    /// All fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline` themselves;
+    /// unknown fields may appear anywhere.
     #[test]
     fn extensions_are_optional_unknown_fields_allowed() {
         let id = "requirements-20241201-100000-0001";

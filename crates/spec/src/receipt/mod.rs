@@ -1,10 +1,11 @@
 //! Receipts: one for each run of a phase.
 //!
-//! A receipt is canonical JSON with the schema `receipt.v1` (`docs/schemas/receipt.v1.schema.json`).
-//! Every field that Crucible adds to the original format is optional: old receipts are read with
-//! defaults, and unknown fields of a newer Crucible are ignored. `digest` is the SHA-256 of the receipt's
-//! canonical JSON without that field, so that manual edits are detected; `previous` chains the receipts
-//! of a spec. The ledger records the digest of each.
+//! A receipt is canonical JSON with the schema `receipt.v1`
+//! (`docs/schemas/receipt.v1.schema.json`). Every field that Crucible adds to the original format
+//! is optional: old receipts are read with defaults, and unknown fields of a newer Crucible are
+//! ignored. `digest` is the SHA-256 of the receipt's canonical JSON without that field, so that
+//! manual edits are detected; `previous` chains the receipts of a spec. The ledger records the
+//! digest of each.
 
 mod form;
 mod name;

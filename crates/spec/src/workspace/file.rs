@@ -1,9 +1,9 @@
 //! The file `workspace.yaml`: found, read, created and changed.
 //!
-//! It is searched upward from a directory; the nearest one is used, and several are never merged. Other
-//! tools use the same name, so outside of the repository only a valid workspace counts. A change locks
-//! the file's directory, so that the second of two processes sees the first one's change, and the file is
-//! replaced atomically.
+//! It is searched upward from a directory; the nearest one is used, and several are never merged.
+//! Other tools use the same name, so outside of the repository only a valid workspace counts. A
+//! change locks the file's directory, so that the second of two processes sees the first one's
+//! change, and the file is replaced atomically.
 //!
 //! Invariant: a file that cannot be read, parsed or changed safely is left as it is, and a file is
 //! changed in place, never through a link.

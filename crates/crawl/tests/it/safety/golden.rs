@@ -1,5 +1,5 @@
-//! The golden file: every accepted and rejected command of the specification, every prefix and token, and
-//! attacks on every program.
+//! The golden file: every accepted and rejected command of the specification, every prefix and
+//! token, and attacks on every program.
 
 use crucible_crawl::allowed_prefixes;
 use crucible_repo::BuildSystem;

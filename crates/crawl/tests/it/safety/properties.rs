@@ -9,7 +9,8 @@ use super::differential::Generator;
 use super::golden;
 use super::support::{judge, plan, step, workspace};
 
-/// The specification's rules, parsed again from the golden file and implemented in the simplest way.
+/// The specification's rules, parsed again from the golden file and implemented in the simplest
+/// way.
 fn seed_accepts(system: BuildSystem, command: &str, tokens: &[String]) -> bool {
     let begins = allowed_prefixes(system)
         .iter()
