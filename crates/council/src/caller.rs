@@ -1,4 +1,4 @@
-//! The only place that calls a model: transport, independent of the content (seed 001 §2.5).
+//! The only place that calls a model: transport, independent of the content.
 //!
 //! Invariants: each call is bounded in time and bytes. All calls of a run share one budget. Usage is
 //! counted for failed calls too. Dropping a call's future ends the call. Retries use only what the run

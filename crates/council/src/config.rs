@@ -1,4 +1,4 @@
-//! The configuration of an engine (seed 001 §2.1, *Engine Configuration*).
+//! The configuration of an engine.
 //!
 //! Nothing is read from the environment or from files: the embedding program passes everything in.
 
@@ -68,7 +68,7 @@ pub enum HintedModels {
 /// The wording of the question that seats and synthesis see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
-    /// The triage's unambiguous rewording; the synthesis also sees the original (seed 001 §2.2).
+    /// The triage's unambiguous rewording; the synthesis also sees the original.
     Rewritten,
     /// The original question, byte for byte and of any length. It is for questions in which every word
     /// counts, such as one that contains files or prescribes a machine-readable answer. The question then
@@ -77,7 +77,7 @@ pub enum Wording {
     AsAsked,
 }
 
-/// Whether to build a trace. Without a trace no record is created at all (seed 001 §5.3).
+/// Whether to build a trace. Without a trace no record is created at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observability {
     /// Build no trace.
@@ -144,13 +144,13 @@ impl Default for CouncilLimits {
 }
 
 impl EngineConfig {
-    /// The default triage model at OpenRouter (seed 001 §2.1).
+    /// The default triage model at OpenRouter.
     pub(crate) const OPENROUTER_TRIAGE_MODEL: &str = "anthropic/claude-sonnet-4-20250514";
 
-    /// The default model of every other call there: OpenRouter chooses (seed 001 §2.1).
+    /// The default model of every other call there: OpenRouter chooses.
     pub(crate) const OPENROUTER_MODEL: &str = "openrouter/auto";
 
-    /// Creates a configuration for OpenRouter with this key and the models of seed 001 §2.1.
+    /// Creates a configuration for OpenRouter with this key and the two default models.
     ///
     /// # Errors
     ///

@@ -315,8 +315,8 @@ impl Models {
         }
     }
 
-    /// Uses the models of seed 001 with OpenRouter if no model is configured for the council or the
-    /// provider.
+    /// Uses the default models of [`EngineConfig`] for OpenRouter if no model is configured for the
+    /// council or the provider.
     fn or_those_of_openrouter(self, config: &Settings, provider: &str) -> Self {
         let key = format!("llm.{provider}.model");
         let is_unnamed =

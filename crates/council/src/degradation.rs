@@ -13,7 +13,7 @@ const MOST_SHOWN: usize = 100;
 /// A part of a run that calls a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// The triage.
+    /// The call that configures the council.
     Triage,
     /// The single answer if the council is bypassed.
     DirectAnswer,
@@ -21,7 +21,7 @@ pub enum Part {
     Seat(SeatId),
     /// The judge of the delta check.
     Judge,
-    /// The synthesis.
+    /// The call that writes the final answer.
     Synthesis,
 }
 

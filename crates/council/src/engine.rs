@@ -1,5 +1,5 @@
-//! The public adapter (seed 001 §3.1): validates the input, runs the triage, checks the budget and starts
-//! the executor.
+//! The public adapter: validates the input, runs the triage, checks the budget and starts the
+//! executor.
 //!
 //! Invariants: nothing is sent for an unusable question or invalid settings. No state is kept between
 //! runs. A run ends after its triage if the budget does not cover the worst case of the configured

@@ -16,7 +16,7 @@ use crate::usage::CallUsage;
 /// Why a run has no result, with the usage and the degradations until then.
 #[derive(Debug)]
 pub struct CouncilFailure {
-    /// The error.
+    /// What ended the run.
     pub error: Box<CouncilError>,
     /// The usage of the calls that were made.
     pub usage: CallUsage,
@@ -99,7 +99,7 @@ pub enum CouncilError {
     Setting {
         /// The name of the setting.
         setting: &'static str,
-        /// Its value.
+        /// The value that was set.
         value: String,
         /// What to do.
         next: &'static str,
@@ -179,7 +179,7 @@ pub enum CouncilError {
          model", list_missing(.missing)
     )]
     TooFewSeats {
-        /// The loop.
+        /// The number of the loop, from 1.
         loop_number: u32,
         /// The seats that answered.
         left: usize,
@@ -198,7 +198,7 @@ pub enum CouncilError {
     Backend(#[from] LlmError),
 }
 
-/// A rule of the council that the triage's answer breaks (seed 001 §2.2, §4.2).
+/// A rule of the council that the triage's answer breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A council has 3 to 5 seats.
@@ -230,7 +230,7 @@ pub enum Violation {
     /// A required text is empty.
     #[error("{field} is empty")]
     EmptyText {
-        /// The field.
+        /// The key of the empty text.
         field: String,
     },
 }

@@ -1,5 +1,4 @@
-//! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*), as the triage configured
-//! it.
+//! Loop control and the short circuit without a council, as the triage configured them.
 //!
 //! Each loop produces a state. The next loop reads the previous state, and the synthesis reads all of
 //! them. At the end the states become records if observability is on.

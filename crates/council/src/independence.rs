@@ -49,7 +49,7 @@ pub struct Independence {
 /// The similarity of two positions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairSimilarity {
-    /// One seat.
+    /// The seat of the first position.
     pub first: SeatId,
     /// The other.
     pub second: SeatId,

@@ -1,4 +1,4 @@
-//! The result of a run (seed 001 §2.1, *ExecutorResult*; §5).
+//! The result of a run.
 //!
 //! Invariant: a trace exists only if observability is on; degradations (a missing seat, a cut-off answer)
 //! are always reported.

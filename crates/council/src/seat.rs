@@ -1,5 +1,4 @@
-//! The vocabulary of a council (seed 001 §2.1): complexity, grammar, red team flavour, roles, and seat
-//! names.
+//! The vocabulary of a council: complexity, grammar, red team flavour, roles, and seat names.
 //!
 //! Invariant: each word has one spelling, which JSON, prompts and documents share.
 
@@ -96,7 +95,7 @@ words! {
 }
 
 /// The name of a seat in one council: its role, and for the second and later seats of a role a number
-/// after `#` (decision D5).
+/// after `#`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeatId {
     role: CouncilRole,

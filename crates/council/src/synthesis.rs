@@ -1,4 +1,4 @@
-//! The final answer (seed 001 §2.4, *Synthesis*), written from a deliberation or directly.
+//! The final answer, written from a deliberation or directly.
 //!
 //! Invariants: the rules for the answer are our own words in the system message. Questions, deliberation
 //! and the triage's instruction are fenced and cannot change the rules. Parts of the deliberation that

@@ -1,4 +1,4 @@
-//! Builds the record of each loop, only if observability is on (seed 001 §5).
+//! Builds the record of each loop, only if observability is on.
 //!
 //! Invariant: without observability a run creates no record and no turn. The tests count created values
 //! rather than returned ones; in test builds, a record or turn that is created without being counted does

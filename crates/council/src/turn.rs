@@ -14,7 +14,7 @@ pub struct Turn {
     pub seat: SeatId,
     /// The kind of contribution.
     pub kind: TurnKind,
-    /// The text.
+    /// What the model wrote.
     pub text: Untrusted,
     /// The model that answered, as the provider reports it.
     pub model: String,

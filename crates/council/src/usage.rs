@@ -11,9 +11,9 @@ pub struct CallUsage {
     /// Attempts: calls with their retries, each of which may have been charged. For the whole run they
     /// include attempts that were in flight when another call ended it.
     pub attempts: u64,
-    /// Input tokens.
+    /// Tokens of the prompts, as the providers report them.
     pub tokens_input: u64,
-    /// Output tokens.
+    /// Tokens of the answers, as the providers report them.
     pub tokens_output: u64,
     /// Calls without a token count.
     pub calls_without_tokens: u64,

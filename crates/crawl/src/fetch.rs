@@ -1,5 +1,5 @@
-//! Fetches a repository's files: a release's archive, a clone at a ref, or a clone of the default branch
-//! (seed 000 §3.1).
+//! Fetches a repository's files: a release's archive, a clone at a ref, or a clone of the default
+//! branch.
 //!
 //! The network is used only by `gh` and by one shallow `git clone`. A clone cannot take a commit id, so
 //! that is fetched as an archive. A local repository is cloned from its `file://` address by the same
@@ -110,13 +110,13 @@ pub enum FetchError {
     /// The path does not exist.
     #[error("{} does not exist; name an existing directory, or owner/repo for a GitHub repository", path.display())]
     NoSuchPath {
-        /// The path.
+        /// The path as given.
         path: PathBuf,
     },
     /// The path is not a directory.
     #[error("{} is not a directory; name the directory of its repository", path.display())]
     NotADirectory {
-        /// The path.
+        /// The path as given.
         path: PathBuf,
     },
     /// The local repository has no work tree.
@@ -143,7 +143,7 @@ pub enum FetchError {
         "a local repository can be cloned only at a branch or tag, but {id} is a commit id; tag it: git tag NAME {id}"
     )]
     LocalCommit {
-        /// The id.
+        /// The commit id as given.
         id: String,
     },
     /// The archive is unusable.

@@ -14,9 +14,9 @@ const SCHEMA: &str = "crucible-crawl-session-v1";
 #[derive(Debug, Serialize)]
 pub struct PastCrawl {
     schema_version: &'static str,
-    /// The session.
+    /// The row of the session.
     pub session: PastSession,
-    /// Its documents.
+    /// The documents that it produced.
     pub documents: Vec<PastDocument>,
     /// The messages of its debate.
     pub messages: Vec<PastMessage>,

@@ -51,7 +51,7 @@ pub(crate) struct Pipeline<'a> {
 /// A stored document that matches its schema, with its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<T> {
-    /// The document.
+    /// The parsed form of the document.
     pub document: T,
     /// Its bytes.
     pub artifact: CheckedArtifact,
@@ -101,7 +101,6 @@ pub struct PlannedCrawl {
 pub(crate) struct ExportOf<'e> {
     /// How the repository was found.
     pub search: &'e Checked<SearchV1>,
-    /// The inspection.
     pub inspected: &'e Inspected,
     /// The plan.
     pub planned: &'e PlannedCrawl,
@@ -162,7 +161,7 @@ pub enum CrawlError {
     /// The safety rules reject the plan, so there is no export.
     #[error("the safety rules reject the plan, so nothing is exported: {}", violations.join("; "))]
     PlanRejected {
-        /// The violations.
+        /// Each violated rule, as a sentence.
         violations: Vec<String>,
     },
 }
@@ -183,7 +182,6 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// The session.
     #[must_use]
     pub(crate) fn session(&self) -> &CrawlSession {
         &self.session
@@ -498,7 +496,7 @@ impl<'a> Pipeline<'a> {
 }
 
 impl PreparedExport {
-    /// The manifest.
+    /// Returns the manifest, the last document of the export.
     #[must_use]
     pub fn manifest(&self) -> Option<&CheckedArtifact> {
         self.artifacts.last()

@@ -14,7 +14,7 @@ use crate::debate::{DebateOutcome, prompt_hash};
 use crate::inspect::Inspection;
 use crate::safety::{PlanSafety, Workspace, validate_plan_safety};
 
-/// The warning of a plan whose inspection reached a cap (seed 000 §4.2).
+/// The warning of a plan whose inspection reached a cap.
 const TRUNCATED: &str =
     "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
 

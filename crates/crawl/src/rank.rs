@@ -1,4 +1,4 @@
-//! Ranks search results by a formula (seed 000 §2).
+//! Ranks search results by a formula.
 //!
 //! All values are whole ten-thousandths of a point: a score has four decimals, the parts add up to the
 //! score before it is clamped to 0 and 1, and equal scores are exactly equal. The logarithm of the stars

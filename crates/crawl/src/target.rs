@@ -40,7 +40,7 @@ impl RepoName {
         }
     }
 
-    /// The owner.
+    /// The part before the slash.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
@@ -148,7 +148,7 @@ pub enum TargetError {
         "{text:?} is not a repository; write owner/repo, https://github.com/owner/repo, or ./path for a local one"
     )]
     Name {
-        /// The text.
+        /// The text as given.
         text: String,
     },
     /// It is not a ref.
@@ -156,7 +156,7 @@ pub enum TargetError {
         "{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id, with :PATH for a sub-project"
     )]
     Ref {
-        /// The text.
+        /// The text as given.
         text: String,
         /// What is wrong with it.
         why: RefNameError,
@@ -166,7 +166,7 @@ pub enum TargetError {
         "{text:?} is not a sub-project: {why}; write REF:PATH with its directory relative to the repository's root"
     )]
     Subpath {
-        /// The text.
+        /// The text as given.
         text: String,
         /// What is wrong with it.
         why: RepoPathError,

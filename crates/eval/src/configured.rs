@@ -94,7 +94,7 @@ pub struct TrialSetup<'a> {
     pub env: Environment,
     /// The settings files of the configuration and the task.
     pub over: Vec<PathBuf>,
-    /// The provider.
+    /// The provider of the measured configuration.
     pub provider: &'a str,
     /// The model that the command line names.
     pub model: Option<&'a str>,

@@ -45,7 +45,7 @@ pub enum TrialMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Its name.
+    /// The name, unique within a plan.
     pub name: String,
     /// The provider that is asked.
     pub provider: String,
@@ -77,7 +77,7 @@ pub struct EvalPlan {
 pub struct Job<'a> {
     /// The position of its configuration in the plan.
     pub configuration: usize,
-    /// The task.
+    /// The task to solve.
     pub task: &'a Task,
     /// The clone to work on.
     pub workspace: &'a TaskClone,

@@ -143,9 +143,9 @@ pub struct TrialDocument {
     pub schema_version: TrialVersion,
     /// The digest of all inputs that decide the outcome; another digest means another trial.
     pub inputs: Digest,
-    /// The configuration.
+    /// The name of the configuration.
     pub configuration: String,
-    /// The task.
+    /// The name of the task.
     pub task: String,
     /// Which sample of the task, from 1.
     pub sample: u64,

@@ -112,7 +112,6 @@ pub(crate) enum PlaceError {
     /// A setup command failed.
     #[error("setup command {command:?} {problem}")]
     Setup {
-        /// The command.
         command: String,
         /// How it ended.
         problem: String,

@@ -44,11 +44,11 @@ pub struct Report {
     pub samples: u64,
     /// The seed of the first sample, if models get one.
     pub seed: Option<u64>,
-    /// Each configuration.
+    /// One report for each configuration.
     pub configurations: Vec<ConfigurationReport>,
     /// Each two configurations, the one that is named earlier first.
     pub comparisons: Vec<Comparison>,
-    /// Each trial.
+    /// The documents of all trials.
     pub trials: Vec<TrialDocument>,
 }
 
@@ -66,7 +66,7 @@ pub struct Rate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigurationReport {
-    /// The configuration.
+    /// The configuration that was measured.
     pub configuration: Configuration,
     /// Trials by their outcome; each outcome is named.
     pub outcomes: BTreeMap<TrialOutcome, u64>,

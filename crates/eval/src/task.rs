@@ -89,7 +89,7 @@ pub enum TaskSource {
     Commit {
         /// The repository's directory, or the bundle's file.
         repository: PathBuf,
-        /// The commit.
+        /// The commit to check out.
         commit: Oid,
     },
 }

@@ -23,7 +23,7 @@ pub struct EvidenceInput<'a> {
     pub spec: &'a str,
     /// The format of the spec.
     pub format: SpecFormat,
-    /// The commit.
+    /// The commit that is judged.
     pub commit: &'a str,
     /// The requirements as they are now, in order.
     pub requirements: &'a [RequirementTests],
@@ -36,7 +36,7 @@ pub struct EvidenceInput<'a> {
 /// A landed run of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedRun {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The commit that it landed.
     pub commit: String,

@@ -54,7 +54,7 @@ pub struct RequirementEvidence {
     pub title: String,
     /// What its tests prove together.
     pub state: EvidenceState,
-    /// Its tests.
+    /// The tests that it names.
     pub tests: Vec<TestEvidence>,
 }
 

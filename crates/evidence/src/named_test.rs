@@ -24,7 +24,7 @@ const IN: &str = " in ";
 pub struct NamedTest {
     /// The name, exactly as verify reports have it.
     pub name: String,
-    /// The file.
+    /// The path of its file in the repository.
     pub file: RepoPath,
 }
 
@@ -46,7 +46,7 @@ pub enum NamedTestError {
     /// The path is not one of a repository.
     #[error("the path {path:?} is invalid: {error}")]
     Path {
-        /// The path.
+        /// The path as written.
         path: String,
         /// What is wrong.
         error: RepoPathError,

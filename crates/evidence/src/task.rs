@@ -31,7 +31,7 @@ pub struct RequirementTests {
     pub title: String,
     /// The digest of its text without the lines that name tests.
     pub text: Digest,
-    /// Its tests.
+    /// The tests that it names.
     pub tests: Vec<NamedTest>,
 }
 

@@ -13,7 +13,7 @@ pub const MAX_EXAMPLES_BYTES: usize = 256 * 1024;
 /// The form in which they are kept.
 const FORM: &str = "skill-examples.v1";
 
-/// One example.
+/// An input with its expected output, hidden from the agent that builds the skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldOutExample {
@@ -35,13 +35,13 @@ pub enum ExamplesError {
     /// The list is empty.
     #[error("the list of examples is empty; leave it out, or give one")]
     None,
-    /// Too many.
+    /// There are more than `MAX_EXAMPLES`.
     #[error("there are {count} examples, at most {MAX_EXAMPLES} are taken")]
     TooMany {
         /// How many.
         count: usize,
     },
-    /// Too large.
+    /// Together they exceed [`MAX_EXAMPLES_BYTES`].
     #[error("the examples have more than {MAX_EXAMPLES_BYTES} bytes; take smaller ones")]
     TooLarge,
     /// One does not fit its schema.

@@ -1,4 +1,4 @@
-//! Why a step of a skill came to nothing: the eight kinds of seed 004, and what was found.
+//! Why a step of a skill failed: one of eight kinds, with its findings.
 //!
 //! What always holds: the kind is chosen by the code that saw the failure, from what it measured itself; no text that an agent or a skill
 //! printed takes part in it.
@@ -13,7 +13,7 @@ use crate::workspace::SECRET;
 /// One of the two files holds a key that the agent was handed.
 pub(crate) const KEY: Code = Code::new("forge-build-key");
 
-/// What kind of failure it is (seed 004, "Layer 1").
+/// The kind of a failure, chosen by the code that measured it; no model takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FailureKind {

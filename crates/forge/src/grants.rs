@@ -41,7 +41,7 @@ pub enum GrantsError {
     Useless {
         /// Which.
         kind: &'static str,
-        /// The class.
+        /// The class of the proposed skill.
         class: SideEffect,
     },
     /// The class can do nothing without them.
@@ -49,7 +49,7 @@ pub enum GrantsError {
     Missing {
         /// Which.
         kind: &'static str,
-        /// The class.
+        /// The class of the proposed skill.
         class: SideEffect,
         /// The option that names them.
         flag: &'static str,

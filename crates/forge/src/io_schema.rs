@@ -85,13 +85,13 @@ pub enum IoSchemaError {
     Keyword {
         /// Where, as a JSON pointer.
         place: String,
-        /// Why.
+        /// The reason, as the end of the message.
         why: &'static str,
     },
     /// A reference leads nowhere, or to itself.
     #[error("the reference {reference} {why}")]
     Reference {
-        /// The reference.
+        /// The value of `$ref`.
         reference: String,
         /// What is wrong with it.
         why: &'static str,

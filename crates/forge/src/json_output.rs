@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 8 * 1024;
 
 /// What the ledger knows of a skill.
 pub struct SkillHistory {
-    /// The skill.
+    /// The current row of the skill.
     pub skill: SkillRow,
     /// The attempts to build it.
     pub builds: Vec<SkillBuildRow>,
@@ -37,7 +37,7 @@ pub struct SkillHistory {
     pub verified: usize,
     /// The promotions and demotions.
     pub promotions: Vec<PromotionRow>,
-    /// The artifacts.
+    /// What the ledger stores of its attempts and gates.
     pub artifacts: Vec<SkillArtifactRow>,
     /// The newest runs.
     pub runs: Vec<SkillRunRow>,

@@ -1,4 +1,4 @@
-//! The skill forge: code that a model wrote, earned into trust (seed 004).
+//! The skill forge: from model-written code to trusted code.
 //!
 //! A skill is a small Python module with its test. It is proposed, built by an agent on a copy of the project, verified by gates, promoted by
 //! a person who approves its bytes, and run with exactly those bytes, sandboxed by its effect class.

@@ -41,7 +41,7 @@ pub enum SkillNameError {
         "not the name of a skill: {text:?} means something else to Python or to the package; add a word to it: {text}_skill"
     )]
     Reserved {
-        /// The text.
+        /// The name as given.
         text: String,
     },
 }
@@ -53,8 +53,8 @@ impl SkillName {
         &self.0
     }
 
-    /// The name of its class: `word_count` has `WordCountSkill` (seed 004, "Convention-based paths"). Each skill has a module of its own, so
-    /// that two may have one name for it (`sha1` and `sha_1`).
+    /// The name of its class: `WordCountSkill` for `word_count`. Each skill has its own module, so
+    /// two skills may have the same class name (`sha1` and `sha_1`).
     #[must_use]
     pub fn class(&self) -> String {
         let mut class = String::with_capacity(self.0.len() + 5);

@@ -1,5 +1,5 @@
-//! What an attempt at building a skill is asked, as one text: what the skill is, where it lies, what it may do, what will be checked, and
-//! after a failure what was found (seed 004, "Build packets").
+//! The prompt of one attempt to build a skill: what the skill is, where its files are, what it may
+//! do, what will be checked, and after a failure the findings.
 //!
 //! How it works: our own words around texts of others, each behind its fence. The description and the schemas come from the proposer of
 //! the skill, the findings may name what an agent wrote, notes and advice may quote it. Base class and example are Crucible's own, with which a
@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 24 * 1024;
 /// What a packet is made of.
 #[derive(Debug)]
 pub struct PacketParts<'a> {
-    /// The skill's name.
+    /// The name of the skill to build.
     pub name: &'a SkillName,
     /// The package that holds it.
     pub package: &'a PackageName,

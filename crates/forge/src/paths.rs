@@ -1,4 +1,4 @@
-//! Where the files of a skill lie: all of it follows from the package and the name (seed 004, "Convention-based paths").
+//! The paths of a skill's files: all of them follow from the package and the skill's name.
 
 use std::fmt;
 use std::str::FromStr;

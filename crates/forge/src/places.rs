@@ -37,7 +37,6 @@ pub(crate) enum PlaceMeaning {
 /// What is found at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceKind {
-    /// A directory.
     Directory,
     /// Anything else.
     File,
@@ -67,7 +66,7 @@ impl PlaceUse {
 pub struct RefusedPlace {
     /// What it is not let do.
     pub verb: &'static str,
-    /// The path.
+    /// The path of the requested grant.
     pub path: String,
     /// The name on its way that keeps it from being granted.
     pub name: String,

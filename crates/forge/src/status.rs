@@ -29,7 +29,7 @@ pub enum SkillStep {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the skill {name} is {}: {why}", status.as_str())]
 pub struct StepRefused {
-    /// The skill.
+    /// The skill that was to take the step.
     pub name: SkillName,
     /// Where it stands.
     pub status: SkillStatus,

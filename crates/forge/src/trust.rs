@@ -59,7 +59,7 @@ pub enum ApprovalError {
         part: &'static str,
         /// How many.
         chars: usize,
-        /// The most.
+        /// The limit in characters.
         most: usize,
     },
     /// It is not seen as itself.
@@ -169,7 +169,7 @@ pub enum TrustError {
     /// The ledger knows no such skill in this project.
     #[error("this project has no skill {name}")]
     Unknown {
-        /// Its name.
+        /// The name as given.
         name: SkillName,
     },
     /// What a killed build left cannot be settled.

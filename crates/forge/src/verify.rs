@@ -81,7 +81,7 @@ pub enum VerifyStepError {
     /// The ledger knows no such skill in this project.
     #[error("this project has no skill {name}")]
     Unknown {
-        /// Its name.
+        /// The name as given.
         name: SkillName,
     },
     /// Another process works on it.
@@ -126,7 +126,7 @@ pub enum VerifyStepError {
         "the record of the skill {name} cannot be read: {why}; `crucible ledger verify` says more"
     )]
     Record {
-        /// Its name.
+        /// The skill with the unreadable record.
         name: SkillName,
         /// What is wrong.
         why: String,

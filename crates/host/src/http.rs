@@ -56,7 +56,7 @@ pub enum Payload {
     Json(Vec<u8>),
 }
 
-/// A request.
+/// A `GET` or `POST` request over HTTP.
 pub struct HttpRequest {
     /// Where to: `http` or `https`, without user or password.
     pub url: String,

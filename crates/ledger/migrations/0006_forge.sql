@@ -1,4 +1,4 @@
--- Skills: proposals, builds, verifications with their gates, promotions, artifacts and runs (seed 004). Rows change while a skill is
+-- Skills: proposals, builds, verifications with their gates, promotions, artifacts and runs. Rows change while a skill is
 -- built; the events of the run `skill-<name>-<digest>` tell the same story for good. What trust rests on, a promotion, is written
 -- once and names its event, so that a reader can compare both.
 

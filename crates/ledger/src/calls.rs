@@ -22,9 +22,9 @@ pub struct MicroDollars(pub u64);
 pub struct NewCall {
     /// The run that pays for it.
     pub run: RunId,
-    /// The provider.
+    /// The provider that will be called.
     pub provider: String,
-    /// The model.
+    /// The model that will be called.
     pub model: String,
     /// The digest of the canonical request.
     pub request: Digest,
@@ -39,7 +39,7 @@ pub struct NewCall {
 /// What a run may use. A part that is absent is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allowance {
-    /// Calls.
+    /// The number of model calls.
     pub calls: Option<u64>,
     /// Tokens, in and out together.
     pub tokens: Option<u64>,
@@ -50,7 +50,7 @@ pub struct Allowance {
 /// What a run may use only so much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetedResource {
-    /// Calls.
+    /// The number of model calls.
     Calls,
     /// Tokens, in and out together.
     Tokens,

@@ -88,9 +88,9 @@ pub enum LedgerError {
         "the key {key:?} of run {run} already stands for the event {existing:?}; each step needs a key of its own"
     )]
     KeyTaken {
-        /// The run.
+        /// The run of both events.
         run: RunId,
-        /// The key.
+        /// The key that both events have.
         key: String,
         /// The event that has it.
         existing: String,
@@ -106,7 +106,7 @@ pub enum LedgerError {
         "run {run} has no open model call {seq}; reserve a call before it is settled, and settle it once"
     )]
     NoOpenCall {
-        /// The run.
+        /// The run of the call.
         run: RunId,
         /// The number of the call within the run.
         seq: u64,
@@ -120,7 +120,7 @@ pub enum LedgerError {
     /// A skill of this name was proposed before.
     #[error("the project has a skill {name}; `crucible skill show {name}` tells where it stands")]
     SkillTaken {
-        /// Its name.
+        /// The name of the skill.
         name: String,
     },
     /// No skill has this number.
@@ -134,7 +134,7 @@ pub enum LedgerError {
         "the skill {name} is {status}, so this step is not its next one; `crucible skill show {name}` tells which is"
     )]
     SkillMoved {
-        /// Its name.
+        /// The name of the skill.
         name: String,
         /// Where it stands.
         status: &'static str,

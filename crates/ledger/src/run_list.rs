@@ -45,7 +45,7 @@ impl Page {
 /// A run with what it used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunUsageRow {
-    /// The run.
+    /// The row of the run.
     pub run: RunRow,
     /// What it used so far; open calls count with what they reserved.
     pub usage: Usage,
@@ -58,9 +58,9 @@ pub struct RunUsageRow {
 pub struct CostRow {
     /// The day in UTC, `YYYY-MM-DD`.
     pub day: String,
-    /// The provider.
+    /// The provider that was called.
     pub provider: String,
-    /// The model.
+    /// The model that was called.
     pub model: String,
     /// The calls; open calls count with what they reserved.
     pub usage: Usage,

@@ -15,7 +15,7 @@ use crate::store::Ledger;
 /// One run, as a line of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
-    /// Its id.
+    /// The id of the run.
     pub id: RunId,
     /// What was asked for, already free of secrets.
     pub goal: String,

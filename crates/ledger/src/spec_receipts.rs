@@ -33,11 +33,11 @@ const KIND: &str = "spec-receipt";
 pub struct NewSpecReceipt {
     /// The digest of the project's path.
     pub project: Digest,
-    /// The spec.
+    /// The id of the spec.
     pub spec: String,
     /// Its place among the receipts of the spec, from 1 on.
     pub sequence: u64,
-    /// Its id.
+    /// The id of the receipt.
     pub receipt_id: String,
     /// The phase that it is about.
     pub phase: String,
@@ -62,7 +62,7 @@ pub struct SpecReceiptRow {
     pub event: u64,
     /// Its place among the receipts of the spec.
     pub sequence: u64,
-    /// Its id.
+    /// The id of the receipt.
     pub receipt_id: String,
     /// The phase that it is about.
     pub phase: String,

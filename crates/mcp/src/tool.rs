@@ -13,7 +13,6 @@ use crate::session::Session;
 /// What a tool does to the world, as hints for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It reads.
     Reads,
     /// It writes to Crucible's own directory, and may call models.
     Works,
@@ -21,10 +20,8 @@ pub(crate) enum Effect {
     Lands,
 }
 
-/// One tool.
 #[async_trait(?Send)]
 pub(crate) trait ToolKind: Sync {
-    /// Its name.
     fn name(&self) -> &'static str;
     /// Its title for people.
     fn title(&self) -> &'static str;
@@ -34,7 +31,6 @@ pub(crate) trait ToolKind: Sync {
     fn effect(&self) -> Effect;
     /// The schema of its arguments.
     fn schema(&self) -> Arc<JsonObject>;
-    /// Calls it.
     async fn call(&self, session: &Session<'_>, arguments: JsonObject) -> Result<Answer, Failure>;
 }
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The format that a model is asked for. A property of the backend, chosen by measurements (D14).
+/// The format in which a model is asked for a change. Each backend has one, chosen by measurements
+/// (decision 0008).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EditFormat {

@@ -71,7 +71,7 @@ impl ExitStatus {
     }
 
     /// Maps to the codes of the `crawl` family, where 2 means a rejected plan and 7 and 10 do not exist
-    /// (decision D3). There, usage errors, size limits and timeouts are general errors.
+    /// (decision 0012). There, usage errors, size limits and timeouts are general errors.
     #[must_use]
     pub const fn under_crawl(self) -> Self {
         match self {

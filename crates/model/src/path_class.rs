@@ -148,7 +148,7 @@ enum Reach {
     Nowhere,
 }
 
-/// Each name, where it is hidden (seed 003 B.2) and where it is protected.
+/// Each name, where it is hidden and where it is protected.
 const PLACES: [(&str, Reach, Reach); 12] = {
     use Reach::{Anywhere, Nowhere, OutsideSource, Top};
     [

@@ -33,7 +33,7 @@ pub struct SarifRun<'a> {
 /// A code with its explanation on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SarifRule<'a> {
-    /// The code.
+    /// The finding code, which becomes the rule's id.
     pub code: &'a str,
     /// Its explanation.
     pub help: String,

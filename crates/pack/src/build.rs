@@ -1,4 +1,4 @@
-//! Turns a request into a pack (seed 003 B.1, B.2).
+//! Turns a request into a pack.
 //!
 //! Mandatory documents come first and use the budget first. Then each requested path is checked in order: is
 //! it valid, allowed and present, does the need make sense, is there budget left. Needs for the same path are

@@ -63,7 +63,7 @@ pub enum DocumentError {
         field: &'static str,
         /// Its length.
         count: u64,
-        /// The limit.
+        /// The most that it may have.
         limit: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! The documents that every pack begins with (seed 003 B.1, design D7).
+//! The documents that every pack begins with.
 
 use crucible_model::{RepoPath, RepoPathError};
 

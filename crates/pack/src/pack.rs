@@ -1,4 +1,4 @@
-//! The context pack: what a model sees and what was left out (seed 003 C).
+//! The context pack: what a model sees and what was left out.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The file request: the requested files and how much of each (seed 003 B).
+//! The file request: the requested files and how much of each.
 //!
 //! The schema is strict. `build` checks each need later: a bad path is an omission with a reason, not a
 //! refused document.

@@ -1,4 +1,5 @@
-//! What a pack holds, checked against a repository in memory (seed 003 B.1, B.2, C; rows T02 to T05).
+//! What a pack holds, checked against a repository in memory (rows T02 to T05 of
+//! `docs/conformance.md`).
 
 #![expect(
     clippy::unwrap_used,

@@ -53,13 +53,13 @@ pub enum RulesError {
     /// Two rules have one id.
     #[error("duplicate rule id `{id}`; rename one")]
     Twice {
-        /// The id.
+        /// The id of both rules.
         id: RuleId,
     },
     /// A rule contradicts itself.
     #[error("rule `{id}`: {what}")]
     Invalid {
-        /// The rule.
+        /// The id of the rule.
         id: RuleId,
         /// What is wrong and how it must be.
         what: &'static str,

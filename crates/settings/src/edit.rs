@@ -48,7 +48,7 @@ pub enum EditError {
     /// The setting takes one of a few texts.
     #[error("`{key}` does not take {value:?}; it takes one of {}", words.join(", "))]
     NotListed {
-        /// The key.
+        /// The setting's dotted key.
         key: String,
         /// The text that was given.
         value: String,
@@ -58,7 +58,7 @@ pub enum EditError {
     /// The value is not written as TOML.
     #[error("`{key}` takes {expected}, such as {example}: {message}")]
     NotToml {
-        /// The key.
+        /// The setting's dotted key.
         key: String,
         /// What it takes.
         expected: &'static str,
@@ -72,7 +72,7 @@ pub enum EditError {
     NotATable {
         /// The file.
         path: PathBuf,
-        /// The table.
+        /// The dotted name of the expected table.
         table: String,
     },
     /// There is no directory for the user's own file.

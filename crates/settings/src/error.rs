@@ -24,7 +24,7 @@ pub enum ConfigError {
     UnknownKey {
         /// Where it was named.
         origin: String,
-        /// The key.
+        /// The unknown dotted key.
         key: String,
         /// The existing key that looks most like it.
         nearest: Option<String>,
@@ -42,7 +42,7 @@ pub enum ConfigError {
     WrongType {
         /// Where it was set.
         origin: String,
-        /// The key.
+        /// The setting's dotted key.
         key: String,
         /// What it takes.
         expected: &'static str,
@@ -55,7 +55,7 @@ pub enum ConfigError {
     NotForProjects {
         /// The project's file.
         origin: String,
-        /// The key.
+        /// The setting's dotted key.
         key: String,
         /// Where the user can set it.
         user_file: PathBuf,
@@ -70,7 +70,7 @@ pub enum ConfigError {
     OnlyLower {
         /// The project's file.
         origin: String,
-        /// The key.
+        /// The setting's dotted key.
         key: String,
         /// The limit that holds without the project's file.
         limit: String,

@@ -16,7 +16,6 @@ pub(crate) struct Section {
     pub(crate) specs: &'static [SettingSpec],
 }
 
-/// A setting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SettingSpec {
     /// The dotted key.

@@ -61,9 +61,9 @@ pub enum SpecError {
     /// The phase may not run now.
     #[error("{phase} cannot run now: {why}; valid next phases: {}", names(valid))]
     Transition {
-        /// The spec.
+        /// The spec whose phase was requested.
         spec: SpecId,
-        /// The phase.
+        /// The requested phase, which cannot run now.
         phase: PhaseId,
         /// The reason.
         why: String,
@@ -106,7 +106,7 @@ pub enum SpecError {
     /// The phase exceeded its time limit for all calls together.
     #[error("the phase {phase} exceeded its limit of {seconds} s for all its calls together")]
     PhaseTimedOut {
-        /// The phase.
+        /// The phase that was running.
         phase: PhaseId,
         /// The limit in seconds.
         seconds: u64,
@@ -114,7 +114,7 @@ pub enum SpecError {
     /// Neither the answer nor its corrections are a valid document.
     #[error("the model's answer is not a valid document of the phase {phase}")]
     Answer {
-        /// The phase.
+        /// The phase that called the model.
         phase: PhaseId,
         /// The findings about the answer.
         verdict: Verdict,
@@ -176,7 +176,7 @@ pub enum SpecError {
     /// A file system error.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// A ledger error.
+    /// The ledger could not be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }

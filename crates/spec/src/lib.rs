@@ -1,4 +1,4 @@
-//! From a rough idea to tasks, fixups and a gate that CI can trust (seed 002).
+//! From a rough idea to tasks, fixups and a gate that CI can trust.
 //!
 //! A spec goes through six phases: requirements, design, tasks, review, fixup, final. Each calls a model,
 //! parses its answer with a pure function, and writes an artifact and a receipt. [`PhaseDefinition`]s in

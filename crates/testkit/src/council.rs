@@ -9,7 +9,7 @@ use crate::seen::SeenRequest;
 /// Which call of a council a request is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CouncilCall {
-    /// The triage.
+    /// The call that configures the council.
     Triage,
     /// The answer without a council.
     Direct,
@@ -17,11 +17,11 @@ pub enum CouncilCall {
     Seat(String),
     /// A seat that defends itself, by its name.
     Defense(String),
-    /// The red team.
+    /// An attack of the red team.
     RedTeam,
     /// The judge of changes.
     Judge,
-    /// The synthesis.
+    /// The call that writes the final answer.
     Synthesis,
 }
 

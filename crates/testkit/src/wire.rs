@@ -25,7 +25,6 @@ pub(crate) enum Content {
     Empty,
     /// A tool to be called.
     Tool {
-        /// Its name.
         name: String,
         /// What it is called with.
         input: Value,

@@ -1,5 +1,4 @@
-//! Decides whether a loop changed anything (seed 001 §2.4, *Delta Detection*): a trait, a judge by
-//! default, and two more strategies.
+//! Decides whether a loop changed anything: a trait, a judge by default, and two more strategies.
 //!
 //! Invariants: an unclear verdict counts as changed and is noted with its reason, so that a faulty
 //! strategy cannot end a deliberation early. A custom strategy has the time limit of a call; a panic or a

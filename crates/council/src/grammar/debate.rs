@@ -1,5 +1,5 @@
-//! The debate grammar (seed 001 §2.4): all seats at once, an attack on the weakest, and the defence of
-//! the attacked seats.
+//! The debate grammar: all seats at once, an attack on the weakest, and the defence of the attacked
+//! seats.
 //!
 //! Invariants: in every loop each seat takes its position from the question alone, as in the first loop.
 //! Only attacked seats defend themselves, and a defence replaces the position at the end of the loop. A

@@ -1,4 +1,4 @@
-//! The order in which seats speak: three grammars behind one trait (seed 001 §2.4).
+//! The order in which seats speak: three grammars behind one trait.
 //!
 //! Invariants: in every grammar the red team speaks in every loop, and a loop without its answer is an
 //! error. A seat without an answer is noted and skipped. The run ends if fewer than two seats are left.

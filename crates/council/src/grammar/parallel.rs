@@ -1,4 +1,4 @@
-//! The parallel grammar (seed 001 §2.4): all seats at once, then the red team about all of them.
+//! The parallel grammar: all seats at once, then the red team about all of them.
 //!
 //! Invariants: from the second loop on each seat reads every position of the previous loop and the attack
 //! on it. No seat reads another seat's text of the same loop.

@@ -1,5 +1,5 @@
-//! The sequential grammar (seed 001 §2.4): one draft passes from seat to seat, is attacked after each,
-//! and once more as a whole at the end.
+//! The sequential grammar: one draft passes from seat to seat, is attacked after each, and once
+//! more as a whole at the end.
 //!
 //! Invariants: a seat reads the current draft and all attacks of this loop. The first speaker of a later
 //! loop reads the draft and the last attack of the previous loop. A seat without an answer leaves the

@@ -1,4 +1,4 @@
-//! The red team's system prompt (seed 001 §2.3): one base frame, and one flavour for the kind of attack.
+//! The red team's system prompt: one base frame, and one flavour for the kind of attack.
 //!
 //! Invariant: the prompt is constant for a flavour. No function here takes a text, so neither a model nor
 //! a question can change it.

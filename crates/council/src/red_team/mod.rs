@@ -1,4 +1,4 @@
-//! The red team (seed 001 §2.3): its system prompt, its input, and how its targets are parsed.
+//! The red team: its system prompt, its input, and how its targets are parsed.
 //!
 //! Invariants: the system prompt consists of a base frame and one of four flavours, all in code. Nothing
 //! from a triage, a seat or a question changes it. Each call is a new conversation without earlier

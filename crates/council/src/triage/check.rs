@@ -1,4 +1,4 @@
-//! The rules for a triage's answer (seed 001 §2.2, §4.2), as a pure function.
+//! The rules for a triage's answer, as a pure function.
 //!
 //! Invariants: [`accept`] is the only constructor of [`TriageOutput`], so each one keeps every rule.
 //! Nothing that a rule covers is corrected. No rule covers model hints; they are stored in a bounded,

@@ -1,7 +1,7 @@
-//! The triage (seed 001 §2.2): one call that configures the council and answers nothing.
+//! The triage: one call that configures the council and answers nothing.
 //!
 //! Invariants: there is one call, without a second attempt or repair. Only this call sees the caller's
-//! context. Every output keeps the rules of §4.2.
+//! context. Every output keeps the rules of `check`.
 
 mod check;
 mod output;

@@ -8,7 +8,7 @@ use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 /// The most characters of a model hint.
 const MOST_OF_A_HINT: usize = 200;
 
-/// How the triage configures the council (seed 001 §2.1).
+/// How the triage configures the council.
 #[derive(Debug, Clone, Serialize)]
 pub struct TriageOutput {
     /// The unambiguous question, or the original one with [`Wording::AsAsked`](crate::Wording::AsAsked).

@@ -233,7 +233,7 @@ mod tests {
         );
     }
 
-    /// The seed's list of duties (§2.2), line by line.
+    /// The specified list of duties, line by line.
     #[test]
     fn prompt_contains_every_seed_duty() {
         let duties = duties(&NO_MODELS);

@@ -71,7 +71,7 @@ pub(super) fn schema(hinted: &HintedModels) -> Value {
     ])
 }
 
-/// Parses an answer. Only keys with a default in the seed may be missing.
+/// Parses an answer. Only keys with a specified default may be missing.
 pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
     strict_json::read(text, MOST_BYTES, |mut fields| {
         let draft = Draft {

@@ -1,4 +1,4 @@
-//! The parallel grammar in requests (seed 001 §2.4): concurrency, prompts, and missing answers.
+//! The parallel grammar in requests: concurrency, prompts, and missing answers.
 
 use std::time::Duration;
 

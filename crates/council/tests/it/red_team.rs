@@ -90,7 +90,7 @@ fn fenced(message: &str, name: &str) -> Vec<String> {
     blocks.map(|(_, content)| content).collect()
 }
 
-/// Seed 001 §11, 4: in every loop of every grammar.
+/// Acceptance criterion 4 in `docs/council.md`.
 #[tokio::test]
 async fn the_red_team_speaks_in_every_loop_of_every_grammar() {
     for grammar in LoopGrammar::ALL {

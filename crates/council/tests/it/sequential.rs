@@ -1,4 +1,4 @@
-//! The sequential grammar in requests (seed 001 §2.4): one draft from seat to seat, attacked after each.
+//! The sequential grammar in requests: one draft from seat to seat, attacked after each.
 
 use crucible_council::{CouncilError, DegradationKind, EngineConfig, Observability, TriageContext};
 use crucible_testkit::{CouncilCall, FakeApi, Reply, fenced_blocks};

@@ -49,7 +49,6 @@ fn limited(seconds: &str) -> Reply {
     Reply::RateLimited(RetryAfter::Value(seconds.to_owned()))
 }
 
-/// The only degradation.
 fn only(result: &ExecutorResult) -> &Degradation {
     assert_eq!(result.degradations.len(), 1, "{:?}", result.degradations);
     &result.degradations[0]

@@ -3,7 +3,7 @@
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The result of an inspection (seed 000 §4.2).
+/// The result of an inspection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InspectV1 {
     /// `viv-git-inspect.v1`.
@@ -82,7 +82,7 @@ pub struct BuildFinding {
 pub struct SubProject {
     /// Its directory, relative to the top level.
     pub path: String,
-    /// Its build system.
+    /// The name of its build system, such as `cargo`.
     pub build_system: String,
 }
 
@@ -100,7 +100,7 @@ pub struct LanguageCount {
 pub struct KeyFile {
     /// Its path, relative to the top level.
     pub path: String,
-    /// Its role.
+    /// What the file says about the project.
     pub role: KeyFileRole,
     /// Its full size.
     pub size_bytes: u64,
@@ -114,9 +114,9 @@ pub enum KeyFileRole {
     BuildConfig,
     /// The entry point of a program.
     EntryPoint,
-    /// The README.
+    /// The README of the project.
     Readme,
-    /// The licence.
+    /// The licence of the project.
     License,
     /// Continuous integration.
     Ci,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::ShortHash;
 
-/// The manifest of an export (seed 000 §8.3).
+/// The manifest of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestV1 {
     /// `viv-crawl-manifest.v1`.

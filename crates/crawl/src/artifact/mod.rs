@@ -1,5 +1,5 @@
 //! The five JSON documents of a crawl, each checked against its JSON Schema before it is printed or
-//! written (seed 000 §4 and §8.3).
+//! written.
 //!
 //! A document is a plain struct with its fields in schema order. Its stored form is canonical JSON, and
 //! its `content_hash` is the short hash of exactly those bytes.

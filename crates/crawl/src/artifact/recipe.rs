@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::hash::ShortHash;
 use super::plan::PlanRepo;
 
-/// A recipe (seed 000 §4.4).
+/// The commands of a plan, without the debate that led to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecipeV1 {
     /// `viv-git-recipe.v1`.
@@ -19,7 +19,6 @@ pub(crate) struct RecipeV1 {
     pub source_plan_hash: ShortHash,
     /// The repository and its commit.
     pub repo: PlanRepo,
-    /// The build system.
     pub build_system: String,
     /// The required programs.
     pub toolchain: Toolchain,
@@ -63,7 +62,6 @@ pub(crate) struct WorkspaceLayout {
 /// One command with its phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NormalizedCommand {
-    /// Its phase.
     pub phase: CommandPhase,
     /// The command.
     pub cmd: String,
@@ -79,7 +77,6 @@ pub(crate) enum CommandPhase {
     Fetch,
     /// Prepares the build.
     Configure,
-    /// Builds.
     Build,
     /// Tests the result.
     Test,

@@ -52,7 +52,7 @@ impl ArtifactType {
         }
     }
 
-    /// Its schema's id.
+    /// Returns the id of its schema, such as `viv-git-plan.v1`.
     #[must_use]
     pub const fn schema_id(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl CheckedArtifact {
         })
     }
 
-    /// Its kind.
+    /// Returns which of the five documents it is.
     #[must_use]
     pub fn kind(&self) -> ArtifactType {
         self.kind
@@ -202,7 +202,7 @@ fn problem(error: &ValidationError<'_>) -> String {
     )
 }
 
-/// Whether a text is a time in the form of the seed's schemas: UTC with `Z`, capital letters, seconds
+/// Whether a text is a time in the form of the schemas: UTC with `Z`, capital letters, seconds
 /// with or without a fraction, or no seconds; and a valid time that a [`Timestamp`] can hold.
 fn is_instant(text: &str) -> bool {
     let has_shape = |text: &str, shape: &str| {
@@ -235,7 +235,7 @@ fn is_instant(text: &str) -> bool {
         && text.parse::<Timestamp>().is_ok()
 }
 
-/// Whether a text is an absolute URL by the rules of browsers and of the seed's schemas.
+/// Whether a text is an absolute URL by the rules of browsers, which the schemas use.
 fn is_url(text: &str) -> bool {
     url::Url::parse(text).is_ok()
 }

@@ -3,12 +3,12 @@
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The result of a search (seed 000 §4.1).
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchV1 {
     /// `viv-git-search.v1`.
     pub schema: String,
-    /// The query.
+    /// The query as it was given.
     pub query: String,
     /// The time from which ages are computed.
     pub queried_at: Timestamp,
@@ -54,7 +54,7 @@ pub struct SearchItem {
     pub archived: bool,
     /// Whether it is a fork.
     pub fork: bool,
-    /// The default branch.
+    /// The name of the default branch.
     pub default_branch: String,
     /// The parts of the score; their clamped sum is the score.
     pub score_breakdown: ScoreBreakdown,
@@ -65,7 +65,7 @@ pub struct SearchItem {
 pub enum OwnerType {
     /// A person or a bot.
     User,
-    /// An organisation.
+    /// An organisation's account.
     Organization,
 }
 
@@ -82,10 +82,10 @@ pub struct ScoreBreakdown {
     pub recency: f64,
     /// Owned by an organisation.
     pub verified_owner: f64,
-    /// Has a release.
+    /// It has at least one release.
     pub has_releases: f64,
     /// Its build system is known.
     pub build_files: f64,
-    /// Penalties.
+    /// The sum of all penalties.
     pub penalties: f64,
 }

@@ -23,7 +23,7 @@ pub enum DebateError {
     Reply {
         /// The owner that answered.
         owner: DebateOwner,
-        /// The phase.
+        /// The phase of the refused reply.
         phase: DebatePhase,
         /// The digest of the original reply.
         digest: Digest,
@@ -39,7 +39,7 @@ pub enum DebateError {
     Secret {
         /// The owner that answered.
         owner: DebateOwner,
-        /// The phase.
+        /// The phase whose message was not sent.
         phase: DebatePhase,
     },
     /// The record cannot be written.

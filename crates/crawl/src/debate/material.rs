@@ -5,9 +5,9 @@ use crucible_model::{Untrusted, single_spaced};
 use super::prompts::{Material, Slot};
 use crate::inspect::Inspection;
 
-/// Characters of the README in a draft prompt (seed 000 §6.2.1).
+/// Characters of the README in a draft prompt.
 const README_OF_DRAFT: usize = 2000;
-/// Characters of the README in a critique prompt (seed 000 §6.2.2).
+/// Characters of the README in a critique prompt.
 const README_OF_CRITIQUE: usize = 1000;
 
 /// The material of a draft prompt.

@@ -1,4 +1,4 @@
-//! The debate about a plan: GPT drafts, revises and synthesises; Claude criticises (seed 000 §6).
+//! The debate about a plan: GPT drafts, revises and synthesises; Claude criticises.
 //!
 //! Types determine the roles: [`Gpt`] has no method for a critique, and [`Claude`] has no other. Code
 //! determines the number of rounds: no model knows of rounds or can request one. Answers are parsed
@@ -42,7 +42,7 @@ use summary::Settled;
 pub struct DebateOutcome {
     /// The requirements of the steps.
     pub dependencies: Dependencies,
-    /// The steps.
+    /// The steps of the plan, in order.
     pub steps: Vec<PlanStep>,
     /// Warnings for the executor: notes about the debate, then unresolved issues, then warnings of the
     /// synthesis.

@@ -1,5 +1,4 @@
-//! The phases, roles and token limits of a debate: constants that no prompt and no setting changes (seed
-//! 000 §6.1).
+//! The phases, roles and token limits of a debate: constants that no prompt and no setting changes.
 
 use std::fmt;
 

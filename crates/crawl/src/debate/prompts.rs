@@ -235,8 +235,8 @@ fn add(
     }
 }
 
-/// The hash of every prompt template and token limit (seed 000 §4.3 and §7.5): all our words, the
-/// positions of slots, the banner, the answer schemas, and the limits.
+/// The hash of every prompt template and token limit: all our words, the positions of slots, the
+/// banner, the answer schemas, and the limits.
 #[must_use]
 pub fn prompt_hash() -> ShortHash {
     hash_of(&pieces())

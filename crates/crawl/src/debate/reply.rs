@@ -313,7 +313,7 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
     ))
 }
 
-/// `env` and `note` are optional, as in a plan (seed 000 §4.3).
+/// `env` and `note` are optional, as in a plan.
 fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
     let step = PlanStep {
         name: fields.words("name", MOST_NAME)?,

@@ -1,4 +1,4 @@
-//! Builds the summary of a debate for the synthesis: at most 1000 characters, by rules (seed 000 §6.5).
+//! Builds the summary of a debate for the synthesis: at most 1000 characters, by rules.
 //!
 //! Whether a suggestion was accepted is computed from the plans: whether the next revision added, removed
 //! or changed the step that it names.
@@ -127,7 +127,7 @@ fn told(suggestion: &Suggestion) -> String {
     format!("{} (Claude)", in_words(suggestion))
 }
 
-/// A suggestion in a plan's list, with its source, in the form of seed 000 §6.3.
+/// A suggestion in a plan's list, with its source.
 pub(super) fn with_source(suggestion: &Suggestion) -> String {
     format!("{} — source: Claude", in_words(suggestion))
 }

@@ -16,7 +16,7 @@ pub struct MessageRecord {
     pub round: u32,
     /// `gpt` or `claude`.
     pub owner: &'static str,
-    /// The provider.
+    /// The provider that was asked.
     pub provider: String,
     /// The model that answered; empty if none did.
     pub model: String,

@@ -1,4 +1,4 @@
-//! Writes the directory of an export (seed 000 §8).
+//! Writes the directory of an export.
 //!
 //! ```text
 //! manifest.json   search.json   inspect.json   plan.json   recipe.json
@@ -93,7 +93,7 @@ pub enum ExportError {
     System {
         /// The given path.
         path: PathBuf,
-        /// Its real path.
+        /// The path with all links resolved.
         real: PathBuf,
         /// The system directory.
         system: &'static str,
@@ -107,7 +107,7 @@ pub enum ExportError {
     /// The path is not a directory.
     #[error("{} is not a directory, so nothing can be exported there; choose another one", path.display())]
     NotADirectory {
-        /// The path.
+        /// The path as given.
         path: PathBuf,
     },
     /// A link is in place of a directory or a file of the export.
@@ -147,7 +147,7 @@ pub enum ExportError {
     /// The plan does not pass the safety rules.
     #[error("the plan did not pass the safety rules, so nothing is exported: {}", violations.join("; "))]
     UnsafePlan {
-        /// The violations.
+        /// Each violated rule, as a sentence.
         violations: Vec<String>,
     },
     /// The documents are inconsistent.
@@ -162,7 +162,7 @@ pub enum ExportError {
         rules.join(", ")
     )]
     Secret {
-        /// The file.
+        /// The name of the file in the export.
         file: &'static str,
         /// The rules that matched.
         rules: Vec<String>,

@@ -12,8 +12,8 @@ use rustix::fs::{Access, access};
 
 use super::{ExportError, MANIFEST, occupied, refuse_what_is_in_the_way};
 
-/// Directories of the system (seed 000 §8.4; the last four are the counterparts of `/lib` and
-/// `/var/run`).
+/// Directories of the system, where nothing is exported. The last four are the counterparts of
+/// `/lib` and `/var/run`.
 const SYSTEM: [&str; 14] = [
     "/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev", "/lib32",
     "/lib64", "/libx32", "/run",

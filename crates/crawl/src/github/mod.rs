@@ -25,7 +25,7 @@ use crate::artifact::OwnerType;
 use crate::target::{RepoName, is_commit_id};
 use crate::witness::CrawlObserver;
 
-/// The repositories per search page (seed 000 §2.1.5).
+/// The repositories per search page.
 pub(crate) const PAGE: u32 = 30;
 
 /// The most characters of GitHub's message in an error.
@@ -50,7 +50,7 @@ pub struct FoundRepo {
     pub description: String,
     /// The address for browsers.
     pub url: String,
-    /// Stars.
+    /// The number of stars.
     pub stars: u64,
     /// The time of the last push, or of the creation if there was none.
     pub pushed_at: Timestamp,
@@ -60,7 +60,7 @@ pub struct FoundRepo {
     pub archived: bool,
     /// Whether it is a fork.
     pub fork: bool,
-    /// Its default branch.
+    /// The name of the default branch.
     pub default_branch: String,
     /// Its main language, according to GitHub.
     pub language: Option<String>,

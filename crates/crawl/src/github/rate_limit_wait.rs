@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::witness::CrawlObserver;
 
-/// The longest wait for a reset (seed 000 §2.1.6).
+/// The longest wait for a reset; a later reset is not awaited.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// The wait if GitHub does not state one; its documentation recommends a minute.

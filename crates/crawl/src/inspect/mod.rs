@@ -35,7 +35,7 @@ const NAMED_PROJECTS: usize = 20;
 /// The result of an inspection: the artifact, and the input of later steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspection {
-    /// The artifact.
+    /// The document that is printed and stored.
     pub artifact: InspectV1,
     /// The build files for a model, cut and redacted.
     pub build_files: Vec<BuildFile>,

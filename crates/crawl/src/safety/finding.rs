@@ -12,13 +12,12 @@ pub(super) const SYSTEM_INVALID: Code = Code::new("build-system-invalid");
 pub(super) const SYSTEM_UNKNOWN: Code = Code::new("build-system-unknown");
 /// The detection has a low confidence.
 pub(super) const CONFIDENCE_LOW: Code = Code::new("build-confidence-low");
-/// Many steps.
 pub(super) const STEPS_MANY: Code = Code::new("build-steps-many");
 /// The plan's hash does not match its steps.
 pub(super) const HASH_DIFFERS: Code = Code::new("build-hash-differs");
 /// The plan's own safety verdict differs from the rules' verdict.
 pub(super) const CLAIM_DIFFERS: Code = Code::new("build-claim-differs");
-/// A prohibited token of the seed.
+/// A token that is refused anywhere in a command.
 pub(super) const TOKEN_PROHIBITED: Code = Code::new("build-token-prohibited");
 /// The command does not begin with an allowed form.
 pub(super) const COMMAND_NOT_ALLOWED: Code = Code::new("build-command-not-allowed");
@@ -36,7 +35,6 @@ pub(super) const OPTION_REFUSED: Code = Code::new("build-option-refused");
 pub(super) const VALUE_REFUSED: Code = Code::new("build-value-refused");
 /// A word other than an option that is not allowed there.
 pub(super) const ARGUMENT_REFUSED: Code = Code::new("build-argument-refused");
-/// An absolute path.
 pub(super) const PATH_ABSOLUTE: Code = Code::new("build-path-absolute");
 /// A path with `..`.
 pub(super) const PATH_PARENT: Code = Code::new("build-path-parent");

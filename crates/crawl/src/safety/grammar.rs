@@ -131,7 +131,6 @@ pub(super) enum Tail {
 /// Where options may be placed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OptionsStand {
-    /// Anywhere.
     Anywhere,
     /// Before the first other word; the words after that one have their own description.
     BeforeOperand(&'static Usage),
@@ -142,7 +141,6 @@ pub(super) enum OptionsStand {
 pub(super) struct Usage {
     /// Its name for readers.
     pub(super) name: &'static str,
-    /// Its options.
     pub(super) options: &'static [&'static [Opt]],
     /// Its other words.
     pub(super) operands: Operands,
@@ -168,7 +166,6 @@ impl Usage {
         }
     }
 
-    /// Its options.
     pub(super) fn options(&self) -> impl Iterator<Item = &'static Opt> + use<> {
         self.options.iter().copied().flatten()
     }

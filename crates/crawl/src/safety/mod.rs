@@ -1,8 +1,8 @@
-//! Judges whether the commands of a plan may run: a pure function (seed 000 §5, with stricter rules on top).
+//! Judges whether the commands of a plan may run: a pure function.
 //!
 //! Three layers check each step, and each may only refuse more than the one before:
 //!
-//! 1. `seed`: the seed's tables, compared as texts, as the seed defines them.
+//! 1. `seed`: the tables of the specification, compared as texts.
 //! 2. `words`, `paths`, `environment`: a command is plain words separated by single spaces, which every shell splits alike.
 //!    Its first words are an allowed prefix, paths stay inside, and variables come from a short list.
 //! 3. `programs`: each program's subcommands, options and values, from a table; anything else is refused. `forms` lists the
@@ -89,7 +89,7 @@ impl PlanSafety {
     }
 }
 
-/// Judges a plan (seed 000 §5.5). Pure: it uses only its arguments.
+/// Judges a plan. Pure: it uses only its arguments.
 ///
 /// The build system is the one that the plan names; a caller that did not create the plan must compare it
 /// with the repository.
@@ -324,7 +324,7 @@ fn variable_of(command: &str) -> Option<(&str, &str)> {
         .then_some((name, value))
 }
 
-/// Options that set an install location (seed 000 §5.4).
+/// Options that set an install location.
 const PLACE_OPTIONS: &[&str] = &[
     "prefix",
     "exec-prefix",

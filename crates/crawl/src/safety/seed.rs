@@ -1,14 +1,15 @@
-//! The rules of seed 000 §5.1 and §5.2 as the seed defines them: tables of texts, compared as texts.
+//! The literal rules of the crawl's specification: allowed prefixes and prohibited tokens, compared
+//! as texts.
 //!
-//! They are the minimum: what they refuse is refused, even if a token is part of an innocent word. All
-//! stricter rules are in the other files and work on words.
+//! They are the minimum: what they refuse is refused, even if a token is part of a harmless word.
+//! All stricter rules are in the other files and work on words.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use crucible_repo::BuildSystem;
 
-/// The texts with which a command may begin, by build system (§5.1).
+/// The texts with which a command may begin, by build system.
 #[must_use]
 pub fn allowed_prefixes(system: BuildSystem) -> &'static [&'static str] {
     match system {
@@ -140,7 +141,7 @@ pub fn allowed_prefixes(system: BuildSystem) -> &'static [&'static str] {
     }
 }
 
-/// The tokens that are refused anywhere in a command (§5.2), in the seed's order and groups.
+/// The tokens that are refused anywhere in a command, in the order and groups of the specification.
 pub(super) const PROHIBITED_TOKENS: &[&str] = &[
     // Privilege escalation.
     "sudo", "su ", "doas ", // Code from elsewhere.

@@ -1,7 +1,7 @@
 //! Caches one page of a search.
 //!
-//! The key is defined by the seed: the short hash of the concatenated query, number of wanted results and
-//! page number. Different searches can share a key (`x` with 11 results and `x1` with 1), so a page
+//! The key is the short hash of the concatenated query, number of wanted results and page number.
+//! Different searches can share a key (`x` with 11 results and `x1` with 1), so a page
 //! stores its search as well. Cached pages are validated like GitHub's answers: a page that differs from
 //! its canonical form is ignored.
 

@@ -1,4 +1,4 @@
-//! Searches: pages from the cache or GitHub, ranked (seed 000 §2.1.5–2.1.7).
+//! Searches: pages from the cache or GitHub, ranked.
 //!
 //! Pages of 30 are requested one after the other, at most three, until there are enough results. GitHub's
 //! list does not say whether a repository has releases, so each one is queried, a few at a time. The

@@ -33,7 +33,7 @@ use liveness::Pulse;
 /// The most characters of a debate's summary.
 const MOST_SUMMARY: usize = 1000;
 
-/// A crawl session.
+/// A crawl in progress; a dry run is not recorded.
 pub struct CrawlSession {
     kept: Option<Kept>,
 }

@@ -81,7 +81,6 @@ impl Scene {
         environment(&self.fake, self.room.path(), &[])
     }
 
-    /// The warnings.
     fn warnings(&self) -> Vec<String> {
         self.ears.heard_of("warning: ")
     }

@@ -1,4 +1,5 @@
-//! The program `claude`, headless: it reads the packet, and writes with its tools for files (seed 004, "Sandbox build" 3).
+//! The program `claude` without a terminal: it reads the packet and writes files with its own
+//! tools.
 
 use async_trait::async_trait;
 use crucible_llm::{ClaudeAgent, Limit};

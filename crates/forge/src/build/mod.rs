@@ -1,4 +1,4 @@
-//! The step `build`: one attempt of an agent at a skill, on a copy of the project (seed 004, "Sandbox build").
+//! The step `build`: one attempt of an agent at a skill, on a copy of the project.
 //!
 //! How it works: under the skill's lock what an earlier build left half done is settled, the project is copied, the packet put together and
 //! recorded with the attempt that begins. The agent works on the copy. Then the copy is compared with what it was, the changes are judged, and
@@ -67,7 +67,7 @@ const MOST_NEWS: usize = 50;
 
 /// What is to be built, and by whom.
 pub struct BuildRequest<'a> {
-    /// The skill.
+    /// The skill to build; it must have been proposed.
     pub name: &'a SkillName,
     /// Who writes it.
     pub agent: &'a dyn SkillAgent,
@@ -132,7 +132,7 @@ pub enum SkillBuildError {
     /// The project has no such skill.
     #[error("this project has no skill {name}")]
     Unknown {
-        /// Its name.
+        /// The name as given.
         name: SkillName,
     },
     /// It stands elsewhere.
@@ -144,7 +144,7 @@ pub enum SkillBuildError {
         names(triggers)
     )]
     NeedsReview {
-        /// The skill.
+        /// The skill with the failed attempt.
         name: SkillName,
         /// Why.
         triggers: Vec<EscalationTrigger>,

@@ -33,7 +33,7 @@ pub enum AuthorKind {
 /// Arguments that only [`AuthorKind::WholeFile`] takes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelArguments<'a> {
-    /// The provider.
+    /// The model provider; `None` takes the configured one.
     pub provider: Option<&'a str>,
     /// The recording that answers.
     pub cassette: Option<&'a Path>,

@@ -19,7 +19,6 @@ use crate::grants::Grants;
 use crate::io_schema::IoSide;
 use crate::runner::{SkillCall, SkillCode, SkillEnd, execute};
 
-/// The examples.
 pub(super) struct Examples;
 
 #[async_trait]

@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::invariants::check_invariants;
 
-/// The invariants.
 pub(super) struct Invariants;
 
 #[async_trait]

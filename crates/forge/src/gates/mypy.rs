@@ -27,7 +27,6 @@ const WORDS: [&str; 9] = [
 /// What switches type checking off for a function or a class.
 const SWITCHES: [&str; 2] = ["no_type_check", "no_type_check_decorator"];
 
-/// mypy.
 pub(super) struct Mypy;
 
 #[async_trait]

@@ -7,7 +7,6 @@ use crucible_secrets::Scanner;
 use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
 use crate::policy::{check_policy, check_test_policy};
 
-/// The policy.
 pub(super) struct Policy;
 
 #[async_trait]

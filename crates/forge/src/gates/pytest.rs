@@ -30,7 +30,6 @@ const WORDS: [&str; 7] = [
     PLUGIN.0,
 ];
 
-/// pytest.
 pub(super) struct Pytest;
 
 #[async_trait]

@@ -22,7 +22,6 @@ const WORDS: [&str; 8] = [
     "json",
 ];
 
-/// ruff.
 pub(super) struct Ruff;
 
 #[async_trait]

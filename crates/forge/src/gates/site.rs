@@ -60,7 +60,6 @@ impl GateSource {
 pub(crate) struct GateSite<'a> {
     /// The means.
     pub(crate) world: &'a ForgeWorld<'a>,
-    /// The skill's name.
     pub(crate) name: &'a SkillName,
     /// The package that it is in.
     pub(crate) package: &'a PackageName,
@@ -72,9 +71,7 @@ pub(crate) struct GateSite<'a> {
     pub(crate) grants: &'a Grants,
     /// The operator's rules.
     pub(crate) policy: &'a SkillPolicy,
-    /// The skill.
     pub(crate) skill: &'a GateSource,
-    /// Its test.
     pub(crate) test: &'a GateSource,
     /// The copy of the project, with the two files in it.
     pub(crate) copy: &'a Path,
@@ -95,7 +92,6 @@ pub(crate) struct GateSite<'a> {
 /// The examples of a skill, and what they are run by.
 #[derive(Debug)]
 pub(crate) struct GateExamples {
-    /// The examples.
     pub(crate) examples: Vec<HeldOutExample>,
     /// The interpreter.
     pub(crate) python: PathBuf,

@@ -151,7 +151,7 @@ impl PythonSource {
         Ok(source)
     }
 
-    /// The text.
+    /// The source text, exactly as it was given.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -1,4 +1,4 @@
-//! When a person has to look before the next attempt: the five triggers of seed 004. Pure.
+//! The five triggers that require a review by a person before the next attempt. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,7 +57,7 @@ impl EscalationTrigger {
         Self::Ambiguous,
     ];
 
-    /// The name in the seed.
+    /// The name in records and documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

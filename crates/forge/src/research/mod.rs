@@ -1,5 +1,5 @@
-//! Looking into a failure of a skill: what kind it is, what is known of it, what a model advises, and whether a person has to look (seed 004,
-//! *Research and retry*).
+//! Research into a failure of a skill: its kind, what is known of it, what a model advises, and
+//! whether a person must review it.
 //!
 //! - [`standing_failure`]: which attempt or verification failed last, with nothing that succeeded since.
 //! - [`diagnose`]: its kind and facts, from the records of the code that saw it fail; log text only where there is no such record.

@@ -18,7 +18,7 @@ pub enum NotedAdvice {
     NotAsked,
     /// No note was made; the next packet is made without it.
     Missing {
-        /// Why.
+        /// Why there is no note.
         why: String,
     },
     /// It is kept as a NOTE of the attempt.

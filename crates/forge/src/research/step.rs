@@ -33,7 +33,7 @@ pub enum ResearchError {
     /// The project has no such skill.
     #[error("this project has no skill {name}")]
     Unknown {
-        /// The name.
+        /// The name as given.
         name: SkillName,
     },
     /// What a killed build left cannot be settled.
@@ -47,7 +47,7 @@ pub enum ResearchError {
         "nothing of the skill {name} failed, or it has succeeded since; `crucible skill show {name}` tells what may follow"
     )]
     NothingFailed {
-        /// The name.
+        /// The skill without an open failure.
         name: SkillName,
     },
     /// A note has no canonical form.
@@ -58,7 +58,7 @@ pub enum ResearchError {
 /// What came of looking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResearchOutcome {
-    /// The note.
+    /// The note, as the ledger stores it.
     pub note: ResearchNote,
     /// Its digest in the ledger.
     pub digest: Digest,

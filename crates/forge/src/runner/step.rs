@@ -109,7 +109,7 @@ pub enum RunStepError {
     /// The ledger knows no such skill in this project.
     #[error("this project has no skill {name}")]
     Unknown {
-        /// Its name.
+        /// The name as given.
         name: SkillName,
         /// Whether the registry of the project names it.
         listed: Listed,
@@ -117,7 +117,7 @@ pub enum RunStepError {
     /// What goes in does not fit.
     #[error("the input does not fit the schema of the skill {name}: {}", problems.join("; "))]
     Input {
-        /// Its name.
+        /// The skill that was to run.
         name: SkillName,
         /// What does not fit.
         problems: Vec<String>,
@@ -127,7 +127,7 @@ pub enum RunStepError {
         "what the ledger has of the skill {name} cannot be read: {why}; run `crucible ledger verify`"
     )]
     Record {
-        /// Its name.
+        /// The skill that was to run.
         name: SkillName,
         /// What is wrong.
         why: String,

@@ -23,7 +23,6 @@ pub(crate) const BASE_CLASS: &str = include_str!("files/base.py");
 
 /// A skill as an example.
 pub(crate) const EXAMPLE_TEXT: &str = include_str!("files/word_count.py");
-/// Its test.
 pub(crate) const EXAMPLE_TEST_TEXT: &str = include_str!("files/test_word_count.py");
 
 /// One of these texts for this package.

@@ -1,4 +1,5 @@
-//! The way back (seed 004, "Sandbox build" 5): two files, read once, judged, and put into the project as they were read.
+//! Copies the skill and its test from the build's copy into the project: each file is read once,
+//! judged, and written as it was read.
 //!
 //! How it works: each file is opened beneath the copy's top without following a link and read to its end; its digest has to be the one that
 //! the judged changes name. Then both are exchanged in the project in one journalled change, which every directory on the way is opened for

@@ -1,4 +1,5 @@
-//! The gate of changes (seed 004, "Sandbox build" 4): a build may make or change the skill and its test, needs both, and changes nothing else.
+//! The gate of changes: a build may create or change the skill and its test. It must leave both,
+//! and must change nothing else.
 //!
 //! What always holds: a pure decision over what is different; everything that is different is either one of the two files, a directory on the
 //! way to them, or refused; the list of findings is bounded and says so.

@@ -1,4 +1,4 @@
-//! Skills: what was proposed, built, verified, promoted and run (seed 004).
+//! Skills: what was proposed, built, verified, promoted and run.
 //!
 //! Each change is one transaction that writes rows and appends an event to the run of its skill ([`skill_run_id`]), so that neither is
 //! ever there without the other. The rows are what readers ask; [`Ledger::verify`](crate::Ledger::verify) compares them with the chain.

@@ -56,7 +56,7 @@ pub struct NewSkill {
     pub moment: Moment,
     /// The digest of the project's path.
     pub project: Digest,
-    /// Its name.
+    /// The name, unique within the project.
     pub name: String,
     /// What it is for.
     pub description: String,
@@ -79,7 +79,7 @@ pub struct SkillRow {
     pub id: u64,
     /// The digest of the project's path.
     pub project: Digest,
-    /// Its name.
+    /// The name, unique within the project.
     pub name: String,
     /// What it is for.
     pub description: String,

@@ -32,7 +32,6 @@ const STATE: &str = "state-of-the-first-round";
 /// The same for the second round.
 const SECOND_STATE: &str = "state-of-the-second-round";
 
-/// The adapter.
 #[derive(Debug, Clone)]
 pub(crate) struct Adapter;
 

@@ -87,7 +87,6 @@ struct Pattern {
 enum Kind {
     /// A compound name, or one that the goal marks as code.
     Identifier,
-    /// One word.
     Word,
     /// A name that the goal does not say: a failing test or an error does.
     Hint,

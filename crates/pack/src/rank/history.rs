@@ -34,7 +34,7 @@ const BEST: usize = 3;
 /// they say nothing about single files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
-    /// The commits.
+    /// The commits with their files.
     pub commits: Vec<PastChange>,
 }
 

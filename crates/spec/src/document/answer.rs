@@ -37,7 +37,6 @@ pub(crate) const EXAMPLES: [&str; 5] = [
 /// The form of a phase's document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Form {
-    /// The phase.
     pub(crate) phase: PhaseId,
     /// The most lines.
     pub(crate) max_lines: usize,

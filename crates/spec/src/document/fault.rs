@@ -96,7 +96,6 @@ const ALL: [Fault; 26] = [
 ];
 
 impl Fault {
-    /// Its code.
     pub(crate) const fn code(self) -> Code {
         match self {
             Self::Empty => Code::new("spec-answer-empty"),

@@ -25,12 +25,10 @@ pub(crate) enum LineKind<'a> {
     Text,
 }
 
-/// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
     /// Its text, without the line ending.
     pub(crate) text: &'a str,
-    /// Its kind.
     pub(crate) kind: LineKind<'a>,
 }
 

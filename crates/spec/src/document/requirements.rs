@@ -28,7 +28,6 @@ pub(crate) struct Requirements {
 pub(crate) struct Block {
     /// The number of its id.
     pub(crate) id: u32,
-    /// Its title.
     pub(crate) title: String,
     /// Its whole text with the heading, without a final line ending.
     pub(crate) text: String,

@@ -13,7 +13,6 @@ use super::ids::{Lead, leading, listed, mentions, named, shown};
 use super::lines::{LineKind, list_item, scan};
 use super::stray::{Standing, headed};
 
-/// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
     /// The number in the answer, if any.

@@ -27,7 +27,6 @@ const WARNING: usize = 1_000;
 pub(super) struct Written {
     /// The time.
     pub(super) at: Timestamp,
-    /// Its source.
     pub(super) clock: ClockSource,
 }
 
@@ -265,7 +264,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 2: for any attempt and any end.
+            /// For any attempt and any end.
             #[test]
             fn p2_every_receipt_names_the_execution_strategy(
                 phase in select(PhaseId::ALL.to_vec()),
@@ -281,7 +280,7 @@ mod tests {
                 prop_assert_eq!(&told["phases"][0]["phase_id"], phase.as_str());
             }
 
-            /// Property 10: for any calls of which the last was answered.
+            /// For any calls of which the last was answered.
             #[test]
             fn p10_a_success_that_a_model_answered_names_provider_and_model(
                 phase in select(PhaseId::ALL.to_vec()),
@@ -298,8 +297,8 @@ mod tests {
                 prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
             }
 
-            /// Property 3: the warning of a fallback is in the receipt, with both names and the class of
-            /// the failure.
+            /// The warning of a fallback is in the receipt, with both names and the class of the
+            /// failure.
             #[test]
             fn p3_a_fallback_is_a_warning_of_the_receipt(
                 (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),

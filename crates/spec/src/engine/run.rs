@@ -182,7 +182,6 @@ impl<'a> PhaseRun<'a> {
         &self.id
     }
 
-    /// The phase.
     #[must_use]
     pub(crate) fn phase(&self) -> PhaseId {
         self.order.phase

@@ -897,8 +897,7 @@ mod properties {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
-        /// Property 1 of the seed: for any answer, only applying changes the project, and only the files
-        /// of the diff.
+        /// For any answer, only applying changes the project, and only the files of the diff.
         #[test]
         fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
             let desk = Desk::new(&[

@@ -19,7 +19,7 @@ pub enum AgeError {
         "an age without a unit; use {number}s, {number}m, {number}h, {number}d or {number}w (seconds, minutes, hours, days, weeks)"
     )]
     NoUnit {
-        /// The number.
+        /// The digits that were given.
         number: String,
     },
     /// The age is zero, which no phase can meet.

@@ -1,4 +1,4 @@
-//! The gate: judges whether a spec has come far enough (seed 002, *Gate Policy*).
+//! The gate: judges whether a spec has reached the phase that its policy requires.
 //!
 //! [`gate_findings`] is a pure function of the state of a spec, a policy and a time. `judge` checks the
 //! phases, `problem` describes problems of receipts, `hook` those of hooks, `report` is the document
@@ -30,7 +30,7 @@ pub(crate) use hook::gate_hook_findings;
 pub(crate) use problem::problem_code;
 pub use report::{GatePhase, GatePolicyReport, GateReport};
 
-/// The policy of a gate (seed 002, *Gate Policy*).
+/// What a spec must meet to pass the gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatePolicy {
     /// The phase that must have succeeded, with every phase before it.
@@ -65,7 +65,7 @@ impl Default for GatePolicy {
 /// A finding of the gate, with its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateFinding {
-    /// The finding.
+    /// What the gate found.
     pub finding: Finding,
     /// The file in the spec's directory (`artifacts/20-tasks.md`,
     /// `receipts/tasks-20241201-100000-0003.json`), as a receipt or a directory names it. It need not

@@ -47,7 +47,7 @@ pub struct GateReport {
     pub findings_left_out: u64,
     /// The id of the spec.
     pub spec_id: SpecId,
-    /// The policy.
+    /// The policy by which it was judged.
     pub policy: GatePolicyReport,
     /// The time of the judgement.
     pub judged_at: Timestamp,
@@ -154,8 +154,8 @@ impl GateReport {
         report
     }
 
-    /// The exit status of the command (property 14): 0 if the policy is met, else 1; 10 if a required
-    /// hook timed out.
+    /// The exit status of the command: 0 if the policy is met, else 1; 10 if a required hook timed
+    /// out.
     #[must_use]
     pub const fn exit_status(&self) -> ExitStatus {
         self.status

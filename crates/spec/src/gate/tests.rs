@@ -737,9 +737,8 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Property 14, the verdict: a spec passes exactly if no required phase was modified, no receipt
-        /// is damaged, and age and fixups meet the policy. Each problem is reported once under its own
-        /// code.
+        /// A spec passes exactly if no required phase was modified, no receipt is damaged, and age
+        /// and fixups meet the policy. Each problem is reported once under its own code.
         #[test]
         fn p14_the_verdict_is_what_the_state_was_made_for(
             fates in proptest::collection::vec(fate(), 6),

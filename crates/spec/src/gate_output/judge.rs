@@ -16,9 +16,9 @@ use crate::store::SpecStore;
 pub struct SpecGate<'a> {
     /// The settings, with the hooks.
     pub settings: &'a Settings,
-    /// The project.
+    /// The project of the spec.
     pub project: &'a SpecProject,
-    /// The spec.
+    /// The stored files of the judged spec.
     pub store: &'a SpecStore,
     /// What it must meet.
     pub policy: &'a GatePolicy,

@@ -27,7 +27,7 @@ pub(crate) use weigh::what_happened;
 use crate::phase_id::PhaseId;
 use crate::receipt::{HookMoment, OnFail};
 
-/// A command that runs before or after phases or gates (seed 002, properties 15 and 16).
+/// A command that runs before or after phases or gates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hook {
     /// The name in the configuration; hooks of one moment run in the order of their names.

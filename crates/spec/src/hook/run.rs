@@ -725,8 +725,8 @@ mod tests {
         proptest! {
             #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
-            /// Property 15 with real processes: for any exit code, the work continues or fails as
-            /// `on_fail` says.
+            /// With real processes: for any exit code, the work continues or fails as `on_fail`
+            /// says.
             #[test]
             fn p15_the_exit_codes_of_real_hooks_are_weighed_by_on_fail(code in 0_i32..256, fail in any::<bool>()) {
                 thread_local!(static BENCH: Bench = Bench::new());
@@ -748,8 +748,8 @@ mod tests {
                 }
             }
 
-            /// Property 16: a hook that exceeds its time limit is killed and handled by `on_fail`; others
-            /// are not.
+            /// A hook that exceeds its time limit is killed and handled by `on_fail`; others are
+            /// not.
             #[test]
             fn p16_a_hook_is_ended_when_its_time_is_over(
                 hangs in any::<bool>(), millis in 20_u64..60, stubborn in any::<bool>(), fail in any::<bool>()

@@ -14,7 +14,7 @@ pub(crate) const HOOK_SCHEMA: &str = "crucible-hook-v1";
 /// The phase or gate around which a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSubject {
-    /// The spec.
+    /// The spec that is worked on.
     pub spec: SpecId,
     /// The phase; for a gate, the phase that it requires.
     pub phase: PhaseId,

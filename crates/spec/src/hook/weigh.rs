@@ -144,7 +144,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 15: a failed hook that is set to `fail` stops the work; another one is a warning.
+            /// A failed hook that is set to `fail` stops the work; another one is a warning.
             #[test]
             fn p15_failed_hooks_warn_or_fail_as_they_are_set(
                 ends in proptest::collection::vec((0_usize..4, any::<bool>(), 1_i32..256), 0..6)

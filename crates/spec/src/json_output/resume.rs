@@ -1,8 +1,8 @@
-//! The inputs of a phase and the next step: `resume-json.v1` (seed 002, *Claude Code JSON Surfaces*;
-//! `docs/schemas/resume-json.v1.schema.json`).
+//! The inputs of a phase and the next step: `resume-json.v1`
+//! (`docs/schemas/resume-json.v1.schema.json`).
 //!
-//! The fields of the seed come first; readers may ignore all others. Invariant: artifacts are named,
-//! never quoted, so the document has less than 8 KB.
+//! The fields of the original format come first; readers may ignore all others. Invariant:
+//! artifacts are named, never quoted, so the document has less than 8 KB.
 
 use std::collections::BTreeMap;
 
@@ -262,8 +262,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Properties 11 and 12: for any receipts, both documents have their version, follow their
-            /// schemas and stay below 8 KB.
+            /// For any receipts, both documents have their version, follow their schemas and stay
+            /// below 8 KB.
             #[test]
             fn p11_p12_both_documents_are_small_and_valid_whatever_receipts_say(
                 texts in prop::collection::vec(prop_oneof![any::<String>(), "[\"\\\\\u{1b}\u{202e}ä🛑 ]{0,3000}"], 4),

@@ -1,8 +1,8 @@
-//! The result of `crucible spec`: `spec-json.v1` (seed 002, *Claude Code JSON Surfaces*;
-//! `docs/schemas/spec-json.v1.schema.json`).
+//! The result of `crucible spec`: `spec-json.v1` (`docs/schemas/spec-json.v1.schema.json`).
 //!
-//! The fields of the seed come first; readers may ignore all others. Invariant: it contains no text of an
-//! artifact, a packet or an idea, and each text of a receipt is cut, so it has less than 8 KB.
+//! The fields of the original format come first; readers may ignore all others. Invariant: it
+//! contains no text of an artifact, a packet or an idea, and each text of a receipt is cut, so it
+//! has less than 8 KB.
 
 use crucible_llm::ExecutionStrategy;
 use crucible_model::Timestamp;
@@ -62,10 +62,10 @@ pub struct PhaseOverview {
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompts, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Output tokens.
+    /// Tokens of the answers, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
     /// Millionths of a US dollar.

@@ -1,10 +1,10 @@
-//! The status of a spec: `status-json.v1` (seed 002, *Claude Code JSON Surfaces*;
-//! `docs/schemas/status-json.v1.schema.json`).
+//! The status of a spec: `status-json.v1` (`docs/schemas/status-json.v1.schema.json`).
 //!
-//! [`spec_status`] is a pure function of the state of a spec and a time. The fields of the seed come
-//! first; readers may ignore all others. Invariants: the document has less than 8 KB for any artifacts
-//! and receipts. Each text of a receipt is cut, and each list is limited and states the number of omitted
-//! items. A phase whose newest receipt cannot be trusted is never shown as done.
+//! [`spec_status`] is a pure function of the state of a spec and a time. The fields of the original
+//! format come first; readers may ignore all others. Invariants: the document has less than 8 KB
+//! for any artifacts and receipts. Each text of a receipt is cut, and each list is limited and
+//! states the number of omitted items. A phase whose newest receipt cannot be trusted is never
+//! shown as done.
 
 use crucible_llm::{CostBasis, ReceiptWarning};
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
@@ -89,16 +89,16 @@ pub struct PhaseStanding {
     /// The time of the phase's last success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_success_at: Option<Timestamp>,
-    /// The provider.
+    /// The provider that answered, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompts, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Output tokens.
+    /// Tokens of the answers, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
     /// Cost in millionths of a US dollar.
@@ -110,7 +110,7 @@ pub struct PhaseStanding {
     /// The number of warnings in the receipt.
     #[serde(default)]
     pub warnings: u64,
-    /// The first warning.
+    /// The first of these warnings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_warning: Option<String>,
     /// Why it failed.
@@ -169,10 +169,10 @@ pub struct StatusProblem {
     pub file: String,
 }
 
-/// The next step.
+/// The phase to run next, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextStep {
-    /// The phase.
+    /// The phase to run next.
     pub phase_id: PhaseId,
     /// The reason for the step.
     pub reason: StepReason,
@@ -848,8 +848,8 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Properties 11 and 12: for any receipts, the document has its version, follows its schema
-            /// and stays below 8 KB.
+            /// For any receipts, the document has its version, follows its schema and stays below 8
+            /// KB.
             #[test]
             fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
                 texts in proptest::collection::vec(text(), 8),

@@ -76,12 +76,12 @@ pub(crate) struct RequirementText {
     pub(crate) fenced: Vec<usize>,
 }
 
-/// A spec.
+/// A spec in any supported format, read from its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecOutline {
     /// Its id, or the path of its folder in the project.
     pub name: String,
-    /// Its format.
+    /// The format in which it is written.
     pub format: SpecFormat,
     /// The requirements, in order.
     pub requirements: Vec<OutlineRequirement>,
@@ -91,7 +91,7 @@ pub struct SpecOutline {
     pub verdict: Verdict,
 }
 
-/// A requirement.
+/// A requirement with the tests that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineRequirement {
     /// Its id, unique in the spec.
@@ -104,7 +104,7 @@ pub struct OutlineRequirement {
     pub tests: Vec<NamedTest>,
 }
 
-/// A task.
+/// A task of the spec.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutlineTask {
     /// Its id, unique in the spec.

@@ -67,7 +67,7 @@ pub struct PacketEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// The idea.
+    /// The idea from which the spec started.
     Idea,
     /// The artifact of an earlier phase.
     Artifact(PhaseId),
@@ -85,7 +85,7 @@ pub enum EntryKind {
 pub struct PacketManifest {
     /// `crucible-packet-v1`.
     pub schema_version: String,
-    /// The limits.
+    /// The limits within which it was built.
     pub limits: PacketLimits,
     /// Bytes of the content, or of what would have to be in it.
     pub bytes: u64,
@@ -105,9 +105,9 @@ pub struct PacketManifest {
 pub struct PacketRow {
     /// The kind of entry.
     pub kind: EntryKind,
-    /// Its name.
+    /// The name of the entry.
     pub name: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: u64,
     /// Its lines; an unterminated last line counts. For a named file or an idea that is too large, the
     /// lines of its first 16 MiB; 0 for a selected file that was not read.
@@ -122,7 +122,7 @@ pub struct PacketRow {
 pub struct PassedOver {
     /// Its path.
     pub name: String,
-    /// The reason.
+    /// Why it is not shown.
     pub why: PassedOverReason,
 }
 

@@ -10,7 +10,7 @@ use crate::id::SpecId;
 use crate::packet::{EntryKind, Packet};
 use crate::phase_id::PhaseId;
 
-/// A phase.
+/// How a phase builds its prompt and parses the answer.
 pub trait PhaseDefinition: Send + Sync {
     /// The id of the phase.
     fn id(&self) -> PhaseId;
@@ -55,7 +55,7 @@ pub enum LastArtifact {
 /// The input of a phase.
 #[derive(Debug)]
 pub struct PhaseInput<'a> {
-    /// The spec.
+    /// The spec to which the phase belongs.
     pub spec: &'a SpecId,
     /// The content that the model may see.
     pub packet: &'a Packet,
@@ -83,7 +83,7 @@ impl<'a> PhaseInput<'a> {
 /// A refused answer, and why it was refused.
 #[derive(Debug, Clone, Copy)]
 pub struct CorrectionBrief<'a> {
-    /// The answer.
+    /// The refused answer, as the model wrote it.
     pub answer: &'a Untrusted,
     /// The findings about it.
     pub verdict: &'a Verdict,

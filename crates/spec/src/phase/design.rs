@@ -12,7 +12,6 @@ use super::prompt::{
 use crate::document::{Form, design, open};
 use crate::phase_id::PhaseId;
 
-/// The phase `design`.
 pub(super) struct DesignPhase;
 
 const FORM: Form = Form {

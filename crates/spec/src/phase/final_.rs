@@ -13,7 +13,6 @@ use crate::document::{
 };
 use crate::phase_id::PhaseId;
 
-/// The phase `final`.
 pub(super) struct FinalPhase;
 
 const FORM: Form = Form {

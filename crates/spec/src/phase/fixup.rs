@@ -17,7 +17,6 @@ use crate::document::{
 use crate::packet::{EntryKind, PacketEntry};
 use crate::phase_id::PhaseId;
 
-/// The phase `fixup`.
 pub(super) struct FixupPhase;
 
 impl PhaseDefinition for FixupPhase {

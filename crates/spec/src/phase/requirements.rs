@@ -14,7 +14,6 @@ use crate::document::{
 use crate::packet::EntryKind;
 use crate::phase_id::PhaseId;
 
-/// The phase `requirements`.
 pub(super) struct RequirementsPhase;
 
 const FORM: Form = Form {

@@ -8,7 +8,6 @@ use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, 
 use crate::document::{Form, open, review};
 use crate::phase_id::PhaseId;
 
-/// The phase `review`.
 pub(super) struct ReviewPhase;
 
 const FORM: Form = Form {

@@ -12,7 +12,6 @@ use super::prompt::{
 use crate::document::{Form, open, tasks};
 use crate::phase_id::PhaseId;
 
-/// The phase `tasks`.
 pub(super) struct TasksPhase;
 
 const FORM: Form = Form {

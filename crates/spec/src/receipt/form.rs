@@ -287,8 +287,8 @@ mod tests {
         assert!(self::read(&least, id).is_ok());
     }
 
-    /// Seed 002: all fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline`
-    /// themselves; unknown fields may appear anywhere.
+    /// All fields of `llm` are optional, and so are `llm`, `warnings` and `pipeline` themselves;
+    /// unknown fields may appear anywhere.
     #[test]
     fn extensions_are_optional_unknown_fields_allowed() {
         let id = "requirements-20241201-100000-0001";
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// A reader that knows only the fields of the seed can read current receipts.
+    /// A reader that knows only the original fields can read current receipts.
     #[test]
     fn an_older_reader_reads_a_receipt_of_now() {
         #[derive(serde::Deserialize)]
@@ -624,7 +624,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 2 of seed 002: no receipt is without its strategy.
+            /// Every receipt names its execution strategy.
             #[test]
             fn receipt_round_trips_with_strategy(receipt in any_receipt()) {
                 let id: ReceiptId = receipt.receipt_id.parse().unwrap();

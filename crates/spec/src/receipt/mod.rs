@@ -1,10 +1,11 @@
 //! Receipts: one for each run of a phase.
 //!
-//! A receipt is canonical JSON with the schema `receipt.v1` (`docs/schemas/receipt.v1.schema.json`), as
-//! described in seed 002, *Receipt Extensions*. Every field that is not in the seed is optional: old
-//! receipts are read with defaults, and unknown fields of a newer Crucible are ignored. `digest` is the
-//! SHA-256 of the receipt's canonical JSON without that field, so that manual edits are detected;
-//! `previous` chains the receipts of a spec. The ledger records the digest of each.
+//! A receipt is canonical JSON with the schema `receipt.v1`
+//! (`docs/schemas/receipt.v1.schema.json`). Every field that Crucible adds to the original format
+//! is optional: old receipts are read with defaults, and unknown fields of a newer Crucible are
+//! ignored. `digest` is the SHA-256 of the receipt's canonical JSON without that field, so that
+//! manual edits are detected; `previous` chains the receipts of a spec. The ledger records the
+//! digest of each.
 
 mod form;
 mod name;
@@ -30,7 +31,7 @@ pub struct SpecReceipt {
     pub schema_version: String,
     /// Its id, which is also its file name without `.json`.
     pub receipt_id: String,
-    /// The spec.
+    /// The id of the spec.
     pub spec_id: String,
     /// Its sequence number among the receipts of the spec, from 1 without gaps; 0 if unknown.
     #[serde(default)]
@@ -73,9 +74,9 @@ pub struct SpecReceipt {
 /// Names another receipt of the same spec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptLink {
-    /// Its id.
+    /// The id of the named receipt.
     pub receipt_id: String,
-    /// Its `digest`.
+    /// The `digest` of the named receipt.
     pub digest: Digest,
 }
 
@@ -143,7 +144,7 @@ pub enum PhaseStatus {
 /// A file by its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Its path.
+    /// The path of the file.
     pub path: String,
     /// The SHA-256 of its bytes.
     pub sha256: Digest,
@@ -170,7 +171,7 @@ pub struct PacketReceipt {
 /// The changes of a fixup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixupReceipt {
-    /// Its stage.
+    /// How far the fixup got.
     pub stage: FixupStage,
     /// The canonical diff; absent if there is nothing to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,7 +253,7 @@ pub enum HookEnd {
     Passed,
     /// With another exit code, by a signal or over a limit.
     Failed,
-    /// It timed out.
+    /// Killed at its time limit.
     TimedOut,
     /// It could not be started.
     NotStarted,

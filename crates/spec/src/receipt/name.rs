@@ -34,7 +34,7 @@ impl ReceiptId {
         &self.text
     }
 
-    /// Its phase.
+    /// Returns the phase that the id names.
     #[must_use]
     pub fn phase(&self) -> PhaseId {
         self.phase

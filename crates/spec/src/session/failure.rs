@@ -10,7 +10,6 @@ use crate::phase_id::PhaseId;
 
 /// Why work that ends with a receipt stopped.
 pub(super) enum Stopped {
-    /// It failed.
     Failed(SpecError),
     /// The user ended it, or the event loop could not start.
     Interrupted(Failure),

@@ -11,7 +11,7 @@ use crate::store::{SpecLock, SpecStore};
 
 /// The idea of a spec, and whether it is the stored one.
 pub struct GivenIdea {
-    /// The idea.
+    /// The idea's text and selected files.
     pub idea: Idea,
     /// Where it comes from.
     pub origin: IdeaOrigin,

@@ -54,7 +54,7 @@ pub const FIXUPS: &str = "fixups";
 /// What the command line says of a session, besides the settings that it overrides.
 #[derive(Debug, Clone)]
 pub struct SessionArguments {
-    /// The spec.
+    /// The spec to work on.
     pub spec: SpecId,
     /// Whether the prompt is only built.
     pub trial: Trial,
@@ -83,16 +83,16 @@ pub struct SessionArguments {
 pub enum FixupWish {
     /// Show it and leave it pending.
     Preview,
-    /// Apply it.
+    /// Change the project's files as the fixup says.
     Apply,
 }
 
 /// Everything that is known before the lock is taken.
 pub struct SpecSession<'a> {
     runtime: &'a Runtime<'a>,
-    /// The settings.
+    /// The settings, with the overrides of the command line.
     pub settings: Settings,
-    /// The project.
+    /// The project that contains the spec.
     pub project: SpecProject,
     /// The spec's files.
     pub store: SpecStore,

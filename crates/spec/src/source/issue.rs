@@ -52,7 +52,6 @@ struct Answer {
     pull_request: Option<serde_json::Value>,
 }
 
-/// Fetches an issue.
 pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, SpecError> {
     let refuse = |why: String| SpecError::Source {
         source_name: issue.to_string(),

@@ -105,7 +105,7 @@ pub enum PromotionEnd {
 pub struct PhaseOutput {
     /// Its path in the spec's directory: `artifacts/10-design.md`.
     pub path: String,
-    /// Its bytes.
+    /// The content to write.
     pub bytes: Vec<u8>,
 }
 
@@ -231,7 +231,6 @@ impl SpecStore {
         way.into_iter()
     }
 
-    /// The project.
     pub(crate) fn project(&self) -> &SpecProject {
         &self.project
     }

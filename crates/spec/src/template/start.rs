@@ -23,9 +23,9 @@ pub enum OnExisting {
 
 /// A spec that is to be started.
 pub struct TemplateStart<'a> {
-    /// The template.
+    /// The template to start from.
     pub template: &'a SpecTemplate,
-    /// The project.
+    /// The project that gets the spec.
     pub project: &'a SpecProject,
     /// The list of the project's specs, if there is one.
     pub workspace: Option<&'a WorkspaceFile>,
@@ -37,7 +37,7 @@ pub struct TemplateStart<'a> {
 
 /// The files of a spec that was started.
 pub struct StartedSpec {
-    /// The idea.
+    /// The path of the idea.
     pub idea: PathBuf,
     /// The README with the next commands.
     pub readme: PathBuf,

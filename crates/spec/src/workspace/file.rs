@@ -1,9 +1,9 @@
 //! The file `workspace.yaml`: found, read, created and changed.
 //!
-//! It is searched upward from a directory; the nearest one is used, and several are never merged (seed
-//! 002, *Workspace Model*). Other tools use the same name, so outside of the repository only a valid
-//! workspace counts. A change locks the file's directory, so that the second of two processes sees the
-//! first one's change, and the file is replaced atomically.
+//! It is searched upward from a directory; the nearest one is used, and several are never merged.
+//! Other tools use the same name, so outside of the repository only a valid workspace counts. A
+//! change locks the file's directory, so that the second of two processes sees the first one's
+//! change, and the file is replaced atomically.
 //!
 //! Invariant: a file that cannot be read, parsed or changed safely is left as it is, and a file is
 //! changed in place, never through a link.
@@ -468,8 +468,7 @@ mod tests {
         use super::*;
 
         proptest! {
-            /// Property 13 of seed 002: the nearest one upward, whatever other files exist, and none if
-            /// there is none.
+            /// The nearest one upward, whatever other files exist, and none if there is none.
             #[test]
             fn the_nearest_workspace_upward_is_found_and_alone_counts(
                 depth in 1usize..7,

@@ -49,16 +49,16 @@ pub struct HistoryRow {
     /// Whether that time is real.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSource>,
-    /// The provider.
+    /// The provider that answered, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The model that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
-    /// Input tokens.
+    /// Tokens of the prompts, if counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_input: Option<u64>,
-    /// Output tokens.
+    /// Tokens of the answers, if counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_output: Option<u64>,
     /// Cost in millionths of a US dollar.

@@ -2,7 +2,7 @@
 //!
 //! Types are strict, but unknown keys are ignored: a number instead of a string is an error with its
 //! line. Invariants: no id is repeated, every id is a plain directory name, and a small file cannot
-//! expand to a large value (seed 002, *Workspace Model*).
+//! expand to a large value.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -49,7 +49,7 @@ pub struct WorkspaceStatus {
 pub struct WorkspaceSpec {
     /// Which spec.
     pub spec_id: SpecId,
-    /// Its tags.
+    /// The tags in `workspace.yaml`.
     pub tags: Vec<String>,
     /// The time of its addition.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct WorkspaceSpec {
     /// The time of its newest receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<Timestamp>,
-    /// The next step.
+    /// What to run next; absent if nothing is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
     /// Why it cannot be read.
@@ -138,7 +138,7 @@ impl SpecStanding {
 /// The state of a workspace's specs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspaceSurvey {
-    /// The workspace.
+    /// The workspace that was surveyed.
     pub workspace: SpecWorkspace,
     /// For each of its specs, in order: its status, nothing if it does not exist on disk, or why it
     /// cannot be read.

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 pub enum Misbehaviour {
     /// Exactly this: a status, headers and a body.
     Raw {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
         /// Header names with their values.
         headers: Vec<(String, String)>,
-        /// The body.
+        /// The body, byte for byte.
         body: Vec<u8>,
     },
     /// The good answer with these headers besides.

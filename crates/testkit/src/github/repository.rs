@@ -14,7 +14,7 @@ pub struct FakeRepo {
     pub full_name: String,
     /// The owner's words; null where there are none.
     pub description: Option<String>,
-    /// Stars.
+    /// The number of stars.
     pub stars: u64,
     /// RFC 3339; null for a repository without a commit.
     pub pushed_at: Option<String>,
@@ -24,11 +24,11 @@ pub struct FakeRepo {
     pub archived: bool,
     /// Whether it is a fork.
     pub fork: bool,
-    /// Its default branch.
+    /// The name of the default branch.
     pub default_branch: String,
     /// Its main language.
     pub language: Option<String>,
-    /// Its topics.
+    /// GitHub topics, by which a search finds it.
     pub topics: Vec<String>,
     /// Its releases, the newest first.
     pub releases: Vec<FakeRelease>,
@@ -42,10 +42,10 @@ pub struct FakeRepo {
     pub lies: Map<String, Value>,
 }
 
-/// One release.
+/// A release of a [`FakeRepo`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FakeRelease {
-    /// Its tag.
+    /// The git tag of the release.
     pub tag: String,
     /// Whether it is no final one; the latest release never is.
     pub kind: FakeReleaseKind,
@@ -54,7 +54,7 @@ pub struct FakeRelease {
 /// How final a release is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FakeReleaseKind {
-    /// A final one.
+    /// Neither a draft nor a pre-release.
     Final,
     /// A pre-release.
     Preview,
@@ -122,7 +122,7 @@ impl FakeRepo {
         self
     }
 
-    /// A fork.
+    /// Marks it as a fork.
     #[must_use]
     pub fn fork(mut self) -> Self {
         self.fork = true;

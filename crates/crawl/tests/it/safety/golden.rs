@@ -1,5 +1,5 @@
-//! The golden file: every accepted and rejected command of the seed, every prefix and token, and attacks
-//! on every program.
+//! The golden file: every accepted and rejected command of the specification, every prefix and
+//! token, and attacks on every program.
 
 use crucible_crawl::allowed_prefixes;
 use crucible_repo::BuildSystem;
@@ -46,7 +46,7 @@ pub(crate) fn accepted() -> impl Iterator<Item = (&'static str, String)> {
         .map(|(system, command)| (system, unescaped(command)))
 }
 
-/// The seed's prohibited tokens.
+/// The prohibited tokens of the specification.
 pub(crate) fn tokens() -> impl Iterator<Item = String> {
     lines("token ").map(unescaped)
 }

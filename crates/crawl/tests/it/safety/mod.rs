@@ -1,5 +1,5 @@
-//! The safety rules from outside: the golden file, the seed's named tests, attacks of every kind, and
-//! real shells.
+//! The safety rules from outside: the golden file, the tests that the specification names, attacks
+//! of every kind, and real shells.
 
 #[cfg(test)]
 mod differential;

@@ -1,5 +1,5 @@
-//! Properties of every command: no panic, accepted only if the seed accepts it, and a deterministic
-//! verdict.
+//! Properties of every command: no panic, accepted only if the specification accepts it, and a
+//! deterministic verdict.
 
 use crucible_crawl::allowed_prefixes;
 use crucible_repo::BuildSystem;
@@ -9,7 +9,8 @@ use super::differential::Generator;
 use super::golden;
 use super::support::{judge, plan, step, workspace};
 
-/// The seed's rules, parsed again from the golden file and implemented in the simplest way.
+/// The specification's rules, parsed again from the golden file and implemented in the simplest
+/// way.
 fn seed_accepts(system: BuildSystem, command: &str, tokens: &[String]) -> bool {
     let begins = allowed_prefixes(system)
         .iter()

@@ -20,7 +20,6 @@ use crate::grants::Grants;
 use crate::paths::SkillPaths;
 use crate::python::{Clarity, Names, PythonSource, parts};
 
-/// The walk.
 pub(super) struct Walk<'s> {
     source: &'s PythonSource,
     names: Names<'s>,
@@ -64,7 +63,6 @@ enum Use {
     Target,
     /// What is read of it was judged where it is read.
     Read,
-    /// Of a `with`.
     With,
 }
 

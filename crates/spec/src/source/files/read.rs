@@ -24,7 +24,6 @@ pub(super) struct Project {
 /// The result of looking up a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A text.
     Text(String),
     /// A file with more bytes than the limit; the number is its size.
     Larger(u64),
