@@ -95,7 +95,7 @@ impl StatementFault {
     /// The finding of a statement that cannot be judged.
     pub(crate) fn finding(self, place: &str) -> Finding {
         match self {
-            Self::Broken(why) => Finding::error(
+            Self::Malformed(why) => Finding::error(
                 STATEMENT_BROKEN,
                 place,
                 format!("the signed statement is invalid: {why}"),

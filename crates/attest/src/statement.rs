@@ -50,7 +50,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StatementFault {
     /// It is not canonical JSON of the right shape.
-    Broken(String),
+    Malformed(String),
     /// Its type, or that of its predicate, is unknown.
     Unknown(String),
 }
@@ -58,7 +58,7 @@ pub(crate) enum StatementFault {
 impl Statement {
     /// Parses a payload, which must be canonical.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, StatementFault> {
-        let broken = |why: String| StatementFault::Broken(why);
+        let broken = |why: String| StatementFault::Malformed(why);
         let value = UniqueJson::exact(payload).map_err(|error| broken(error.to_string()))?;
         let kind = value
             .get("_type")
@@ -91,12 +91,12 @@ impl Statement {
             return Err(StatementFault::Unknown(kind.to_owned()));
         }
         let change: Change = serde_json::from_value(self.predicate.clone())
-            .map_err(|error| StatementFault::Broken(error.to_string()))?;
+            .map_err(|error| StatementFault::Malformed(error.to_string()))?;
         if change.predicate_type() == kind {
             Ok(change)
         } else {
             let why = format!("its fields are those of {}", change.predicate_type());
-            Err(StatementFault::Broken(why))
+            Err(StatementFault::Malformed(why))
         }
     }
 
@@ -202,7 +202,7 @@ const fn outcome(result: GateVerdict) -> &'static str {
 /// Returns what is wrong with the statement.
 pub fn carried(payload: &[u8]) -> Result<Change, String> {
     let read = |fault: StatementFault| match fault {
-        StatementFault::Broken(why) => why,
+        StatementFault::Malformed(why) => why,
         StatementFault::Unknown(kind) => format!("unknown type {kind:?}"),
     };
     let statement = Statement::parse(payload).map_err(read)?;

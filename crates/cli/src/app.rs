@@ -14,7 +14,7 @@ use crucible_model::{Clock, Failure};
 use crucible_run::{RunDir, World, find_run, missing_ledger};
 use crucible_sandbox::{Cap, Caps, Launcher, Runtime, Sandbox};
 use crucible_settings::{ConfigFiles, Settings};
-use crucible_terminal::input::{self, Awaited};
+use crucible_terminal::input::{self, InputNotice};
 use crucible_terminal::{EventLoop, Output};
 
 /// The ledger's file, in Crucible's own directory.
@@ -259,7 +259,7 @@ impl App {
     pub(crate) fn read_input(
         &self,
         most: usize,
-        awaited: Awaited,
+        awaited: InputNotice,
     ) -> Result<io::Result<Vec<u8>>, Failure> {
         self.block_on(async { Ok(input::whole(most, awaited, &self.output).await) })
     }

@@ -73,7 +73,7 @@ pub(crate) enum Ending {
     /// The model finished its answer, as far as is known.
     Whole,
     /// A token limit or a provider filter cut it off. Says which, with the provider's own reason.
-    CutShort(String),
+    TruncatedAnswer(String),
     /// Another reason, in the provider's words.
     Other(String),
 }
@@ -87,7 +87,7 @@ impl Ending {
         let stated = short_line(stated.unwrap_or_default(), MOST_OF_A_REASON);
         match answer.finish() {
             Finish::Complete | Finish::Unknown => Self::Whole,
-            Finish::CutShort => Self::CutShort(format!(
+            Finish::Truncated => Self::TruncatedAnswer(format!(
                 "by its token limit or a provider filter (`{stated}`)"
             )),
             Finish::Other(_) => Self::Other(format!("the provider's reason is `{stated}`")),
@@ -314,8 +314,8 @@ impl<'e> Caller<'e> {
         match &ending {
             Ending::Whole => {}
             // A cut-off triage is an error of its own.
-            Ending::CutShort(_) if part == Part::Triage => {}
-            Ending::CutShort(why) => {
+            Ending::TruncatedAnswer(_) if part == Part::Triage => {}
+            Ending::TruncatedAnswer(why) => {
                 note(
                     DegradationKind::AnswerCutShort,
                     format!("the answer was cut off after {bytes} bytes {why}"),
@@ -855,7 +855,7 @@ mod tests {
         for (part, notes) in [(Part::Triage, 0), (seat(), 1), (Part::Synthesis, 2)] {
             let said = caller.ask(ask(part)).await.unwrap();
             assert_eq!(said.text.as_str(), "half a");
-            let Ending::CutShort(why) = said.ending else {
+            let Ending::TruncatedAnswer(why) = said.ending else {
                 panic!("{:?}", said.ending)
             };
             assert_eq!(why, "by its token limit or a provider filter (`length`)");

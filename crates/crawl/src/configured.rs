@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crucible_llm::configured;
 use crucible_llm::{
-    Backend, CallBook, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected,
+    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, ReservationStore, Selected,
     UNSPECIFIED, construct,
 };
 use crucible_model::Failure;
@@ -122,7 +122,7 @@ impl PlannerBackends {
     pub fn open(
         self,
         config: &Settings,
-        book: Option<Arc<dyn CallBook>>,
+        book: Option<Arc<dyn ReservationStore>>,
     ) -> Result<OpenPlannerBackends, Failure> {
         let Self::Both(both) = self else {
             return Ok(OpenPlannerBackends::Offline);

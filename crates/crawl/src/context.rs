@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crucible_host::WorkDir;
 use crucible_host::clock::clock_from;
 use crucible_ledger::Ledger;
-use crucible_llm::CallBook;
+use crucible_llm::ReservationStore;
 use crucible_model::{ClockSource, ExitStatus, Failure, RepoPath, RepoPathError, RunId};
 use crucible_repo::{CloneUrl, Gh};
 use crucible_sandbox::Runtime;
@@ -47,7 +47,7 @@ pub trait CrawlHost {
     fn progress_ended(&self);
 
     /// Returns the ledger, and the common directory for the locks of sessions. A dry run calls neither this nor
-    /// [`CrawlHost::call_book`].
+    /// [`CrawlHost::reservations`].
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ pub trait CrawlHost {
     /// # Errors
     ///
     /// Fails if the ledger cannot be opened.
-    fn call_book(&self, run: &RunId) -> Result<Arc<dyn CallBook>, Failure>;
+    fn reservations(&self, run: &RunId) -> Result<Arc<dyn ReservationStore>, Failure>;
 
     /// Asks the user to choose among search results.
     ///
@@ -262,7 +262,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
     /// Fails if a price or a limit cannot be used, or if the ledger cannot be opened.
     pub fn open_planner(&self, backends: PlannerBackends) -> Result<OpenPlannerBackends, Failure> {
         let book = match (self.pipeline.session().run_id(), &backends) {
-            (Some(run), PlannerBackends::Both(_)) => Some(self.host.call_book(run)?),
+            (Some(run), PlannerBackends::Both(_)) => Some(self.host.reservations(run)?),
             _ => None,
         };
         backends.open(self.config, book)

@@ -131,7 +131,7 @@ impl From<DebateError> for Failure {
             } => ExitStatus::Schema,
             DebateError::Reply {
                 why:
-                    ReplyFault::CutShort { .. }
+                    ReplyFault::TruncatedAnswer { .. }
                     | ReplyFault::OverBudget { .. }
                     | ReplyFault::Strict(StrictFault::TooLong { .. } | StrictFault::NoJson { .. }),
                 ..

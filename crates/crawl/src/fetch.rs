@@ -24,7 +24,7 @@ use crucible_repo::{
 };
 use crucible_sandbox::Sandbox;
 
-use crate::artifact::{FetchMethod, RepoAt};
+use crate::artifact::{FetchMethod, InspectedRepository};
 use crate::github::{FoundRepo, GitHub, GitHubError};
 use crate::target::{RefChoice, RepoName, TargetError, is_commit_id};
 use crate::witness::CrawlObserver;
@@ -71,7 +71,7 @@ pub struct Fetched {
     /// Their directory; the creator of the parent deletes it.
     pub tree: PathBuf,
     /// The repository and its commit.
-    pub repo: RepoAt,
+    pub repo: InspectedRepository,
     /// How they were fetched.
     pub method: FetchMethod,
     /// The requested sub-project: by `:PATH`, or by naming a directory below the top level of a local
@@ -281,7 +281,7 @@ pub async fn fetch_local(
         .reference
         .clone()
         .unwrap_or_else(|| default_branch.clone());
-    let repo = RepoAt {
+    let repo = InspectedRepository {
         full_name: format!("./{directory}"),
         url: url.to_string(),
         selected_ref: selected_ref(&selected, subpath.as_ref()),
@@ -440,7 +440,7 @@ impl Remote<'_> {
         commit: String,
         method: FetchMethod,
     ) -> Fetched {
-        let repo = RepoAt {
+        let repo = InspectedRepository {
             full_name: self.repo.full_name(),
             url: self.candidate.url.clone(),
             selected_ref: selected_ref(reference, self.choice.subpath.as_ref()),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crucible_model::{Timestamp, counted, is_hidden, single_spaced};
 
-use crate::artifact::{Dependencies, Detected, PlanRepo, PlanStep, PlanV1};
+use crate::artifact::{Dependencies, Detected, PlanRepository, PlanStep, PlanV1};
 use crate::debate::{DebateOutcome, prompt_hash};
 use crate::inspect::Inspection;
 use crate::safety::{PlanSafety, Workspace, validate_plan_safety};
@@ -56,7 +56,7 @@ pub(crate) fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Tim
         created_at: at,
         plan_hash: PlanV1::hash_of(&steps),
         prompt_hash: prompt_hash(),
-        repo: PlanRepo::from(&artifact.repo),
+        repo: PlanRepository::from(&artifact.repo),
         detected: Detected {
             build_system: artifact.build_system.name.clone(),
             confidence: artifact.build_system.confidence,
@@ -184,7 +184,7 @@ mod tests {
         let inspection = fixture::inspection("cargo");
         let planned = assemble(&outcome(cargo_steps()), &inspection, at());
         let plan = &planned.plan;
-        assert_eq!(plan.repo, PlanRepo::from(&inspection.artifact.repo));
+        assert_eq!(plan.repo, PlanRepository::from(&inspection.artifact.repo));
         assert_eq!(
             (
                 plan.detected.build_system.as_str(),

@@ -105,7 +105,7 @@ pub(crate) async fn ask_directly(
         result.raw_response.as_bytes(),
     )?;
     let nothing = |why: String| Ok(ended(Ending::Nothing, why, spent));
-    let answer = match result.whole_answer() {
+    let answer = match result.complete_answer() {
         Ok(answer) => answer,
         Err(cut) => return nothing(cut.to_string()),
     };

@@ -46,7 +46,7 @@ pub enum ExamplesError {
     TooLarge,
     /// One does not fit its schema.
     #[error("example {number}: its {} does not fit the I/O schema: {why}", side.as_str())]
-    Misfit {
+    SchemaMismatch {
         /// Which, from 1 on.
         number: usize,
         /// Which part of it.
@@ -90,7 +90,7 @@ impl HeldOutExample {
             ] {
                 let problems = schema.problems(side, value);
                 if !problems.is_empty() {
-                    return Err(ExamplesError::Misfit {
+                    return Err(ExamplesError::SchemaMismatch {
                         number: index + 1,
                         side,
                         why: problems.join("; "),
@@ -207,7 +207,7 @@ mod tests {
         let misfit = json!([good, {"input": {"text": ""}, "output": {"count": "two"}}]);
         assert!(matches!(
             read(&misfit),
-            Err(ExamplesError::Misfit {
+            Err(ExamplesError::SchemaMismatch {
                 number: 2,
                 side: IoSide::Output,
                 ..

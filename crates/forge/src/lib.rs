@@ -44,7 +44,7 @@ mod verify;
 mod workspace;
 mod world;
 
-pub use agent::{AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
+pub use agent::{AgentCommandError, AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 pub use answer_form::AnswerForm;
 pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
@@ -77,7 +77,7 @@ pub use runner::{
     RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError, execute,
     run_skill,
 };
-pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
+pub use skeleton::{Skeleton, SkeletonError, WrittenSkeleton};
 pub use status::{SkillStep, StepRefused};
 pub use trust::{
     Approval, ApprovalError, ExamplesRule, TrustChange, TrustError, demote_skill, promote_skill,

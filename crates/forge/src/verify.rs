@@ -515,7 +515,7 @@ fn held_out(
     Ok(None)
 }
 
-/// What the tests changed in the copy, which they could not where the walls stand.
+/// What the tests changed in the copy, which complete isolation prevents.
 fn touched(before: &[WorkspaceChange], after: &[WorkspaceChange]) -> Verdict {
     let mut verdict = Verdict::default();
     for change in after.iter().filter(|change| !before.contains(change)) {

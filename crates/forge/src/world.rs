@@ -15,7 +15,7 @@ pub struct ForgeWorld<'a> {
     pub clock: &'a dyn Clock,
     /// Starts processes.
     pub sandbox: Arc<Sandbox>,
-    /// How strong the walls have to be around anything that an agent wrote, and around the agent.
+    /// The required isolation of an agent and of anything that it wrote.
     pub strength: Strength,
     /// Crucible's own directory: locks and journals of the forge lie below it.
     pub home: PathBuf,

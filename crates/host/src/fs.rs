@@ -77,7 +77,7 @@ impl FsError {
     /// Whether a symbolic link stands where none is followed.
     #[must_use]
     pub fn is_link(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if is_link_stands(source))
+        matches!(self, Self::Io { source, .. } if is_symlink_found(source))
     }
 
     /// Whether something stands there that is no regular file: a link where none is followed, a directory, a pipe.
@@ -100,16 +100,16 @@ struct NoRegularFile;
 /// A symbolic link stands where none is followed.
 #[derive(Debug, thiserror::Error)]
 #[error("a symbolic link stands there")]
-struct LinkStands;
+struct SymlinkFound;
 
-fn link_stands() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, LinkStands)
+fn symlink_found() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, SymlinkFound)
 }
 
-fn is_link_stands(error: &io::Error) -> bool {
+fn is_symlink_found(error: &io::Error) -> bool {
     error
         .get_ref()
-        .is_some_and(|inner| inner.is::<LinkStands>())
+        .is_some_and(|inner| inner.is::<SymlinkFound>())
 }
 
 /// What the reader can do about it.
@@ -121,7 +121,7 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::ReadOnlyFilesystem => {
             "the file system can only be read: work on a copy elsewhere, or mount it for writing"
         }
-        _ if is_link_stands(error) => "put the file or directory itself in its place",
+        _ if is_symlink_found(error) => "put the file or directory itself in its place",
         _ => "see that the path is right and that you may use it",
     }
 }
@@ -266,7 +266,7 @@ fn append_to(path: &Path, bytes: &[u8]) -> Result<File, FsError> {
         .custom_flags(flags)
         .open(path);
     let mut file = open.map_err(|source| match path.symlink_metadata() {
-        Ok(meta) if meta.is_symlink() => fail(link_stands()),
+        Ok(meta) if meta.is_symlink() => fail(symlink_found()),
         _ => fail(source),
     })?;
     if !file.metadata().map_err(fail)?.is_file() {
@@ -457,7 +457,7 @@ fn is_locked(path: &Path) -> bool {
 /// [`FsError::is_link`].
 pub fn refuse_link(path: &Path) -> Result<(), FsError> {
     if path.is_symlink() {
-        Err(FsError::io("use", path, link_stands()))
+        Err(FsError::io("use", path, symlink_found()))
     } else {
         Ok(())
     }

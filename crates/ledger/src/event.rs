@@ -1,6 +1,6 @@
 //! One event: what a caller states, what the ledger adds, and the bytes that are hashed.
 //!
-//! The hash covers every column: it is the SHA-256 of the canonical JSON of `Sealed`, in which the body and
+//! The hash covers every column: it is the SHA-256 of the canonical JSON of `HashedEvent`, in which the body and
 //! the artifact list stand by the digest of the bytes that are stored. `verify` hashes what it reads, byte for
 //! byte, and never a value parsed from it.
 
@@ -165,7 +165,7 @@ pub(crate) struct RawEvent {
 /// What is hashed. `schema_version` names the shape; another shape gets another name, so hashes of two shapes
 /// never mix.
 #[derive(Serialize)]
-struct Sealed<'a> {
+struct HashedEvent<'a> {
     schema_version: &'static str,
     prev: &'a str,
     seq: i64,
@@ -199,7 +199,7 @@ impl RawEvent {
 
     /// The hash that this event has at place `seq`.
     pub(crate) fn hash_at(&self, seq: i64) -> Result<Digest, CanonicalError> {
-        let sealed = Sealed {
+        let sealed = HashedEvent {
             schema_version: "crucible-event-v1",
             prev: &self.prev,
             seq,

@@ -110,7 +110,7 @@ struct Output<'a> {
 
 /// What of the body stands in the row as well. Later versions may say more.
 #[derive(Deserialize, PartialEq, Eq)]
-struct Told {
+struct EventBody {
     project: String,
     spec: String,
     sequence: i64,
@@ -372,7 +372,7 @@ pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<i64>, rusqlit
 
 fn agrees(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
     let body: Option<String> = row.get(1)?;
-    let stands = Told {
+    let stands = EventBody {
         project: row.get(3)?,
         spec: row.get(4)?,
         sequence: row.get(5)?,
@@ -380,7 +380,7 @@ fn agrees(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
         phase: row.get(7)?,
         digest: row.get(8)?,
     };
-    let told = body.and_then(|body| serde_json::from_str::<Told>(&body).ok());
+    let told = body.and_then(|body| serde_json::from_str::<EventBody>(&body).ok());
     Ok(told.is_some_and(|told| told == stands))
 }
 

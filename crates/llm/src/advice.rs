@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::call_error::CallError;
 use crate::client::ModelClient;
 use crate::error::LlmError;
-use crate::invocation::{CutShort, LlmInvocation, Message};
+use crate::invocation::{LlmInvocation, Message, TruncatedAnswer};
 
 /// The limits of one advice call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub enum AdviceFailure {
     Call(CallError),
     /// The answer was cut off.
     #[error(transparent)]
-    CutShort(CutShort),
+    Truncated(TruncatedAnswer),
     /// The task and the names of its material alone exceed the limit; nothing was sent.
     #[error(
         "the prompt has {chars} characters even without material; the limit is {limit}; raise max_prompt_chars"
@@ -152,8 +152,8 @@ impl<'c> Advisor<'c> {
         };
         let result = self.client.call(inv).await?;
         let text = result
-            .whole_answer()
-            .map_err(|cut| AdviceError::Failed(AdviceFailure::CutShort(cut)))?;
+            .complete_answer()
+            .map_err(|cut| AdviceError::Failed(AdviceFailure::Truncated(cut)))?;
         Ok(Advice {
             text,
             model: result.model_used,

@@ -6,7 +6,7 @@
 //! parallel calls, retries, fallbacks and resumed runs that share one [`CallBudget`] cannot exceed a
 //! limit together.
 //!
-//! Reservations are recorded in a [`CallBook`]: in memory for one process, or in a database that outlives
+//! Reservations are recorded in a [`ReservationStore`]: in memory for one process, or in a database that outlives
 //! the process and is shared with every process that continues the work.
 //!
 //! Invariants: checking the limits and reserving is one step. A failed or abandoned attempt still counts.
@@ -107,7 +107,7 @@ pub struct Ticket(pub u64);
 
 /// Why a book refused a reservation or a settlement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BookError {
+pub enum ReservationError {
     /// A limit would be exceeded.
     #[error("this attempt would raise usage to {attempted} {resource}; the limit is {limit}")]
     Exhausted {
@@ -128,42 +128,46 @@ pub enum BookError {
 
 /// A record of reservations that outlives the process. Its methods may block; they are called from
 /// blocking threads.
-pub trait CallBook: Send + Sync {
+pub trait ReservationStore: Send + Sync {
     /// Reserves the worst case of an attempt, atomically with the check against `limits`. An attempt that adds nothing always fits, even
     /// over a limit that was lowered since.
     ///
     /// # Errors
     ///
-    /// See [`BookError`]; then nothing is reserved.
-    fn reserve(&self, call: &PlannedCall, limits: &BudgetLimits) -> Result<Ticket, BookError>;
+    /// See [`ReservationError`]; then nothing is reserved.
+    fn reserve(
+        &self,
+        call: &PlannedCall,
+        limits: &BudgetLimits,
+    ) -> Result<Ticket, ReservationError>;
 
     /// Replaces a reservation by the actual usage. The attempt itself counts in any case.
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`]; then the reservation stays.
-    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), BookError>;
+    /// [`ReservationError::Unavailable`]; then the reservation stays.
+    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), ReservationError>;
 
     /// The amount that is used or reserved now.
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`].
-    fn used(&self) -> Result<Amount, BookError>;
+    /// [`ReservationError::Unavailable`].
+    fn used(&self) -> Result<Amount, ReservationError>;
 }
 
 /// A shared budget of calls, for everything that calls models on behalf of one user action.
 pub struct CallBudget {
     limits: BudgetLimits,
-    book: Book,
+    book: Reservations,
 }
 
 /// Where the reservations of a budget are recorded.
-enum Book {
+enum Reservations {
     /// In this process: the amount used or reserved.
-    OfProcess(Mutex<Amount>),
-    /// In a persistent book.
-    Kept(Arc<dyn CallBook>),
+    InProcess(Mutex<Amount>),
+    /// In a store that outlives the process.
+    Stored(Arc<dyn ReservationStore>),
 }
 
 /// The reservation of one attempt. If it is dropped without [`HeldAmount::settle`], all of it stays used.
@@ -180,16 +184,16 @@ impl CallBudget {
     pub fn new(limits: BudgetLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            book: Book::OfProcess(Mutex::default()),
+            book: Reservations::InProcess(Mutex::default()),
         })
     }
 
     /// Creates a budget whose reservations are recorded in `book`.
     #[must_use]
-    pub fn kept(limits: BudgetLimits, book: Arc<dyn CallBook>) -> Arc<Self> {
+    pub fn kept(limits: BudgetLimits, book: Arc<dyn ReservationStore>) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            book: Book::Kept(book),
+            book: Reservations::Stored(book),
         })
     }
 
@@ -203,11 +207,11 @@ impl CallBudget {
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`] if the book cannot be read.
-    pub fn used(&self) -> Result<Amount, BookError> {
+    /// [`ReservationError::Unavailable`] if the book cannot be read.
+    pub fn used(&self) -> Result<Amount, ReservationError> {
         match &self.book {
-            Book::OfProcess(used) => Ok(*lock(used)),
-            Book::Kept(book) => book.used(),
+            Reservations::InProcess(used) => Ok(*lock(used)),
+            Reservations::Stored(book) => book.used(),
         }
     }
 
@@ -215,19 +219,19 @@ impl CallBudget {
     ///
     /// # Errors
     ///
-    /// [`BookError::Exhausted`] if a limit would be exceeded; then nothing is reserved.
+    /// [`ReservationError::Exhausted`] if a limit would be exceeded; then nothing is reserved.
     pub async fn reserve(
         self: &Arc<Self>,
         provider: &'static str,
         inv: &LlmInvocation,
         worst: Amount,
-    ) -> Result<HeldAmount, BookError> {
+    ) -> Result<HeldAmount, ReservationError> {
         let request = match &self.book {
             // Nobody reads it there.
-            Book::OfProcess(_) => Digest::of(b""),
-            Book::Kept(_) => {
+            Reservations::InProcess(_) => Digest::of(b""),
+            Reservations::Stored(_) => {
                 let request = RecordedRequest::of(inv).key();
-                request.map_err(|error| BookError::Unavailable {
+                request.map_err(|error| ReservationError::Unavailable {
                     detail: error.to_string(),
                 })?
             }
@@ -249,15 +253,15 @@ impl CallBudget {
     pub async fn reserve_call(
         self: &Arc<Self>,
         call: PlannedCall,
-    ) -> Result<HeldAmount, BookError> {
+    ) -> Result<HeldAmount, ReservationError> {
         let held = call.worst;
         let ticket = match &self.book {
-            Book::OfProcess(used) => {
+            Reservations::InProcess(used) => {
                 let mut used = lock(used);
                 *used = carried(*used, held, &self.limits)?;
                 Ticket(used.calls)
             }
-            Book::Kept(book) => {
+            Reservations::Stored(book) => {
                 let (book, limits) = (Arc::clone(book), self.limits);
                 elsewhere(move || book.reserve(&call, &limits)).await?
             }
@@ -275,10 +279,10 @@ impl HeldAmount {
     ///
     /// # Errors
     ///
-    /// [`BookError::Unavailable`]; then the reservation stays.
-    pub async fn settle(self, end: CallEnd) -> Result<(), BookError> {
+    /// [`ReservationError::Unavailable`]; then the reservation stays.
+    pub async fn settle(self, end: CallEnd) -> Result<(), ReservationError> {
         match &self.budget.book {
-            Book::OfProcess(used) => {
+            Reservations::InProcess(used) => {
                 let mut used = lock(used);
                 let replace = |used: u64, held: u64, spent: u64| {
                     used.saturating_sub(held).saturating_add(spent)
@@ -292,7 +296,7 @@ impl HeldAmount {
                 }
                 Ok(())
             }
-            Book::Kept(book) => {
+            Reservations::Stored(book) => {
                 let (book, ticket) = (Arc::clone(book), self.ticket);
                 elsewhere(move || book.settle(ticket, &end)).await
             }
@@ -302,9 +306,9 @@ impl HeldAmount {
 
 /// Runs blocking work on a blocking thread, so that other calls continue.
 async fn elsewhere<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, BookError> + Send + 'static,
-) -> Result<T, BookError> {
-    let unavailable = |error: tokio::task::JoinError| BookError::Unavailable {
+    work: impl FnOnce() -> Result<T, ReservationError> + Send + 'static,
+) -> Result<T, ReservationError> {
+    let unavailable = |error: tokio::task::JoinError| ReservationError::Unavailable {
         detail: error.to_string(),
     };
     tokio::task::spawn_blocking(work)
@@ -323,11 +327,11 @@ pub(crate) fn carried(
     used: Amount,
     more: Amount,
     limits: &BudgetLimits,
-) -> Result<Amount, BookError> {
+) -> Result<Amount, ReservationError> {
     let carry = |resource, limit, used: u64, more: u64| {
         let attempted = used.saturating_add(more);
         match limit {
-            Limit::At(limit) if more > 0 && attempted > limit => Err(BookError::Exhausted {
+            Limit::At(limit) if more > 0 && attempted > limit => Err(ReservationError::Exhausted {
                 resource,
                 limit,
                 attempted,
@@ -495,9 +499,9 @@ impl<B> Budgeted<B> {
     }
 
     /// The error of an attempt that was not sent.
-    fn not_reserved(&self, inv: &LlmInvocation, error: BookError) -> LlmError {
+    fn not_reserved(&self, inv: &LlmInvocation, error: ReservationError) -> LlmError {
         match error {
-            BookError::Exhausted {
+            ReservationError::Exhausted {
                 resource,
                 limit,
                 attempted,
@@ -506,7 +510,7 @@ impl<B> Budgeted<B> {
                 limit,
                 attempted,
             },
-            BookError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
+            ReservationError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
                 &inv.model,
                 format!("nothing was sent: cannot reserve its cost in the budget: {detail}"),

@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::offered::Catalogue;
+use crate::offered::ModelCatalogue;
 use crate::provider_settings::{ProviderSettings, required};
 use crate::wire_json::to_wire;
 
@@ -75,10 +75,10 @@ impl ChatServer {
         headers: Vec<(String, Secret)>,
         settings: &ProviderSettings,
         context: &Context,
-    ) -> Result<Catalogue, LlmError> {
+    ) -> Result<ModelCatalogue, LlmError> {
         let base_url = required(self.provider, "base_url", settings.base_url.as_deref())?;
         let endpoint = Endpoint::new(self.provider, base_url, "models", headers, context)?;
-        Ok(Catalogue::new(self.provider, endpoint))
+        Ok(ModelCatalogue::new(self.provider, endpoint))
     }
 }
 

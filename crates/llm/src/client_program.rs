@@ -24,7 +24,7 @@ use crucible_model::{ByteLimit, Secret};
 use crucible_sandbox::{
     End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin,
 };
-use crucible_secrets::{HandedKeys, Scanner};
+use crucible_secrets::{ProvidedValues, Scanner};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -73,7 +73,7 @@ pub(crate) struct ClientProgram {
     /// The variables in which the program looks for keys, if it must find only ours.
     closed_keys: &'static [&'static str],
     /// Every key that the program may know, for redacting its output.
-    known_keys: HandedKeys,
+    known_keys: ProvidedValues,
     env: Environment,
     sandbox: Arc<Sandbox>,
     temporary: PathBuf,
@@ -169,7 +169,7 @@ impl ClientProgram {
             login: settings.login,
             key,
             closed_keys,
-            known_keys: HandedKeys::new(&known),
+            known_keys: ProvidedValues::new(&known),
             env: context.env.clone(),
             sandbox: Arc::clone(&context.sandbox),
             temporary: context.temporary.clone(),
@@ -436,7 +436,7 @@ pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed
 }
 
 /// The end of a program's standard error: without secrets, keys and the user's home, at most 2 KiB.
-fn last_words(stderr: &str, known_keys: &HandedKeys, env: &Environment) -> String {
+fn last_words(stderr: &str, known_keys: &ProvidedValues, env: &Environment) -> String {
     // Known values are removed first, before a rule could remove a part of one.
     let text = known_keys.out_of_text(stderr);
     let text = env.without_home(&Scanner::builtin().redact(&text).text);
@@ -484,7 +484,7 @@ mod tests {
                 let key = format!("ghp_{digits}");
                 let plain = Secret::new(digits);
                 let stderr = format!("{noise}\n token={key} \n{noise}\n{}", plain.expose());
-                let words = last_words(&stderr, &HandedKeys::new([&plain]), &at_home());
+                let words = last_words(&stderr, &ProvidedValues::new([&plain]), &at_home());
                 prop_assert!(words.len() <= LAST_WORDS);
                 prop_assert!(!words.contains(&key));
                 prop_assert!(words.ends_with("[secret:handed-over]"), "{words}");
@@ -496,7 +496,7 @@ mod tests {
     fn the_users_home_is_not_named() {
         let words = last_words(
             "cannot read /home/someone/.claude/x",
-            &HandedKeys::new([]),
+            &ProvidedValues::new([]),
             &at_home(),
         );
         assert_eq!(words, "cannot read ~/.claude/x");

@@ -1,7 +1,7 @@
 //! Requests to models and their answers.
 //!
 //! Requests consist of [`PromptText`], so foreign text is always fenced in them. Answers are foreign
-//! text: [`LlmResult::answer`] and [`LlmResult::whole_answer`] return [`Untrusted`]. The `Debug` output
+//! text: [`LlmResult::answer`] and [`LlmResult::complete_answer`] return [`Untrusted`]. The `Debug` output
 //! of all types here shows lengths, never text.
 
 use std::collections::BTreeMap;
@@ -178,12 +178,12 @@ impl LlmInvocation {
 }
 
 /// The largest whole number that every JSON parser preserves.
-const MOST_EXACT: u64 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// A model's answer.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmResult {
-    /// The text. Use [`LlmResult::whole_answer`] to judge it.
+    /// The text. Use [`LlmResult::complete_answer`] to judge it.
     pub raw_response: String,
     /// The provider.
     pub provider: String,
@@ -207,7 +207,7 @@ pub enum Finish {
     /// The model finished its answer.
     Complete,
     /// A token limit or a provider filter cut it off.
-    CutShort,
+    Truncated,
     /// Another reason from the provider.
     Other(String),
     /// The provider gives no reason.
@@ -220,7 +220,7 @@ pub enum Finish {
     "the answer of {provider} ({model}) was cut off by its token limit or a filter; raise max_tokens or ask \
     for less at once"
 )]
-pub struct CutShort {
+pub struct TruncatedAnswer {
     /// The provider.
     pub provider: String,
     /// The model that answered.
@@ -241,7 +241,7 @@ impl LlmResult {
     /// valid counts, and a budget must not use them.
     #[must_use]
     pub(crate) fn with_plain_numbers(self) -> Self {
-        let plain = |count: &u64| *count <= MOST_EXACT;
+        let plain = |count: &u64| *count <= MAX_SAFE_INTEGER;
         let is_empty = self.raw_response.is_empty();
         let carried = |value: &Value| match value {
             Value::Number(number) => number.as_u64().is_some_and(|count| plain(&count)),
@@ -283,10 +283,10 @@ impl LlmResult {
     ///
     /// # Errors
     ///
-    /// [`CutShort`] if a limit or a filter ended it: half a file must not pass for a whole one.
-    pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
+    /// [`TruncatedAnswer`] if a limit or a filter ended it: half a file must not pass for a whole one.
+    pub fn complete_answer(&self) -> Result<Untrusted, TruncatedAnswer> {
         match self.finish() {
-            Finish::CutShort => Err(CutShort {
+            Finish::Truncated => Err(TruncatedAnswer {
                 provider: self.provider.clone(),
                 model: self.model_used.clone(),
             }),
@@ -303,7 +303,7 @@ impl LlmResult {
             .and_then(Value::as_str)
         {
             Some("stop" | "end_turn" | "stop_sequence") => Finish::Complete,
-            Some("length" | "max_tokens" | "content_filter" | "refusal") => Finish::CutShort,
+            Some("length" | "max_tokens" | "content_filter" | "refusal") => Finish::Truncated,
             Some(other) => Finish::Other(other.to_owned()),
             None => Finish::Unknown,
         }
@@ -346,12 +346,12 @@ mod tests {
 
     #[test]
     fn truncated_answer_is_an_error() {
-        assert!(result(Some("length")).whole_answer().is_err());
-        assert!(result(Some("max_tokens")).whole_answer().is_err());
-        assert!(result(Some("content_filter")).whole_answer().is_err());
+        assert!(result(Some("length")).complete_answer().is_err());
+        assert!(result(Some("max_tokens")).complete_answer().is_err());
+        assert!(result(Some("content_filter")).complete_answer().is_err());
         assert_eq!(result(Some("length")).answer().as_str(), "half a fi");
         for reason in [Some("stop"), Some("tool_calls"), None] {
-            assert!(result(reason).whole_answer().is_ok());
+            assert!(result(reason).complete_answer().is_ok());
         }
     }
 
@@ -372,8 +372,8 @@ mod tests {
     #[test]
     fn numbers_above_json_precision_are_removed() {
         for (stated, kept) in [
-            (MOST_EXACT, true),
-            (MOST_EXACT + 1, false),
+            (MAX_SAFE_INTEGER, true),
+            (MAX_SAFE_INTEGER + 1, false),
             (u64::MAX, false),
         ] {
             let mut answer = result(None);

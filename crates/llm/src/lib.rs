@@ -61,8 +61,8 @@ pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Ques
 pub use availability::{Availability, availability, offered};
 pub use backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount,
-    Limit, PlannedCall, Ticket,
+    Amount, Asks, BudgetLimits, Budgeted, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
+    ReservationError, ReservationStore, Ticket,
 };
 pub use call_error::{CallError, SecretInRequest, SecretPlace};
 pub use capability::{Capabilities, StructuredOutput};
@@ -74,9 +74,11 @@ pub use cassette_source::{CassetteSource, MAX_CASSETTE};
 pub use client::{ClientOptions, ModelClient};
 pub use context::Context;
 pub use error::{AnswerFault, Fault, LlmError, RequestFault, Resource};
-pub use invocation::{CutShort, FallbackList, Finish, LlmInvocation, LlmResult, Message, Role};
+pub use invocation::{
+    FallbackList, Finish, LlmInvocation, LlmResult, Message, Role, TruncatedAnswer,
+};
 pub use model_list::{ModelList, ModelRow, OfferedRow, PriceRow, ProviderRow};
-pub use offered::{Catalogue, ListExtent, Offered, OfferedModel};
+pub use offered::{ListExtent, ModelCatalogue, Offered, OfferedModel};
 pub use pool::CallPool;
 pub use price::{ListedPrice, Price, PriceTable, dollars, micro_dollars};
 pub use provider_kind::{KeyUse, ProviderClass, ProviderKind};

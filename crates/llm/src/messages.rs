@@ -384,9 +384,9 @@ mod tests {
     #[test]
     fn every_end_that_cuts_the_answer_says_so() {
         for (reason, finish) in [
-            ("max_tokens", Finish::CutShort),
-            ("model_context_window_exceeded", Finish::CutShort),
-            ("refusal", Finish::CutShort),
+            ("max_tokens", Finish::Truncated),
+            ("model_context_window_exceeded", Finish::Truncated),
+            ("refusal", Finish::Truncated),
             ("stop_sequence", Finish::Complete),
             ("pause_turn", Finish::Other("pause_turn".to_owned())),
         ] {

@@ -49,7 +49,7 @@ pub struct OfferedModel {
 }
 
 /// The model list of a server.
-pub struct Catalogue {
+pub struct ModelCatalogue {
     provider: &'static str,
     endpoint: Endpoint,
 }
@@ -59,7 +59,7 @@ impl Offered {
     pub const MOST: usize = 2_000;
 }
 
-impl Catalogue {
+impl ModelCatalogue {
     /// Creates the list at this address.
     pub(crate) fn new(provider: &'static str, endpoint: Endpoint) -> Self {
         Self { provider, endpoint }

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::budget::{
-    Amount, BookError, BudgetLimits, CallBook, CallBudget, CallEnd, PlannedCall, Ticket, carried,
+    Amount, BudgetLimits, CallBudget, CallEnd, PlannedCall, ReservationError, ReservationStore,
+    Ticket, carried,
 };
 
 /// A common limit for several budgets.
@@ -40,8 +41,8 @@ impl CallPool {
 
     /// Wraps the book of one budget with this pool.
     #[must_use]
-    pub fn share(self: &Arc<Self>, own: Arc<dyn CallBook>) -> Arc<dyn CallBook> {
-        Arc::new(SharedBook {
+    pub fn share(self: &Arc<Self>, own: Arc<dyn ReservationStore>) -> Arc<dyn ReservationStore> {
+        Arc::new(PooledReservations {
             own,
             pool: Arc::clone(self),
             held: Mutex::default(),
@@ -51,10 +52,13 @@ impl CallPool {
     /// Creates a budget with only the pool's limits.
     #[must_use]
     pub fn budget(self: &Arc<Self>) -> Arc<CallBudget> {
-        CallBudget::kept(self.limits, self.share(Arc::<OpenBook>::default()))
+        CallBudget::kept(
+            self.limits,
+            self.share(Arc::<MemoryReservations>::default()),
+        )
     }
 
-    fn take(&self, worst: Amount) -> Result<(), BookError> {
+    fn take(&self, worst: Amount) -> Result<(), ReservationError> {
         let mut used = lock(&self.used);
         let after = carried(*used, worst, &self.limits);
         if after.is_err() {
@@ -77,33 +81,37 @@ impl CallPool {
 
 /// A book in memory without limits.
 #[derive(Default)]
-struct OpenBook(Mutex<Amount>);
+struct MemoryReservations(Mutex<Amount>);
 
-impl CallBook for OpenBook {
-    fn reserve(&self, call: &PlannedCall, _: &BudgetLimits) -> Result<Ticket, BookError> {
+impl ReservationStore for MemoryReservations {
+    fn reserve(&self, call: &PlannedCall, _: &BudgetLimits) -> Result<Ticket, ReservationError> {
         let mut used = lock(&self.0);
         used.calls += call.worst.calls;
         Ok(Ticket(used.calls))
     }
 
-    fn settle(&self, _: Ticket, _: &CallEnd) -> Result<(), BookError> {
+    fn settle(&self, _: Ticket, _: &CallEnd) -> Result<(), ReservationError> {
         Ok(())
     }
 
-    fn used(&self) -> Result<Amount, BookError> {
+    fn used(&self) -> Result<Amount, ReservationError> {
         Ok(*lock(&self.0))
     }
 }
 
 /// The book of one budget within a pool.
-struct SharedBook {
-    own: Arc<dyn CallBook>,
+struct PooledReservations {
+    own: Arc<dyn ReservationStore>,
     pool: Arc<CallPool>,
     held: Mutex<BTreeMap<u64, Amount>>,
 }
 
-impl CallBook for SharedBook {
-    fn reserve(&self, call: &PlannedCall, limits: &BudgetLimits) -> Result<Ticket, BookError> {
+impl ReservationStore for PooledReservations {
+    fn reserve(
+        &self,
+        call: &PlannedCall,
+        limits: &BudgetLimits,
+    ) -> Result<Ticket, ReservationError> {
         self.pool.take(call.worst)?;
         let ticket = self.own.reserve(call, limits).inspect_err(|_| {
             self.pool.replace(call.worst, Amount::default());
@@ -112,7 +120,7 @@ impl CallBook for SharedBook {
         Ok(ticket)
     }
 
-    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), BookError> {
+    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), ReservationError> {
         if let Some(held) = lock(&self.held).remove(&ticket.0) {
             let spent = Amount {
                 calls: held.calls,
@@ -126,7 +134,7 @@ impl CallBook for SharedBook {
         self.own.settle(ticket, end)
     }
 
-    fn used(&self) -> Result<Amount, BookError> {
+    fn used(&self) -> Result<Amount, ReservationError> {
         self.own.used()
     }
 }
@@ -170,11 +178,11 @@ mod tests {
                 ..Amount::default()
             },
         );
-        let [first, second] = [(); 2].map(|()| pool.share(Arc::<OpenBook>::default()));
+        let [first, second] = [(); 2].map(|()| pool.share(Arc::<MemoryReservations>::default()));
         let ticket = first.reserve(&call(80), &limits).unwrap();
         assert!(matches!(
             second.reserve(&call(30), &limits),
-            Err(BookError::Exhausted { limit: 100, .. })
+            Err(ReservationError::Exhausted { limit: 100, .. })
         ));
         assert!(pool.has_refused());
         // The surplus is released; the call itself counts.
@@ -191,7 +199,7 @@ mod tests {
         second.reserve(&call(30), &limits).unwrap();
         assert!(matches!(
             first.reserve(&call(1), &limits),
-            Err(BookError::Exhausted { limit: 3, .. })
+            Err(ReservationError::Exhausted { limit: 3, .. })
         ));
     }
 }

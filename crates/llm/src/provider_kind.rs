@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::capability::Capabilities;
 use crate::context::Context;
 use crate::error::{Fault, LlmError};
-use crate::offered::Catalogue;
+use crate::offered::ModelCatalogue;
 use crate::provider_settings::{AddressOrigin, ProviderSettings};
 
 /// A kind of provider: its name, its capabilities and its construction.
@@ -47,7 +47,7 @@ pub trait ProviderKind: Sync {
         &self,
         _settings: &ProviderSettings,
         _context: &Context,
-    ) -> Result<Catalogue, LlmError> {
+    ) -> Result<ModelCatalogue, LlmError> {
         Err(LlmError::Unsupported(Fault::new(
             self.name(),
             "",

@@ -43,7 +43,7 @@ enum Excess {
 /// Whether the client has begun.
 #[derive(PartialEq, Eq)]
 enum Lifecycle {
-    Awaited,
+    InputNotice,
     Begun,
 }
 
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin, W> Lines<R, W> {
             output: Arc::new(Mutex::new(output)),
             line: Vec::new(),
             excess: Excess::None,
-            lifecycle: Lifecycle::Awaited,
+            lifecycle: Lifecycle::InputNotice,
             ended,
         }
     }

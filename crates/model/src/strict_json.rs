@@ -16,7 +16,7 @@ use crate::unique_json::UniqueJson;
 const MOST_SHOWN: usize = 60;
 
 /// Every whole number up to here has an exact floating-point value.
-const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// Why a text is not the expected object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum StrictFault {
 pub fn read<T>(
     text: &str,
     limit: usize,
-    from: impl FnOnce(Fields) -> Result<T, Misfit>,
+    from: impl FnOnce(Fields) -> Result<T, SchemaMismatch>,
 ) -> Result<T, StrictFault> {
     if text.len() > limit {
         return Err(StrictFault::TooLong {
@@ -99,9 +99,9 @@ pub fn closed<const KEYS: usize>(properties: [(&str, Value); KEYS]) -> Value {
 
 /// What does not fit, with its place.
 #[derive(Debug)]
-pub struct Misfit(String);
+pub struct SchemaMismatch(String);
 
-impl Misfit {
+impl SchemaMismatch {
     /// What does not fit at this place.
     pub fn new(place: &str, what: impl fmt::Display) -> Self {
         Self(format!("{place} {what}"))
@@ -119,21 +119,21 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn of(value: Value, place: String) -> Result<Self, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn of(value: Value, place: String) -> Result<Self, SchemaMismatch> {
         match value {
             Value::Object(map) => Ok(Self { place, map }),
-            other => Err(Misfit::new(
+            other => Err(SchemaMismatch::new(
                 &place,
                 format_args!("is {}, not an object", kind(&other)),
             )),
         }
     }
 
-    fn take(&mut self, key: &'static str) -> Result<Value, Misfit> {
+    fn take(&mut self, key: &'static str) -> Result<Value, SchemaMismatch> {
         self.map
             .remove(key)
-            .ok_or_else(|| Misfit::new(&self.place, format_args!("lacks `{key}`")))
+            .ok_or_else(|| SchemaMismatch::new(&self.place, format_args!("lacks `{key}`")))
     }
 
     fn place_of(&self, key: &str) -> String {
@@ -151,8 +151,8 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn object(&mut self, key: &'static str) -> Result<Self, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn object(&mut self, key: &'static str) -> Result<Self, SchemaMismatch> {
         Self::of(self.take(key)?, self.place_of(key))
     }
 
@@ -160,8 +160,8 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn text(&mut self, key: &'static str, most: usize) -> Result<String, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn text(&mut self, key: &'static str, most: usize) -> Result<String, SchemaMismatch> {
         text(self.take(key)?, &self.place_of(key), most)
     }
 
@@ -169,11 +169,11 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn words(&mut self, key: &'static str, most: usize) -> Result<String, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn words(&mut self, key: &'static str, most: usize) -> Result<String, SchemaMismatch> {
         let text = self.text(key, most)?;
         if text.trim().is_empty() {
-            return Err(Misfit::new(&self.place_of(key), "is empty"));
+            return Err(SchemaMismatch::new(&self.place_of(key), "is empty"));
         }
         Ok(text)
     }
@@ -182,8 +182,8 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn truth(&mut self, key: &'static str) -> Result<bool, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn truth(&mut self, key: &'static str) -> Result<bool, SchemaMismatch> {
         truth(self.take(key)?, &self.place_of(key))
     }
 
@@ -191,8 +191,8 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn optional_truth(&mut self, key: &'static str) -> Result<Option<bool>, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn optional_truth(&mut self, key: &'static str) -> Result<Option<bool>, SchemaMismatch> {
         self.optional(key)
             .map(|(value, place)| truth(value, &place))
             .transpose()
@@ -202,12 +202,12 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
+    /// [`SchemaMismatch`] where it is something else.
     pub fn optional_text(
         &mut self,
         key: &'static str,
         most: usize,
-    ) -> Result<Option<String>, Misfit> {
+    ) -> Result<Option<String>, SchemaMismatch> {
         let given = self.optional(key).filter(|(value, _)| !value.is_null());
         given
             .map(|(value, place)| text(value, &place, most))
@@ -218,17 +218,17 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn whole(&mut self, key: &'static str) -> Result<i128, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn whole(&mut self, key: &'static str) -> Result<i128, SchemaMismatch> {
         let (value, place) = (self.take(key)?, self.place_of(key));
         let Value::Number(number) = &value else {
-            return Err(Misfit::new(
+            return Err(SchemaMismatch::new(
                 &place,
                 format_args!("is {}, not a whole number", kind(&value)),
             ));
         };
         whole(number).ok_or_else(|| {
-            Misfit::new(
+            SchemaMismatch::new(
                 &place,
                 format_args!("is {number}, which is no whole number that can be read exactly"),
             )
@@ -239,8 +239,12 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn one_of<T: Copy>(&mut self, key: &'static str, known: &[(&str, T)]) -> Result<T, Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn one_of<T: Copy>(
+        &mut self,
+        key: &'static str,
+        known: &[(&str, T)],
+    ) -> Result<T, SchemaMismatch> {
         let word = self.text(key, usize::MAX)?;
         known
             .iter()
@@ -249,7 +253,7 @@ impl Fields {
             .ok_or_else(|| {
                 let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
                 let word = short_line(&word, MOST_SHOWN);
-                Misfit::new(
+                SchemaMismatch::new(
                     &self.place_of(key),
                     format_args!("is \"{word}\", none of {}", names.join(", ")),
                 )
@@ -260,13 +264,13 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
+    /// [`SchemaMismatch`] where it is something else.
     pub fn list<T>(
         &mut self,
         key: &'static str,
         most: usize,
-        item: impl Fn(Value, String) -> Result<T, Misfit>,
-    ) -> Result<Vec<T>, Misfit> {
+        item: impl Fn(Value, String) -> Result<T, SchemaMismatch>,
+    ) -> Result<Vec<T>, SchemaMismatch> {
         list(self.take(key)?, &self.place_of(key), most, item)
     }
 
@@ -274,13 +278,13 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
+    /// [`SchemaMismatch`] where it is something else.
     pub fn texts(
         &mut self,
         key: &'static str,
         most: usize,
         each: usize,
-    ) -> Result<Vec<String>, Misfit> {
+    ) -> Result<Vec<String>, SchemaMismatch> {
         self.list(key, most, |value, place| text(value, &place, each))
     }
 
@@ -297,11 +301,11 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// [`Misfit`] where it is something else.
-    pub fn done(self) -> Result<(), Misfit> {
+    /// [`SchemaMismatch`] where it is something else.
+    pub fn done(self) -> Result<(), SchemaMismatch> {
         match self.map.keys().next() {
             None => Ok(()),
-            Some(key) => Err(Misfit::new(
+            Some(key) => Err(SchemaMismatch::new(
                 &self.place,
                 format_args!("has the unknown key `{}`", short_line(key, MOST_SHOWN)),
             )),
@@ -313,15 +317,15 @@ impl Fields {
 ///
 /// # Errors
 ///
-/// [`Misfit`] where it is something else.
-pub fn text(value: Value, place: &str, most: usize) -> Result<String, Misfit> {
+/// [`SchemaMismatch`] where it is something else.
+pub fn text(value: Value, place: &str, most: usize) -> Result<String, SchemaMismatch> {
     match value {
-        Value::String(text) if text.chars().count() > most => Err(Misfit::new(
+        Value::String(text) if text.chars().count() > most => Err(SchemaMismatch::new(
             place,
             format_args!("is longer than {most} characters"),
         )),
         Value::String(text) => Ok(text),
-        other => Err(Misfit::new(
+        other => Err(SchemaMismatch::new(
             place,
             format_args!("is {}, not a text", kind(&other)),
         )),
@@ -332,22 +336,22 @@ pub fn text(value: Value, place: &str, most: usize) -> Result<String, Misfit> {
 ///
 /// # Errors
 ///
-/// [`Misfit`] where it is something else.
+/// [`SchemaMismatch`] where it is something else.
 pub fn list<T>(
     value: Value,
     place: &str,
     most: usize,
-    item: impl Fn(Value, String) -> Result<T, Misfit>,
-) -> Result<Vec<T>, Misfit> {
+    item: impl Fn(Value, String) -> Result<T, SchemaMismatch>,
+) -> Result<Vec<T>, SchemaMismatch> {
     let Value::Array(values) = value else {
-        return Err(Misfit::new(
+        return Err(SchemaMismatch::new(
             place,
             format_args!("is {}, not a list", kind(&value)),
         ));
     };
     if values.len() > most {
         let what = format!("has {} items, more than {most}", values.len());
-        return Err(Misfit::new(place, what));
+        return Err(SchemaMismatch::new(place, what));
     }
     let numbered = values.into_iter().enumerate();
     numbered
@@ -355,10 +359,10 @@ pub fn list<T>(
         .collect()
 }
 
-fn truth(value: Value, place: &str) -> Result<bool, Misfit> {
+fn truth(value: Value, place: &str) -> Result<bool, SchemaMismatch> {
     match value {
         Value::Bool(truth) => Ok(truth),
-        other => Err(Misfit::new(
+        other => Err(SchemaMismatch::new(
             place,
             format_args!("is {}, not true or false", kind(&other)),
         )),
@@ -370,7 +374,7 @@ fn whole(number: &Number) -> Option<i128> {
         .as_i64()
         .map(i128::from)
         .or_else(|| number.as_u64().map(i128::from));
-    let is_exact = |float: &f64| float.fract() == 0.0 && float.abs() <= MOST_EXACT;
+    let is_exact = |float: &f64| float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER;
     digits.or_else(|| {
         format!("{:.0}", number.as_f64().filter(is_exact)?)
             .parse()

@@ -4,7 +4,7 @@
 //! policy lies a floor: places that are no source code and endings that are no text. Only a
 //! path that the plan names word for word reaches below that floor; a policy's own denials are never lifted.
 
-use crucible_model::{Denial, PathPrefix, RepoPath, SourcePlace};
+use crucible_model::{Denial, PathPrefix, RepoPath, SourcePattern};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ pub struct Policy {
     pub allow_roots: Vec<PathPrefix>,
     /// The directories whose sources may change beside these; nothing else of them may.
     #[serde(default)]
-    pub allow_sources: Vec<SourcePlace>,
+    pub allow_sources: Vec<SourcePattern>,
     /// Places in these that may not change, on top of the built-in ones. Naming a path does not lift these.
     #[serde(default)]
     pub deny_prefixes: Vec<PathPrefix>,

@@ -49,7 +49,7 @@ pub fn agrees(
         raw,
         patch,
         before,
-        &Made {
+        &GitResult {
             changes,
             after,
             checked_out,
@@ -75,7 +75,7 @@ pub fn changes_agree(
         raw,
         patch,
         before,
-        &Made {
+        &GitResult {
             changes,
             after,
             checked_out,
@@ -84,7 +84,7 @@ pub fn changes_agree(
 }
 
 /// What git made of the patch.
-struct Made<'a> {
+struct GitResult<'a> {
     changes: &'a [TreeChange],
     after: &'a BTreeMap<Oid, Vec<u8>>,
     checked_out: &'a CheckedOut,
@@ -94,7 +94,7 @@ fn compare(
     raw: &[u8],
     patch: &Patch,
     before: &BTreeMap<RepoPath, Vec<u8>>,
-    produced: &Made<'_>,
+    produced: &GitResult<'_>,
 ) -> Verdict {
     let mut verdict = Verdict::default();
     let after = match apply(&Proposal::Diff(raw.to_vec()), before) {
@@ -162,7 +162,7 @@ fn compare(
 }
 
 /// The bytes that were judged have to be the bytes that are tried, and those the bytes that land.
-fn attributes(produced: &Made<'_>) -> Verdict {
+fn attributes(produced: &GitResult<'_>) -> Verdict {
     let code = || Code::new("patch-attribute");
     let mut verdict = Verdict::default();
     for (path, attribute) in &produced.checked_out.refused {
@@ -204,7 +204,7 @@ fn difference(
     becomes: Option<&Expected<'_>>,
     change: Option<&TreeChange>,
     before: &BTreeMap<RepoPath, Vec<u8>>,
-    produced: &Made<'_>,
+    produced: &GitResult<'_>,
 ) -> Option<String> {
     let Some(becomes) = becomes else {
         let is_gone = change.is_some_and(|change| change.new_oid.is_none());
@@ -255,7 +255,7 @@ fn difference(
         .then(|| "its content in the tree differs from the result of the patch".to_owned())
 }
 
-fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &Made<'_>) -> bool {
+fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &GitResult<'_>) -> bool {
     // Content that the text does not show has its own finding.
     becomes
         .content

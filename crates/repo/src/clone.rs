@@ -346,7 +346,7 @@ pub async fn clone(
     follows_our_settings(&runner, room).await?;
     receive(&runner, env, request, &git_dir, room).await?;
 
-    let here = Here {
+    let here = CloneDirs {
         runner: &runner,
         room,
         git_dir: &git_dir,
@@ -614,14 +614,14 @@ fn plain(text: &str) -> String {
 }
 
 /// The clone, until its files are out.
-struct Here<'a> {
+struct CloneDirs<'a> {
     runner: &'a Runner,
     room: &'a Path,
     git_dir: &'a Path,
     tree: &'a Path,
 }
 
-impl Here<'_> {
+impl CloneDirs<'_> {
     async fn run(&self, call: Call) -> Result<Output, RepoError> {
         let call = call
             .with_env("GIT_DIR", self.git_dir)

@@ -91,6 +91,6 @@ pub use tree_edit::{
     TreeEditError, TreeFile, edit_tree, read_tree_file, recover_tree_edit,
     recover_tree_edit_remaking, tree_edit_under_way,
 };
-pub use tree_reader::{FoundAt, TreeReader};
+pub use tree_reader::{PathState, TreeReader};
 pub use work_clone::WorkClone;
 pub use work_copy::WorkCopy;

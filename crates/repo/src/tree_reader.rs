@@ -32,14 +32,14 @@ pub struct TreeReader {
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FoundAt {
+pub enum PathState {
     /// A regular file, without any link in its path.
     File {
         /// Its size in bytes.
         size: u64,
     },
     /// A regular file behind links.
-    Linked {
+    ViaLink {
         /// The target of each link but the last, with the rest of the path.
         through: Vec<RepoPath>,
         /// Where it really lies.
@@ -54,11 +54,11 @@ pub enum FoundAt {
     /// A link leaves the tree or enters git's own directory.
     Outside,
     /// Links lead in circles, or over more of them than are followed.
-    Circle,
+    LinkLoop,
     /// A link leads to nothing.
-    Nowhere,
+    DanglingLink,
     /// The system refuses to look.
-    Refused {
+    Unreadable {
         /// What it says.
         problem: String,
     },
@@ -78,9 +78,9 @@ impl TreeReader {
 
     /// Returns what exists at `path`, without reading content.
     #[must_use]
-    pub fn look(&self, path: &RepoPath) -> FoundAt {
+    pub fn look(&self, path: &RepoPath) -> PathState {
         match self.stat(path.as_ref()) {
-            Ok((FileType::RegularFile, size)) => FoundAt::File { size },
+            Ok((FileType::RegularFile, size)) => PathState::File { size },
             Ok((FileType::Symlink, _)) | Err(Errno::LOOP) => self.follow(path),
             other => Self::plain(other),
         }
@@ -142,26 +142,26 @@ impl TreeReader {
     }
 
     /// Converts the result for a path without links.
-    fn plain(looked: Result<(FileType, u64), Errno>) -> FoundAt {
+    fn plain(looked: Result<(FileType, u64), Errno>) -> PathState {
         match looked {
-            Ok((FileType::RegularFile, size)) => FoundAt::File { size },
-            Ok(_) => FoundAt::NotAFile,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => FoundAt::Missing,
-            Err(errno) => FoundAt::Refused {
+            Ok((FileType::RegularFile, size)) => PathState::File { size },
+            Ok(_) => PathState::NotAFile,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => PathState::Missing,
+            Err(errno) => PathState::Unreadable {
                 problem: errno.to_string(),
             },
         }
     }
 
     /// Resolves a path with links component by component. `behind` never has a link in it.
-    fn follow(&self, path: &RepoPath) -> FoundAt {
+    fn follow(&self, path: &RepoPath) -> PathState {
         let mut behind = PathBuf::new();
         let mut ahead: Vec<String> = path.segments().rev().map(str::to_owned).collect();
         let mut over: Vec<RepoPath> = Vec::new();
         while let Some(part) = ahead.pop() {
             if part == ".." {
                 if !behind.pop() {
-                    return FoundAt::Outside;
+                    return PathState::Outside;
                 }
                 continue;
             }
@@ -170,15 +170,15 @@ impl TreeReader {
             match looked {
                 Ok((FileType::Symlink, _)) => {
                     if over.len() >= MAX_LINKS {
-                        return FoundAt::Circle;
+                        return PathState::LinkLoop;
                     }
                     let Some(target) = self.target_of(&behind) else {
-                        return FoundAt::Outside;
+                        return PathState::Outside;
                     };
                     behind.pop();
                     ahead.extend(target.into_iter().rev());
                     let Some(place) = place(&behind, &ahead) else {
-                        return FoundAt::Outside;
+                        return PathState::Outside;
                     };
                     over.push(place);
                 }
@@ -186,30 +186,30 @@ impl TreeReader {
                 // The path ends here, or cannot continue.
                 Ok((FileType::RegularFile, size)) if ahead.is_empty() => {
                     let Some(to) = over.pop() else {
-                        return FoundAt::File { size };
+                        return PathState::File { size };
                     };
-                    return FoundAt::Linked {
+                    return PathState::ViaLink {
                         through: over,
                         to,
                         size,
                     };
                 }
-                Ok(_) if ahead.is_empty() => return FoundAt::NotAFile,
+                Ok(_) if ahead.is_empty() => return PathState::NotAFile,
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => {
                     return if over.is_empty() {
-                        FoundAt::Missing
+                        PathState::Missing
                     } else {
-                        FoundAt::Nowhere
+                        PathState::DanglingLink
                     };
                 }
                 Err(errno) => {
-                    return FoundAt::Refused {
+                    return PathState::Unreadable {
                         problem: errno.to_string(),
                     };
                 }
             }
         }
-        FoundAt::NotAFile
+        PathState::NotAFile
     }
 
     /// Returns the components of a link's target; `None` if it is absolute, or not UTF-8.
@@ -281,16 +281,16 @@ mod tests {
             self.dir.path().join("top")
         }
 
-        fn look(&self, path: &str) -> FoundAt {
+        fn look(&self, path: &str) -> PathState {
             TreeReader::open(&self.top())
                 .unwrap()
                 .look(&path.parse().unwrap())
         }
     }
 
-    fn linked(through: &[&str], to: &str) -> FoundAt {
+    fn linked(through: &[&str], to: &str) -> PathState {
         let through = through.iter().map(|place| place.parse().unwrap()).collect();
-        FoundAt::Linked {
+        PathState::ViaLink {
             through,
             to: to.parse().unwrap(),
             size: 4,
@@ -315,22 +315,22 @@ mod tests {
             ],
         );
         for (path, expected) in [
-            ("src/a.rs", FoundAt::File { size: 4 }),
+            ("src/a.rs", PathState::File { size: 4 }),
             ("one", linked(&[], "src/a.rs")),
             ("two", linked(&["one"], "src/a.rs")),
             ("dir/b.rs", linked(&[], "src/deep/b.rs")),
             ("src/up", linked(&[], "src/a.rs")),
             ("src/deep/top/one", linked(&["one"], "src/a.rs")),
             ("detour", linked(&["build/back"], "src/a.rs")),
-            ("dir", FoundAt::NotAFile),
-            ("src", FoundAt::NotAFile),
-            ("src/b.rs", FoundAt::Missing),
-            ("src/a.rs/x", FoundAt::Missing),
-            ("none/x", FoundAt::Missing),
-            ("loop", FoundAt::Circle),
-            ("dangling", FoundAt::Nowhere),
-            ("past", FoundAt::Nowhere),
-            ("one/x", FoundAt::Nowhere),
+            ("dir", PathState::NotAFile),
+            ("src", PathState::NotAFile),
+            ("src/b.rs", PathState::Missing),
+            ("src/a.rs/x", PathState::Missing),
+            ("none/x", PathState::Missing),
+            ("loop", PathState::LinkLoop),
+            ("dangling", PathState::DanglingLink),
+            ("past", PathState::DanglingLink),
+            ("one/x", PathState::DanglingLink),
         ] {
             assert_eq!(tree.look(path), expected, "{path}");
         }
@@ -367,15 +367,17 @@ mod tests {
             } else {
                 path
             };
-            assert_eq!(tree.look(path), FoundAt::Outside, "{link}");
+            assert_eq!(tree.look(path), PathState::Outside, "{link}");
         }
         let names: Vec<String> = (0..50).map(|number| format!("n{number}")).collect();
         for pair in names.windows(2) {
             symlink(&pair[1], tree.top().join(&pair[0])).unwrap();
         }
         symlink("src/a.rs", tree.top().join("n49")).unwrap();
-        assert_eq!(tree.look("n0"), FoundAt::Circle);
-        assert!(matches!(tree.look("n20"), FoundAt::Linked { through, .. } if through.len() == 29));
+        assert_eq!(tree.look("n0"), PathState::LinkLoop);
+        assert!(
+            matches!(tree.look("n20"), PathState::ViaLink { through, .. } if through.len() == 29)
+        );
     }
 
     #[test]
@@ -404,6 +406,6 @@ mod tests {
             );
         }
         assert!(bytes.capacity() < 1 << 20, "{}", bytes.capacity());
-        assert_eq!(reader.look(&"pipe".parse().unwrap()), FoundAt::NotAFile);
+        assert_eq!(reader.look(&"pipe".parse().unwrap()), PathState::NotAFile);
     }
 }

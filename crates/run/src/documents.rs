@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptOutcome};
-use crate::call_book::Booked;
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::document;
 use crate::error::RunError;
@@ -22,6 +21,7 @@ use crate::event_kind::{EventKind, full_gates_runs};
 use crate::land::Landing;
 use crate::layout::{self, RunDir, attempt_file, full_gates_files};
 use crate::receipt::phase;
+use crate::reservations::RecordedUsage;
 use crate::role::chair::NotAsked;
 use crate::status::{RunStatus, status_of};
 
@@ -155,7 +155,7 @@ pub struct AttemptDocuments {
 pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError> {
     let run = dir.record()?;
     let events = ledger.events(Some(&run.run_id))?;
-    let booked = Booked::read(ledger, &run.run_id, &events)?;
+    let booked = RecordedUsage::read(ledger, &run.run_id, &events)?;
     let calls = ledger.calls(&run.run_id)?;
     let exchanges = exchanges(&run, &events);
     let status = status_of(dir, run, &events, &booked)?;

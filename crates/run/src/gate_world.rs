@@ -6,7 +6,7 @@
 //! packages are shown in it so that the original stays as it is, and a virtual environment of the repository is active. Absolute paths
 //! in scripts, editable installs and build caches then lead to the copy, which is what is tested.
 //!
-//! What always holds: behind walls nothing of the original can be written, and nothing of it is seen but
+//! In every case: in the sandbox nothing of the original can be written, and nothing of it is seen but
 //! packages and tools. Where nothing can be mounted the command runs in the copy at its own path, Python
 //! looks there first, and the receipt and a note say so.
 

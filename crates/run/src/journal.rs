@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::attempt;
-use crate::call_book::Booked;
 use crate::error::{RunError, restore_command};
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
 use crate::recorded::recorded_files;
+use crate::reservations::RecordedUsage;
 use crate::restore::{is_torn, restore};
 
 /// Called after each event is committed to the ledger: for a progress display, and for tests that end the
@@ -355,9 +355,9 @@ impl<'a> Journal<'a> {
     }
 
     /// What the run's bookings say together.
-    pub(crate) fn booked(&mut self) -> Result<Booked, RunError> {
+    pub(crate) fn booked(&mut self) -> Result<RecordedUsage, RunError> {
         self.commit()?;
-        Ok(Booked::read(self.ledger, &self.run, &self.events)?)
+        Ok(RecordedUsage::read(self.ledger, &self.run, &self.events)?)
     }
 
     /// Returns the ledger, after committing pending records.

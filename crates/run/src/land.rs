@@ -372,7 +372,7 @@ fn keep_full_gates(
     Ok(path)
 }
 
-struct Begun {
+struct CommitDraft {
     message: String,
     identity: Identity,
     date: Timestamp,
@@ -412,7 +412,7 @@ fn begin(
 }
 
 /// Returns the recorded start of the landing.
-fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
+fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<CommitDraft, RunError> {
     let torn = || {
         dir.malformed(
             layout::EVENTS,
@@ -433,7 +433,7 @@ fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
         name: text("name")?,
         email: text("email")?,
     };
-    Ok(Begun {
+    Ok(CommitDraft {
         message: text("message")?,
         identity,
         date,

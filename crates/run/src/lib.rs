@@ -14,7 +14,6 @@ mod attestation;
 mod broken_change;
 mod budget;
 mod bundle;
-mod call_book;
 mod canary;
 mod catalogue;
 mod check_gates;
@@ -57,6 +56,7 @@ mod recorded;
 mod recording;
 mod replay;
 mod requirement_evidence;
+mod reservations;
 mod restore;
 mod role;
 mod rounds;
@@ -84,7 +84,6 @@ pub use attestation::{
     approve, carry, check_commits, check_push, key_directory, push_notes, read_note, rerun_gates,
 };
 pub use bundle::RunBundle;
-pub use call_book::LedgerBook;
 pub use catalogue::check_repository_behaviors;
 pub use check_gates::{GateCheck, GateState, check_gates};
 pub use clients::Clients;
@@ -128,6 +127,7 @@ pub use proposal::submit_proposal;
 pub use recording::{AnswersFrom, Opening};
 pub use replay::{Replayed, replay};
 pub use requirement_evidence::{EvidenceRequest, SpecEvidence, defined_tests, spec_evidence};
+pub use reservations::LedgerBook;
 pub use role::chair::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome,
 };
@@ -136,7 +136,7 @@ pub use scope::NamedPlaceError;
 pub use shown::shown_by;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
-pub use status::{ArtifactStatus, BudgetStatus, Owed, RunStatus, answers_used, status};
+pub use status::{ArtifactStatus, BudgetStatus, PendingRequest, RunStatus, answers_used, status};
 pub use verify_again::{VerifiedAgain, VerifiedAgainDocument, verify_again};
 pub use verify_record::{FilesListed, RecordCheck, UnrecordedFiles, unrecorded, verify_record};
 pub use world::World;

@@ -10,7 +10,7 @@ use crucible_patch::MAX_ANSWER_BYTES;
 use crate::contract::RunRole;
 use crate::error::RunError;
 use crate::layout::{PATCH, RunDir};
-use crate::status::{Owed, status};
+use crate::status::{PendingRequest, status};
 use crate::trial::require_base;
 use crate::world::World;
 
@@ -28,7 +28,7 @@ pub async fn submit_proposal(
 ) -> Result<(), RunError> {
     let _lock = dir.take("taking a proposal")?;
     let status = status(dir, ledger)?;
-    if !status.owed.as_ref().is_some_and(Owed::is_change) {
+    if !status.owed.as_ref().is_some_and(PendingRequest::is_change) {
         return Err(RunError::NoProposalOwed {
             run: status.run.run_id,
             state: status.state.name(),
@@ -48,7 +48,7 @@ pub async fn submit_proposal(
     dir.write(PATCH, answer.as_bytes()).map(drop)
 }
 
-impl Owed {
+impl PendingRequest {
     /// Whether a change is owed.
     #[must_use]
     pub fn is_change(&self) -> bool {

@@ -10,15 +10,15 @@ use crucible_host::http::HttpClient;
 use crucible_ledger::Ledger;
 use crucible_llm::configured::{limits, prices};
 use crucible_llm::{
-    Backend, BackendParts, BudgetLimits, CallBook, CallBudget, CallError, CallPool, Capabilities,
+    Backend, BackendParts, BudgetLimits, CallBudget, CallError, CallPool, Capabilities,
     CassetteHeader, CassetteWriter, ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient,
-    Origin, PriceTable, Recording, RetryPolicy, Reuse, Speaker, StructuredOutput, Upstream,
+    Origin, PriceTable, Recording, ReservationStore, RetryPolicy, Reuse, Speaker, StructuredOutput,
+    Upstream,
 };
 use crucible_model::{Clock, EditFormat, Failure};
 use crucible_settings::Settings;
 use tokio::sync::watch;
 
-use crate::call_book::LedgerBook;
 use crate::clients::{Clients, stand_in};
 use crate::contract::{AGENT, AGENT_PREFIX, API_AGENT, COUNCIL, MANUAL_OUTBOX, Service};
 use crate::dispatch::coding_agent::{CodingAgentBackend, Connection, SharedAgent};
@@ -26,6 +26,7 @@ use crate::dispatch::{AgentBackend, OutboxBackend};
 use crate::error::RunError;
 use crate::layout::{CASSETTE, RunDir};
 use crate::recording::Opening;
+use crate::reservations::LedgerBook;
 use crate::world::World;
 
 /// The calls of a council count themselves; asking the council adds nothing to them.
@@ -153,7 +154,7 @@ impl<'a> RunClient<'a> {
             calls: Limit::At(*calls),
             ..self.limits
         };
-        let book: Arc<dyn CallBook> = Arc::new(book);
+        let book: Arc<dyn ReservationStore> = Arc::new(book);
         let book = self
             .pool
             .as_ref()

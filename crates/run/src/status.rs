@@ -4,20 +4,20 @@
 use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{ClockSource, Digest, Finding, SourcePlace};
+use crucible_model::{ClockSource, Digest, Finding, SourcePattern};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::allow::{Allowances, permission_of};
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
-use crate::call_book::Booked;
 use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
 use crate::event_kind::{DECLINED, EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::recorded::{is_recorded, state_of_events};
+use crate::reservations::RecordedUsage;
 use crate::rounds::{files_requested, rounds_used};
 use crate::shown::shown_by;
 use crate::state::{Progress, RunState};
@@ -82,7 +82,7 @@ pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
 
 /// What the run waits for, and from whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Owed {
+pub struct PendingRequest {
     /// The role that owes it.
     pub role: String,
     /// What is asked.
@@ -144,10 +144,10 @@ pub struct RunStatus {
     pub missing: Vec<&'static str>,
     /// What the run waits for, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owed: Option<Owed>,
+    pub owed: Option<PendingRequest>,
     /// Directories whose sources the plan allows to change, in addition to its listed files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scope_sources: Vec<SourcePlace>,
+    pub scope_sources: Vec<SourcePattern>,
     /// How much of its budgets is used.
     pub budgets: BudgetStatus,
     /// Its attempts so far.
@@ -173,7 +173,7 @@ pub struct RunStatus {
 pub fn status(dir: &RunDir, ledger: &Ledger) -> Result<RunStatus, RunError> {
     let run = dir.record()?;
     let events = ledger.events(Some(&run.run_id))?;
-    let booked = Booked::read(ledger, &run.run_id, &events)?;
+    let booked = RecordedUsage::read(ledger, &run.run_id, &events)?;
     status_of(dir, run, &events, &booked)
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn status_of(
     dir: &RunDir,
     run: RunRecord,
     events: &[EventRecord],
-    booked: &Booked,
+    booked: &RecordedUsage,
 ) -> Result<RunStatus, RunError> {
     let mut state = progress(dir, events)?.state();
     let mut artifacts = Vec::new();
@@ -414,7 +414,7 @@ pub(crate) fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunErr
 }
 
 /// What a person owes: the newest prompt that has no answer.
-pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
+pub(crate) fn owed(events: &[EventRecord]) -> Option<PendingRequest> {
     let prompted = events
         .iter()
         .rfind(|event| event.event == EventKind::OutboxPrompted.name())?;
@@ -433,7 +433,7 @@ pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
             .unwrap_or_default()
             .to_owned()
     };
-    Some(Owed {
+    Some(PendingRequest {
         role: prompted.role.clone(),
         action: text("action"),
         target: text("target"),
@@ -453,11 +453,11 @@ fn refused_at_landing(events: &[EventRecord]) -> Option<&str> {
 fn next(
     run: &RunRecord,
     state: RunState,
-    owed: Option<&Owed>,
+    owed: Option<&PendingRequest>,
     refused_at_landing: Option<&str>,
 ) -> String {
     let id = &run.run_id;
-    if let Some(Owed { prompt, target, .. }) = owed {
+    if let Some(PendingRequest { prompt, target, .. }) = owed {
         return format!(
             "Answer {prompt}, write the answer to {target}, and continue with `crucible run advance {id}`."
         );

@@ -25,7 +25,9 @@ use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
 use crate::spawner::Reach;
 use crate::sys::{ChildSettings, command, prepare_child};
 use crate::terminal_end::Terminal;
-use crate::wire::{Means, Order, OverlayOrder, Overlays, Place, PrivateBound, Surroundings};
+use crate::wire::{
+    Means, OverlayOrder, Overlays, Place, PrivateSize, StageIsolation, StageRequest,
+};
 
 /// The name of the outer stage's program.
 pub(crate) const BUBBLEWRAP: &str = "bwrap";
@@ -60,14 +62,14 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 ];
 
 /// What a run's inner stage will find around it on this machine.
-pub(crate) fn surroundings(layers: &Layers) -> Surroundings {
+pub(crate) fn surroundings(layers: &Layers) -> StageIsolation {
     match layers.state(Layer::Namespaces) {
-        LayerState::Available => Surroundings::Namespaces,
-        LayerState::Missing => Surroundings::Machine,
+        LayerState::Available => StageIsolation::Namespaces,
+        LayerState::Missing => StageIsolation::Machine,
     }
 }
 
-/// The plan that starts `target` behind its walls.
+/// The plan that starts `target` isolated.
 pub(crate) fn plan(
     spawn: &Spawn,
     profile: &Profile,
@@ -85,7 +87,7 @@ pub(crate) fn plan(
     identity.map_err(|detail| SandboxError::Setup { detail })?;
     let (socket, theirs) = socket_pair()?;
     let routes = match (&profile.network, surroundings) {
-        (Network::Hosts(hosts), Surroundings::Namespaces) => hosts::routes(hosts)?,
+        (Network::Hosts(hosts), StageIsolation::Namespaces) => hosts::routes(hosts)?,
         _ => Vec::new(),
     };
     let mut layout = Layout::new(profile, &target, &spawn.env, surroundings, env)?;
@@ -93,7 +95,7 @@ pub(crate) fn plan(
     let mut keep = vec![theirs];
     let mut placeholders = Placeholders::default();
     let mut command = match surroundings {
-        Surroundings::Namespaces => {
+        StageIsolation::Namespaces => {
             let bubblewrap = env
                 .find_program(BUBBLEWRAP)
                 .map_err(|error| SandboxError::of_program(Path::new(BUBBLEWRAP), error))?;
@@ -146,7 +148,7 @@ pub(crate) fn plan(
             keep.push(file);
             command
         }
-        Surroundings::Machine => command(launcher.program.as_os_str()),
+        StageIsolation::Machine => command(launcher.program.as_os_str()),
     };
     // The words of the first process inside are readable there, and so is its environment: it has none.
     command.args(&launcher.args).arg(number).env_clear();
@@ -168,15 +170,15 @@ pub(crate) fn plan(
         },
     );
     let readable = match surroundings {
-        Surroundings::Namespaces => vec!["/".into()],
-        Surroundings::Machine => {
+        StageIsolation::Namespaces => vec!["/".into()],
+        StageIsolation::Machine => {
             let mut readable = layout.readable();
             // The trial starts it once more from within.
             readable.push(launcher.program.clone().into_os_string());
             readable
         }
     };
-    let order = Order {
+    let order = StageRequest {
         program: layout.program.into_os_string(),
         called: target.called,
         terminal: spawn.stdin.terminal(),
@@ -206,19 +208,19 @@ pub(crate) fn plan(
         memory_each: spawn.limits.resources.memory,
         strength: profile.strength,
     };
-    let written = |order: &Order| {
+    let written = |order: &StageRequest| {
         serde_json::to_vec(order).map_err(|error| SandboxError::Setup {
             detail: error.to_string(),
         })
     };
     let order_without_group = written(&order)?;
-    let order = written(&Order {
+    let order = written(&StageRequest {
         memory_each: Cap::Unlimited,
         ..order
     })?;
     let reach = match surroundings {
-        Surroundings::Namespaces => Reach::Below,
-        Surroundings::Machine => Reach::Group,
+        StageIsolation::Namespaces => Reach::Below,
+        StageIsolation::Machine => Reach::Group,
     };
     let conversation = Some(Conversation {
         socket,
@@ -255,19 +257,19 @@ pub(crate) fn over(
 
 /// The option that gives the private place mounted next its size: together they hold what the program may
 /// write to the disk.
-fn size(place: &Path, private: PrivateBound, disk: Cap) -> Vec<OsString> {
+fn size(place: &Path, private: PrivateSize, disk: Cap) -> Vec<OsString> {
     let option = |size: u64| vec!["--size".into(), size.to_string().into()];
     bound(place, private, disk).map_or_else(Vec::new, option)
 }
 
 /// The bytes that a private place holds.
-fn bound(place: &Path, private: PrivateBound, disk: Cap) -> Option<u64> {
+fn bound(place: &Path, private: PrivateSize, disk: Cap) -> Option<u64> {
     match (private, disk) {
-        (PrivateBound::Sized, Cap::At(most)) => {
+        (PrivateSize::Sized, Cap::At(most)) => {
             let part = if place == Path::new(PRIVATE[0]) { 2 } else { 4 };
             Some((most.min(MOST) / part).max(LEAST))
         }
-        (PrivateBound::Unsized, _) | (_, Cap::Unlimited) => None,
+        (PrivateSize::Unsized, _) | (_, Cap::Unlimited) => None,
     }
 }
 
@@ -315,7 +317,7 @@ fn world(network: &Network, identity: &Identity) -> Vec<OsString> {
 /// they would tell what is hidden.
 fn words_file(words: &[OsString]) -> Result<OwnedFd, SandboxError> {
     let failed = |source| SandboxError::Supervision {
-        action: "handing over the walls",
+        action: "passing the isolation plan",
         source,
     };
     let mut text = Vec::new();
@@ -329,13 +331,13 @@ fn words_file(words: &[OsString]) -> Result<OwnedFd, SandboxError> {
         text.extend_from_slice(word.as_bytes());
         text.push(0);
     }
-    read_by_child("walls", &text)
+    read_by_child("isolation", &text)
 }
 
 /// A descriptor that a child reads `bytes` from.
 fn read_by_child(name: &str, bytes: &[u8]) -> Result<OwnedFd, SandboxError> {
     let failed = |source| SandboxError::Supervision {
-        action: "handing over the walls",
+        action: "passing the isolation plan",
         source,
     };
     let file = memfd_create(name, MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;

@@ -54,7 +54,7 @@ pub(crate) struct Group {
 
 /// What a child enters a group by.
 #[derive(Debug, Default)]
-pub(crate) struct Doors {
+pub(crate) struct CgroupEntries {
     /// Writing `0` to each of them adds the process that writes.
     pub(crate) files: Vec<OwnedFd>,
     /// Gets one byte from a child that has entered by all of them: its parent may look after its end.
@@ -136,13 +136,13 @@ impl Parents {
 
 impl Group {
     /// Opens what a child enters it by.
-    pub(crate) fn doors(&self) -> Option<Doors> {
+    pub(crate) fn doors(&self) -> Option<CgroupEntries> {
         let door = |(directory, _): &(PathBuf, Version)| {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC;
             rustix::fs::open(directory.join(MEMBERS), flags, Mode::empty()).ok()
         };
         let files: Option<Vec<OwnedFd>> = self.directories.iter().map(door).collect();
-        Some(Doors {
+        Some(CgroupEntries {
             files: files?,
             report: Some(self.report.1.try_clone().ok()?.into()),
         })

@@ -17,7 +17,7 @@ pub struct Completed {
     pub stderr: Captured,
     /// Wall-clock time from the request to the end.
     pub duration: Duration,
-    /// Which walls stood around it.
+    /// Which isolation layers were in force.
     pub receipt: IsolationReceipt,
     /// How it was stopped, where its own end was not waited for.
     pub stopped: Option<Stopped>,

@@ -28,7 +28,7 @@ use crate::plan::Target;
 use crate::sockets;
 use crate::spawn::{Network, Profile};
 use crate::tools;
-use crate::wire::{Place, Surroundings};
+use crate::wire::{Place, StageIsolation};
 
 /// Temporary directories: empty, writable, removed after the run.
 pub(crate) const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -102,7 +102,7 @@ pub(crate) struct Layout {
 
 /// What surrounds a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Around {
+enum Enclosure {
     /// Below the read-only root.
     World,
     /// Below an empty directory: nothing of the host is visible there.
@@ -119,7 +119,7 @@ impl Layout {
         profile: &Profile,
         target: &Target,
         given: &[(OsString, OsString)],
-        surroundings: Surroundings,
+        surroundings: StageIsolation,
         env: &Environment,
     ) -> Result<Self, SandboxError> {
         let mut layout = Self {
@@ -152,14 +152,14 @@ impl Layout {
         }
         for mount in &profile.mounts {
             match (surroundings, mount.writable_source()) {
-                (Surroundings::Namespaces, _) => layout
+                (StageIsolation::Namespaces, _) => layout
                     .add_mount(mount, &profile.identity.home, env)
                     .map_err(|problem| SandboxError::Mounted {
                         path: mount.target.clone(),
                         problem,
                     })?,
-                (Surroundings::Machine, Some(source)) => layout.add_writable(source)?,
-                (Surroundings::Machine, None) => {}
+                (StageIsolation::Machine, Some(source)) => layout.add_writable(source)?,
+                (StageIsolation::Machine, None) => {}
             }
         }
         layout.cwd = layout.table.inside(&target.cwd.path);
@@ -181,7 +181,7 @@ impl Layout {
         layout.show(&layout.cwd.clone());
         layout.add_own_masks(hidden::secrets(env))?;
         layout.add_own_masks(sockets::of_services())?;
-        if surroundings == Surroundings::Namespaces {
+        if surroundings == StageIsolation::Namespaces {
             layout.add_own_masks(hidden::kernel_secrets())?;
             let sockets = sockets::of_directories(&layout.handed_out());
             layout.add_own_masks(
@@ -366,15 +366,15 @@ impl Layout {
                 return;
             };
             match self.around(&next) {
-                Around::Writable | Around::Kept => return,
-                Around::Empty => {
+                Enclosure::Writable | Enclosure::Kept => return,
+                Enclosure::Empty => {
                     self.mounts.entry(next).or_insert(Mount::Link(real.clone()));
                 }
-                Around::World => {}
+                Enclosure::World => {}
             }
             at = real;
         }
-        if self.around(&at) == Around::Empty {
+        if self.around(&at) == Enclosure::Empty {
             self.mounts.entry(at).or_insert(Mount::Visible);
         }
     }
@@ -430,29 +430,29 @@ impl Layout {
         }
         let around = self.around(&place);
         let real = self.table.outside(&place);
-        if around != Around::Writable && real.is_symlink() {
+        if around != Enclosure::Writable && real.is_symlink() {
             // The program cannot change the link, so covering its target is enough.
             let named = real.canonicalize().map(|target| self.table.inside(&target));
             return named.map_or(Ok(()), |target| self.add_mask(&target));
         }
-        if around == Around::Empty && !self.mounts.contains_key(&place) {
+        if around == Enclosure::Empty && !self.mounts.contains_key(&place) {
             return Ok(());
         }
         let presence = match around {
-            Around::Writable => self.placeholders.hold(&real, kind),
-            Around::World | Around::Empty | Around::Kept => Presence::Real,
+            Enclosure::Writable => self.placeholders.hold(&real, kind),
+            Enclosure::World | Enclosure::Empty | Enclosure::Kept => Presence::Real,
         };
         let cover = match (presence, real.symlink_metadata()) {
             (Presence::Held(kind), _) => kind.cover(),
             (Presence::Real, Ok(meta)) if meta.is_dir() => Mount::CoverDirectory,
-            (Presence::Real, Ok(meta)) if meta.is_symlink() && around == Around::Writable => {
+            (Presence::Real, Ok(meta)) if meta.is_symlink() && around == Enclosure::Writable => {
                 return Err(PathProblem::IsLink);
             }
             (Presence::Real, Ok(_)) => Mount::CoverFile,
             // The program cannot create it.
             (Presence::Real, Err(_)) => return Ok(()),
         };
-        if around == Around::Writable {
+        if around == Enclosure::Writable {
             self.anchor(&place);
         }
         self.mounts.insert(place, cover);
@@ -472,7 +472,7 @@ impl Layout {
         ) {
             return Err(PathProblem::Contradiction);
         }
-        if self.around(&place) != Around::Writable {
+        if self.around(&place) != Enclosure::Writable {
             return Ok(());
         }
         let (place, kind) = self.with_missing_parents(place, kind, path);
@@ -542,7 +542,7 @@ impl Layout {
             }
             Some(_) => Ok(()),
             None => {
-                if self.around(&self.cwd) == Around::Empty {
+                if self.around(&self.cwd) == Enclosure::Empty {
                     self.mounts.insert(self.cwd.clone(), Mount::Visible);
                 }
                 Ok(())
@@ -604,18 +604,18 @@ impl Layout {
     }
 
     /// Returns what surrounds `path`, by the nearest mount above it.
-    fn around(&self, path: &Path) -> Around {
+    fn around(&self, path: &Path) -> Enclosure {
         match path
             .ancestors()
             .skip(1)
             .find_map(|above| self.mounts.get(above))
         {
-            None | Some(Mount::Visible) => Around::World,
-            Some(Mount::Writable | Mount::Anchor | Mount::Writing(_)) => Around::Writable,
+            None | Some(Mount::Visible) => Enclosure::World,
+            Some(Mount::Writable | Mount::Anchor | Mount::Writing(_)) => Enclosure::Writable,
             // Writes go to the layer, so no path below can be moved away from its cover.
-            Some(Mount::Kept | Mount::Reading(_) | Mount::Layered(_)) => Around::Kept,
+            Some(Mount::Kept | Mount::Reading(_) | Mount::Layered(_)) => Enclosure::Kept,
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
-                Around::Empty
+                Enclosure::Empty
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The only place that starts a process.
 //!
 //! [`Sandbox::run`] takes a [`Spawn`] (a program, its arguments as a vector, its whole environment, its
-//! limits) and gives back a [`Completed`]: how the process ended, what it printed, and which walls stood
+//! limits) and gives back a [`Completed`]: how the process ended, what it printed, and which isolation was in force
 //! around it. Trusted programs (git, gh, the model command lines) run under limits in a session of their
 //! own; confined ones run inside namespaces, Landlock, seccomp and resource limits.
 //!

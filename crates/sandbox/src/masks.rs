@@ -217,7 +217,7 @@ mod tests {
             let path = home.path().join(name);
             let (mut one, mut two) = (Placeholders::default(), Placeholders::default());
             assert_eq!(one.hold(&path, kind), Presence::Held(kind));
-            assert!(!path.exists(), "it is made when the walls are built");
+            assert!(!path.exists(), "it is made when the sandbox starts");
             one.make().unwrap();
             assert_eq!(path.is_dir(), kind == Kind::Directory);
             // Whatever the second asks for, there can be only one thing at a path.
@@ -317,7 +317,7 @@ mod tests {
         crucible_host::fs::write_atomic(&other.join("config"), b"content").unwrap();
         drop(one);
         assert!(other.join("config").exists());
-        // What came to be between the plan and the walls is nothing to mount over.
+        // A path that appeared after the plan is not mounted over.
         let late = home.path().join("late");
         let mut one = Placeholders::default();
         assert_eq!(one.hold(&late, Kind::File), Presence::Held(Kind::File));

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::cgroup::{Doors, Group};
+use crate::cgroup::{CgroupEntries, Group};
 use crate::directory::Directory;
 use crate::error::SandboxError;
 use crate::hosts::Route;
@@ -47,7 +47,7 @@ pub(crate) struct Target {
     pub(crate) called: OsString,
     pub(crate) cwd: Directory,
     /// Of the control groups that it enters.
-    pub(crate) doors: Doors,
+    pub(crate) doors: CgroupEntries,
 }
 
 /// Finds the program, opens the working directory and the control group.
@@ -67,7 +67,7 @@ pub(crate) fn target(spawn: &Spawn, group: Option<&Group>) -> Result<Target, San
     })
 }
 
-/// The plan that starts the program itself, without walls.
+/// The plan that starts the program itself, without isolation.
 pub(crate) fn direct(spawn: &Spawn, target: Target) -> Result<Plan, SandboxError> {
     let mut command = sys::command(target.program.as_os_str());
     command

@@ -9,9 +9,9 @@ use crate::bubblewrap::BUBBLEWRAP;
 use crate::error::SandboxError;
 use crate::identity::Identity;
 use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
-use crate::sandbox::{run_walled, walls};
+use crate::sandbox::{reported_layers, run_isolated};
 use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
-use crate::wire::{Means, Overlays, PrivateBound, Surroundings};
+use crate::wire::{Means, Overlays, PrivateSize, StageIsolation};
 
 /// How long one trial may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ type Trial = (Vec<ReachedLayer>, Vec<MissingLayer>);
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) layers: Layers,
-    pub(crate) private: PrivateBound,
+    pub(crate) private: PrivateSize,
     pub(crate) overlays: Overlays,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Offer {
 pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
     let nothing = |reason: &str| Offer {
         layers: Layers::from_trial(&[], &MissingLayer::every(reason)),
-        private: PrivateBound::Unsized,
+        private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
     };
     let Some(launcher) = launcher else {
@@ -60,10 +60,10 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
     }
 }
 
-async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound, Overlays) {
+async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateSize, Overlays) {
     let mut means = Means {
-        surroundings: Surroundings::Namespaces,
-        private: PrivateBound::Sized,
+        surroundings: StageIsolation::Namespaces,
+        private: PrivateSize::Sized,
         overlays: Overlays::Tried,
     };
     let mut tried = trial(launcher, means, env).await;
@@ -75,7 +75,7 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound
         .as_ref()
         .is_err_and(|error| reason(error).contains(SIZE_OPTION))
     {
-        means.private = PrivateBound::Unsized;
+        means.private = PrivateSize::Unsized;
         tried = trial(launcher, means, env).await;
     }
     let overlays = match means.overlays {
@@ -95,7 +95,7 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound
         }
         Err(error) => (
             attempt_without(&reason(&error), launcher, env).await,
-            PrivateBound::Unsized,
+            PrivateSize::Unsized,
             Overlays::Missing,
         ),
     }
@@ -104,8 +104,8 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound
 /// What works without namespaces, which are missing for the reason `why`? Landlock, seccomp and limits may.
 async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> Trial {
     let means = Means {
-        surroundings: Surroundings::Machine,
-        private: PrivateBound::Unsized,
+        surroundings: StageIsolation::Machine,
+        private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
     };
     let (reached, mut missing) = match trial(launcher, means, env).await {
@@ -120,7 +120,7 @@ async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> T
     (reached, missing)
 }
 
-/// Starts the inner stage behind its walls, to become itself once more and do nothing.
+/// Starts the inner stage isolated, to become itself once more and do nothing.
 async fn trial(
     launcher: &Launcher,
     means: Means,
@@ -144,7 +144,7 @@ async fn trial(
         .chain(["nothing".into()])
         .collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    walls(&run_walled(spawn, &profile, launcher, means, None, env).await?)
+    reported_layers(&run_isolated(spawn, &profile, launcher, means, None, env).await?)
 }
 
 async fn version(env: &Environment) -> Option<String> {

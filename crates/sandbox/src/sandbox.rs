@@ -21,7 +21,7 @@ use crate::spawn::{
     Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength,
 };
 use crate::supervise::{Observed, Watch, supervise};
-use crate::wire::{Means, Overlays, PrivateBound, Report, Surroundings, read_report};
+use crate::wire::{Means, Overlays, PrivateSize, Report, StageIsolation, read_report};
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
@@ -177,8 +177,8 @@ impl Sandbox {
             let group = self.group(&spawn.limits.resources);
             return Ok((run_direct(spawn, group).await?, receipt));
         }
-        if let Some(walled) = self.run_untried(&spawn, profile).await? {
-            return Ok(walled);
+        if let Some(completed) = self.run_untried(&spawn, profile).await? {
+            return Ok(completed);
         }
         let layers = self.layers();
         let mut missing = layers.missing();
@@ -195,7 +195,7 @@ impl Sandbox {
         };
         let surroundings = bubblewrap::surroundings(layers);
         let group = self.group(&spawn.limits.resources);
-        let observed = run_walled(
+        let observed = run_isolated(
             spawn,
             profile,
             launcher,
@@ -208,7 +208,7 @@ impl Sandbox {
             &self.env,
         )
         .await?;
-        let (reached, mut lost) = walls(&observed)?;
+        let (reached, mut lost) = reported_layers(&observed)?;
         // The inner stage knows what it reached; why the namespaces are missing only the trial knows. Which places of this
         // run are open without masks only the inner stage knows.
         for known in missing
@@ -219,7 +219,7 @@ impl Sandbox {
                 found.reason = known.reason;
             }
         }
-        if surroundings == Surroundings::Machine && profile.network == Network::Host {
+        if surroundings == StageIsolation::Machine && profile.network == Network::Host {
             lost.retain(|lost| lost.layer != Layer::NetworkCut);
         }
         Ok((
@@ -246,17 +246,17 @@ impl Sandbox {
             return Ok(None);
         }
         let means = Means {
-            surroundings: Surroundings::Namespaces,
-            private: PrivateBound::Sized,
+            surroundings: StageIsolation::Namespaces,
+            private: PrivateSize::Sized,
             overlays: Overlays::Missing,
         };
         let group = self.group(&spawn.limits.resources);
-        let walled = run_walled(spawn.clone(), profile, launcher, means, group, &self.env)
+        let completed = run_isolated(spawn.clone(), profile, launcher, means, group, &self.env)
             .await
             .and_then(|observed| {
-                walls(&observed).map(|(reached, missing)| (observed, reached, missing))
+                reported_layers(&observed).map(|(reached, missing)| (observed, reached, missing))
             });
-        match walled {
+        match completed {
             Ok((observed, reached, missing)) => {
                 let requested = Requested::from(profile.strength);
                 let receipt =
@@ -273,8 +273,8 @@ impl Sandbox {
     }
 }
 
-/// Starts the program through the stages that build its walls.
-pub(crate) async fn run_walled(
+/// Starts the program through the stages that isolate it.
+pub(crate) async fn run_isolated(
     spawn: Spawn,
     profile: &Profile,
     launcher: &Launcher,
@@ -347,8 +347,8 @@ pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
     }
 }
 
-/// The walls that the inner stage reported, or why it reported no walls.
-pub(crate) fn walls(
+/// The isolation layers that the inner stage reported, or why it reported none.
+pub(crate) fn reported_layers(
     observed: &Observed,
 ) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
     match read_report(&observed.report).into_iter().next() {

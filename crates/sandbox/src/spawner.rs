@@ -290,7 +290,7 @@ mod tests {
             on_orphaned: Signal::KILL,
             keep: Vec::new(),
             cwd,
-            doors: crate::cgroup::Doors::default(),
+            doors: crate::cgroup::CgroupEntries::default(),
             terminal: crate::terminal_end::Terminal::None,
         };
         sys::prepare_child(&mut command, settings);

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use tokio::io::unix::AsyncFd;
 
-use crate::cgroup::Doors;
+use crate::cgroup::CgroupEntries;
 use crate::terminal_end::{Terminal, TerminalSize};
 
 /// The first descriptor that no child inherits.
@@ -44,7 +44,7 @@ pub(crate) struct ChildSettings {
     /// The signal that it gets when this process dies.
     pub(crate) on_orphaned: Signal,
     /// The control groups to join.
-    pub(crate) doors: Doors,
+    pub(crate) doors: CgroupEntries,
     /// Whether its standard input becomes its controlling terminal.
     pub(crate) terminal: Terminal,
 }
@@ -225,7 +225,7 @@ pub(crate) fn pid(raw: i32) -> Option<Pid> {
 
 /// The arguments of a program to start, at secret random addresses. A seccomp filter permits `execve` only with these
 /// addresses. The memory is unmapped when the program replaces this process.
-pub(crate) struct SecretStart {
+pub(crate) struct StartArguments {
     program: *const c_char,
     args: *const *const c_char,
     env: *const *const c_char,
@@ -242,7 +242,7 @@ const PAGE: usize = 4096;
 /// The most addresses to try; most are free.
 const TRIES: usize = 32;
 
-impl SecretStart {
+impl StartArguments {
     /// Writes the path, the arguments (`argv[0]` first) and the variables of a program into the memory.
     #[expect(
         unsafe_code,

@@ -150,10 +150,10 @@ fn children(parent: Pid) -> Vec<Pid> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    let mut listed = Listed::No;
+    let mut listed = ChildListing::No;
     for thread in threads.flatten() {
         if let Ok(text) = std::fs::read_to_string(thread.path().join("children")) {
-            listed = Listed::Yes;
+            listed = ChildListing::Yes;
             found.extend(
                 text.split_ascii_whitespace()
                     .filter_map(|pid| sys::pid(pid.parse().ok()?)),
@@ -161,13 +161,13 @@ fn children(parent: Pid) -> Vec<Pid> {
         }
     }
     match listed {
-        Listed::Yes => found,
-        Listed::No => children_by_search(raw.get()),
+        ChildListing::Yes => found,
+        ChildListing::No => children_by_search(raw.get()),
     }
 }
 
 /// Whether the kernel lists children by parent.
-enum Listed {
+enum ChildListing {
     Yes,
     No,
 }

@@ -1,9 +1,9 @@
-//! Asking a program for its version, behind every wall that this machine offers.
+//! Asking a program for its version, with every isolation layer that this machine offers.
 //!
 //! A program is started once, with `--version` and nothing else: an empty input, no terminal, no network, no key in
 //! its environment, a private home. What it prints is bounded, and its first line is taken, without what a terminal
 //! would act upon. The strength that the user chose for gates does not matter here: a question for a version is worth
-//! no risk, so the strongest walls that stand are used and the answer says how many those were.
+//! no risk, so the strongest available isolation is used, and the answer says what it was.
 //!
 //! What always holds: no more than [`PATIENCE`] passes before the program is asked to end; whatever it does becomes a
 //! value, and nothing of it is left.

@@ -1,6 +1,6 @@
 //! The messages between the two stages of a confined start, over a private socket.
 //!
-//! The outer stage sends one [`Order`]; the inner stage answers with [`Report`] lines. It does so
+//! The outer stage sends one [`StageRequest`]; the inner stage answers with [`Report`] lines. It does so
 //! before any untrusted code runs, and its end of the socket is closed when that code starts.
 
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(crate) struct Place {
 /// Whether the inner stage runs in namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Surroundings {
+pub(crate) enum StageIsolation {
     /// It runs in namespaces that bubblewrap created.
     Namespaces,
     /// It runs directly on the machine.
@@ -33,7 +33,7 @@ pub(crate) enum Surroundings {
 /// Whether the private directories, which are in memory, have a size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum PrivateBound {
+pub(crate) enum PrivateSize {
     /// Each has one.
     Sized,
     /// None has: bubblewrap is older than 0.8, or there are no private directories.
@@ -54,8 +54,8 @@ pub(crate) enum Overlays {
 /// The features of a machine that confined programs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Means {
-    pub(crate) surroundings: Surroundings,
-    pub(crate) private: PrivateBound,
+    pub(crate) surroundings: StageIsolation,
+    pub(crate) private: PrivateSize,
     pub(crate) overlays: Overlays,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct OverlayOrder {
 
 /// The request to the inner stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct StageRequest {
     pub(crate) program: OsString,
     /// The value of `argv[0]`.
     pub(crate) called: OsString,
@@ -90,8 +90,8 @@ pub(crate) struct Order {
     pub(crate) readable: Vec<OsString>,
     /// The program's own home, where it lies in no other private place.
     pub(crate) home: Option<OsString>,
-    pub(crate) surroundings: Surroundings,
-    pub(crate) private: PrivateBound,
+    pub(crate) surroundings: StageIsolation,
+    pub(crate) private: PrivateSize,
     pub(crate) network: Network,
     pub(crate) calls: Calls,
     /// The local addresses of the reachable hosts; the stage passes back a listener for each, in this order.

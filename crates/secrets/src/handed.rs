@@ -12,11 +12,11 @@ use crucible_model::Secret;
 use crate::scanner::MARKER_BEGIN;
 
 /// Minimum length of a value in bytes, without surrounding space, that can be distinguished from other text.
-pub const SHORTEST_HANDED: usize = 6;
+pub const SHORTEST_PROVIDED: usize = 6;
 
 /// Values that a program was handed.
 #[derive(Clone)]
-pub struct HandedKeys {
+pub struct ProvidedValues {
     /// None where there are no values.
     finder: Option<Finder>,
 }
@@ -28,15 +28,15 @@ enum Finder {
     Unmade,
 }
 
-impl HandedKeys {
-    /// Values to be found again, without the space around them. Those shorter than [`SHORTEST_HANDED`] are passed over: taking them out would
+impl ProvidedValues {
+    /// Values to be found again, without the space around them. Those shorter than [`SHORTEST_PROVIDED`] are passed over: taking them out would
     /// only garble the text.
     #[must_use]
     pub fn new<'s>(values: impl IntoIterator<Item = &'s Secret>) -> Self {
         let values: Vec<&str> = values
             .into_iter()
             .map(|value| value.expose().trim())
-            .filter(|value| value.len() >= SHORTEST_HANDED)
+            .filter(|value| value.len() >= SHORTEST_PROVIDED)
             .collect();
         if values.is_empty() {
             return Self { finder: None };
@@ -83,9 +83,9 @@ impl HandedKeys {
     }
 }
 
-impl fmt::Debug for HandedKeys {
+impl fmt::Debug for ProvidedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HandedKeys(…)")
+        f.write_str("ProvidedValues(…)")
     }
 }
 
@@ -95,12 +95,12 @@ mod tests {
 
     use super::*;
 
-    fn keys(values: &[&str]) -> HandedKeys {
+    fn keys(values: &[&str]) -> ProvidedValues {
         let values: Vec<Secret> = values
             .iter()
             .map(|value| Secret::new((*value).to_owned()))
             .collect();
-        HandedKeys::new(&values)
+        ProvidedValues::new(&values)
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         assert!(!handed.are_in(b"short a  a   "));
         assert_eq!(handed.out_of(b"short a"), b"short a");
         assert!(!keys(&[]).are_in(b"anything"));
-        assert_eq!(format!("{handed:?}"), "HandedKeys(…)");
+        assert_eq!(format!("{handed:?}"), "ProvidedValues(…)");
     }
 
     mod properties {

@@ -27,7 +27,7 @@ mod stream;
 mod walk;
 
 pub use file_name::{is_secret_directory, is_secret_file};
-pub use handed::{HandedKeys, SHORTEST_HANDED};
+pub use handed::{ProvidedValues, SHORTEST_PROVIDED};
 pub use name::{SecretInName, free_of_secrets};
 pub use report::findings;
 pub use rule::{RuleId, RulesError};

@@ -37,7 +37,7 @@ pub async fn line(most: usize) -> io::Result<Line> {
 
 /// What is printed while an input is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
+pub enum InputNotice {
     /// Nothing, because the user named standard input.
     Silently,
     /// This text after a moment, because the user may not expect that input is read.
@@ -48,15 +48,15 @@ pub enum Awaited {
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Reads the input to its end, but at most `most` bytes and one more, which shows that there are more.
-pub async fn whole(most: usize, awaited: Awaited, output: &Output) -> io::Result<Vec<u8>> {
+pub async fn whole(most: usize, awaited: InputNotice, output: &Output) -> io::Result<Vec<u8>> {
     let mut bytes = started(move |input| {
         let mut bytes = Vec::new();
         let read = input.take(one_more(most)).read_to_end(&mut bytes);
         read.map(|_| bytes)
     });
     let read = match awaited {
-        Awaited::Silently => bytes.await,
-        Awaited::Saying(what) => match timeout(MOMENT, &mut bytes).await {
+        InputNotice::Silently => bytes.await,
+        InputNotice::Saying(what) => match timeout(MOMENT, &mut bytes).await {
             Ok(read) => read,
             Err(_) => {
                 output.remark(what);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_llm::{cost_in_words, tokens_in_words};
 use crucible_model::{counted, one_line};
-use crucible_spec::{PhaseStanding, SpecStanding, SpecStatus, age_words};
+use crucible_spec::{PhaseSummary, SpecStanding, SpecStatus, age_words};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -233,7 +233,7 @@ pub(super) fn wrapped(line: &str, width: u16) -> Vec<String> {
 }
 
 /// The phase whose receipt is the newest.
-fn newest(status: &SpecStatus) -> Option<&PhaseStanding> {
+fn newest(status: &SpecStatus) -> Option<&PhaseSummary> {
     let phases = status
         .phase_statuses
         .iter()
@@ -241,7 +241,7 @@ fn newest(status: &SpecStatus) -> Option<&PhaseStanding> {
     phases.max_by_key(|phase| (phase.emitted_at, phase.phase_id))
 }
 
-fn phase_lines(phase: &PhaseStanding) -> Vec<String> {
+fn phase_lines(phase: &PhaseSummary) -> Vec<String> {
     let age = phase
         .age_seconds
         .map(|seconds| format!(", {} ago", age_words(Duration::from_secs(seconds))));

@@ -45,7 +45,7 @@ pub struct VerifyReport {
     /// The gates that ran, by name; `lite` means the repository's commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub executed_gates: Vec<GateId>,
-    /// The walls around each command.
+    /// The isolation of each command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<GateIsolation>,
     /// The tests of each gate whose results could be compared by name.
@@ -121,7 +121,7 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The walls around one gate's command.
+/// The isolation of one gate's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateIsolation {

@@ -1,6 +1,6 @@
 //! Real commands through the sandbox: how each of their ends is told.
 //!
-//! There is no inner stage in a test program, so the walls are missing here and said to be; they have their
+//! There is no inner stage in a test program, so the isolation is missing here, and the report says so; they have their
 //! own tests in `crucible-sandbox`.
 
 #![expect(
@@ -28,12 +28,12 @@ use crucible_verify::{
     VerifyReport, VerifyResult, classify, excerpt, judge_run, logs, normalise, report, run_gates,
 };
 
-struct Scene {
+struct Fixture {
     dir: tempfile::TempDir,
     env: Environment,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
         Self {
@@ -122,7 +122,7 @@ async fn every_gate_is_checked_also_after_one_failed() {
             self.0.lock().unwrap().push(format!("-{}", outcome.id()));
         }
     }
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let heard = Heard::default();
     let refused = Verdict::new(vec![Finding::error(
         Code::new("plan-unsigned"),
@@ -137,12 +137,12 @@ async fn every_gate_is_checked_also_after_one_failed() {
         },
         shell("two", "pwd; touch made"),
     ];
-    let outcomes = scene.run(&gates, &heard).await;
+    let outcomes = fixture.run(&gates, &heard).await;
     assert_eq!(
         *heard.0.lock().unwrap(),
         ["+one", "-one", "+plan_check", "-plan_check", "+two", "-two"]
     );
-    assert!(scene.dir.path().join("made").exists());
+    assert!(fixture.dir.path().join("made").exists());
 
     let report = report_on(&outcomes);
     assert_eq!(report.result, VerifyResult::Fail);
@@ -158,7 +158,7 @@ async fn every_gate_is_checked_also_after_one_failed() {
 
     let logs = logs(&outcomes);
     let stdout = String::from_utf8(logs.stdout).unwrap();
-    let copy = scene.dir.path().display();
+    let copy = fixture.dir.path().display();
     assert_eq!(
         stdout,
         format!(
@@ -170,10 +170,10 @@ async fn every_gate_is_checked_also_after_one_failed() {
 
 #[tokio::test]
 async fn hanging_gate_ignoring_term_is_killed() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let begun = Instant::now();
     let script = "trap '' TERM; while :; do sleep 0.1; done";
-    let run = scene
+    let run = fixture
         .run_one(timed(
             "hang",
             &["sh", "-c", script],
@@ -192,8 +192,8 @@ async fn hanging_gate_ignoring_term_is_killed() {
 
 #[tokio::test]
 async fn a_gate_that_cannot_run_has_failed() {
-    let scene = Scene::new();
-    std::fs::write(scene.dir.path().join("no-program"), "text").unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.dir.path().join("no-program"), "text").unwrap();
     for words in [
         &["no-such-program-anywhere"][..],
         &["./no-program"],
@@ -201,7 +201,7 @@ async fn a_gate_that_cannot_run_has_failed() {
         &[],
         &[""],
     ] {
-        let run = scene.run_one(command("lost", words)).await;
+        let run = fixture.run_one(command("lost", words)).await;
         assert!(
             matches!(run.end, GateEnd::NotStarted { .. }),
             "{words:?}: {:?}",
@@ -210,14 +210,17 @@ async fn a_gate_that_cannot_run_has_failed() {
         assert!(!judge_run(&run).passes());
         assert_eq!(classify(&run), FailureClass::ToolMissing);
         let text = format!("{:?}", judge_run(&run));
-        assert!(!text.contains(scene.dir.path().to_str().unwrap()), "{text}");
+        assert!(
+            !text.contains(fixture.dir.path().to_str().unwrap()),
+            "{text}"
+        );
     }
 }
 
 #[tokio::test]
 async fn gate_runs_after_setup_with_its_settings() {
-    let scene = Scene::new();
-    std::fs::create_dir_all(scene.dir.path().join("packages/x")).unwrap();
+    let fixture = Fixture::new();
+    std::fs::create_dir_all(fixture.dir.path().join("packages/x")).unwrap();
     let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
     let script = "test \"$MODE\" = fast && test \"$PATH\" && test \"$(cat generated)\" = fast && basename \"$PWD\"";
     let spec = GateSpec {
@@ -231,17 +234,17 @@ async fn gate_runs_after_setup_with_its_settings() {
             "test",
         )
     };
-    let run = scene.run_one(GateInput::Command(spec)).await;
+    let run = fixture.run_one(GateInput::Command(spec)).await;
     assert_eq!(
         (run.end, run.stdout.text().as_ref()),
         (GateEnd::Exited(0), "x\n")
     );
-    assert!(scene.dir.path().join("packages/x/generated").exists());
+    assert!(fixture.dir.path().join("packages/x/generated").exists());
 }
 
 #[tokio::test]
 async fn gate_whose_setup_fails_could_not_run() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
     let spec = |setup: Vec<String>| GateSpec {
         setup: vec![setup],
@@ -261,7 +264,7 @@ async fn gate_whose_setup_fails_could_not_run() {
         (words("sleep 9"), "it was killed after 0.3 s"),
         (missing, "was not found on PATH"),
     ] {
-        let run = scene.run_one(GateInput::Command(spec(setup))).await;
+        let run = fixture.run_one(GateInput::Command(spec(setup))).await;
         let GateEnd::NotStarted {
             why: NotStarted::Setup,
             message,
@@ -276,14 +279,14 @@ async fn gate_whose_setup_fails_could_not_run() {
         assert!(message.contains("gates.x.setup"), "{message}");
         assert_eq!((run.exit_code(), run.command), (126, words("touch ran")));
     }
-    assert!(!scene.dir.path().join("ran").exists());
+    assert!(!fixture.dir.path().join("ran").exists());
 }
 
 #[tokio::test]
 async fn gate_directory_outside_copy_is_refused() {
-    let scene = Scene::new();
-    std::os::unix::fs::symlink("/usr", scene.dir.path().join("out")).unwrap();
-    std::fs::write(scene.dir.path().join("file"), "").unwrap();
+    let fixture = Fixture::new();
+    std::os::unix::fs::symlink("/usr", fixture.dir.path().join("out")).unwrap();
+    std::fs::write(fixture.dir.path().join("file"), "").unwrap();
     for cwd in ["out", "out/bin", "file", "none"] {
         let spec = GateSpec {
             cwd: Some(cwd.parse().unwrap()),
@@ -294,7 +297,7 @@ async fn gate_directory_outside_copy_is_refused() {
                 "test",
             )
         };
-        let run = scene.run_one(GateInput::Command(spec)).await;
+        let run = fixture.run_one(GateInput::Command(spec)).await;
         assert!(
             matches!(
                 run.end,
@@ -312,12 +315,12 @@ async fn gate_directory_outside_copy_is_refused() {
 
 #[tokio::test]
 async fn a_sandbox_that_is_required_and_missing_refuses() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let setting = GateSetting {
         strength: Strength::Required,
-        ..scene.setting()
+        ..fixture.setting()
     };
-    let sandbox = Sandbox::new(None, &scene.env);
+    let sandbox = Sandbox::new(None, &fixture.env);
     let outcomes = run_gates(&sandbox, &[shell("touch", "touch made")], &setting, &Silent).await;
     let GateOutcome::Ran(run) = &outcomes[0] else {
         panic!("not a command")
@@ -333,7 +336,7 @@ async fn a_sandbox_that_is_required_and_missing_refuses() {
         "{:?}",
         run.end
     );
-    assert!(!scene.dir.path().join("made").exists());
+    assert!(!fixture.dir.path().join("made").exists());
     assert_eq!(
         report_on(&outcomes).failures[0].kind,
         "verify-sandbox-refused"
@@ -342,8 +345,8 @@ async fn a_sandbox_that_is_required_and_missing_refuses() {
 
 #[tokio::test]
 async fn gate_killed_by_signal_is_distinguished() {
-    let scene = Scene::new();
-    let run = scene.run_one(shell("kill", "kill -9 $$")).await;
+    let fixture = Fixture::new();
+    let run = fixture.run_one(shell("kill", "kill -9 $$")).await;
     assert_eq!(classify(&run), FailureClass::Killed);
     assert_eq!(run.exit_code(), 137);
     assert!(!judge_run(&run).passes());
@@ -351,8 +354,8 @@ async fn gate_killed_by_signal_is_distinguished() {
 
 #[tokio::test]
 async fn long_output_keeps_its_end() {
-    let scene = Scene::new();
-    let run = scene
+    let fixture = Fixture::new();
+    let run = fixture
         .run_one(shell(
             "long",
             "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done",
@@ -372,8 +375,8 @@ async fn long_output_keeps_its_end() {
 
 #[tokio::test]
 async fn a_secret_that_a_gate_prints_is_replaced() {
-    let scene = Scene::new();
-    let run = scene
+    let fixture = Fixture::new();
+    let run = fixture
         .run_one(shell(
             "leak",
             "printf 'key %s%s\\n' AKIA ZQ3DRSTUVWXY2345 >&2",
@@ -388,8 +391,8 @@ async fn a_secret_that_a_gate_prints_is_replaced() {
 
 #[tokio::test]
 async fn gates_see_only_their_environment() {
-    let scene = Scene::new();
-    let run = scene
+    let fixture = Fixture::new();
+    let run = fixture
         .run_one(shell("env", "env | grep -c CARGO_ || true"))
         .await;
     assert_eq!(run.stdout.text(), "0\n");
@@ -401,11 +404,11 @@ async fn brief_is_independent_of_copy_path() {
                   echo \"finished in 0.$$s\"; exit 101";
     let mut briefs = Vec::new();
     for _ in 0..2 {
-        let scene = Scene::new();
-        let run = scene.run_one(shell("brief", script)).await;
+        let fixture = Fixture::new();
+        let run = fixture.run_one(shell("brief", script)).await;
         assert_eq!(classify(&run), FailureClass::TestFailure);
         briefs.push(excerpt(
-            &normalise(&run.stdout.bytes, scene.dir.path()),
+            &normalise(&run.stdout.bytes, fixture.dir.path()),
             ByteLimit(1000),
         ));
     }
@@ -442,8 +445,8 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
     ] {
         let mut briefs = Vec::new();
         for _ in 0..2 {
-            let mut scene = Scene::new();
-            scene.env = Environment::from_pairs(
+            let mut fixture = Fixture::new();
+            fixture.env = Environment::from_pairs(
                 [
                     "PATH",
                     "HOME",
@@ -455,13 +458,13 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
                 .filter_map(|name| Some((name, std::env::var_os(name)?))),
                 "/",
             );
-            let copy = scene.dir.path();
+            let copy = fixture.dir.path();
             let manifest = "[package]\nname = \"sum\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
             std::fs::create_dir(copy.join("src")).unwrap();
             std::fs::write(copy.join("Cargo.toml"), manifest).unwrap();
             std::fs::write(copy.join("src/lib.rs"), text).unwrap();
-            let mut setting = scene.setting();
-            setting.env.extend(toolchain_env(&scene.env));
+            let mut setting = fixture.setting();
+            setting.env.extend(toolchain_env(&fixture.env));
             setting.env.push(("RUST_BACKTRACE".into(), "1".into()));
             setting.log_limit = ByteLimit(1 << 20);
             let gates = [timed(
@@ -470,7 +473,7 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
                 Duration::from_secs(120),
             )];
             let outcomes =
-                run_gates(&Sandbox::new(None, &scene.env), &gates, &setting, &Silent).await;
+                run_gates(&Sandbox::new(None, &fixture.env), &gates, &setting, &Silent).await;
             let GateOutcome::Ran(run) = &outcomes[0] else {
                 panic!("not a command")
             };

@@ -49,7 +49,7 @@ const RULES: &[&dyn Rule] = &[
     &rules::module_docs::ModuleDocs,
     &rules::prose::Prose,
     &rules::reachability::Reachability,
-    &rules::walls::Walls,
+    &rules::dependencies::Dependencies,
     &rules::words::Words,
 ];
 

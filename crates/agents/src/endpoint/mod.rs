@@ -26,11 +26,11 @@ use axum::http::{HeaderMap, Method, Response, Uri};
 use crucible_host::http::{HttpClient, HttpError, HttpRequest, HttpStream, Payload};
 use crucible_host::random;
 use crucible_llm::{
-    Amount, BookError, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall, Price, PriceTable,
-    Resource, Upstream, refuse_secrets,
+    Amount, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall, Price, PriceTable,
+    ReservationError, Resource, Upstream, refuse_secrets,
 };
 use crucible_model::{ByteLimit, Digest, Secret};
-use crucible_secrets::{HandedKeys, Scanner};
+use crucible_secrets::{ProvidedValues, Scanner};
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -129,7 +129,7 @@ struct Shared {
     timeout: Duration,
     token: Secret,
     /// The user's key, which no answer may hold.
-    keys: HandedKeys,
+    keys: ProvidedValues,
     used: watch::Sender<EndpointUse>,
     /// The answers that are being passed on; `None` when the endpoint is over.
     passing: Mutex<Option<JoinSet<()>>>,
@@ -157,7 +157,7 @@ impl Endpoint {
         let (sender, used) = watch::channel(EndpointUse::default());
         let shared = Arc::new(Shared {
             wire,
-            keys: HandedKeys::new(&upstream.key),
+            keys: ProvidedValues::new(&upstream.key),
             upstream,
             http,
             budget,
@@ -288,7 +288,7 @@ impl Shared {
             )
         })?;
         // An agent that looks at its own variables tells the model its token, which is nobody's secret but leaves for nowhere.
-        let bytes = HandedKeys::new([&self.token]).out_of(&bytes);
+        let bytes = ProvidedValues::new([&self.token]).out_of(&bytes);
         let request: Value = serde_json::from_slice(&bytes)
             .map_err(|error| Refusal::new(400, format!("the request is not JSON: {error}")))?;
         let (api, purpose) = match route {
@@ -560,7 +560,7 @@ impl Shared {
             .reserve_call(planned)
             .await
             .map_err(|error| match error {
-                BookError::Exhausted {
+                ReservationError::Exhausted {
                     resource,
                     limit,
                     attempted,
@@ -578,7 +578,7 @@ impl Shared {
                         ),
                     )
                 }
-                BookError::Unavailable { detail } => Refusal::new(402, detail),
+                ReservationError::Unavailable { detail } => Refusal::new(402, detail),
             })
     }
 

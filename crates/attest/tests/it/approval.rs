@@ -6,12 +6,12 @@ use crucible_model::{Digest, RunId};
 use crate::sample::{AT, Sample, change, codes, instant, judge, new_signer};
 
 /// A change with the approvals of these keys, and the policy that names them.
-struct Scene {
+struct Setup {
     sample: Sample,
     approvers: String,
 }
 
-impl Scene {
+impl Setup {
     async fn new(edit: impl FnOnce(&mut Change)) -> Self {
         let room = tempfile::tempdir().unwrap();
         let signer = new_signer(room.path()).await;
@@ -52,25 +52,25 @@ const MISSING: [&str; 1] = ["attest-approvals-missing"];
 
 #[tokio::test]
 async fn distinct_people_are_counted() {
-    let scene = Scene::new(|_| {}).await;
-    let both = scene.approvers.clone();
-    assert_eq!(scene.codes(&both, 2), [""; 0]);
+    let setup = Setup::new(|_| {}).await;
+    let both = setup.approvers.clone();
+    assert_eq!(setup.codes(&both, 2), [""; 0]);
     // Two keys of one person are one person, and a key that the policy does not name is nobody.
     let same = both.replace("\"bob\"", "\"ada\"");
-    assert_eq!(scene.codes(&format!("{same}{}", third().await), 2), MISSING);
+    assert_eq!(setup.codes(&format!("{same}{}", third().await), 2), MISSING);
     let (one, _) = both.split_at(both.rfind("[[approvers]]").unwrap());
-    assert_eq!(scene.codes(one, 1), [""; 0]);
-    assert_eq!(scene.codes(&format!("{one}{}", third().await), 2), MISSING);
+    assert_eq!(setup.codes(one, 1), [""; 0]);
+    assert_eq!(setup.codes(&format!("{one}{}", third().await), 2), MISSING);
     // A key that is no longer valid does not count.
     let expired = format!("{one}valid_until = \"2026-01-01T00:00:00Z\"\n");
-    assert_eq!(scene.codes(&expired, 1), MISSING);
+    assert_eq!(setup.codes(&expired, 1), MISSING);
 }
 
 #[tokio::test]
 async fn repeated_or_foreign_approval_does_not_count() {
-    let doubled = Scene::new(|change| change.approvals[1] = change.approvals[0].clone()).await;
+    let doubled = Setup::new(|change| change.approvals[1] = change.approvals[0].clone()).await;
     assert_eq!(doubled.codes(&doubled.approvers, 2), MISSING);
-    let none = Scene::new(|change| change.approvals.clear()).await;
+    let none = Setup::new(|change| change.approvals.clear()).await;
     assert_eq!(none.codes(&none.approvers, 1), MISSING);
     assert_eq!(none.codes(&none.approvers, 0), [""; 0]);
     type Edit = fn(&mut Change);
@@ -83,18 +83,18 @@ async fn repeated_or_foreign_approval_does_not_count() {
         |change| change.run = "20261127-093001-abcdef".parse::<RunId>().unwrap(),
     ];
     for (at, edit) in edits.into_iter().enumerate() {
-        let scene = Scene::new(edit).await;
-        assert_eq!(scene.codes(&scene.approvers, 2), MISSING, "{at}");
+        let setup = Setup::new(edit).await;
+        assert_eq!(setup.codes(&setup.approvers, 2), MISSING, "{at}");
     }
 }
 
 #[tokio::test]
 async fn policy_that_nobody_can_satisfy_is_invalid() {
-    let scene = Scene::new(|_| {}).await;
-    for (approvers, required) in [("", 1), (scene.approvers.as_str(), 3)] {
+    let setup = Setup::new(|_| {}).await;
+    for (approvers, required) in [("", 1), (setup.approvers.as_str(), 3)] {
         let text = format!(
             "{}{approvers}[require]\napprovals = {required}\n",
-            scene.sample.policy
+            setup.sample.policy
         );
         let error = Policy::parse(&text).unwrap_err().to_string();
         assert!(error.contains("[[approvers]]"), "{error}");

@@ -8,33 +8,33 @@ use std::path::{Path, PathBuf};
 use crucible_testkit::{FakeOpenAi, Reply, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOOD_DIFF, codes, good_answer, id_of, small, snapshot};
+use crate::support::{Fixture, GOOD_DIFF, codes, good_answer, id_of, small, snapshot};
 
-/// A program at the desk that runs these lines; `good` prints the patch that mends the repository.
-fn script(desk: &Desk, lines: &str) -> PathBuf {
-    let path = desk.path("agent");
+/// A program at the fixture that runs these lines; `good` prints the patch that mends the repository.
+fn script(fixture: &Fixture, lines: &str) -> PathBuf {
+    let path = fixture.path("agent");
     let text = format!("#!/bin/sh\ngood() {{ cat <<'PATCH'\n{GOOD_DIFF}PATCH\n}}\n{lines}\n");
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
-/// A desk whose patches come from a program of these lines; `settings` are more lines of `[dispatch]`.
-fn served(lines: &str, settings: &str) -> Desk {
-    let desk = Desk::new();
-    let path = script(&desk, lines);
-    desk.user_config(&format!(
+/// A fixture whose patches come from a program of these lines; `settings` are more lines of `[dispatch]`.
+fn served(lines: &str, settings: &str) -> Fixture {
+    let fixture = Fixture::new();
+    let path = script(&fixture, lines);
+    fixture.user_config(&format!(
         "[dispatch]\nmode = \"api_agent\"\nagent_command = [{path:?}]\n{settings}\n"
     ));
-    desk
+    fixture
 }
 
-fn run_of(desk: &Desk) -> PathBuf {
-    desk.runs().pop().unwrap()
+fn run_of(fixture: &Fixture) -> PathBuf {
+    fixture.runs().pop().unwrap()
 }
 
-fn log(desk: &Desk, name: &str) -> String {
-    fs::read_to_string(run_of(desk).join("logs/agents").join(name)).unwrap()
+fn log(fixture: &Fixture, name: &str) -> String {
+    fs::read_to_string(run_of(fixture).join("logs/agents").join(name)).unwrap()
 }
 
 /// Every file below a directory that holds these words.
@@ -55,9 +55,9 @@ fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
 
 #[test]
 fn a_command_takes_a_run_from_goal_to_commit() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let path = script(
-        &desk,
+        &fixture,
         r#"set -e
         cmp - "$CRUCIBLE_PROMPT" && cmp "$CRUCIBLE_PROMPT" "$4"
         [ "$CRUCIBLE_ROLE $CRUCIBLE_ACTION $CRUCIBLE_TARGET" = "$1 $2 $3" ]
@@ -68,42 +68,45 @@ fn a_command_takes_a_run_from_goal_to_commit() {
         good"#,
     );
     let words = "\"{role}\", \"{action}\", \"{target}\", \"{prompt_file}\", \"{}\"";
-    desk.user_config(&format!(
+    fixture.user_config(&format!(
         "[dispatch]\npatch_command = [{path:?}, {words}]\n"
     ));
-    let started = desk
+    let started = fixture
         .start_call(repo.path())
         .args(["--mode", "api_agent"])
         .run()
         .ok()
         .json();
     assert_eq!(started["state"], "verified", "{started:#}");
-    assert_eq!(log(&desk, "001.stderr.log"), "thinking\n");
-    assert_eq!(log(&desk, "001.stdout.log"), GOOD_DIFF);
+    assert_eq!(log(&fixture, "001.stderr.log"), "thinking\n");
+    assert_eq!(log(&fixture, "001.stdout.log"), GOOD_DIFF);
     for name in [
         "CONTEXT.md",
         "CONSTRAINTS.md",
         "FIX_BRIEF.md",
         "EXTERNALS.md",
     ] {
-        assert!(run_of(&desk).join("outbox").join(name).is_file(), "{name}");
+        assert!(
+            run_of(&fixture).join("outbox").join(name).is_file(),
+            "{name}"
+        );
     }
     let id = id_of(&started);
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(
         (&replayed["state"], &replayed["different"]),
         (&json!("verified"), &json!([]))
     );
     // The logs are recorded: one that is edited shows, and nothing lands on it.
-    let log = run_of(&desk).join("logs/agents/001.stderr.log");
+    let log = run_of(&fixture).join("logs/agents/001.stderr.log");
     fs::write(&log, "nothing\n").unwrap();
     assert_eq!(
-        desk.status()["edited"],
+        fixture.status()["edited"],
         json!(["logs/agents/001.stderr.log"])
     );
-    desk.run(["run", "land", &id, "--json"]).exits(1);
+    fixture.run(["run", "land", &id, "--json"]).exits(1);
     fs::write(&log, "thinking\n").unwrap();
-    desk.run(["run", "land", &id, "--json"]).ok();
+    fixture.run(["run", "land", &id, "--json"]).ok();
     assert_eq!(
         repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
         "M\tsrc/area.py"
@@ -125,17 +128,21 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
         let lines = format!(
             "if [ $CRUCIBLE_ROLE = fixer ]; then grep -q '{code}' \"$CRUCIBLE_PROMPT\" && good; else {lines}; fi"
         );
-        let desk = served(&lines, "");
-        let ended = desk.start(repo.path()).ok().json();
+        let fixture = served(&lines, "");
+        let ended = fixture.start(repo.path()).ok().json();
         assert_eq!(ended["state"], "verified");
         let found = codes(&ended, 1);
         assert!(
             found.len() == 1 && found[0].starts_with(code),
             "{lines}: {found:?}"
         );
-        assert!(run_of(&desk).join("logs/agents/002.stdout.log").is_file());
+        assert!(
+            run_of(&fixture)
+                .join("logs/agents/002.stdout.log")
+                .is_file()
+        );
         // What is refused before it is read is refused in a replay, too.
-        let replayed = desk
+        let replayed = fixture
             .run(["run", "replay", &id_of(&ended), "--json"])
             .ok()
             .json();
@@ -151,8 +158,8 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
     }
     // A sentence behind a diff takes nothing from it.
     let repo = small().build();
-    let desk = served("good; echo That was it.", "");
-    let ended = desk.start(repo.path()).ok().json();
+    let fixture = served("good; echo That was it.", "");
+    let ended = fixture.start(repo.path()).ok().json();
     assert_eq!(
         (&ended["state"], ended["attempts"].as_array().unwrap().len()),
         (&json!("verified"), 1)
@@ -170,12 +177,12 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
     ] {
         let repo = small().build();
         let hangs = code == 10;
-        let desk = served(lines, if hangs { "agent_timeout_s = 3" } else { "" });
-        let ran = desk.start(repo.path()).exits(code);
+        let fixture = served(lines, if hangs { "agent_timeout_s = 3" } else { "" });
+        let ran = fixture.start(repo.path()).exits(code);
         let message = ran.message();
         assert!(message.contains(part), "{message}");
         assert!(ran.stderr.contains("logs/agents/001.std"), "{}", ran.stderr);
-        let status = desk.status();
+        let status = fixture.status();
         assert_eq!(
             (&status["state"], &status["attempts"]),
             (&json!("signed"), &json!([]))
@@ -185,8 +192,8 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
             continue;
         }
         // What is mended goes on, within the same run.
-        script(&desk, "good");
-        let ended = desk.run(["run", "advance", "--json"]).ok().json();
+        script(&fixture, "good");
+        let ended = fixture.run(["run", "advance", "--json"]).ok().json();
         assert_eq!(
             (&ended["state"], ended["budgets"]["calls"].as_u64()),
             (&json!("verified"), Some(2))
@@ -198,14 +205,14 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
 fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
     let token = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     let repo = small().build();
-    let desk = served(
+    let fixture = served(
         &format!(
             "printf '\\033]0;owned\\007 %s %s\\n' {token} \"$HANDED_OVER\" >&2; echo {token} \"$HANDED_OVER\"; exit 4"
         ),
         "agent_env = [\"HANDED_OVER\"]",
     );
     let key = "open sesame 12345";
-    let ran = desk
+    let ran = fixture
         .start_call(repo.path())
         .env("HANDED_OVER", key)
         .run()
@@ -215,26 +222,29 @@ fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
         "{}",
         ran.stderr
     );
-    assert!(log(&desk, "001.stdout.log").contains("[secret:handed-over]"));
+    assert!(log(&fixture, "001.stdout.log").contains("[secret:handed-over]"));
     // The secret that stands in the script is the script's own.
-    assert_eq!(holding(&desk.data(), &token), Vec::<PathBuf>::new());
-    assert_eq!(holding(&desk.data(), key), Vec::<PathBuf>::new());
+    assert_eq!(holding(&fixture.data(), &token), Vec::<PathBuf>::new());
+    assert_eq!(holding(&fixture.data(), key), Vec::<PathBuf>::new());
 
     // The same in an answer: it is refused, and kept without it.
-    script(&desk, "good | sed \"s/width \\* height$/'$HANDED_OVER'/\"");
-    let refused = desk
+    script(
+        &fixture,
+        "good | sed \"s/width \\* height$/'$HANDED_OVER'/\"",
+    );
+    let refused = fixture
         .call(["run", "advance", "--json"])
         .env("HANDED_OVER", key)
         .run()
         .exits(1)
         .json();
     assert_eq!(codes(&refused, 1), ["run-secret-in-answer"]);
-    assert_eq!(holding(&desk.data(), key), Vec::<PathBuf>::new());
+    assert_eq!(holding(&fixture.data(), key), Vec::<PathBuf>::new());
 }
 
 /// Tries everything that a command must not be able to do, and tells on its standard error how that went.
-fn intruder(desk: &Desk, repo: &TestRepo, port: u16) -> String {
-    let (home, data) = (desk.home(), desk.data());
+fn intruder(fixture: &Fixture, repo: &TestRepo, port: u16) -> String {
+    let (home, data) = (fixture.home(), fixture.data());
     format!(
         r#"try() {{ name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name: done" >&2; else echo "$name: denied" >&2; fi; }}
         try key grep -q key {home}/.ssh/id_ed25519
@@ -259,21 +269,21 @@ fn intruder(desk: &Desk, repo: &TestRepo, port: u16) -> String {
 fn a_command_reaches_its_copy_and_nothing_else() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (repo, desk) = (small().build(), Desk::new());
-    fs::create_dir(desk.home().join(".ssh")).unwrap();
-    fs::write(desk.home().join(".ssh/id_ed25519"), "a key\n").unwrap();
-    let path = script(&desk, &intruder(&desk, &repo, port));
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fs::create_dir(fixture.home().join(".ssh")).unwrap();
+    fs::write(fixture.home().join(".ssh/id_ed25519"), "a key\n").unwrap();
+    let path = script(&fixture, &intruder(&fixture, &repo, port));
     let config = |network: &str| {
-        desk.user_config(&format!(
+        fixture.user_config(&format!(
             "[dispatch]\nmode = \"api_agent\"\nagent_command = [{path:?}]\nagent_network = \"{network}\"\n"
         ));
     };
     config("off");
-    let before = snapshot(&repo, &desk);
-    let ended = desk.start(repo.path()).ok().json();
+    let before = snapshot(&repo, &fixture);
+    let ended = fixture.start(repo.path()).ok().json();
     assert_eq!(ended["state"], "verified");
-    before.is_still(&snapshot(&repo, &desk));
-    let told = log(&desk, "001.stderr.log");
+    before.is_still(&snapshot(&repo, &fixture));
+    let told = log(&fixture, "001.stderr.log");
     for name in [
         "key",
         "original",
@@ -289,15 +299,15 @@ fn a_command_reaches_its_copy_and_nothing_else() {
         assert!(told.contains(&format!("{name}: done")), "{told}");
     }
     assert_eq!(
-        fs::read_dir(run_of(&desk).join("tmp")).map_or(0, Iterator::count),
+        fs::read_dir(run_of(&fixture).join("tmp")).map_or(0, Iterator::count),
         0
     );
 
     // The network is the user's to open, and nothing else opens with it.
     config("on");
-    let desk_runs = desk.runs();
-    desk.start(repo.path()).ok();
-    let second = desk
+    let desk_runs = fixture.runs();
+    fixture.start(repo.path()).ok();
+    let second = fixture
         .runs()
         .into_iter()
         .find(|run| !desk_runs.contains(run))
@@ -318,9 +328,9 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
         "needs": [{ "path": "src/area.py", "mode": "full" }], "budget": { "max_files": 3, "max_total_bytes": 20_000 },
     });
     let server = FakeOpenAi::start([Reply::Answer(good_answer())]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
     let path = script(
-        &desk,
+        &fixture,
         &format!(
             "case $CRUCIBLE_ROLE-$CRUCIBLE_ACTION in\n\
              chair-file_request) echo '{request}' ;;\n\
@@ -329,9 +339,9 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
              *) exit 9 ;;\nesac"
         ),
     );
-    desk.user_config("[dispatch]\nchair = \"api_agent\"\ncontract_guardian = \"api_agent\"\n");
+    fixture.user_config("[dispatch]\nchair = \"api_agent\"\ncontract_guardian = \"api_agent\"\n");
     let words = format!("'{}' --role {{role}}", path.display());
-    let ended = desk
+    let ended = fixture
         .start_call(repo.path())
         .env("SDDAI_PLAN_CMD", &words)
         .env("SDDAI_AGENT_CMD", &words)
@@ -341,13 +351,17 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
     assert_eq!(ended["state"], "verified", "{ended:#}");
     assert_eq!(ended["run"]["settings"]["agents"]["plan"][1], "--role");
     assert!(
-        fs::read_to_string(run_of(&desk).join("artifacts/PLAN.md"))
+        fs::read_to_string(run_of(&fixture).join("artifacts/PLAN.md"))
             .unwrap()
             .contains("Stop: verified, budget")
     );
     assert_eq!(server.requests().len(), 1);
-    assert!(run_of(&desk).join("logs/agents/003.stdout.log").is_file());
-    let replayed = desk
+    assert!(
+        run_of(&fixture)
+            .join("logs/agents/003.stdout.log")
+            .is_file()
+    );
+    let replayed = fixture
         .run(["run", "replay", &id_of(&ended), "--json"])
         .ok()
         .json();
@@ -356,8 +370,12 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
 
 #[test]
 fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let start = || desk.start_call(repo.path()).args(["--mode", "api_agent"]);
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let start = || {
+        fixture
+            .start_call(repo.path())
+            .args(["--mode", "api_agent"])
+    };
     let refused = |command: &str, status: i32, part: &str| {
         let message = start()
             .env("SDDAI_PATCH_CMD", command)
@@ -383,11 +401,11 @@ fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
         8,
         "secret",
     );
-    desk.user_config("[dispatch]\nagent_env = [\"NOT_SET\"]\n");
+    fixture.user_config("[dispatch]\nagent_env = [\"NOT_SET\"]\n");
     refused("sh", 2, "NOT_SET");
-    desk.user_config("[dispatch]\nagent_timeout_s = 0\n");
+    fixture.user_config("[dispatch]\nagent_timeout_s = 0\n");
     refused("sh", 2, "agent_timeout_s");
-    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+    assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -403,8 +421,8 @@ fn a_projects_file_sets_no_command_no_network_and_no_variable() {
         let repo = small()
             .file(".crucible/config.toml", format!("[dispatch]\n{line}\n"))
             .build();
-        let desk = Desk::new();
-        let message = desk.start(repo.path()).exits(2).message();
+        let fixture = Fixture::new();
+        let message = fixture.start(repo.path()).exits(2).message();
         assert!(
             message.contains(line.split_once(' ').unwrap().0),
             "{message}"
@@ -414,11 +432,11 @@ fn a_projects_file_sets_no_command_no_network_and_no_variable() {
 
 #[test]
 fn the_settings_win_in_their_usual_order() {
-    let (repo, desk) = (small().build(), served("exit 5", ""));
-    let good = desk.path("good");
-    fs::copy(script(&desk, "good"), &good).unwrap();
-    script(&desk, "exit 5");
-    let ended = desk
+    let (repo, fixture) = (small().build(), served("exit 5", ""));
+    let good = fixture.path("good");
+    fs::copy(script(&fixture, "good"), &good).unwrap();
+    script(&fixture, "exit 5");
+    let ended = fixture
         .start_call(repo.path())
         .env("SDDAI_AGENT_CMD", &good)
         .run()
@@ -430,13 +448,13 @@ fn the_settings_win_in_their_usual_order() {
 #[test]
 fn ollama_is_asked_for_its_own_models_in_its_own_form() {
     let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
     // Another provider is chosen, and nobody asks it: that it lacks its key is no obstacle.
-    desk.user_config(
+    fixture.user_config(
         "[llm.gateway]\nmodel = \"small\"\n\
          [llm.gateway.profiles.large]\nmodel = \"large\"\n[phases.fixer]\nllm_profile = \"large\"\n[dispatch]\nmode = \"ollama_agent\"\n",
     );
-    let ended = desk
+    let ended = fixture
         .start_call(repo.path())
         .args(["--provider", "openai"])
         .run()
@@ -475,16 +493,16 @@ fn the_page_for_users_holds() {
         page.matches("```").count() / 2,
         "a snippet is none of settings"
     );
-    let desk = Desk::new();
-    let path = script(&desk, "good");
+    let fixture = Fixture::new();
+    let path = script(&fixture, "good");
     for snippet in &snippets {
         assert!(
             snippet.starts_with("# ~/.config/crucible/config.toml\n"),
             "{snippet}"
         );
-        desk.user_config(&snippet.replace("/opt/agents/propose-patch", path.to_str().unwrap()));
+        fixture.user_config(&snippet.replace("/opt/agents/propose-patch", path.to_str().unwrap()));
         let repo = small().build();
-        let call = desk
+        let call = fixture
             .call([
                 "run",
                 "new",
@@ -506,7 +524,7 @@ fn the_page_for_users_holds() {
             .unwrap_or("\"local_exec\"");
         assert_eq!(dispatch["mode"].to_string(), named, "{snippet}");
         if named == "\"api_agent\"" {
-            let ended = desk
+            let ended = fixture
                 .call(["run", "advance", "--json"])
                 .env("AGENT_KEY", "not a key")
                 .run()
@@ -527,9 +545,9 @@ fn the_page_for_users_holds() {
 
 #[test]
 fn the_doctor_tells_whether_who_serves_is_there() {
-    let desk = served("good", "");
-    let path = desk.path("agent");
-    let seen = desk.run(["doctor", "--json"]).ok().json();
+    let fixture = served("good", "");
+    let path = fixture.path("agent");
+    let seen = fixture.run(["doctor", "--json"]).ok().json();
     let programs = seen["programs"].as_array().unwrap();
     let own = programs
         .iter()
@@ -546,9 +564,9 @@ fn the_doctor_tells_whether_who_serves_is_there() {
         Some("chair = \"openai\""),
     ] {
         if let Some(line) = config {
-            desk.user_config(&format!("[dispatch]\n{line}\n"));
+            fixture.user_config(&format!("[dispatch]\n{line}\n"));
         }
-        let seen = desk.run(["doctor", "--json"]).exits(2).json();
+        let seen = fixture.run(["doctor", "--json"]).exits(2).json();
         let found = seen["findings"].as_array().unwrap();
         assert!(
             found

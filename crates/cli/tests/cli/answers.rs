@@ -6,7 +6,7 @@ use std::path::Path;
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
 use crate::support::{
-    Desk, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, snapshot,
+    Fixture, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, snapshot,
     whole_file,
 };
 
@@ -20,9 +20,9 @@ fn refused(repo: &TestRepo, format: &str, answer: &str, files: &[&str]) -> Vec<S
 #[track_caller]
 fn refused_reply(repo: &TestRepo, format: &str, reply: Reply, files: &[&str]) -> Vec<String> {
     let server = FakeOpenAi::start([reply]);
-    let desk = Desk::with(&server);
-    let before = snapshot(repo, &desk);
-    let mut call = desk
+    let fixture = Fixture::with(&server);
+    let before = snapshot(repo, &fixture);
+    let mut call = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "1"])
         .env("CRUCIBLE_RUN_EDIT_FORMAT", format)
@@ -31,21 +31,21 @@ fn refused_reply(repo: &TestRepo, format: &str, reply: Reply, files: &[&str]) ->
         call = call.args(["--file", file]);
     }
     let status = call.run().exits(1).json();
-    before.is_still(&snapshot(repo, &desk));
+    before.is_still(&snapshot(repo, &fixture));
     assert_eq!(status["state"], "failed");
     let end = status["attempts"][0]["end"].as_str().unwrap();
     assert!(["refused", "malformed"].contains(&end), "{end}");
     assert_eq!(status["attempts"][0]["asked_for"], format);
     assert_eq!(status["failure"]["code"], "run-out-of-attempts");
     assert_eq!(server.requests().len(), 1);
-    let land = desk.run([
+    let land = fixture.run([
         "run",
         "land",
         status["run"]["run_id"].as_str().unwrap(),
         "--json",
     ]);
     assert!(land.exits(1).message().contains("failed, not verified"));
-    before.is_still(&snapshot(repo, &desk));
+    before.is_still(&snapshot(repo, &fixture));
     codes(&status, 1)
 }
 
@@ -85,9 +85,10 @@ fn prose_is_no_change() {
 #[track_caller]
 fn landed(format: &str, answer: &str) -> String {
     let (repo, server) = (small().build(), answering(answer));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--max-iterations", "1", "--file", "src/area.py"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", format)
@@ -96,7 +97,7 @@ fn landed(format: &str, answer: &str) -> String {
         .json();
     assert_eq!(status["state"], "verified", "{answer}: {status:#}");
     assert_eq!(status["attempts"][0]["asked_for"], format);
-    let kept = desk.runs()[0].join("attempts/001");
+    let kept = fixture.runs()[0].join("attempts/001");
     assert_eq!(
         std::fs::read_to_string(kept.join("answer.txt")).unwrap(),
         answer
@@ -106,12 +107,12 @@ fn landed(format: &str, answer: &str) -> String {
             .unwrap()
             .starts_with("diff --git ")
     );
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(
         std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
         right()
@@ -303,15 +304,15 @@ fn a_link_that_the_operator_names_is_not_changed_either() {
     let turned = refused(&repo, "unified-diff", diff, &["src/alias.py"]);
     assert_eq!(turned, ["patch-symlink"]);
     // What lies outside is not shown to a model, so no run begins.
-    let desk = Desk::new();
-    let message = desk
+    let fixture = Fixture::new();
+    let message = fixture
         .start_call(repo.path())
         .args(["--file", "out/area.py"])
         .run()
         .exits(2)
         .message();
     assert!(message.contains("out/area.py"), "{message}");
-    assert_eq!(desk.runs(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(fixture.runs(), Vec::<std::path::PathBuf>::new());
     assert_eq!(
         std::fs::read_to_string(outside.path().join("area.py")).unwrap(),
         WRONG
@@ -427,9 +428,9 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
 
     let repo = small().build();
     let server = FakeOpenAi::start([reply, Reply::Answer(good_answer())]);
-    let desk = Desk::with(&server);
-    let before = snapshot(&repo, &desk);
-    let ran = desk.start(repo.path()).ok();
+    let fixture = Fixture::with(&server);
+    let before = snapshot(&repo, &fixture);
+    let ran = fixture.start(repo.path()).ok();
     assert!(ran.stderr.contains(says), "{}", ran.stderr);
     let status = ran.json();
     assert_eq!(status["state"], "verified");
@@ -440,8 +441,8 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
             .unwrap()
             .is_empty()
     );
-    before.is_still(&snapshot(&repo, &desk));
-    let run = desk.runs().remove(0);
+    before.is_still(&snapshot(&repo, &fixture));
+    let run = fixture.runs().remove(0);
     assert_eq!(
         std::fs::read(run.join("attempts/001/answer.txt")).unwrap(),
         b""
@@ -454,13 +455,13 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
     assert!(requests[1].body["messages"].to_string().contains(code));
 
     drop(server);
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
     assert_eq!(replayed["state"], "verified");
     assert_eq!(replayed["different"], serde_json::json!([]));
-    desk.run(["ledger", "verify"]).ok();
+    fixture.run(["ledger", "verify"]).ok();
 }
 
 fn size_of(directory: &Path) -> u64 {
@@ -534,8 +535,8 @@ fn an_answer_cut_at_its_limit_is_refused() {
 fn an_answer_that_drops_a_function_lands_with_the_function_kept() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
-    let desk = Desk::with(&server);
-    let status = desk
+    let fixture = Fixture::with(&server);
+    let status = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
         .run()
@@ -543,7 +544,7 @@ fn an_answer_that_drops_a_function_lands_with_the_function_kept() {
         .json();
     assert_eq!(codes(&status, 1), ["answer-spliced"]);
     assert_eq!(status["attempts"][0]["findings"][0]["level"], "warning");
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(
         std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
         right()
@@ -568,8 +569,8 @@ fn an_answer_that_drops_what_it_shares_nothing_with_is_refused() {
 fn a_definition_alone_is_put_into_its_file_and_lands() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
-    let desk = Desk::with(&server);
-    let status = desk
+    let fixture = Fixture::with(&server);
+    let status = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions")
         .run()
@@ -582,12 +583,12 @@ fn a_definition_alone_is_put_into_its_file_and_lands() {
             .to_string()
             .contains("the changed function, complete")
     );
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(
         std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
         right()
     );
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
@@ -630,10 +631,12 @@ fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
             "def area(width, height):\n    return 7\n",
         )),
     );
-    let desk = Desk::with(&server);
-    desk.user_config("[llm.gateway]\ntemperature = 0.1\n");
-    let before = snapshot(&repo, &desk);
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "3"]);
+    let fixture = Fixture::with(&server);
+    fixture.user_config("[llm.gateway]\ntemperature = 0.1\n");
+    let before = snapshot(&repo, &fixture);
+    let call = fixture
+        .start_call(repo.path())
+        .args(["--max-iterations", "3"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions")
         .run()
@@ -649,7 +652,7 @@ fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
     assert_eq!(ends, ["verify_failed", "repeated", "repeated"]);
     has(&codes(&status, 2), "run-same-patch-twice");
     assert!(
-        !desk.runs()[0]
+        !fixture.runs()[0]
             .join("attempts/002/verify_report.json")
             .exists()
     );
@@ -669,13 +672,13 @@ fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
         last.contains("run-same-patch-twice") && last.contains("return 7"),
         "{last}"
     );
-    before.is_still(&snapshot(&repo, &desk));
-    let replayed = desk
+    before.is_still(&snapshot(&repo, &fixture));
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
-    desk.run(["run", "verify-record", &id_of(&status)]).ok();
+    fixture.run(["run", "verify-record", &id_of(&status)]).ok();
 }
 
 #[test]
@@ -683,8 +686,10 @@ fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
     let prose = || Reply::Answer("I would rather not.".to_owned());
     let cut = Reply::CutAnswer(good_answer());
     let server = FakeOpenAi::start([prose(), cut, prose(), Reply::Answer(good_answer())]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    let call = fixture
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
         .run()
@@ -732,17 +737,19 @@ fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
         (&attempts[1]["asked_for"], &attempts[2]["asked_for"]),
         (&"whole-file".into(), &"definitions".into())
     );
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
     assert_eq!(replayed["different"], serde_json::json!([]));
-    desk.run(["run", "verify-record", &id_of(&status)]).ok();
+    fixture.run(["run", "verify-record", &id_of(&status)]).ok();
 
     // One more of them than the budget has costs the attempt.
     let server = FakeOpenAi::start([prose(), prose(), Reply::Answer(good_answer())]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    let call = fixture
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"]);
     let status = call
         .env("CRUCIBLE_RUN_MAX_MALFORMED", "1")
         .run()
@@ -764,8 +771,8 @@ fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
         ))
     };
     let server = FakeOpenAi::start([wrong(1), wrong(2), Reply::Answer(good_answer()), wrong(3)]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    let call = desk
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    let call = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "1", "--candidates", "4"]);
     let status = call
@@ -803,12 +810,12 @@ fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
         [1, 2, 3]
     );
     let report =
-        std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        std::fs::read_to_string(fixture.runs()[0].join("artifacts/verify_report.json")).unwrap();
     assert!(
         serde_json::from_str::<serde_json::Value>(&report).unwrap()["iteration"] == 1,
         "{report}"
     );
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
@@ -823,8 +830,8 @@ fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
     let repo = small().file("src/area.py", &large).build();
     let half = "def area(width, height):\n    return width * height\n";
     let server = answering(whole_file("src/area.py", half));
-    let desk = Desk::with(&server);
-    let ran = desk
+    let fixture = Fixture::with(&server);
+    let ran = fixture
         .start_call(repo.path())
         .args(["--file", "src/area.py"])
         .run()
@@ -832,7 +839,7 @@ fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
     let status = ran.json();
     assert_eq!(status["state"], "verified", "{status:#}");
     assert_eq!(status["attempts"][0]["asked_for"], "definitions");
-    let cost = std::fs::read_to_string(desk.runs()[0].join("reviews/review_cost.md")).unwrap();
+    let cost = std::fs::read_to_string(fixture.runs()[0].join("reviews/review_cost.md")).unwrap();
     assert!(
         cost.contains("Verdict: APPROVE") && cost.contains("plan-answer-too-large"),
         "{cost}"
@@ -843,7 +850,7 @@ fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
         "{}",
         ran.stderr
     );
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
@@ -857,8 +864,8 @@ fn a_refusal_is_a_brief_and_a_good_second_answer_is_verified() {
         Reply::Answer("I would rather not.".to_owned()),
         Reply::Answer(good_answer()),
     ]);
-    let desk = Desk::with(&server);
-    let status = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let status = fixture.start(repo.path()).ok().json();
     assert_eq!(status["state"], "verified");
     assert_eq!(codes(&status, 1), ["answer-no-edit"]);
     assert_eq!(status["run"]["goal"], GOAL);

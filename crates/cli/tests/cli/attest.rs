@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use crucible_testkit::TestRepo;
 use serde_json::Value;
 
-use crate::support::{Call, Desk, answering, good_answer, id_of, small};
+use crate::support::{Call, Fixture, answering, good_answer, id_of, small};
 
-/// A desk with a signing key, a repository, and the policy that names the key.
+/// A fixture with a signing key, a repository, and the policy that names the key.
 pub(crate) struct Team {
-    pub(crate) desk: Desk,
+    pub(crate) fixture: Fixture,
     pub(crate) repo: TestRepo,
     _server: crucible_testkit::FakeOpenAi,
 }
@@ -18,10 +18,10 @@ pub(crate) struct Team {
 impl Team {
     pub(crate) fn new() -> Self {
         let (repo, server) = (small().build(), answering(good_answer()));
-        let desk = Desk::with(&server);
-        desk.run(["attest", "init"]).ok();
+        let fixture = Fixture::with(&server);
+        fixture.run(["attest", "init"]).ok();
         let team = Self {
-            desk,
+            fixture,
             repo,
             _server: server,
         };
@@ -30,12 +30,12 @@ impl Team {
     }
 
     pub(crate) fn key(&self) -> String {
-        let document = self.desk.run(["attest", "key", "--json"]).ok().json();
+        let document = self.fixture.run(["attest", "key", "--json"]).ok().json();
         document["key"].as_str().unwrap().to_owned()
     }
 
     pub(crate) fn policy(&self) -> PathBuf {
-        self.desk.path("attest.toml")
+        self.fixture.path("attest.toml")
     }
 
     fn write_policy(&self, more: &str) {
@@ -47,14 +47,14 @@ impl Team {
     }
 
     pub(crate) fn land(&self) -> String {
-        let id = id_of(&self.desk.start(self.repo.path()).ok().json());
-        let landed = self.desk.run(["run", "land", &id, "--json"]).ok().json();
+        let id = id_of(&self.fixture.start(self.repo.path()).ok().json());
+        let landed = self.fixture.run(["run", "land", &id, "--json"]).ok().json();
         landed["commit"].as_str().unwrap().to_owned()
     }
 
     fn attest(&self, words: &[&str]) -> Call {
         let call = self
-            .desk
+            .fixture
             .call(["attest"].iter().chain(words))
             .arg("--policy")
             .arg(self.policy());
@@ -73,7 +73,7 @@ impl Team {
 
     /// Replaces the note of a commit.
     pub(crate) fn set_note(&self, commit: &str, note: &[u8]) {
-        let file = self.desk.path("note");
+        let file = self.fixture.path("note");
         std::fs::write(&file, note).unwrap();
         let blob = self
             .repo
@@ -109,8 +109,8 @@ fn landed_commit_is_signed_and_verified() {
     assert_eq!(team.note(&commit).lines().count(), 3);
     // Landing again changes nothing.
     let notes = team.repo.git(["rev-parse", "refs/notes/crucible"]);
-    team.desk.run(["run", "land"]).exits(2);
-    team.desk
+    team.fixture.run(["run", "land"]).exits(2);
+    team.fixture
         .call(["run", "land"])
         .current_dir(team.repo.path())
         .run()
@@ -122,7 +122,7 @@ fn landed_commit_is_signed_and_verified() {
         .git(["notes", "--ref=crucible", "remove", &commit]);
     assert_eq!(codes(&team.verify("HEAD")), ["attest-missing"]);
     // The note comes back from the run.
-    team.desk
+    team.fixture
         .call(["run", "land"])
         .current_dir(team.repo.path())
         .run()
@@ -162,14 +162,18 @@ fn ssh_keygen_verifies_the_statement() {
     let signature = envelope["signatures"][0]["sig"].as_str().unwrap();
     let armor =
         format!("-----BEGIN SSH SIGNATURE-----\n{signature}\n-----END SSH SIGNATURE-----\n");
-    std::fs::write(team.desk.path("sig"), armor).unwrap();
-    std::fs::write(team.desk.path("signers"), format!("ada {}\n", team.key())).unwrap();
+    std::fs::write(team.fixture.path("sig"), armor).unwrap();
+    std::fs::write(
+        team.fixture.path("signers"),
+        format!("ada {}\n", team.key()),
+    )
+    .unwrap();
     let verified = |namespace: &str, message: &[u8]| {
         let mut child = Command::new("ssh-keygen")
             .args(["-Y", "verify", "-I", "ada", "-n", namespace, "-f"])
-            .arg(team.desk.path("signers"))
+            .arg(team.fixture.path("signers"))
             .arg("-s")
-            .arg(team.desk.path("sig"))
+            .arg(team.fixture.path("sig"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -222,7 +226,7 @@ fn policy_decides_what_is_admitted() {
         assert_eq!(codes(&team.verify("HEAD")), expected, "{more}");
     }
     // Another key of the same name is another signer.
-    let other = Desk::new();
+    let other = Fixture::new();
     other.run(["attest", "init"]).ok();
     let key = other.run(["attest", "key", "--json"]).ok().json();
     let text = format!(
@@ -239,9 +243,9 @@ fn range_and_exported_file_are_judged() {
     team.land();
     assert_eq!(team.verify("HEAD^..HEAD")["verdict"], "pass");
     assert_eq!(codes(&team.verify("HEAD..HEAD")), ["attest-no-commits"]);
-    let file = team.desk.path("bundle.jsonl");
+    let file = team.fixture.path("bundle.jsonl");
     let export = |words: &[&str]| {
-        team.desk
+        team.fixture
             .call(["attest", "export"].iter().chain(words))
             .arg("--out")
             .arg(&file)
@@ -314,7 +318,7 @@ fn door_runs_the_gates_of_the_policy() {
 #[test]
 fn policy_requires_that_two_people_approve() {
     let team = Team::new();
-    let bob = Desk::new();
+    let bob = Fixture::new();
     bob.run(["attest", "init"]).ok();
     let key = bob.run(["attest", "key", "--json"]).ok().json();
     let people = format!(
@@ -324,14 +328,14 @@ fn policy_requires_that_two_people_approve() {
         key["key"].as_str().unwrap()
     );
     team.write_policy(&people);
-    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
-    let approve = |more: &[&str]| team.desk.call(["approve", &id].iter().chain(more)).run();
+    let id = id_of(&team.fixture.start(team.repo.path()).ok().json());
+    let approve = |more: &[&str]| team.fixture.call(["approve", &id].iter().chain(more)).run();
     // The same person twice is one person.
     assert!(approve(&[]).ok().stdout.starts_with("approved the plan"));
     approve(&[]).ok();
-    let plan = team.desk.runs().pop().unwrap().join("artifacts/PLAN.md");
+    let plan = team.fixture.runs().pop().unwrap().join("artifacts/PLAN.md");
     let printed = bob.call(["approve", &id, "--plan"]).arg(&plan).run().ok();
-    let file = team.desk.path("approval.json");
+    let file = team.fixture.path("approval.json");
     for bad in [
         printed.stdout.replace(&id, "20200101-000000-000000000000"),
         printed.stdout.replace("approval-v1", "approval-v2"),
@@ -340,13 +344,13 @@ fn policy_requires_that_two_people_approve() {
         std::fs::write(&file, bad).unwrap();
         approve(&["--from", file.to_str().unwrap()]).exits(1);
     }
-    let only_ada = team.desk.data();
-    let copy = team.desk.path("before");
+    let only_ada = team.fixture.data();
+    let copy = team.fixture.path("before");
     copy_tree(&only_ada, &copy);
     std::fs::write(&file, &printed.stdout).unwrap();
     approve(&["--from", file.to_str().unwrap()]).ok();
-    team.desk.run(["run", "verify-record", &id]).ok();
-    team.desk.run(["run", "land", &id]).ok();
+    team.fixture.run(["run", "verify-record", &id]).ok();
+    team.fixture.run(["run", "land", &id]).ok();
     let judged = team.verify("HEAD");
     assert_eq!(judged["verdict"], "pass", "{judged:#}");
     assert!(
@@ -360,7 +364,7 @@ fn policy_requires_that_two_people_approve() {
     team.repo.git(["update-ref", "-d", "refs/notes/crucible"]);
     std::fs::remove_dir_all(&only_ada).unwrap();
     copy_tree(&copy, &only_ada);
-    team.desk.run(["run", "land", &id]).ok();
+    team.fixture.run(["run", "land", &id]).ok();
     assert_eq!(codes(&team.verify("HEAD")), ["attest-approvals-missing"]);
 }
 
@@ -415,15 +419,15 @@ fn foreign_or_damaged_note_is_one_finding() {
 fn failed_signature_stops_the_landing_where_required() {
     let team = Team::new();
     let base = team.repo.head();
-    let key = team.desk.data().join("attest/signing_key");
-    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
+    let key = team.fixture.data().join("attest/signing_key");
+    let id = id_of(&team.fixture.start(team.repo.path()).ok().json());
     // A private key that does not belong to the public half.
     let hidden = std::fs::read(&key).unwrap();
-    let other = Desk::new();
+    let other = Fixture::new();
     other.run(["attest", "init"]).ok();
     std::fs::copy(other.data().join("attest/signing_key"), &key).unwrap();
     let land = |required: &str| {
-        team.desk
+        team.fixture
             .call(["run", "land", &id])
             .env("CRUCIBLE_ATTEST_REQUIRED", required)
             .run()
@@ -437,7 +441,11 @@ fn failed_signature_stops_the_landing_where_required() {
     assert_eq!(team.repo.head(), base);
     assert_eq!(team.repo.status(), "");
     // Without a key nothing lands either.
-    std::fs::rename(team.desk.data().join("attest"), team.desk.path("away")).unwrap();
+    std::fs::rename(
+        team.fixture.data().join("attest"),
+        team.fixture.path("away"),
+    )
+    .unwrap();
     let ran = land("true").exits(2);
     assert!(
         ran.stderr.contains("there is no signing key"),
@@ -445,7 +453,11 @@ fn failed_signature_stops_the_landing_where_required() {
         ran.stderr
     );
     assert_eq!(team.repo.head(), base);
-    std::fs::rename(team.desk.path("away"), team.desk.data().join("attest")).unwrap();
+    std::fs::rename(
+        team.fixture.path("away"),
+        team.fixture.data().join("attest"),
+    )
+    .unwrap();
     std::fs::write(&key, hidden).unwrap();
     land("true").ok();
     assert_eq!(team.verify("HEAD")["verdict"], "pass");
@@ -454,9 +466,9 @@ fn failed_signature_stops_the_landing_where_required() {
 #[test]
 fn unsigned_landing_is_possible_where_nothing_is_required() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    desk.run(["run", "land", &id]).ok();
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    fixture.run(["run", "land", &id]).ok();
     assert_eq!(repo.git(["for-each-ref", "refs/notes"]), "");
 }
 
@@ -489,15 +501,15 @@ fn statement_is_carried_to_a_commit_with_the_same_tree() {
 
 /// A bare repository whose hook is the door.
 pub(crate) fn bare(team: &Team, hook: &str) -> PathBuf {
-    let bare = team.desk.path("server.git");
+    let bare = team.fixture.path("server.git");
     let bare_text = bare.to_str().unwrap();
     team.repo
         .git(["clone", "--quiet", "--bare", ".", bare_text]);
     let words = if hook == "update" { "\"$@\"" } else { "" };
     let script = format!(
         "#!/bin/sh\nexport CRUCIBLE_HOME='{}' HOME='{}'\nexec '{}' attest door --policy '{}' {words}\n",
-        team.desk.path("server-home").display(),
-        team.desk.home().display(),
+        team.fixture.path("server-home").display(),
+        team.fixture.home().display(),
         env!("CARGO_BIN_EXE_crucible"),
         team.policy().display()
     );
@@ -601,9 +613,9 @@ fn notes_are_pushed_on_request() {
     let server = bare(&team, "pre-receive");
     team.repo
         .git(["remote", "add", "origin", server.to_str().unwrap()]);
-    let id = id_of(&team.desk.start(team.repo.path()).ok().json());
+    let id = id_of(&team.fixture.start(team.repo.path()).ok().json());
     let ran = team
-        .desk
+        .fixture
         .run(["run", "land", &id, "--push-notes=nowhere"])
         .exits(1);
     assert!(
@@ -611,7 +623,7 @@ fn notes_are_pushed_on_request() {
         "{}",
         ran.stderr
     );
-    team.desk.run(["run", "land", &id, "--push-notes"]).ok();
+    team.fixture.run(["run", "land", &id, "--push-notes"]).ok();
     let (accepted, said) = push(team.repo.path(), &server, &["main"]);
     assert!(accepted, "{said}");
 }
@@ -645,7 +657,7 @@ fn file_named_like_a_range_is_no_bundle() {
     let team = Team::new();
     team.land();
     let export = ["attest", "export", "--out", "HEAD~1..HEAD^"];
-    team.desk
+    team.fixture
         .call(export)
         .current_dir(team.repo.path())
         .run()
@@ -656,7 +668,7 @@ fn file_named_like_a_range_is_no_bundle() {
 #[test]
 fn door_admits_people_and_clean_merges_as_the_policy_says() {
     let team = Team::new();
-    let person = team.desk.path("person");
+    let person = team.fixture.path("person");
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-f"])
         .arg(&person)

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::attest::Team;
-use crate::support::{Desk, answering, good_answer, small};
+use crate::support::{Fixture, answering, good_answer, small};
 
 /// The commands of the guide, each block with the person or machine that its first line names.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
@@ -26,8 +26,8 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 fn team_of_two_follows_the_guide() {
     let page = include_str!("../../../../docs/attest.md");
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let room = desk.path("team");
+    let fixture = Fixture::with(&server);
+    let room = fixture.path("team");
     std::fs::create_dir_all(room.join("server")).unwrap();
     let bare = room.join("server/server.git");
     repo.git(["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
@@ -143,11 +143,11 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
         "version = 1\n[[people]]\nname = \"eve\"\nkey = \"ssh-ed25519 AAAA\"\n",
     );
     let forged = team.repo.commit("Change the policy");
-    let room = team.desk.path("runner");
+    let room = team.fixture.path("runner");
     std::fs::create_dir(&room).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_crucible")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let temporary: PathBuf = team.desk.path("temporary");
+    let temporary: PathBuf = team.fixture.path("temporary");
     std::fs::create_dir(&temporary).unwrap();
     for (script, head_name, base_name) in [
         (script(&of_github), "HEAD", "BASE"),
@@ -183,8 +183,8 @@ fn ci_files_judge_by_the_policy_of_the_target_branch() {
                 .current_dir(&clone)
                 .env_clear()
                 .env("PATH", &path)
-                .env("HOME", team.desk.home())
-                .env("CRUCIBLE_HOME", team.desk.path("nothing"))
+                .env("HOME", team.fixture.home())
+                .env("CRUCIBLE_HOME", team.fixture.path("nothing"))
                 .env("RUNNER_TEMP", &temporary)
                 .env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "target")
                 .env(base_name, &base)

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{CHECK, Desk, GATE, GOOD_DIFF, TEST, WRONG, id_of};
+use crate::support::{CHECK, Fixture, GATE, GOOD_DIFF, TEST, WRONG, id_of};
 use crucible_testkit::RepoBuilder;
 
 const PROBE: &str = include_str!("attest_probe.py");
@@ -19,9 +19,9 @@ impl Drop for Running {
     }
 }
 
-/// A desk with Crucible's own key, another key that an agent holds, and the command that probes for all of them.
+/// A fixture with Crucible's own key, another key that an agent holds, and the command that probes for all of them.
 struct Keys {
-    desk: Desk,
+    fixture: Fixture,
     agent: Running,
     socket: PathBuf,
     other: PathBuf,
@@ -29,10 +29,10 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        let desk = Desk::new();
-        desk.run(["attest", "init"]).ok();
+        let fixture = Fixture::new();
+        fixture.run(["attest", "init"]).ok();
         // Outside of every home and of Crucible's own directory.
-        let place = desk.path("keys");
+        let place = fixture.path("keys");
         std::fs::create_dir(&place).unwrap();
         let other = place.join("named_key");
         let made = Command::new("ssh-keygen")
@@ -40,7 +40,7 @@ impl Keys {
             .arg(&other)
             .status();
         assert!(made.unwrap().success());
-        let socket = desk.path("agent.sock");
+        let socket = fixture.path("agent.sock");
         let child = Command::new("ssh-agent")
             .arg("-D")
             .arg("-a")
@@ -60,7 +60,7 @@ impl Keys {
             .status();
         assert!(added.unwrap().success());
         Self {
-            desk,
+            fixture,
             agent,
             socket,
             other,
@@ -68,14 +68,14 @@ impl Keys {
     }
 
     fn words(&self) -> String {
-        let own = self.desk.data().join("attest/signing_key");
+        let own = self.fixture.data().join("attest/signing_key");
         format!(
             "'{}' '{}' '{}' {} '{}'",
             own.display(),
             self.other.display(),
             self.socket.display(),
             self.agent.0.id(),
-            self.desk.data().join("ledger.db").display()
+            self.fixture.data().join("ledger.db").display()
         )
     }
 }
@@ -96,10 +96,10 @@ fn counted(log: &str) -> (u64, Vec<&str>) {
 #[test]
 fn key_is_out_of_reach_of_gates_agents_and_commands() {
     let keys = Keys::new();
-    let desk = &keys.desk;
-    let probe = desk.path("probe.py");
+    let fixture = &keys.fixture;
+    let probe = fixture.path("probe.py");
     std::fs::write(&probe, PROBE).unwrap();
-    let agent = desk.path("agent");
+    let agent = fixture.path("agent");
     // The agent gets its own copy of the probes: the file above is not shown to it.
     let text = format!(
         "#!/bin/sh\npython3 - {} confined >&2 <<'PROBE'\n{PROBE}PROBE\ncat <<'PATCH'\n{GOOD_DIFF}PATCH\n",
@@ -107,7 +107,7 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
     );
     std::fs::write(&agent, text).unwrap();
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
-    desk.user_config(&format!(
+    fixture.user_config(&format!(
         "[dispatch]\nmode = \"api_agent\"\nagent_command = [{agent:?}]\n[attest]\nkey = {:?}\nrequired = true\n",
         keys.other
     ));
@@ -122,16 +122,19 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
         ])
         .build();
     // The ledger exists before anything probes for it.
-    desk.run(["run", "list"]).ok();
+    fixture.run(["run", "list"]).ok();
     let with_agent = |call: crate::support::Call| call.env("SSH_AUTH_SOCK", &keys.socket);
-    let started = with_agent(desk.start_call(repo.path())).run().ok().json();
+    let started = with_agent(fixture.start_call(repo.path()))
+        .run()
+        .ok()
+        .json();
     assert_eq!(started["state"], "verified", "{started:#}");
-    let run = desk.runs().pop().unwrap();
+    let run = fixture.runs().pop().unwrap();
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
     let gate = read(&run.join("logs/verify.stdout.log"));
     let logs = std::fs::read_dir(run.join("logs/agents")).unwrap();
     let agents: String = logs.map(|log| read(&log.unwrap().path())).collect();
-    let command = with_agent(desk.call(["sandbox", "exec", "--", "sh", "-c"]))
+    let command = with_agent(fixture.call(["sandbox", "exec", "--", "sh", "-c"]))
         .arg(format!("python3 probe.py {} confined", keys.words()))
         .current_dir(repo.path())
         .run()
@@ -150,13 +153,13 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
     assert!(total >= 600);
     // The key still signs where it may, and nothing of git's configuration or hooks came along.
     let id = id_of(&started);
-    with_agent(desk.call(["run", "land", &id])).run().ok();
+    with_agent(fixture.call(["run", "land", &id])).run().ok();
     assert!(!repo.path().join(".git/hooks/pre-commit").exists());
     // The probes can succeed: outside of the sandbox those of the test's own things do.
     let outside = Command::new("sh")
         .arg("-c")
         .arg(format!("python3 '{}' {}", probe.display(), keys.words()))
-        .env("HOME", desk.home())
+        .env("HOME", fixture.home())
         .env_remove("SSH_AUTH_SOCK")
         .output()
         .unwrap();
@@ -181,10 +184,10 @@ fn key_is_out_of_reach_of_gates_agents_and_commands() {
 #[test]
 fn key_is_out_of_reach_of_spec_hooks() {
     let keys = Keys::new();
-    let desk = &keys.desk;
-    desk.user_config(&format!("[attest]\nkey = {:?}\n", keys.other));
+    let fixture = &keys.fixture;
+    fixture.user_config(&format!("[attest]\nkey = {:?}\n", keys.other));
     // The ledger exists before anything probes for it.
-    desk.run(["run", "list"]).ok();
+    fixture.run(["run", "list"]).ok();
     let hook = format!(
         "#!/bin/sh\npython3 probe.py {} confined > hook.log\n",
         keys.words()
@@ -202,7 +205,7 @@ fn key_is_out_of_reach_of_spec_hooks() {
             ("probe.py", PROBE),
         ])
         .build();
-    let gate = desk
+    let gate = fixture
         .call(["gate", "x"])
         .env("SSH_AUTH_SOCK", &keys.socket)
         .current_dir(repo.path())

@@ -16,7 +16,7 @@ use crucible_attest::{
 };
 
 use crate::attest::{Team, bare, push};
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// A commit that was made for a push.
 #[derive(Debug, Clone)]
@@ -46,12 +46,12 @@ struct Forge {
     change: Change,
     own: Key,
     stranger: Key,
-    _other: Desk,
+    _other: Fixture,
 }
 
 impl Forge {
     fn new() -> Self {
-        let (team, other) = (Team::new(), Desk::new());
+        let (team, other) = (Team::new(), Fixture::new());
         let server = bare(&team, "pre-receive");
         let landed = team.land();
         let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
@@ -60,8 +60,8 @@ impl Forge {
         // A note as git shows it lacks its last line ending.
         let note = format!("{}\n", team.note(&landed).trim_end()).into_bytes();
         let statement: Statement = serde_json::from_slice(&payload_of(&note).unwrap()).unwrap();
-        let key = |desk: &Desk| {
-            let file = key_in(&desk.data().join("attest"));
+        let key = |fixture: &Fixture| {
+            let file = key_in(&fixture.data().join("attest"));
             let public = std::fs::read_to_string(file.with_extension("pub")).unwrap();
             Key {
                 public: public.parse().unwrap(),
@@ -70,7 +70,7 @@ impl Forge {
         };
         Self {
             change: serde_json::from_value(statement.predicate).unwrap(),
-            own: key(&team.desk),
+            own: key(&team.fixture),
             stranger: key(&other),
             note,
             landed,

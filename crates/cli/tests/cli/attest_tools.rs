@@ -15,10 +15,13 @@ mod slow {
     fn libraries_of_others_verify_the_statements() {
         let team = Team::new();
         let commit = team.land();
-        let bundles = team.desk.path("bundles.jsonl");
-        let export = team.desk.call(["attest", "export", "--out"]).arg(&bundles);
+        let bundles = team.fixture.path("bundles.jsonl");
+        let export = team
+            .fixture
+            .call(["attest", "export", "--out"])
+            .arg(&bundles);
         export.current_dir(team.repo.path()).run().ok();
-        let script = team.desk.path("verify.py");
+        let script = team.fixture.path("verify.py");
         std::fs::write(&script, include_str!("attest_tools.py")).unwrap();
         let verify = |commit: &str, key: &str| {
             let output = Command::new(programs().join("python3"))

@@ -4,7 +4,7 @@ use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::Value;
 
 use crate::support::{
-    Desk, Ran, WRONG, answering, good_answer, right, small, snapshot, whole_file,
+    Fixture, Ran, WRONG, answering, good_answer, right, small, snapshot, whole_file,
 };
 
 const PAGE: &str = "# B001: the area\n\n## Reason\n\nx\n\n## Behavior\n\nx\n\n## Result\n\nx\n";
@@ -20,8 +20,9 @@ fn whole() -> RepoBuilder {
         .file("src/area.py", format!("{MARKED}{WRONG}"))
 }
 
-fn check(desk: &Desk, repo: &TestRepo) -> Ran {
-    desk.call(["behaviors", "check", "--json", "--repo"])
+fn check(fixture: &Fixture, repo: &TestRepo) -> Ran {
+    fixture
+        .call(["behaviors", "check", "--json", "--repo"])
         .arg(repo.path())
         .run()
 }
@@ -38,37 +39,40 @@ fn codes(ran: &Ran) -> Vec<String> {
 
 #[test]
 fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = whole().build();
-    let before = snapshot(&repo, &desk);
-    assert_eq!(codes(&check(&desk, &repo).ok()), [""; 0]);
-    let ran = desk
+    let before = snapshot(&repo, &fixture);
+    assert_eq!(codes(&check(&fixture, &repo).ok()), [""; 0]);
+    let ran = fixture
         .call(["behaviors", "check"])
         .current_dir(repo.path().join("src"))
         .run();
     assert_eq!(ran.ok().stdout, "code, index and pages agree\n");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 
     repo.write("src/new.py", "# BEHAVIOR_ID: B002\n");
-    assert_eq!(codes(&check(&desk, &repo).ok()), [""; 0]);
+    assert_eq!(codes(&check(&fixture, &repo).ok()), [""; 0]);
     repo.git(["add", "src/new.py"]);
     assert_eq!(
-        codes(&check(&desk, &repo).exits(1)),
+        codes(&check(&fixture, &repo).exits(1)),
         ["behaviors-marker-unlisted"]
     );
     repo.write("src/area.py", WRONG);
     assert_eq!(
-        codes(&check(&desk, &repo).exits(1)),
+        codes(&check(&fixture, &repo).exits(1)),
         ["behaviors-entry-unmarked", "behaviors-marker-unlisted"]
     );
     repo.git(["rm", "-qf", "src/new.py", "docs/behaviors/B001-area.md"]);
     assert_eq!(
-        codes(&check(&desk, &repo).exits(1)),
+        codes(&check(&fixture, &repo).exits(1)),
         ["behaviors-entry-unmarked", "behaviors-page-missing"]
     );
     repo.git(["rm", "-qf", "docs/behaviors/INDEX.md"]);
-    assert_eq!(codes(&check(&desk, &repo).ok()), ["behaviors-no-catalogue"]);
-    let ran = desk
+    assert_eq!(
+        codes(&check(&fixture, &repo).ok()),
+        ["behaviors-no-catalogue"]
+    );
+    let ran = fixture
         .call(["behaviors", "check"])
         .current_dir(repo.path())
         .run()
@@ -89,8 +93,8 @@ fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
 
 #[test]
 fn nothing_outside_of_the_repository_is_read() {
-    let desk = Desk::new();
-    let outside = desk.path("outside.md");
+    let fixture = Fixture::new();
+    let outside = fixture.path("outside.md");
     std::fs::write(&outside, PAGE).unwrap();
     let repo = small()
         .file("docs/behaviors/INDEX.md", "- B001\n")
@@ -98,10 +102,11 @@ fn nothing_outside_of_the_repository_is_read() {
         .file("src/area.py", MARKED)
         .build();
     assert_eq!(
-        codes(&check(&desk, &repo).exits(1)),
+        codes(&check(&fixture, &repo).exits(1)),
         ["behaviors-unreadable"]
     );
-    desk.run(["behaviors", "check", "--json", "--repo", "/"])
+    fixture
+        .run(["behaviors", "check", "--json", "--repo", "/"])
         .exits(2)
         .error();
 }
@@ -118,7 +123,7 @@ fn ten_thousand_entries_are_judged() {
         .file("docs/behaviors/INDEX.md", index)
         .file("src/all.py", markers);
     let repo = builder.build();
-    let found = codes(&check(&Desk::new(), &repo).exits(1));
+    let found = codes(&check(&Fixture::new(), &repo).exits(1));
     assert_eq!(found.len(), 10_000);
     assert!(found.iter().all(|code| code == "behaviors-page-missing"));
 }
@@ -126,8 +131,8 @@ fn ten_thousand_entries_are_judged() {
 /// The first attempt's report of a run with this answer.
 fn report_of(repo: &TestRepo, answer: String) -> (Value, Value) {
     let server = answering(answer);
-    let desk = Desk::with(&server);
-    let status = desk
+    let fixture = Fixture::with(&server);
+    let status = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "1"])
         .run()
@@ -187,8 +192,8 @@ fn a_run_in_a_repository_without_a_catalogue_says_so() {
 fn a_catalogue_that_is_broken_before_any_change_is_said_at_once() {
     let repo = small().file("docs/behaviors/INDEX.md", "- B001\n").build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let ran = desk
+    let fixture = Fixture::with(&server);
+    let ran = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "1"])
         .run()

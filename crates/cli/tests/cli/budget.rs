@@ -4,22 +4,22 @@
 use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, answering, good_answer, small};
+use crate::support::{Fixture, answering, good_answer, small};
 
-fn receipt(desk: &Desk) -> Value {
-    let path = desk.runs()[0].join("receipt.json");
+fn receipt(fixture: &Fixture) -> Value {
+    let path = fixture.runs()[0].join("receipt.json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 #[test]
 fn a_receipt_tells_who_answered_and_at_what_cost() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    desk.user_config(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(
         "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 2.5\ndate = \"2026-01-31\"\nsource = \"a test\"\n",
     );
-    desk.start(repo.path()).ok();
-    let receipt = receipt(&desk);
+    fixture.start(repo.path()).ok();
+    let receipt = receipt(&fixture);
     assert_eq!(receipt["schema_version"], "crucible-receipt-v1");
     assert_eq!(
         receipt["pipeline"],
@@ -49,12 +49,12 @@ fn a_receipt_tells_who_answered_and_at_what_cost() {
 #[test]
 fn an_exhausted_budget_stands_in_the_receipt_and_in_the_ledger() {
     let (repo, server) = (small().build(), answering("no"));
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_OPENROUTER_BUDGET", "1");
     assert_eq!(call.run().exits(70).error()["budget_exhausted"], true);
-    let receipt = receipt(&desk);
+    let receipt = receipt(&fixture);
     let last = receipt["phases"]
         .as_array()
         .unwrap()
@@ -67,19 +67,20 @@ fn an_exhausted_budget_stands_in_the_receipt_and_in_the_ledger() {
     assert_eq!(server.requests().len(), 1);
     // Going on without more budget asks nobody, and says so again.
     assert_eq!(
-        desk.run(["run", "advance", "--json"]).exits(70).error()["budget_exhausted"],
+        fixture.run(["run", "advance", "--json"]).exits(70).error()["budget_exhausted"],
         true
     );
     assert_eq!(server.requests().len(), 1);
-    desk.run(["ledger", "verify"]).ok();
+    fixture.run(["ledger", "verify"]).ok();
 }
 
 #[test]
 fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let limited = || {
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.5")
     };
     let message = limited().run().exits(2).message();
@@ -94,7 +95,7 @@ fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
             "[llm.prices.\"gateway/*\"]\ninput = 0.0\noutput = {output}\ndate = \"2026-01-31\"\nsource = \"a test\"\n"
         )
     };
-    desk.user_config(&price("500.0"));
+    fixture.user_config(&price("500.0"));
     let error = limited().run().exits(70).error();
     assert_eq!(error["budget_exhausted"], true);
     assert!(
@@ -106,7 +107,7 @@ fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
     );
     assert!(server.requests().is_empty());
 
-    desk.user_config(&price("1"));
+    fixture.user_config(&price("1"));
     limited().run().ok();
     assert_eq!(server.requests().len(), 1);
 }
@@ -114,7 +115,7 @@ fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
 #[test]
 fn a_price_without_its_date_source_or_number_is_no_price() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for (lines, says) in [
         (
             "output = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"",
@@ -138,16 +139,16 @@ fn a_price_without_its_date_source_or_number_is_no_price() {
             "has no source",
         ),
     ] {
-        desk.user_config(&format!("[llm.prices.\"gateway/gpt-4.1\"]\n{lines}\n"));
-        let message = desk.start_call(repo.path()).run().exits(2).message();
+        fixture.user_config(&format!("[llm.prices.\"gateway/gpt-4.1\"]\n{lines}\n"));
+        let message = fixture.start_call(repo.path()).run().exits(2).message();
         assert!(
             message.contains("gateway/gpt-4.1") && message.contains(says),
             "{message}"
         );
     }
     for bad in ["-1", "inf", "nan", "1e12"] {
-        desk.user_config("");
-        let message = desk
+        fixture.user_config("");
+        let message = fixture
             .start_call(repo.path())
             .env("CRUCIBLE_LLM_BUDGET_DOLLARS", bad)
             .run()
@@ -155,14 +156,14 @@ fn a_price_without_its_date_source_or_number_is_no_price() {
             .message();
         assert!(message.contains("llm.budget.dollars"), "{bad}: {message}");
     }
-    assert!(server.requests().is_empty() && desk.runs().is_empty());
+    assert!(server.requests().is_empty() && fixture.runs().is_empty());
 }
 
 #[test]
 fn a_fallback_answers_where_the_named_provider_is_not_there_and_the_receipt_says_so() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
         .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "no-such-client")
@@ -173,7 +174,7 @@ fn a_fallback_answers_where_the_named_provider_is_not_there_and_the_receipt_says
         "{}",
         ran.stderr
     );
-    let receipt = receipt(&desk);
+    let receipt = receipt(&fixture);
     let warning = &receipt["phases"][0]["warnings"][0];
     assert_eq!(warning["type"], "llm_fallback");
     let message = warning["message"].as_str().unwrap();
@@ -188,8 +189,8 @@ fn a_fallback_answers_where_the_named_provider_is_not_there_and_the_receipt_says
 fn a_failure_at_work_is_never_a_reason_to_ask_somebody_else() {
     let (repo, other) = (small().build(), answering(good_answer()));
     let failing = FakeOpenAi::start([Reply::Status(401)]);
-    let desk = Desk::with(&failing);
-    let call = desk
+    let fixture = Fixture::with(&failing);
+    let call = fixture
         .start_call(repo.path())
         .env("OTHER_KEY", "k")
         .env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "openai")
@@ -201,8 +202,8 @@ fn a_failure_at_work_is_never_a_reason_to_ask_somebody_else() {
 
 #[test]
 fn where_neither_can_be_used_both_reasons_are_told() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let call = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
         .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "no-such-client")
@@ -212,7 +213,7 @@ fn where_neither_can_be_used_both_reasons_are_told() {
         message.contains("no-such-client") && message.contains("OPENROUTER_API_KEY"),
         "{message}"
     );
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
@@ -225,24 +226,27 @@ fn whatever_numbers_a_server_states_the_run_can_be_read_replayed_and_landed() {
         );
         Reply::Raw(200, body.into_bytes())
     });
-    let desk = Desk::with(&server);
-    desk.start(repo.path()).ok();
-    let llm = receipt(&desk)["phases"][0]["llm"].clone();
+    let fixture = Fixture::with(&server);
+    fixture.start(repo.path()).ok();
+    let llm = receipt(&fixture)["phases"][0]["llm"].clone();
     assert_eq!(llm["provider"], "gateway");
     assert!(
         llm.get("tokens_input").is_none() && llm.get("tokens_output").is_none(),
         "{llm}"
     );
-    let id = desk.status()["run"]["run_id"].as_str().unwrap().to_owned();
-    desk.run(["ledger", "verify"]).ok();
-    desk.run(["run", "replay", &id]).ok();
-    desk.run(["run", "land", &id]).ok();
+    let id = fixture.status()["run"]["run_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fixture.run(["ledger", "verify"]).ok();
+    fixture.run(["run", "replay", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 #[test]
 fn a_recording_that_is_a_pipe_holds_up_nobody() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let pipe = desk.path("pipe");
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let pipe = fixture.path("pipe");
     assert!(
         std::process::Command::new("mkfifo")
             .arg(&pipe)
@@ -251,9 +255,9 @@ fn a_recording_that_is_a_pipe_holds_up_nobody() {
             .success()
     );
     for odd in [pipe.to_str().unwrap(), "/dev/zero"] {
-        desk.user_config(&format!("[llm.replay]\ncassette = {odd:?}\n"));
-        desk.run(["doctor"]).ok();
-        let call = desk
+        fixture.user_config(&format!("[llm.replay]\ncassette = {odd:?}\n"));
+        fixture.run(["doctor"]).ok();
+        let call = fixture
             .start_call(repo.path())
             .env("CRUCIBLE_LLM_PROVIDER", "replay");
         let message = call.run().exits(2).message();

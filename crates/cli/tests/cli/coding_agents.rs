@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crucible_testkit::{FakeApi, Reply, TestRepo, real_clients_dir};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, Ran, id_of, right, small, snapshot};
+use crate::support::{Fixture, Ran, id_of, right, small, snapshot};
 
 /// The user's key, which is found nowhere but at the provider.
 const CANARY: &str = "canary-of-the-user-0123456789";
@@ -35,25 +35,25 @@ fix() { sed -i 's/return width + height/return width * height/' src/area.py; }
 const QUESTION: &str =
     r#"{"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "hello"}]}"#;
 
-/// A repository, a desk, and a server that plays the provider.
-struct Scene {
+/// A repository, a fixture, and a server that plays the provider.
+struct Setup {
     repo: TestRepo,
-    desk: Desk,
+    fixture: Fixture,
     api: FakeApi,
     agent: &'static str,
 }
 
-impl Scene {
-    /// A scene of a scripted agent; `settings` are more lines of the user's configuration.
+impl Setup {
+    /// A setup of a scripted agent; `settings` are more lines of the user's configuration.
     fn scripted(lines: &str, settings: &str) -> Self {
-        let (desk, api) = (
-            Desk::new(),
+        let (fixture, api) = (
+            Fixture::new(),
             FakeApi::start([Reply::Answer("fine".to_owned())]),
         );
-        let path = desk.path("script-agent");
+        let path = fixture.path("script-agent");
         fs::write(&path, format!("#!/bin/sh\n{ASK}\n{lines}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        desk.user_config(&format!(
+        fixture.user_config(&format!(
             "[llm.openai]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n\
              [agents.script]\nprogram = {path:?}\nprovider = \"openai\"\nmodel = \"m\"\nwire = \"openai\"\n\
              env = {{ BASE = \"{{endpoint}}\", TOKEN = \"{{token}}\" }}\n{settings}\n",
@@ -61,7 +61,7 @@ impl Scene {
         ));
         Self {
             repo: small().build(),
-            desk,
+            fixture,
             api,
             agent: "script",
         }
@@ -70,7 +70,7 @@ impl Scene {
     fn start(&self) -> Ran {
         let path = std::env::var("PATH").unwrap();
         let path = format!("{}:{path}", real_clients_dir().display());
-        self.desk
+        self.fixture
             .start_call(self.repo.path())
             .args(["--agent", self.agent])
             .env("PATH", path)
@@ -79,7 +79,7 @@ impl Scene {
     }
 
     fn run_dir(&self) -> PathBuf {
-        self.desk.runs().pop().unwrap()
+        self.fixture.runs().pop().unwrap()
     }
 }
 
@@ -103,32 +103,36 @@ fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
 
 /// Checks that the change lands, that a replay is the same, and that the key is found nowhere.
 #[track_caller]
-fn lands(scene: &Scene) {
-    let ended = scene.start().ok().json();
+fn lands(setup: &Setup) {
+    let ended = setup.start().ok().json();
     assert_eq!(ended["state"], "verified", "{ended:#}");
     let id = id_of(&ended);
-    let replayed = scene.desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = setup
+        .fixture
+        .run(["run", "replay", &id, "--json"])
+        .ok()
+        .json();
     assert_eq!(
         (&replayed["state"], &replayed["different"]),
         (&json!("verified"), &json!([]))
     );
-    scene.desk.run(["run", "land", &id, "--json"]).ok();
+    setup.fixture.run(["run", "land", &id, "--json"]).ok();
     assert_eq!(
-        fs::read_to_string(scene.repo.path().join("src/area.py")).unwrap(),
+        fs::read_to_string(setup.repo.path().join("src/area.py")).unwrap(),
         right()
     );
     assert_eq!(
-        scene.repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
+        setup.repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
         "M\tsrc/area.py"
     );
     for root in [
-        scene.desk.data(),
-        scene.desk.home(),
-        scene.repo.path().to_owned(),
+        setup.fixture.data(),
+        setup.fixture.home(),
+        setup.repo.path().to_owned(),
     ] {
         assert_eq!(holding(&root, CANARY), [""; 0].map(PathBuf::from));
     }
-    let asked = scene.api.completions();
+    let asked = setup.api.completions();
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|request| request.key() == Some(CANARY)));
 }
@@ -145,17 +149,17 @@ fn claude_lands_a_change() {
             false => Reply::Answer("done".to_owned()),
         }
     });
-    let (desk, agent) = (Desk::new(), "claude");
-    desk.user_config(&format!(
+    let (fixture, agent) = (Fixture::new(), "claude");
+    fixture.user_config(&format!(
         "[llm.anthropic]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n",
         api.origin()
     ));
     // Its hook would run at the start of a session.
     let hook = r#"{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch src/hooked"}]}]}}"#;
     let repo = small().files([(".claude/settings.json", hook)]).build();
-    lands(&Scene {
+    lands(&Setup {
         repo,
-        desk,
+        fixture,
         api,
         agent,
     });
@@ -170,20 +174,20 @@ fn scripted_agent_lands_only_its_tree() {
          echo built > out.log\n"
     );
     let ignoring = small().files([(".gitignore", "*.log\n")]).build();
-    let scene = Scene {
+    let setup = Setup {
         repo: ignoring,
-        ..Scene::scripted(&lines, "")
+        ..Setup::scripted(&lines, "")
     };
-    lands(&scene);
-    assert!(!scene.repo.path().join("out.log").exists());
+    lands(&setup);
+    assert!(!setup.repo.path().join("out.log").exists());
 }
 
 #[test]
 fn statement_names_the_agent_and_its_models() {
-    let scene = Scene::scripted(&format!("ask '{QUESTION}' && fix\n"), "");
-    scene.desk.run(["attest", "init"]).ok();
-    lands(&scene);
-    let note = scene.repo.git(["notes", "--ref=crucible", "show", "HEAD"]);
+    let setup = Setup::scripted(&format!("ask '{QUESTION}' && fix\n"), "");
+    setup.fixture.run(["attest", "init"]).ok();
+    lands(&setup);
+    let note = setup.repo.git(["notes", "--ref=crucible", "show", "HEAD"]);
     let payload = crucible_attest::payload_of(note.as_bytes()).unwrap();
     let statement: Value = serde_json::from_slice(&payload).unwrap();
     let change = &statement["predicate"];
@@ -206,10 +210,10 @@ fn agent_cannot_find_the_key() {
          /proc/[0-9]*/task/*/environ \"$HOME\" /tmp . && exit 6\n"
     );
     let asks = format!("ask '{QUESTION}' && fix\n");
-    lands(&Scene::scripted(&format!("{search}{asks}"), ""));
+    lands(&Setup::scripted(&format!("{search}{asks}"), ""));
     // The same search finds a key that is there.
     let planted = format!("printf %s '{first}' '{second}' > \"$HOME/key\"\n{search}{asks}");
-    let ended = Scene::scripted(&planted, "").start().exits(70);
+    let ended = Setup::scripted(&planted, "").start().exits(70);
     assert!(ended.stderr.contains("code 6"), "{}", ended.stderr);
 }
 
@@ -220,19 +224,22 @@ fn refused_attempt_is_repaired_in_a_further_turn() {
          sed -i 's/width - height/width * height/' src/area.py; else \
          sed -i 's/return width + height/return width - height/' src/area.py; fi\n"
     );
-    let scene = Scene::scripted(&lines, "");
-    lands(&scene);
-    assert_eq!(scene.desk.status()["attempts"][0]["end"], "verify_failed");
+    let setup = Setup::scripted(&lines, "");
+    lands(&setup);
+    assert_eq!(
+        setup.fixture.status()["attempts"][0]["end"],
+        "verify_failed"
+    );
 }
 
 #[test]
 fn agent_that_declines_ends_the_run_without_an_attempt() {
     let lines =
         "printf 'CANNOT: no such thing\\nCONFLICT: tests/area_test.sh\\n' > CRUCIBLE_CANNOT.md";
-    let scene = Scene::scripted(lines, "");
-    let before = snapshot(&scene.repo, &scene.desk);
-    let ended = scene.start().exits(1).json();
-    before.is_still(&snapshot(&scene.repo, &scene.desk));
+    let setup = Setup::scripted(lines, "");
+    let before = snapshot(&setup.repo, &setup.fixture);
+    let ended = setup.start().exits(1).json();
+    before.is_still(&snapshot(&setup.repo, &setup.fixture));
     assert_eq!(
         (&ended["state"], &ended["attempts"]),
         (&json!("declined"), &json!([]))
@@ -246,8 +253,8 @@ fn agent_that_declines_ends_the_run_without_an_attempt() {
             .contains("tests/area_test.sh"),
         "{failure}"
     );
-    let replayed = scene
-        .desk
+    let replayed = setup
+        .fixture
         .run(["run", "replay", &id_of(&ended), "--json"])
         .ok()
         .json();
@@ -255,8 +262,8 @@ fn agent_that_declines_ends_the_run_without_an_attempt() {
         (&replayed["state"], &replayed["different"]),
         (&json!("declined"), &json!([]))
     );
-    scene
-        .desk
+    setup
+        .fixture
         .run(["run", "land", &id_of(&ended), "--json"])
         .exits(1);
 }
@@ -293,10 +300,10 @@ fn bad_ends_change_nothing_and_say_why() {
         } else {
             settings
         };
-        let scene = Scene::scripted(lines, settings);
-        let before = snapshot(&scene.repo, &scene.desk);
-        let ended = scene.start();
-        before.is_still(&snapshot(&scene.repo, &scene.desk));
+        let setup = Setup::scripted(lines, settings);
+        let before = snapshot(&setup.repo, &setup.fixture);
+        let ended = setup.start();
+        before.is_still(&snapshot(&setup.repo, &setup.fixture));
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(
             ended.code == Some(code) && said.contains(told),
@@ -313,16 +320,16 @@ fn budget_and_prices_bind_every_request() {
         "for n in 1 2 3 4 5 6 7 8; do ask '{QUESTION}' > /tmp/home-$n & done; wait\n\
          cat /tmp/home-* | grep -c '^200' > answered; cat /tmp/home-*; fix; rm answered\n"
     );
-    let scene = Scene::scripted(&lines, "[llm.budget]\ncalls = 4");
-    assert_eq!(scene.start().ok().json()["state"], "verified");
-    assert_eq!(scene.api.completions().len(), 3);
-    let log = fs::read_to_string(scene.run_dir().join("logs/agents/001.stdout.log")).unwrap();
+    let setup = Setup::scripted(&lines, "[llm.budget]\ncalls = 4");
+    assert_eq!(setup.start().ok().json()["state"], "verified");
+    assert_eq!(setup.api.completions().len(), 3);
+    let log = fs::read_to_string(setup.run_dir().join("logs/agents/001.stdout.log")).unwrap();
     assert_eq!(log.matches("insufficient_quota").count(), 10, "{log}");
     let lines = format!("ask '{QUESTION}'; fix");
-    let scene = Scene::scripted(&lines, "[llm.budget]\ndollars = 1.0");
-    assert_eq!(scene.start().ok().json()["state"], "verified");
+    let setup = Setup::scripted(&lines, "[llm.budget]\ndollars = 1.0");
+    assert_eq!(setup.start().ok().json()["state"], "verified");
     assert!(
-        scene.api.completions().is_empty(),
+        setup.api.completions().is_empty(),
         "an unpriced model was asked"
     );
 }
@@ -335,7 +342,7 @@ fn nothing_but_the_endpoint_is_reached() {
          ask '{QUESTION}' | grep -q '^200' || exit 8\nfix\n",
         other.base_url()
     );
-    lands(&Scene::scripted(&lines, ""));
+    lands(&Setup::scripted(&lines, ""));
     assert!(other.requests().is_empty());
 }
 
@@ -345,15 +352,15 @@ fn secret_in_a_request_is_not_sent() {
     let lines = format!(
         "ask '{{\"model\": \"m\", \"messages\": [{{\"role\": \"user\", \"content\": \"{token}\"}}]}}'; fix"
     );
-    let scene = Scene::scripted(&lines, "");
-    assert_eq!(scene.start().ok().json()["state"], "verified");
-    assert!(scene.api.completions().is_empty());
+    let setup = Setup::scripted(&lines, "");
+    assert_eq!(setup.start().ok().json()["state"], "verified");
+    assert!(setup.api.completions().is_empty());
 }
 
 #[test]
 fn agents_are_listed_with_their_tested_versions() {
-    let desk = Desk::new();
-    let listed = desk.run(["agents", "--json"]).ok().json();
+    let fixture = Fixture::new();
+    let listed = fixture.run(["agents", "--json"]).ok().json();
     let names: Vec<&Value> = listed["agents"]
         .as_array()
         .unwrap()
@@ -372,7 +379,8 @@ fn agents_are_listed_with_their_tested_versions() {
             "mini-swe-agent"
         ]
     );
-    desk.run(["run", "start", "x", "--agent", "nobody"])
+    fixture
+        .run(["run", "start", "x", "--agent", "nobody"])
         .exits(2);
 }
 
@@ -381,8 +389,8 @@ mod slow {
     use crucible_testkit::{FakeApi, Reply, SeenRequest};
     use serde_json::{Value, json};
 
-    use super::{FIX, Scene, lands};
-    use crate::support::{Desk, small};
+    use super::{FIX, Setup, lands};
+    use crate::support::{Fixture, small};
 
     /// The name and the arguments of the tool by which this request's model runs a command, unless one has run.
     fn shell(request: &SeenRequest) -> Option<(String, Value)> {
@@ -410,12 +418,12 @@ mod slow {
             Some((name, arguments)) => Reply::ToolCall(name, arguments),
             None => Reply::Answer("done".to_owned()),
         });
-        let desk = Desk::new();
-        desk.user_config(&settings(&api));
+        let fixture = Fixture::new();
+        fixture.user_config(&settings(&api));
         let repo = small().build();
-        lands(&Scene {
+        lands(&Setup {
             repo,
-            desk,
+            fixture,
             api,
             agent,
         });

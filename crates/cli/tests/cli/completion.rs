@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, answering, codes, id_of, snapshot, whole_file};
+use crate::support::{Fixture, answering, codes, id_of, snapshot, whole_file};
 
 const LIB: &str = "\
 pub fn two() -> u8 {
@@ -56,17 +56,17 @@ fn python() -> TestRepo {
 }
 
 /// Has the file changed to this, and tells where the run stands; the repository is as it was, whatever came of it.
-fn tried(repo: &TestRepo, goal: &str, file: &str, content: &str, exit: i32) -> (Desk, Value) {
+fn tried(repo: &TestRepo, goal: &str, file: &str, content: &str, exit: i32) -> (Fixture, Value) {
     let server = answering(whole_file(file, content));
-    let desk = Desk::with(&server);
-    let before = snapshot(repo, &desk);
-    let status = start(&desk, repo.path(), goal, file).exits(exit).json();
-    before.is_still(&snapshot(repo, &desk));
-    (desk, status)
+    let fixture = Fixture::with(&server);
+    let before = snapshot(repo, &fixture);
+    let status = start(&fixture, repo.path(), goal, file).exits(exit).json();
+    before.is_still(&snapshot(repo, &fixture));
+    (fixture, status)
 }
 
-fn start(desk: &Desk, repo: &Path, goal: &str, file: &str) -> crate::support::Ran {
-    let call = desk.call([
+fn start(fixture: &Fixture, repo: &Path, goal: &str, file: &str) -> crate::support::Ran {
+    let call = fixture.call([
         "run",
         "start",
         goal,
@@ -93,13 +93,13 @@ fn start(desk: &Desk, repo: &Path, goal: &str, file: &str) -> crate::support::Ra
 /// The change is refused with this code, and cannot be landed.
 #[track_caller]
 fn refused(repo: &TestRepo, goal: &str, file: &str, content: &str, code: &str) {
-    let (desk, status) = tried(repo, goal, file, content, 1);
+    let (fixture, status) = tried(repo, goal, file, content, 1);
     let found = codes(&status, 1);
     assert!(found.iter().any(|found| found == code), "{found:?}");
     assert_eq!(status["state"], "failed");
-    let before = snapshot(repo, &desk);
-    desk.run(["run", "land", &id_of(&status)]).exits(1);
-    before.is_still(&snapshot(repo, &desk));
+    let before = snapshot(repo, &fixture);
+    fixture.run(["run", "land", &id_of(&status)]).exits(1);
+    before.is_still(&snapshot(repo, &fixture));
 }
 
 #[test]
@@ -119,14 +119,14 @@ fn rust_code_that_ends_the_test_process_is_refused() {
 fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
     let repo = rust();
     let right = LIB.replace("    1\n", "    2\n");
-    let (desk, status) = tried(
+    let (fixture, status) = tried(
         &repo,
         "make two in src/lib.rs give 2",
         "src/lib.rs",
         &right,
         0,
     );
-    let analysis = desk
+    let analysis = fixture
         .data()
         .join("runs")
         .join(id_of(&status))
@@ -137,7 +137,7 @@ fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
         told,
         &serde_json::json!({ "passed": 0, "failed": 1, "skipped": 0, "unfinished": 0 })
     );
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
 }
 
 #[test]

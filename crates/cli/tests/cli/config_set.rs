@@ -3,7 +3,7 @@
 use crucible_testkit::RepoBuilder;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, small};
+use crate::support::{Fixture, small};
 
 const FILE: &str = ".crucible/config.toml";
 
@@ -12,9 +12,9 @@ fn config_set_keeps_comments_and_reports_change() {
     let repo = small()
         .file(FILE, "# limits\n[run]\nmax_iterations = 3 # few\n")
         .build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let file = repo.path().join(FILE);
-    let ran = desk
+    let ran = fixture
         .call(["config", "set", "run.max_iterations", "2"])
         .current_dir(repo.path())
         .run()
@@ -28,7 +28,7 @@ fn config_set_keeps_comments_and_reports_change() {
         "# limits\n[run]\nmax_iterations = 2 # few\n"
     );
 
-    let call = desk
+    let call = fixture
         .call([
             "config",
             "set",
@@ -62,9 +62,10 @@ fn config_set_below_the_top_writes_the_file_of_the_repository() {
     let repo = RepoBuilder::new()
         .file("packages/x/a.py", "A = 1\n")
         .build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let below = repo.path().join("packages/x");
-    desk.call(["config", "set", "run.candidates", "2"])
+    fixture
+        .call(["config", "set", "run.candidates", "2"])
         .current_dir(&below)
         .run()
         .ok();
@@ -78,9 +79,9 @@ fn config_set_below_the_top_writes_the_file_of_the_repository() {
 #[test]
 fn config_set_refuses_what_a_project_may_not_say() {
     let repo = RepoBuilder::new().file("a.py", "A = 1\n").build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for key in [["sandbox.strength", "off"], ["run.max_iterations", "50"]] {
-        let ran = desk
+        let ran = fixture
             .call(["config", "set"])
             .args(key)
             .current_dir(repo.path())
@@ -93,7 +94,7 @@ fn config_set_refuses_what_a_project_may_not_say() {
             ran.stderr
         );
         assert!(!repo.path().join(FILE).exists());
-        let ran = desk
+        let ran = fixture
             .call(["config", "set", "--user"])
             .args(key)
             .current_dir(repo.path())
@@ -105,7 +106,7 @@ fn config_set_refuses_what_a_project_may_not_say() {
             ran.stdout
         );
     }
-    let ran = desk
+    let ran = fixture
         .call(["config", "set", "llm.provider", "gpt"])
         .current_dir(repo.path())
         .run()
@@ -115,7 +116,7 @@ fn config_set_refuses_what_a_project_may_not_say() {
         "{}",
         ran.stderr
     );
-    let ran = desk
+    let ran = fixture
         .call(["config", "set", "run.candidates", "-1"])
         .current_dir(repo.path())
         .run()
@@ -130,31 +131,32 @@ fn config_set_refuses_what_a_project_may_not_say() {
 #[test]
 fn config_set_writes_no_secret() {
     let repo = small().build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let key = ["sk-ant-", "api03-", &"k3Yq".repeat(23), "AA"].concat();
-    let call = desk.call(["config", "set", "--user", "llm.anthropic.api_key_env", &key]);
+    let call = fixture.call(["config", "set", "--user", "llm.anthropic.api_key_env", &key]);
     let ran = call.current_dir(repo.path()).run().exits(8);
     assert!(
         !ran.stderr.contains("k3Yq") && ran.stderr.contains("looks like a secret"),
         "{}",
         ran.stderr
     );
-    assert!(!desk.home().join(".config/crucible/config.toml").exists());
-    desk.call([
-        "config",
-        "set",
-        "--user",
-        "llm.anthropic.api_key_env",
-        "MY_KEY",
-    ])
-    .run()
-    .ok();
+    assert!(!fixture.home().join(".config/crucible/config.toml").exists());
+    fixture
+        .call([
+            "config",
+            "set",
+            "--user",
+            "llm.anthropic.api_key_env",
+            "MY_KEY",
+        ])
+        .run()
+        .ok();
 }
 
 #[test]
 fn config_schema_accepts_what_the_program_reads() {
-    let desk = Desk::new();
-    let schema = desk.run(["config", "schema"]).ok().json();
+    let fixture = Fixture::new();
+    let schema = fixture.run(["config", "schema"]).ok().json();
     let kept: Value = serde_json::from_str(include_str!(
         "../../../../docs/schemas/crucible-settings-v1.schema.json"
     ))

@@ -5,7 +5,7 @@ use std::path::Path;
 use crucible_testkit::{RepoBuilder, TestRepo, made_up_token};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, Ran, Snapshot, answering, good_answer, small};
+use crate::support::{Call, Fixture, Ran, Snapshot, answering, good_answer, small};
 
 fn request(needs: &[Value], max_files: u64, max_total_bytes: u64) -> Value {
     json!({
@@ -19,10 +19,11 @@ fn full(path: &str) -> Value {
 }
 
 /// `context build --repo REPO --request` with this request.
-fn build(desk: &Desk, repo: &Path, request: &Value) -> Ran {
-    std::fs::write(desk.path("request.json"), request.to_string()).unwrap();
-    desk.call(["context", "build", "--request"])
-        .arg(desk.path("request.json"))
+fn build(fixture: &Fixture, repo: &Path, request: &Value) -> Ran {
+    std::fs::write(fixture.path("request.json"), request.to_string()).unwrap();
+    fixture
+        .call(["context", "build", "--request"])
+        .arg(fixture.path("request.json"))
         .arg("--repo")
         .arg(repo)
         .run()
@@ -32,11 +33,12 @@ fn with(call: Call, args: &[&str]) -> Call {
     args.iter().fold(call, |call, arg| call.arg(arg))
 }
 
-/// `context build --repo REPO --goal GOAL` with its three documents written to the desk.
-fn for_goal(desk: &Desk, repo: &Path, goal: &str) -> [Value; 3] {
+/// `context build --repo REPO --goal GOAL` with its three documents written to the fixture.
+fn for_goal(fixture: &Fixture, repo: &Path, goal: &str) -> [Value; 3] {
     let names = ["pack.json", "made_request.json", "ranking.json"];
-    let [pack, request, ranking] = names.map(|name| desk.path(name));
-    desk.call(["context", "build", "--goal", goal, "--repo"])
+    let [pack, request, ranking] = names.map(|name| fixture.path(name));
+    fixture
+        .call(["context", "build", "--goal", goal, "--repo"])
         .arg(repo)
         .arg("--out")
         .arg(&pack)
@@ -123,11 +125,11 @@ fn the_request_of_a_run_gives_the_very_pack_of_the_run() {
         small().file("AGENTS.md", "be brief\n").build(),
         answering(good_answer()),
     );
-    let desk = Desk::with(&server);
-    desk.start(repo.path()).ok();
-    let artifacts = desk.runs()[0].join("artifacts");
+    let fixture = Fixture::with(&server);
+    fixture.start(repo.path()).ok();
+    let artifacts = fixture.runs()[0].join("artifacts");
     let before = Snapshot::of([repo.path()]);
-    let built = desk
+    let built = fixture
         .call(["context", "build", "--request"])
         .arg(artifacts.join("file_request.json"))
         .arg("--repo")
@@ -151,13 +153,13 @@ fn a_pack_goes_to_a_file_or_out_and_says_what_is_left_out() {
     let repo = RepoBuilder::new()
         .files([("src/a.rs", "fn a() {}\r\n"), ("dist/x", "x")])
         .build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let wanted = request(
         &[full("src/a.rs"), full("dist/x"), full("gone\u{1b}[2J")],
         9,
         99,
     );
-    let printed = build(&desk, repo.path(), &wanted).ok();
+    let printed = build(&fixture, repo.path(), &wanted).ok();
     fits(&printed.json(), "ctcp-context-pack-v1");
     assert!(
         printed.stderr.contains("2 omitted: 1 denied, 1 not_found"),
@@ -171,14 +173,14 @@ fn a_pack_goes_to_a_file_or_out_and_says_what_is_left_out() {
     );
     assert!(!printed.stderr.contains('\u{1b}'), "{:?}", printed.stderr);
     let to_file = |how: &[&str]| {
-        let call = desk
+        let call = fixture
             .call(["context", "build", "--request"])
-            .arg(desk.path("request.json"));
+            .arg(fixture.path("request.json"));
         let call = call
             .arg("--repo")
             .arg(repo.path())
             .arg("--out")
-            .arg(desk.path("pack.json"));
+            .arg(fixture.path("pack.json"));
         with(call, how).run().ok()
     };
     assert!(
@@ -187,7 +189,7 @@ fn a_pack_goes_to_a_file_or_out_and_says_what_is_left_out() {
             .contains("1 file with 11 of 99 bytes is in")
     );
     assert_eq!(
-        std::fs::read(desk.path("pack.json")).unwrap(),
+        std::fs::read(fixture.path("pack.json")).unwrap(),
         printed.stdout.as_bytes()
     );
     let document = to_file(&["--json"]).json();
@@ -209,16 +211,16 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
     let repo = RepoBuilder::new()
         .files([("AGENTS.md", "0123456789"), ("a", "x")])
         .build();
-    let desk = Desk::new();
-    let small = build(&desk, repo.path(), &request(&[full("a")], 9, 9)).exits(7);
+    let fixture = Fixture::new();
+    let small = build(&fixture, repo.path(), &request(&[full("a")], 9, 9)).exits(7);
     assert!(
         small.stderr.contains("increase budget") && small.stderr.contains("10"),
         "{}",
         small.stderr
     );
-    let out = desk.path("pack.json");
+    let out = fixture.path("pack.json");
     let call = |args: &[&str]| {
-        let call = desk
+        let call = fixture
             .call(["context", "build", "--repo"])
             .arg(repo.path())
             .arg("--out")
@@ -239,29 +241,29 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
     ] {
         let mut bad = request(&[full("a")], 9, 99);
         bad[field] = value;
-        let refused = build(&desk, repo.path(), &bad).exits(3);
+        let refused = build(&fixture, repo.path(), &bad).exits(3);
         assert!(refused.stderr.contains(field), "{}", refused.stderr);
     }
     build(
-        &desk,
+        &fixture,
         repo.path(),
         &request(&[full(&made_up_token())], 9, 99),
     )
     .exits(8);
-    std::fs::write(desk.path("huge.json"), vec![b' '; 9 << 20]).unwrap();
-    call(&["--request", desk.path("huge.json").to_str().unwrap()]).exits(3);
+    std::fs::write(fixture.path("huge.json"), vec![b' '; 9 << 20]).unwrap();
+    call(&["--request", fixture.path("huge.json").to_str().unwrap()]).exits(3);
     assert!(!out.exists());
     let contract = RepoBuilder::new()
         .files([("ai_context/x", ""), ("a", "x")])
         .build();
-    let missing = build(&desk, contract.path(), &request(&[], 9, 99)).exits(2);
+    let missing = build(&fixture, contract.path(), &request(&[], 9, 99)).exits(2);
     assert!(
         missing.stderr.contains("AGENTS.md is missing"),
         "{}",
         missing.stderr
     );
     build(
-        &desk,
+        &fixture,
         RepoBuilder::new().build().path(),
         &request(&[], 9, 99),
     )
@@ -270,8 +272,8 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
 
 #[test]
 fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
-    let (repo, desk) = (with_history(), Desk::new());
-    let [pack, request, ranking] = for_goal(&desk, repo.path(), "parse_header must accept CRLF");
+    let (repo, fixture) = (with_history(), Fixture::new());
+    let [pack, request, ranking] = for_goal(&fixture, repo.path(), "parse_header must accept CRLF");
     let packed = names(&pack["files"]);
     assert_eq!(
         (packed[0], packed.last()),
@@ -360,11 +362,11 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
 
 #[test]
 fn context_is_independent_of_path_and_subdirectory() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let documents = |repo: &Path| {
-        for_goal(&desk, repo, "mend the parser");
+        for_goal(&fixture, repo, "mend the parser");
         ["pack.json", "made_request.json", "ranking.json"]
-            .map(|name| std::fs::read(desk.path(name)).unwrap())
+            .map(|name| std::fs::read(fixture.path(name)).unwrap())
     };
     let [one, other] = [with_history(), with_history()];
     for repo in [&one, &other] {
@@ -390,8 +392,8 @@ fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
         .file("parser.py", &text)
         .files([(".env", "A=1"), ("a.py", "parser()\n")])
         .build();
-    let desk = Desk::new();
-    let [pack, ..] = for_goal(&desk, repo.path(), "mend the parser");
+    let fixture = Fixture::new();
+    let [pack, ..] = for_goal(&fixture, repo.path(), "mend the parser");
     assert_eq!(names(&pack["files"]), ["a.py"]);
     assert_eq!(
         omitted(&pack),
@@ -405,11 +407,16 @@ fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
         "{pack:#}"
     );
     let lines = json!({ "path": "parser.py", "mode": "snippets", "line_ranges": [[2, 2]] });
-    let named = build(&desk, repo.path(), &request(&[lines, full("a.py")], 9, 99)).ok();
+    let named = build(
+        &fixture,
+        repo.path(),
+        &request(&[lines, full("a.py")], 9, 99),
+    )
+    .ok();
     assert_eq!(omitted(&named.json()), [("parser.py", "denied")]);
     for name in ["pack.json", "made_request.json", "ranking.json"] {
         assert!(
-            !std::fs::read_to_string(desk.path(name))
+            !std::fs::read_to_string(fixture.path(name))
                 .unwrap()
                 .contains(&token),
             "{name}"
@@ -425,8 +432,8 @@ fn a_file_whose_name_holds_a_secret_is_told_without_it() {
         .file(format!("parser_{token}.py"), "")
         .file("a.py", "parser()\n")
         .build();
-    let desk = Desk::new();
-    let [pack, _, ranking] = for_goal(&desk, repo.path(), "mend the parser");
+    let fixture = Fixture::new();
+    let [pack, _, ranking] = for_goal(&fixture, repo.path(), "mend the parser");
     assert_eq!(names(&pack["files"]), ["a.py"]);
     assert_eq!(
         ranking["files"][1]["reason"],
@@ -434,7 +441,7 @@ fn a_file_whose_name_holds_a_secret_is_told_without_it() {
     );
     for name in ["pack.json", "made_request.json", "ranking.json"] {
         assert!(
-            !std::fs::read_to_string(desk.path(name))
+            !std::fs::read_to_string(fixture.path(name))
                 .unwrap()
                 .contains(&token),
             "{name}"
@@ -455,7 +462,7 @@ fn ten_thousand_needs_end_in_ten_thousand_rows() {
             _ => json!({ "path": "a", "mode": "snippets", "line_ranges": [[number, number + 1], [1, 1]] }),
         })
         .collect();
-    let packed = build(&Desk::new(), repo.path(), &request(&needs, 9, 999))
+    let packed = build(&Fixture::new(), repo.path(), &request(&needs, 9, 999))
         .ok()
         .json();
     assert_eq!(names(&packed["files"]), ["a"]);
@@ -464,13 +471,13 @@ fn ten_thousand_needs_end_in_ten_thousand_rows() {
     let too_many: Vec<Value> = (0..10_001)
         .map(|number| full(&format!("n{number}")))
         .collect();
-    build(&Desk::new(), repo.path(), &request(&too_many, 9, 999)).exits(3);
+    build(&Fixture::new(), repo.path(), &request(&too_many, 9, 999)).exits(3);
 }
 
 #[test]
 fn nothing_that_the_repository_configures_runs() {
     let repo = with_history();
-    let (desk, mark) = (Desk::new(), repo.path().join("ran"));
+    let (fixture, mark) = (Fixture::new(), repo.path().join("ran"));
     let evil = format!("sh -c 'touch {}'", mark.display());
     repo.write(".gitattributes", "* filter=evil diff=evil\n");
     for key in [
@@ -485,9 +492,9 @@ fn nothing_that_the_repository_configures_runs() {
     ] {
         repo.git(["config", key, &evil]);
     }
-    for_goal(&desk, repo.path(), "mend the parser");
+    for_goal(&fixture, repo.path(), "mend the parser");
     build(
-        &desk,
+        &fixture,
         repo.path(),
         &request(&[full("src/parser.rs")], 9, 999),
     )
@@ -522,11 +529,11 @@ fn with_failing_test() -> TestRepo {
 
 #[test]
 fn failing_test_brings_the_file_to_fix_and_large_test_is_excerpt() {
-    let (repo, desk) = (with_failing_test(), Desk::new());
+    let (repo, fixture) = (with_failing_test(), Fixture::new());
     let build = |log: &str| {
-        let (printed, out) = (desk.path("printed.log"), desk.path("pack.json"));
+        let (printed, out) = (fixture.path("printed.log"), fixture.path("pack.json"));
         std::fs::write(&printed, log).unwrap();
-        let call = desk
+        let call = fixture
             .call(["context", "build", "--goal", "the value is wrong", "--repo"])
             .arg(repo.path());
         call.arg("--gate-output")

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::council::support::ROLES;
 use crate::crawl::support::wait_for;
-use crate::support::{Desk, good_answer, id_of, small};
+use crate::support::{Fixture, good_answer, id_of, small};
 
 const CHAIR: &str = "[dispatch]\nchair = \"council\"\n";
 const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
@@ -94,8 +94,8 @@ fn times(server: &FakeApi, wanted: &CouncilCall) -> usize {
         .count()
 }
 
-fn run_of(desk: &Desk) -> PathBuf {
-    desk.runs().pop().unwrap()
+fn run_of(fixture: &Fixture) -> PathBuf {
+    fixture.runs().pop().unwrap()
 }
 
 /// The calls that the ledger counts, which are all that the server saw.
@@ -108,9 +108,9 @@ fn counts(server: &FakeApi, status: &Value, calls: u64) {
 #[test]
 fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_anybody() {
     let (repo, server) = (small().build(), serve(|_, _| None));
-    let desk = Desk::with(&server);
-    desk.user_config(CHAIR);
-    let ran = desk.start_call(repo.path()).run().ok();
+    let fixture = Fixture::with(&server);
+    fixture.user_config(CHAIR);
+    let ran = fixture.start_call(repo.path()).run().ok();
     let started = ran.json();
     assert_eq!(started["state"], "verified");
     // The questions of the chair cost the calls that were made for them, and nothing besides.
@@ -131,7 +131,7 @@ fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_a
         assert!(!text.contains(rewritten), "{text}");
     }
     // The recording holds what the roles asked, and nothing of what the council asked for it.
-    let recorded = fs::read_to_string(run_of(&desk).join("cassette.jsonl")).unwrap();
+    let recorded = fs::read_to_string(run_of(&fixture).join("cassette.jsonl")).unwrap();
     assert_eq!(
         recorded.lines().count(),
         1 + 3,
@@ -139,7 +139,7 @@ fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_a
     );
     assert!(!recorded.contains("You hold one seat"));
     let receipt: Value =
-        serde_json::from_slice(&fs::read(run_of(&desk).join("receipt.json")).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(run_of(&fixture).join("receipt.json")).unwrap()).unwrap();
     assert_eq!(receipt["phases"][0]["llm"]["provider"], "council");
     assert!(
         receipt["phases"][0]["llm"]["tokens_input"]
@@ -149,27 +149,27 @@ fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_a
         "{receipt:#}"
     );
     // The event of the answer tells what it took.
-    let events = desk.run(["ledger", "log", "--json"]).ok().stdout;
+    let events = fixture.run(["ledger", "log", "--json"]).ok().stdout;
     assert!(events.contains("\"loops_executed\""), "{events}");
     let before = server.completions().len();
     let id = id_of(&started);
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(
         (&replayed["state"], &replayed["different"]),
         (&json!("verified"), &json!([]))
     );
-    desk.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "verify-record", &id]).ok();
     assert_eq!(server.completions().len(), before);
 }
 
 #[test]
 fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
     let (repo, server) = (small().build(), serve(|_, _| None));
-    let desk = Desk::with(&server);
-    desk.user_config(CHAIR);
+    let fixture = Fixture::with(&server);
+    fixture.user_config(CHAIR);
     // One call too few for the second question: its council is not begun beyond the triage.
     let least = 2 * OF_A_QUESTION - 1;
-    let call = desk
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_BUDGET_CALLS", least.to_string());
     let error = call.run().exits(70).error();
@@ -182,16 +182,17 @@ fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
         "{error:#}"
     );
     assert!(error["hints"].to_string().contains("(calls)"), "{error:#}");
-    counts(&server, &desk.status(), OF_A_QUESTION + 1);
+    counts(&server, &fixture.status(), OF_A_QUESTION + 1);
     // What was answered is not asked again; the triage that led to nothing stays counted.
     let all = 2 * OF_A_QUESTION + 2;
     let advance = |calls: u64| {
-        desk.call(["run", "advance", "--json"])
+        fixture
+            .call(["run", "advance", "--json"])
             .env("CRUCIBLE_LLM_BUDGET_CALLS", calls.to_string())
             .run()
     };
     advance(all - 1).exits(70);
-    counts(&server, &desk.status(), all - 1);
+    counts(&server, &fixture.status(), all - 1);
     let verified = advance(all).ok().json();
     assert_eq!(verified["state"], "verified");
     counts(&server, &verified, all);
@@ -201,20 +202,20 @@ fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
 #[test]
 fn council_call_limit_applies_in_run() {
     let (repo, server) = (small().build(), serve(|_, _| None));
-    let desk = Desk::with(&server);
-    desk.user_config(&format!(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(&format!(
         "{CHAIR}[council]\ncalls = {}\n",
         OF_A_QUESTION - 1
     ));
-    let error = desk.start(repo.path()).exits(70).error();
+    let error = fixture.start(repo.path()).exits(70).error();
     assert!(
         error["error"].as_str().unwrap().contains("council.calls"),
         "{error:#}"
     );
-    counts(&server, &desk.status(), 1);
-    desk.user_config(&format!("{CHAIR}[council]\ncalls = {OF_A_QUESTION}\n"));
+    counts(&server, &fixture.status(), 1);
+    fixture.user_config(&format!("{CHAIR}[council]\ncalls = {OF_A_QUESTION}\n"));
     assert_eq!(
-        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", "--json"]).ok().json()["state"],
         "verified"
     );
 }
@@ -232,9 +233,9 @@ fn a_councils_answer_that_is_none_of_the_form_is_corrected_or_ends_the_run() {
             _ => None,
         }
     });
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(CHAIR);
-    let started = desk.start(repo.path()).ok().json();
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(CHAIR);
+    let started = fixture.start(repo.path()).ok().json();
     assert_eq!(started["state"], "verified");
     // Without loops a question takes two calls.
     counts(&server, &started, 3 * 2 + 1);
@@ -250,9 +251,9 @@ fn a_councils_answer_that_is_none_of_the_form_is_corrected_or_ends_the_run() {
         CouncilCall::Triage => Some(Reply::Answer(simple_triage().to_string())),
         _ => Some(Reply::Answer("It depends.".to_owned())),
     });
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(CHAIR);
-    let failed = desk.start(repo.path()).exits(1).json();
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(CHAIR);
+    let failed = fixture.start(repo.path()).exits(1).json();
     assert_eq!(
         (&failed["state"], &failed["failure"]["code"]),
         (&json!("failed"), &json!("run-answer-unusable"))
@@ -268,15 +269,15 @@ fn a_council_that_cannot_be_configured_stops_the_run_which_goes_on_later() {
         (*call == CouncilCall::Triage && triages == 1)
             .then(|| Reply::Answer("A council? Why?".to_owned()))
     });
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(CHAIR);
-    let error = desk.start(repo.path()).exits(70).error();
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(CHAIR);
+    let error = fixture.start(repo.path()).exits(70).error();
     assert!(
         error["error"].as_str().unwrap().contains("the triage of"),
         "{error:#}"
     );
-    counts(&server, &desk.status(), 1);
-    let verified = desk.run(["run", "advance", "--json"]).ok().json();
+    counts(&server, &fixture.status(), 1);
+    let verified = fixture.run(["run", "advance", "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
     counts(&server, &verified, 1 + 2 * OF_A_QUESTION + 1);
 }
@@ -290,9 +291,9 @@ fn killed_council_is_repeated_and_its_cost_counted() {
             (*call == CouncilCall::RedTeam && attacks == 1).then_some(Reply::Hang)
         }
     });
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(CHAIR);
-    let mut command = desk.start_call(repo.path()).command();
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(CHAIR);
+    let mut command = fixture.start_call(repo.path()).command();
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -305,7 +306,7 @@ fn killed_council_is_repeated_and_its_cost_counted() {
     child.wait().unwrap();
     let spent = server.completions().len() as u64;
     assert_eq!(spent, 4, "the triage, two seats, the red team");
-    let verified = desk
+    let verified = fixture
         .call(["run", "advance", "--json"])
         .env("CRUCIBLE_LLM_BUDGET_CALLS", "30")
         .run()
@@ -325,11 +326,11 @@ fn a_council_gives_second_opinions_and_what_was_worse_is_told() {
         }
         _ => None,
     });
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(
         "[dispatch]\ncontract_guardian = \"council\"\ncost_controller = \"council\"\n",
     );
-    let blocked = desk.start(repo.path()).exits(1);
+    let blocked = fixture.start(repo.path()).exits(1);
     assert!(
         blocked
             .stderr
@@ -340,23 +341,24 @@ fn a_council_gives_second_opinions_and_what_was_worse_is_told() {
     let blocked = blocked.json();
     assert_eq!(blocked["state"], "blocked");
     let second =
-        fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md")).unwrap();
+        fs::read_to_string(run_of(&fixture).join("reviews/review_contract_second.md")).unwrap();
     assert!(
         second.contains("Verdict: BLOCK") && second.contains("too wide"),
         "{second}"
     );
-    let receipt = fs::read_to_string(run_of(&desk).join("receipt.json")).unwrap();
+    let receipt = fs::read_to_string(run_of(&fixture).join("receipt.json")).unwrap();
     assert!(receipt.contains("council_degraded"), "{receipt}");
 }
 
 #[test]
 fn a_council_is_made_of_its_own_provider_where_the_run_has_none() {
     let (repo, server) = (small().build(), serve(|_, _| None));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let roles = "mode = \"manual_outbox\"\n[council]\nprovider = \"gateway\"\n";
-    desk.user_config(&format!("{CHAIR}{roles}"));
+    fixture.user_config(&format!("{CHAIR}{roles}"));
     let call = || {
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .without_env("CRUCIBLE_LLM_PROVIDER")
     };
     let waits = call().run().exits(1).json();
@@ -366,15 +368,15 @@ fn a_council_is_made_of_its_own_provider_where_the_run_has_none() {
     );
     counts(&server, &waits, 2 * OF_A_QUESTION);
     // Where there is none at all, no run begins.
-    desk.user_config(&format!("{CHAIR}mode = \"manual_outbox\"\n"));
+    fixture.user_config(&format!("{CHAIR}mode = \"manual_outbox\"\n"));
     let message = call().run().exits(2).message();
     assert!(message.contains("a council serves this run"), "{message}");
-    assert_eq!(desk.runs().len(), 1);
+    assert_eq!(fixture.runs().len(), 1);
 }
 
 /// The last answer of a council that the ledger knows.
-fn told(desk: &Desk) -> Value {
-    let events = desk.run(["ledger", "log", "--json"]).ok().json();
+fn told(fixture: &Fixture) -> Value {
+    let events = fixture.run(["ledger", "log", "--json"]).ok().json();
     let events = events["events"].as_array().unwrap();
     events
         .iter()
@@ -387,10 +389,10 @@ fn told(desk: &Desk) -> Value {
 #[test]
 fn council_record_names_seats_and_replaced_models() {
     let (repo, server) = (small().build(), serve(|_, _| None));
-    let desk = Desk::with(&server);
-    desk.user_config(CHAIR);
-    desk.start(repo.path()).ok();
-    let own = told(&desk);
+    let fixture = Fixture::with(&server);
+    fixture.user_config(CHAIR);
+    fixture.start(repo.path()).ok();
+    let own = told(&fixture);
     assert_eq!(
         (&own["provider"], &own["fallback"]),
         (&json!("gateway"), &Value::Null),
@@ -402,12 +404,12 @@ fn council_record_names_seats_and_replaced_models() {
         "{own:#}"
     );
 
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(&format!(
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(&format!(
         "{CHAIR}[llm]\nfallback_provider = \"gateway\"\n[council]\nprovider = \"openrouter\"\n"
     ));
-    desk.start(repo.path()).ok();
-    let other = told(&desk);
+    fixture.start(repo.path()).ok();
+    let other = told(&fixture);
     assert_eq!(
         (&other["provider"], &other["models"]),
         (&own["provider"], &own["models"])
@@ -422,13 +424,13 @@ fn council_record_names_seats_and_replaced_models() {
 #[test]
 fn a_receipt_tells_what_a_council_cost_and_adds_up_to_what_was_booked() {
     let (repo, server) = (small().build(), serve(|_, _| None));
-    let desk = Desk::with(&server);
-    desk.user_config(&format!(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(&format!(
         "{CHAIR}[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 10.0\ndate = \"2026-01-31\"\nsource = \"a price list\"\n"
     ));
-    let started = desk.start(repo.path()).ok().json();
+    let started = fixture.start(repo.path()).ok().json();
     let receipt: Value =
-        serde_json::from_slice(&fs::read(run_of(&desk).join("receipt.json")).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(run_of(&fixture).join("receipt.json")).unwrap()).unwrap();
     let phases = receipt["phases"].as_array().unwrap();
     let costs: Vec<u64> = phases
         .iter()
@@ -448,21 +450,21 @@ fn a_receipt_tells_what_a_council_cost_and_adds_up_to_what_was_booked() {
 
 #[test]
 fn a_council_is_refused_where_no_deliberation_can_do_the_work() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for (role, hint) in [
         ("librarian", "local and deterministic"),
         ("researcher", "no pages to cite"),
         ("patchmaker", "writes no changes"),
         ("fixer", "writes no changes"),
     ] {
-        let file = desk.path("dispatch.json");
+        let file = fixture.path("dispatch.json");
         let text = json!({
             "schema_version": "ctcp-dispatch-config-v1", "mode": "local_exec",
             "role_providers": { "patchmaker": "gateway", "fixer": "gateway", (role): "council" },
             "budgets": { "max_outbox_prompts": 3 },
         });
         fs::write(&file, text.to_string()).unwrap();
-        let message = desk
+        let message = fixture
             .start_call(repo.path())
             .arg("--dispatch")
             .arg(&file)
@@ -474,5 +476,5 @@ fn a_council_is_refused_where_no_deliberation_can_do_the_work() {
             "{message}"
         );
     }
-    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+    assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
 }

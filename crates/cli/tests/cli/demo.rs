@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
 /// The demo as a user starts it. Its gate is cargo, whose toolchain may lie below the user's real home.
 ///
 /// It is made outside of this workspace: cargo asks the folders above a package whether it belongs to them.
-fn demo(desk: &Desk, directory: &Path) -> Call {
-    let call = desk
+fn demo(fixture: &Fixture, directory: &Path) -> Call {
+    let call = fixture
         .call(["demo", "--directory"])
         .arg(directory)
         .without_env("CRUCIBLE_LLM_PROVIDER");
@@ -31,9 +31,9 @@ fn in_order(story: &str, texts: &[&str]) {
 
 #[test]
 fn demo_refuses_first_proposal_and_lands_second() {
-    let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (fixture, place) = (Fixture::new(), tempfile::tempdir().unwrap());
     let directory = place.path().join("demo");
-    let ran = demo(&desk, &directory).run().ok();
+    let ran = demo(&fixture, &directory).run().ok();
     in_order(
         &ran.stderr,
         &[
@@ -83,7 +83,8 @@ fn demo_refuses_first_proposal_and_lands_second() {
     );
 
     let evidence = |args: &[&str]| {
-        desk.call(args)
+        fixture
+            .call(args)
             .env("CRUCIBLE_HOME", directory.join("crucible"))
     };
     let verified = evidence(&["ledger", "verify", "--json", "--repo"])
@@ -96,9 +97,13 @@ fn demo_refuses_first_proposal_and_lands_second() {
 
 #[test]
 fn its_document_names_the_commit_and_who_spoke() {
-    let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (fixture, place) = (Fixture::new(), tempfile::tempdir().unwrap());
     let directory = place.path().join("demo");
-    let document = demo(&desk, &directory).args(["--json"]).run().ok().json();
+    let document = demo(&fixture, &directory)
+        .args(["--json"])
+        .run()
+        .ok()
+        .json();
     assert_eq!(document["schema_version"], "crucible-demo-v1");
     assert_eq!(document["recorded_model"], "Qwen2.5-Coder-1.5B-Instruct");
     assert_eq!(
@@ -106,12 +111,12 @@ fn its_document_names_the_commit_and_who_spoke() {
         Some(40),
         "{document}"
     );
-    demo(&desk, &directory).run().exits(2);
+    demo(&fixture, &directory).run().exits(2);
 }
 
 #[test]
 fn cargo_that_cannot_run_is_not_a_failing_test() {
-    let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (fixture, place) = (Fixture::new(), tempfile::tempdir().unwrap());
     let tools = place.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
     let cargo = tools.join("cargo");
@@ -122,7 +127,7 @@ fn cargo_that_cannot_run_is_not_a_failing_test() {
     let path = std::env::join_paths(
         std::iter::once(tools).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
-    let ran = demo(&desk, &place.path().join("demo"))
+    let ran = demo(&fixture, &place.path().join("demo"))
         .env("PATH", path.unwrap())
         .run()
         .exits(2);

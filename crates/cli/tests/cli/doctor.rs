@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
 /// A machine where nothing is on `PATH` but bubblewrap and these scripts.
-fn machine(desk: &Desk, programs: &[(&str, &str)]) -> PathBuf {
-    let bin = desk.path("bin");
+fn machine(fixture: &Fixture, programs: &[(&str, &str)]) -> PathBuf {
+    let bin = fixture.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let bwrap = std::env::split_paths(&path)
@@ -31,16 +31,16 @@ const GIT: (&str, &str) = ("git", "echo git version 2.47.3");
 const CLAUDE: (&str, &str) = ("claude", "echo '2.1.330 (Claude Code)'");
 
 /// A call of the doctor on such a machine.
-fn doctor(desk: &Desk, programs: &[(&str, &str)], args: &[&str]) -> Call {
-    let bin = machine(desk, programs);
-    desk.call([&["doctor"], args].concat()).env("PATH", bin)
+fn doctor(fixture: &Fixture, programs: &[(&str, &str)], args: &[&str]) -> Call {
+    let bin = machine(fixture, programs);
+    fixture.call([&["doctor"], args].concat()).env("PATH", bin)
 }
 
-/// Lines as a reader compares them: the test's own paths and this machine's walls replaced, columns one space apart.
-fn text(desk: &Desk, ran: &Ran) -> String {
+/// Lines as a reader compares them: the test's own paths and this machine's isolation replaced, columns one space apart.
+fn text(fixture: &Fixture, ran: &Ran) -> String {
     let printed = format!("{}{}", ran.stdout, ran.stderr)
-        .replace(desk.path("bin").to_str().unwrap(), "BIN")
-        .replace(desk.home().to_str().unwrap(), "~");
+        .replace(fixture.path("bin").to_str().unwrap(), "BIN")
+        .replace(fixture.home().to_str().unwrap(), "~");
     let mut lines: Vec<String> = Vec::new();
     for line in printed.lines() {
         let mut words: Vec<&str> = line.split_whitespace().collect();
@@ -93,10 +93,10 @@ fn provider<'a>(document: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let told = |provider: &str, council: &str, code: i32| {
         let call = |args: &[&str]| {
-            let call = doctor(&desk, &[GIT], args).env("CRUCIBLE_COUNCIL_PROVIDER", council);
+            let call = doctor(&fixture, &[GIT], args).env("CRUCIBLE_COUNCIL_PROVIDER", council);
             call.env("CRUCIBLE_LLM_PROVIDER", provider)
                 .run()
                 .exits(code)
@@ -149,8 +149,8 @@ fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
 
 #[test]
 fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
-    let desk = Desk::new();
-    let call = doctor(&desk, &[GIT, CLAUDE], &[])
+    let fixture = Fixture::new();
+    let call = doctor(&fixture, &[GIT, CLAUDE], &[])
         .env("ANTHROPIC_API_KEY", "a-key")
         .env("OPENAI_API_KEY", " ");
     let providers = [
@@ -168,7 +168,7 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
         .fold(call, own)
         .env("CRUCIBLE_LLM_PROVIDER", "claude-cli")
         .run();
-    insta::assert_snapshot!(text(&desk, &ran), @r#"
+    insta::assert_snapshot!(text(&fixture, &ran), @r#"
     info doctor-program-missing: gh was not found. Run `apt-get install gh`; gh is needed for repositories on GitHub
     info doctor-program-missing: ruff was not found. Run `pip install ruff`; ruff is needed for checks of Python code
     info doctor-program-missing: mypy was not found. Run `pip install mypy`; mypy is needed for checks of Python code
@@ -209,14 +209,14 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     to use replay: no recording is named; run `export CRUCIBLE_LLM_REPLAY_CASSETTE=FILE` with a recording, or set [llm.replay] cassette
     exit 0
     "#);
-    assert!(!desk.data().exists());
+    assert!(!fixture.data().exists());
 }
 
 #[test]
 fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let call =
-        || doctor(&desk, &[GIT, CLAUDE], &["--json"]).env("ANTHROPIC_API_KEY", "a-key-of-ours");
+        || doctor(&fixture, &[GIT, CLAUDE], &["--json"]).env("ANTHROPIC_API_KEY", "a-key-of-ours");
     let ran = call().run().ok();
     let seen = document(&ran);
     assert_eq!(seen["verdict"], "pass");
@@ -225,7 +225,7 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
         seen["choice"]["source"],
         "environment CRUCIBLE_LLM_PROVIDER"
     );
-    let bin = desk.path("bin");
+    let bin = fixture.path("bin");
     let codex = provider(&seen, "codex-cli");
     assert_eq!(
         codex["program"]["searched"][0],
@@ -302,22 +302,24 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
 
 #[test]
 fn every_place_searched_is_told_whatever_was_looked_for() {
-    let desk = Desk::new();
-    let call = doctor(&desk, &[GIT], &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
+    let fixture = Fixture::new();
+    let call =
+        doctor(&fixture, &[GIT], &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
     let ran = call.run();
     let searched = ran
         .stdout
         .lines()
         .find(|line| line.starts_with("searched"))
         .unwrap();
-    let bin = desk.path("bin");
+    let bin = fixture.path("bin");
     assert_eq!(
         searched,
         format!("searched   {} /no/such/claude", bin.display())
     );
 
     let tools = ["gh", "ruff", "mypy", "pytest", "codex", "gemini"].map(|name| (name, "echo 1.0"));
-    let call = doctor(&desk, &tools, &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
+    let call =
+        doctor(&fixture, &tools, &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
     let ran = call.run();
     assert!(
         ran.stdout.contains("searched   /no/such/claude\n"),
@@ -328,9 +330,9 @@ fn every_place_searched_is_told_whatever_was_looked_for() {
 
 #[test]
 fn the_exit_code_says_whether_a_run_could_begin() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let ended = |programs: &[(&str, &str)], variables: &[(&str, &str)], code: i32| {
-        let call = doctor(&desk, programs, &["--json"]);
+        let call = doctor(&fixture, programs, &["--json"]);
         let call = variables
             .iter()
             .fold(call, |call, (name, value)| call.env(name, value));
@@ -386,11 +388,11 @@ fn the_exit_code_says_whether_a_run_could_begin() {
 
 #[test]
 fn unusable_configuration_exits_with_2() {
-    let desk = Desk::new();
-    let python = desk.path("python");
+    let fixture = Fixture::new();
+    let python = fixture.path("python");
     let found = |settings: &str, code: i32| {
-        desk.user_config(settings);
-        let seen = document(&doctor(&desk, &[GIT], &["--json"]).run().exits(code));
+        fixture.user_config(settings);
+        let seen = document(&doctor(&fixture, &[GIT], &["--json"]).run().exits(code));
         let findings = seen["findings"].as_array().unwrap().iter();
         let errors = findings.filter(|finding| finding["level"] == "error");
         errors
@@ -441,9 +443,9 @@ fn unusable_configuration_exits_with_2() {
 
 #[test]
 fn a_server_that_was_not_asked_is_not_called_ready() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let seen = document(
-        &doctor(&desk, &[GIT, CLAUDE], &["--json"])
+        &doctor(&fixture, &[GIT, CLAUDE], &["--json"])
             .env("OPENAI_API_KEY", "key")
             .run()
             .ok(),
@@ -451,7 +453,7 @@ fn a_server_that_was_not_asked_is_not_called_ready() {
     assert_eq!(provider(&seen, "gateway")["readiness"], "unprobed");
     assert_eq!(provider(&seen, "openai")["readiness"], "unprobed");
     assert_eq!(provider(&seen, "anthropic")["readiness"], "not-ready");
-    let text = doctor(&desk, &[], &[]).run().ok().stdout;
+    let text = doctor(&fixture, &[], &[]).run().ok().stdout;
     let chosen = text
         .lines()
         .find(|line| line.starts_with("provider   "))
@@ -464,8 +466,8 @@ fn a_server_that_was_not_asked_is_not_called_ready() {
 
 #[test]
 fn what_is_missing_comes_first_with_the_command_that_helps() {
-    let desk = Desk::new();
-    let call = doctor(&desk, &[], &[]).env("CRUCIBLE_LLM_PROVIDER", "openai");
+    let fixture = Fixture::new();
+    let call = doctor(&fixture, &[], &[]).env("CRUCIBLE_LLM_PROVIDER", "openai");
     let text = call
         .env("CRUCIBLE_COUNCIL_PROVIDER", "claude-cli")
         .run()
@@ -494,7 +496,7 @@ fn what_is_missing_comes_first_with_the_command_that_helps() {
     ] {
         assert!(first[line].contains(command), "{command}: {}", first[line]);
     }
-    let unset = doctor(&desk, &[GIT], &[])
+    let unset = doctor(&fixture, &[GIT], &[])
         .env("CRUCIBLE_LLM_PROVIDER", "")
         .run()
         .ok()
@@ -504,11 +506,12 @@ fn what_is_missing_comes_first_with_the_command_that_helps() {
 
 #[test]
 fn without_bubblewrap_it_works_and_says_what_is_missing() {
-    let desk = Desk::new();
-    let bin = machine(&desk, &[GIT, CLAUDE]);
+    let fixture = Fixture::new();
+    let bin = machine(&fixture, &[GIT, CLAUDE]);
     std::fs::remove_file(bin.join("bwrap")).unwrap();
     let call = |strength: &str| {
-        desk.call(["doctor", "--json"])
+        fixture
+            .call(["doctor", "--json"])
             .env("PATH", &bin)
             .env("CRUCIBLE_SANDBOX", strength)
             .run()
@@ -540,13 +543,13 @@ fn without_bubblewrap_it_works_and_says_what_is_missing() {
 /// Takes ten seconds: as long as the doctor waits for a client program that hangs.
 #[test]
 fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
-    let desk = Desk::new();
-    let folder = desk.path("folder");
+    let fixture = Fixture::new();
+    let folder = fixture.path("folder");
     std::fs::create_dir(&folder).unwrap();
-    let flat = desk.path("flat");
+    let flat = fixture.path("flat");
     std::fs::write(&flat, "#!/bin/sh\necho 1.0\n").unwrap();
     let with = |binary: &std::path::Path, code: i32| {
-        let call = doctor(&desk, &[GIT], &["--json"]).env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
+        let call = doctor(&fixture, &[GIT], &["--json"]).env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
         let seen = document(
             &call
                 .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", binary)
@@ -585,7 +588,7 @@ fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
             "did not tell its version within 10 s",
         ),
     ];
-    let bin = machine(&desk, &hostile.map(|(name, script, _)| (name, script)));
+    let bin = machine(&fixture, &hostile.map(|(name, script, _)| (name, script)));
     for (name, _, says) in hostile {
         let (program, code) = with(&bin.join(name), 0);
         assert_eq!(
@@ -598,7 +601,7 @@ fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
         );
     }
     let asks = "printf '\\033]0;mine\\007Password: '; read secret < /dev/tty || read secret; echo";
-    let bin = machine(&desk, &[("asks", asks)]);
+    let bin = machine(&fixture, &[("asks", asks)]);
     let (program, _) = with(&bin.join("asks"), 0);
     assert_eq!(
         (&program["version"], &program["says"]),
@@ -608,16 +611,16 @@ fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
 
 #[test]
 fn it_looks_at_the_project_it_is_told() {
-    let desk = Desk::new();
-    let project = desk.path("project/.crucible");
+    let fixture = Fixture::new();
+    let project = fixture.path("project/.crucible");
     std::fs::create_dir_all(&project).unwrap();
-    std::fs::create_dir(desk.path("project/.git")).unwrap();
+    std::fs::create_dir(fixture.path("project/.git")).unwrap();
     std::fs::write(
         project.join("config.toml"),
         "[llm]\nprovider = \"claude-cli\"\n",
     )
     .unwrap();
-    let call = doctor(&desk, &[GIT, CLAUDE], &["--json", "--repo"]).arg(desk.path("project"));
+    let call = doctor(&fixture, &[GIT, CLAUDE], &["--json", "--repo"]).arg(fixture.path("project"));
     let seen = document(&call.without_env("CRUCIBLE_LLM_PROVIDER").run().ok());
     assert_eq!(seen["choice"]["provider"], "claude-cli");
     assert!(
@@ -626,9 +629,11 @@ fn it_looks_at_the_project_it_is_told() {
             .unwrap()
             .ends_with("config.toml")
     );
-    doctor(&desk, &[], &["--repo", "/no/such"]).run().exits(2);
+    doctor(&fixture, &[], &["--repo", "/no/such"])
+        .run()
+        .exits(2);
     // A limit that no budget can have would refuse a run, too.
-    let call = doctor(&desk, &[], &["--json"])
+    let call = doctor(&fixture, &[], &["--json"])
         .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "-1")
         .run()
         .exits(2);
@@ -638,8 +643,8 @@ fn it_looks_at_the_project_it_is_told() {
         call.stderr
     );
     std::fs::write(project.join("config.toml"), "[llm]\nprovder = \"x\"\n").unwrap();
-    let broken = doctor(&desk, &[], &["--json", "--repo"])
-        .arg(desk.path("project"))
+    let broken = doctor(&fixture, &[], &["--json", "--repo"])
+        .arg(fixture.path("project"))
         .run()
         .exits(2);
     assert!(
@@ -651,11 +656,11 @@ fn it_looks_at_the_project_it_is_told() {
 
 #[test]
 fn interrupted_it_says_so_and_speaks_of_no_run() {
-    let desk = Desk::new();
-    let client = desk.path("slow client");
+    let fixture = Fixture::new();
+    let client = fixture.path("slow client");
     std::fs::write(&client, "#!/bin/sh\nsleep 60\n").unwrap();
     std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = desk
+    let mut command = fixture
         .call(["doctor"])
         .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &client)
         .command();

@@ -16,7 +16,7 @@ use seccompiler::{
 };
 use serde_json::Value;
 
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
 /// What the observed process is to become: the words of its command line, one a line.
 const WORDS: &str = "OBSERVED_WORDS";
@@ -69,14 +69,14 @@ pub(crate) fn become_the_observed() {
 }
 
 /// Runs a call of the program under the observer, from within the test `name`, written with its module.
-pub(crate) fn observed(desk: &Desk, name: &str, call: Call) -> Output {
+pub(crate) fn observed(fixture: &Fixture, name: &str, call: Call) -> Output {
     let call = call.command();
     let words: Vec<&str> = [call.get_program()]
         .into_iter()
         .chain(call.get_args())
         .map(|word| word.to_str().unwrap())
         .collect();
-    let result = desk.path("observed");
+    let result = fixture.path("observed");
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]).env_clear();
     command.envs(
@@ -98,13 +98,13 @@ pub(crate) fn observed(desk: &Desk, name: &str, call: Call) -> Output {
 }
 
 /// A call with every provider configured, each over HTTP at this address.
-fn fully_configured(desk: &Desk, args: &[&str], server: &TcpListener) -> Call {
+fn fully_configured(fixture: &Fixture, args: &[&str], server: &TcpListener) -> Call {
     let path = std::env::join_paths(
         std::iter::once(real_clients_dir())
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     );
     let url = format!("http://{}", server.local_addr().unwrap());
-    let mut call = desk.call(args).env("PATH", path.unwrap());
+    let mut call = fixture.call(args).env("PATH", path.unwrap());
     for key in [
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
@@ -156,14 +156,14 @@ fn client<'a>(document: &'a Value, provider: &str) -> &'a Value {
 #[test]
 fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
     become_the_observed();
-    let (desk, server) = (Desk::new(), listener());
+    let (fixture, server) = (Fixture::new(), listener());
     let name =
         "doctor_observed::with_the_real_clients_and_everything_configured_no_socket_is_asked_for";
     let look = || {
         observed(
-            &desk,
+            &fixture,
             name,
-            fully_configured(&desk, &["doctor", "--json"], &server),
+            fully_configured(&fixture, &["doctor", "--json"], &server),
         )
     };
     let mut output = look();
@@ -200,24 +200,27 @@ fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
     }
     assert!(server.accept().is_err(), "somebody connected");
     assert!(!String::from_utf8_lossy(&output.stdout).contains("a-key-for-tests"));
-    assert!(!desk.data().exists(), "nothing is left of an examination");
+    assert!(
+        !fixture.data().exists(),
+        "nothing is left of an examination"
+    );
 }
 
 #[test]
 fn the_observer_catches_whoever_asks_for_a_socket() {
     become_the_observed();
     let name = "doctor_observed::the_observer_catches_whoever_asks_for_a_socket";
-    let (desk, server) = (Desk::new(), listener());
+    let (fixture, server) = (Fixture::new(), listener());
     // The program itself, where it is told to ask a server.
     let online = || {
         fully_configured(
-            &desk,
+            &fixture,
             &["models", "--online", "--provider", "gateway"],
             &server,
         )
     };
     let output = observed(
-        &desk,
+        &fixture,
         name,
         online().env("CRUCIBLE_LLM_MAX_HTTP_TIMEOUT_S", "1"),
     );
@@ -225,18 +228,18 @@ fn the_observer_catches_whoever_asks_for_a_socket() {
     assert!(server.accept().is_err());
 
     // A client program that does so when it is asked for its version.
-    let client_path = desk.path("calls-home");
+    let client_path = fixture.path("calls-home");
     let port = server.local_addr().unwrap().port();
     let script = format!("#!/bin/bash\n: 3<>/dev/tcp/127.0.0.1/{port}\necho 1.2.3\n");
     std::fs::write(&client_path, script).unwrap();
     std::fs::set_permissions(&client_path, PermissionsExt::from_mode(0o755)).unwrap();
     let doctor = || {
-        let call = desk
+        let call = fixture
             .call(["doctor", "--json"])
             .env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
         call.env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &client_path)
     };
-    let caught = document(&observed(&desk, name, doctor()));
+    let caught = document(&observed(&fixture, name, doctor()));
     let caught = client(&caught, "claude-cli");
     assert_eq!(caught["version"], Value::Null, "{caught:#}");
     let problem = caught["problem"].as_str().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOAL, GOOD_DIFF, Ran, answering, good_answer, id_of, small};
+use crate::support::{Fixture, GOAL, GOOD_DIFF, Ran, answering, good_answer, id_of, small};
 
 /// The document of a call that ended well.
 #[track_caller]
@@ -33,8 +33,8 @@ fn judgement(ran: Ran, version: &str, code: i32, verdict: &str) -> Value {
 #[test]
 fn every_command_on_a_run_gives_one_document() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let on_repo = |args: &[&str]| desk.call(args).arg(repo.path()).run();
+    let fixture = Fixture::with(&server);
+    let on_repo = |args: &[&str]| fixture.call(args).arg(repo.path()).run();
     let new = document(
         on_repo(&["run", "new", GOAL, "--json", "--repo"]),
         "crucible-run-status-v1",
@@ -42,32 +42,38 @@ fn every_command_on_a_run_gives_one_document() {
     assert_eq!(new["state"], "new");
     let id = id_of(&new);
     let advanced = document(
-        desk.run(["run", "advance", &id, "--json"]),
+        fixture.run(["run", "advance", &id, "--json"]),
         "crucible-run-status-v1",
     );
     assert_eq!(advanced["state"], "verified");
     document(
-        desk.run(["run", "status", "--json"]),
+        fixture.run(["run", "status", "--json"]),
         "crucible-run-status-v1",
     );
-    document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
     document(
-        desk.run(["run", "replay", &id, "--json"]),
+        fixture.run(["run", "list", "--json"]),
+        "crucible-run-list-v1",
+    );
+    document(
+        fixture.run(["run", "replay", &id, "--json"]),
         "crucible-replay-v1",
     );
     document(
-        desk.run(["run", "bundle", &id, "--json"]),
+        fixture.run(["run", "bundle", &id, "--json"]),
         "crucible-bundle-v1",
     );
-    assert!(desk.home().join(format!("{id}.zip")).is_file());
+    assert!(fixture.home().join(format!("{id}.zip")).is_file());
     document(
-        desk.run(["run", "land", &id, "--json"]),
+        fixture.run(["run", "land", &id, "--json"]),
         "crucible-landing-v1",
     );
-    document(desk.start(small().build().path()), "crucible-run-status-v1");
+    document(
+        fixture.start(small().build().path()),
+        "crucible-run-status-v1",
+    );
 
     let log = document(
-        desk.run(["ledger", "log", "--json", "--run", &id]),
+        fixture.run(["ledger", "log", "--json", "--run", &id]),
         "crucible-ledger-log-v1",
     );
     let events = log["events"].as_array().unwrap();
@@ -79,7 +85,7 @@ fn every_command_on_a_run_gives_one_document() {
         .find(|row| row["path"] == "artifacts/PLAN.md")
         .unwrap()["digest"];
     let shown = document(
-        desk.run(["ledger", "show", plan.as_str().unwrap(), "--json"]),
+        fixture.run(["ledger", "show", plan.as_str().unwrap(), "--json"]),
         "crucible-artifact-v1",
     );
     assert!(
@@ -87,7 +93,7 @@ fn every_command_on_a_run_gives_one_document() {
         "{shown}"
     );
     judgement(
-        desk.run(["ledger", "verify", "--json"]),
+        fixture.run(["ledger", "verify", "--json"]),
         "crucible-ledger-verify-v1",
         0,
         "pass",
@@ -96,14 +102,17 @@ fn every_command_on_a_run_gives_one_document() {
 
 #[test]
 fn every_other_command_gives_one_document() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let init = document(desk.run(["init", "--json"]), "crucible-init-v1");
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let init = document(fixture.run(["init", "--json"]), "crucible-init-v1");
     assert_eq!(init["created"], true);
     assert_eq!(
-        document(desk.run(["init", "--json"]), "crucible-init-v1")["created"],
+        document(fixture.run(["init", "--json"]), "crucible-init-v1")["created"],
         false
     );
-    let config = document(desk.run(["config", "show", "--json"]), "crucible-config-v1");
+    let config = document(
+        fixture.run(["config", "show", "--json"]),
+        "crucible-config-v1",
+    );
     let settings = config["settings"].as_array().unwrap();
     let provider = settings
         .iter()
@@ -112,33 +121,36 @@ fn every_other_command_gives_one_document() {
     assert_eq!(provider["value"], "gateway");
     assert_eq!(provider["variable"], "CRUCIBLE_LLM_PROVIDER");
     let status = document(
-        desk.run(["sandbox", "status", "--json"]),
+        fixture.run(["sandbox", "status", "--json"]),
         "crucible-sandbox-status-v1",
     );
     assert_eq!(status["strength"], "required");
-    let off = desk
+    let off = fixture
         .call(["sandbox", "status", "--json"])
         .env("CRUCIBLE_SANDBOX", "off")
         .run();
     let off = document(off, "crucible-sandbox-status-v1");
     assert_eq!(off["layers"], status["layers"]);
     assert_eq!(off["findings"][0]["code"], "sandbox-off");
-    let exec = desk
+    let exec = fixture
         .call(["sandbox", "exec", "--json", "--", "echo", "hello"])
         .current_dir(repo.path())
         .run();
     let exec = document(exec, "crucible-sandbox-exec-v1");
     assert_eq!(exec["stdout"], "hello\n");
-    document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
+    document(
+        fixture.run(["run", "list", "--json"]),
+        "crucible-run-list-v1",
+    );
 
-    std::fs::write(desk.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
+    std::fs::write(fixture.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
     let check = |patch: &str| {
-        std::fs::write(desk.path("change.patch"), patch).unwrap();
-        let call = desk
+        std::fs::write(fixture.path("change.patch"), patch).unwrap();
+        let call = fixture
             .call(["patch", "check", "--json", "--policy"])
-            .arg(desk.path("policy.json"))
+            .arg(fixture.path("policy.json"))
             .arg("--patch");
-        call.arg(desk.path("change.patch"))
+        call.arg(fixture.path("change.patch"))
             .arg("--repo")
             .arg(repo.path())
             .run()
@@ -147,26 +159,26 @@ fn every_other_command_gives_one_document() {
     let outside = GOOD_DIFF.replace("src/area.py", "check.sh");
     judgement(check(&outside), "crucible-patch-check-v1", 1, "fail");
 
-    std::fs::write(desk.path("clean.txt"), "nothing\n").unwrap();
-    let scan = desk
+    std::fs::write(fixture.path("clean.txt"), "nothing\n").unwrap();
+    let scan = fixture
         .call(["secrets", "scan", "--json"])
-        .arg(desk.path("clean.txt"))
+        .arg(fixture.path("clean.txt"))
         .run();
     judgement(scan, "crucible-secrets-scan-v1", 0, "pass");
 }
 
 #[test]
 fn an_error_is_one_document_too() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = small().build();
-    let on_repo = |args: &[&str]| desk.call(args).arg(repo.path()).run();
+    let on_repo = |args: &[&str]| fixture.call(args).arg(repo.path()).run();
     let calls = [
-        (desk.run(["run", "status", "--json"]), 2),
-        (desk.run(["run", "land", "no-such-run", "--json"]), 2),
-        (desk.run(["run", "land", "../../etc", "--json"]), 2),
-        (desk.run(["ledger", "verify", "--json"]), 2),
-        (desk.run(["ledger", "show", "no-digest", "--json"]), 2),
-        (desk.run(["secrets", "scan", "missing", "--json"]), 2),
+        (fixture.run(["run", "status", "--json"]), 2),
+        (fixture.run(["run", "land", "no-such-run", "--json"]), 2),
+        (fixture.run(["run", "land", "../../etc", "--json"]), 2),
+        (fixture.run(["ledger", "verify", "--json"]), 2),
+        (fixture.run(["ledger", "show", "no-digest", "--json"]), 2),
+        (fixture.run(["secrets", "scan", "missing", "--json"]), 2),
         (on_repo(&["run", "start", " ", "--json", "--repo"]), 2),
         (
             on_repo(&["run", "start", GOAL, "--file", "../x", "--json", "--repo"]),
@@ -208,15 +220,16 @@ fn an_error_is_one_document_too() {
             "{error}"
         );
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let exec = |args: &[&str]| {
-        desk.call([&["sandbox", "exec", "--json"], args].concat())
-            .current_dir(desk.path("."))
+        fixture
+            .call([&["sandbox", "exec", "--json"], args].concat())
+            .current_dir(fixture.path("."))
             .run()
     };
     let ran = exec(&["--", "sh", "-c", "echo out; exit 3"]).exits(1);
@@ -229,7 +242,7 @@ fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
 
 #[test]
 fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -239,8 +252,9 @@ fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
     });
     let exec = |hosts: &[&str], script: &str| {
         let command = ["--", "bash", "-c", script];
-        desk.call([&["sandbox", "exec", "--json"], hosts, &command].concat())
-            .current_dir(desk.path("."))
+        fixture
+            .call([&["sandbox", "exec", "--json"], hosts, &command].concat())
+            .current_dir(fixture.path("."))
             .run()
     };
     let host = format!("localhost:{port}");
@@ -267,8 +281,8 @@ fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
 
 #[test]
 fn a_reader_that_stops_early_is_no_error() {
-    let desk = Desk::new();
-    let mut command = desk.call(["completions", "bash"]).command();
+    let fixture = Fixture::new();
+    let mut command = fixture.call(["completions", "bash"]).command();
     let mut child = command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())

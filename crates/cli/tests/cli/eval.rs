@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::support::{
-    CHECK, Call, Desk, GATE, GOAL, GOOD_DIFF, TEST, WRONG, right, small, whole_file,
+    CHECK, Call, Fixture, GATE, GOAL, GOOD_DIFF, TEST, WRONG, right, small, whole_file,
 };
 
 /// Hidden tests that look at the whole line.
@@ -62,8 +62,8 @@ fn lay_out(tasks: &Path, name: &str, goal: &str, gate: &str, more: &str) {
 }
 
 /// `eval TASKS`, with a document as its result.
-fn eval(desk: &Desk) -> Call {
-    desk.call(["eval", "--json"]).arg(desk.path("tasks"))
+fn eval(fixture: &Fixture) -> Call {
+    fixture.call(["eval", "--json"]).arg(fixture.path("tasks"))
 }
 
 /// The outcomes of all trials, by their configuration and task.
@@ -100,8 +100,8 @@ fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
             _ => strong(),
         })
     });
-    let desk = Desk::with(&server);
-    let tasks = desk.path("tasks");
+    let fixture = Fixture::with(&server);
+    let tasks = fixture.path("tasks");
     lay_out(&tasks, "a-right", GOAL, GATE, "");
     lay_out(&tasks, "b-wrong", &format!("{GOAL} weakly"), GATE, "");
     lay_out(&tasks, "c-nothing", &format!("{GOAL} never"), GATE, "");
@@ -114,7 +114,7 @@ fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
     )
     .unwrap();
 
-    let report = eval(&desk).args(["--jobs", "2"]).run().ok().json();
+    let report = eval(&fixture).args(["--jobs", "2"]).run().ok().json();
     assert_eq!(report["schema_version"], "crucible-eval-v1");
     for (task, outcome) in [
         ("a-right", "right"),
@@ -137,20 +137,20 @@ fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
         assert!(!request.body.to_string().contains("hidden.sh"));
     }
     // The user's own ledger and runs know nothing of it.
-    assert!(!desk.data().join("ledger.db").exists() && !desk.data().join("runs").exists());
-    let place = desk.data().join("evals/tasks/trials/default/a-right/1");
+    assert!(!fixture.data().join("ledger.db").exists() && !fixture.data().join("runs").exists());
+    let place = fixture.data().join("evals/tasks/trials/default/a-right/1");
     assert!(place.join("home/ledger.db").is_file() && place.join("check.log").is_file());
     assert!(!place.join("clone").exists() && !place.join("check").exists());
 
     // Nothing is done a second time unasked, and what has a result is not done again.
-    let again = eval(&desk).run().exits(2);
+    let again = eval(&fixture).run().exits(2);
     assert!(again.message().contains("already holds an evaluation"));
-    let resumed = eval(&desk).arg("--resume").run().ok().json();
+    let resumed = eval(&fixture).arg("--resume").run().ok().json();
     assert_eq!(resumed, report);
     assert_eq!(server.completions().len() as u64, asked);
     // A task that is another one now is run again, alone.
     lay_out(&tasks, "b-wrong", GOAL, GATE, "");
-    let resumed = eval(&desk).arg("--resume").run().ok().json();
+    let resumed = eval(&fixture).arg("--resume").run().ok().json();
     assert_eq!(outcome_of(&resumed, "b-wrong"), "right");
     assert_eq!(server.completions().len() as u64, asked + 1);
 }
@@ -166,20 +166,20 @@ fn two_configurations_and_the_baseline_are_compared_in_pairs() {
             strong()
         })
     });
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for name in ["one", "two"] {
-        lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
+        lay_out(&fixture.path("tasks"), name, GOAL, GATE, "");
     }
     std::fs::write(
-        desk.path("second.toml"),
+        fixture.path("second.toml"),
         "[llm.gateway]\nmodel = \"second\"\n",
     )
     .unwrap();
-    let second = format!("second={}", desk.path("second.toml").display());
+    let second = format!("second={}", fixture.path("second.toml").display());
     let words = [
         "--config", "first=", "--config", &second, "--direct", "--seed", "7",
     ];
-    let report = eval(&desk).args(words).run().ok().json();
+    let report = eval(&fixture).args(words).run().ok().json();
     let names: Vec<&str> = report["configurations"]
         .as_array()
         .unwrap()
@@ -221,18 +221,18 @@ fn two_configurations_and_the_baseline_are_compared_in_pairs() {
 #[test]
 fn limits_bind_all_tasks_together_and_leave_the_rest_for_later() {
     let server = FakeOpenAi::start([Reply::Answer(strong())]);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for name in ["one", "three", "two"] {
-        lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
+        lay_out(&fixture.path("tasks"), name, GOAL, GATE, "");
     }
-    let report = eval(&desk)
+    let report = eval(&fixture)
         .args(["--max-calls", "2"])
         .run()
         .exits(70)
         .json();
     assert_eq!(server.completions().len(), 2);
     assert_eq!(outcome_of(&report, "two"), "unfinished");
-    let report = eval(&desk)
+    let report = eval(&fixture)
         .args(["--max-calls", "2", "--resume"])
         .run()
         .exits(70)
@@ -244,7 +244,7 @@ fn limits_bind_all_tasks_together_and_leave_the_rest_for_later() {
         ),
         (2, "unfinished")
     );
-    let report = eval(&desk)
+    let report = eval(&fixture)
         .args(["--max-calls", "3", "--resume"])
         .run()
         .ok()
@@ -260,14 +260,14 @@ fn limits_bind_all_tasks_together_and_leave_the_rest_for_later() {
 
 #[test]
 fn a_provider_out_of_reach_counts_for_nothing() {
-    let desk = Desk::new();
-    lay_out(&desk.path("tasks"), "one", GOAL, GATE, "");
-    let report = eval(&desk).run().exits(70).json();
+    let fixture = Fixture::new();
+    lay_out(&fixture.path("tasks"), "one", GOAL, GATE, "");
+    let report = eval(&fixture).run().exits(70).json();
     assert_eq!(outcome_of(&report, "one"), "unfinished");
     assert_eq!(report["configurations"][0]["scored"], 0);
-    let nobody = desk
+    let nobody = fixture
         .call(["eval", "--json"])
-        .arg(desk.path("tasks"))
+        .arg(fixture.path("tasks"))
         .without_env("CRUCIBLE_LLM_PROVIDER");
     nobody.arg("--resume").run().exits(2);
 }
@@ -283,11 +283,11 @@ fn an_interrupted_evaluation_goes_on_where_it_was() {
             Reply::Answer(strong())
         }
     });
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for name in ["one", "two"] {
-        lay_out(&desk.path("tasks"), name, GOAL, GATE, "");
+        lay_out(&fixture.path("tasks"), name, GOAL, GATE, "");
     }
-    let mut command = eval(&desk).command();
+    let mut command = eval(&fixture).command();
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -302,12 +302,12 @@ fn an_interrupted_evaluation_goes_on_where_it_was() {
         std::thread::sleep(Duration::from_millis(20));
     }
     // Another one in the same directory is refused while this one works.
-    eval(&desk).arg("--resume").run().exits(9);
+    eval(&fixture).arg("--resume").run().exits(9);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
     assert!(String::from_utf8_lossy(&ended.stderr).contains("--resume"));
-    let report = eval(&desk).arg("--resume").run().ok().json();
+    let report = eval(&fixture).arg("--resume").run().ok().json();
     assert_eq!(
         (outcome_of(&report, "one"), outcome_of(&report, "two")),
         ("right".into(), "right".into())
@@ -318,15 +318,15 @@ fn an_interrupted_evaluation_goes_on_where_it_was() {
 #[test]
 fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
     let server = FakeOpenAi::start([Reply::Answer(strong())]);
-    let desk = Desk::with(&server);
-    let tasks = desk.path("tasks");
+    let fixture = Fixture::with(&server);
+    let tasks = fixture.path("tasks");
     lay_out(&tasks, "hangs", GOAL, GATE, "check_timeout_s = 1\n");
     let text = std::fs::read_to_string(tasks.join("hangs/task.toml")).unwrap();
     let hanging = text.replace("sh hidden.sh", "sh hidden.sh && sleep 60");
     std::fs::write(tasks.join("hangs/task.toml"), hanging).unwrap();
     // A repository with a hook, beside the task that names it.
     let repo = small().build();
-    let trace = desk.path("trace");
+    let trace = fixture.path("trace");
     let hook = repo.path().join(".git/hooks/post-checkout");
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
@@ -344,11 +344,11 @@ fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
         text.replace("\"project\"", "\"the-clone\""),
     )
     .unwrap();
-    let repos = desk.path("repos");
+    let repos = fixture.path("repos");
     std::fs::create_dir(&repos).unwrap();
     std::os::unix::fs::symlink(repo.path(), repos.join("the-clone")).unwrap();
     let before = repo.status();
-    let report = eval(&desk).arg("--repos").arg(&repos).run().ok().json();
+    let report = eval(&fixture).arg("--repos").arg(&repos).run().ok().json();
     assert_eq!(outcome_of(&report, "hangs"), "broken");
     assert_eq!(outcome_of(&report, "hooked"), "right");
     assert!(!trace.exists());
@@ -367,19 +367,19 @@ fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
             text.replace("\"project\"", &format!("{bundle:?}")),
         )
         .unwrap();
-        let out = desk.path(bundle);
-        let call = eval(&desk).args(["--task", "hooked", "--out"]).arg(out);
+        let out = fixture.path(bundle);
+        let call = eval(&fixture).args(["--task", "hooked", "--out"]).arg(out);
         assert_eq!(outcome_of(&call.run().ok().json(), "hooked"), outcome);
     }
 }
 
 #[test]
 fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
-    let desk = Desk::new();
-    let tasks = desk.path("tasks");
+    let fixture = Fixture::new();
+    let tasks = fixture.path("tasks");
     lay_out(&tasks, "one", GOAL, GATE, "");
     let text = std::fs::read_to_string(tasks.join("one/task.toml")).unwrap();
-    let secret = desk.path("secret");
+    let secret = fixture.path("secret");
     std::fs::write(&secret, "x").unwrap();
     std::os::unix::fs::symlink(&secret, tasks.join("one/link.patch")).unwrap();
     for (from, to, why) in [
@@ -391,7 +391,7 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
         ("sh hidden.sh", " ", "check"),
     ] {
         std::fs::write(tasks.join("one/task.toml"), text.replacen(from, to, 1)).unwrap();
-        let message = eval(&desk).run().exits(2).message();
+        let message = eval(&fixture).run().exits(2).message();
         assert!(
             message.contains("one") && message.contains(why),
             "{message}"
@@ -400,7 +400,7 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
     std::fs::write(tasks.join("one/task.toml"), &text).unwrap();
     std::os::unix::fs::symlink(&secret, tasks.join("one/project/link")).unwrap();
     assert!(
-        eval(&desk)
+        eval(&fixture)
             .run()
             .exits(2)
             .message()
@@ -409,16 +409,20 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
     std::fs::remove_file(tasks.join("one/project/link")).unwrap();
     // The evaluation's own directory and the tasks do not mix.
     for out in ["tasks/out", "."] {
-        eval(&desk).arg("--out").arg(desk.path(out)).run().exits(2);
+        eval(&fixture)
+            .arg("--out")
+            .arg(fixture.path(out))
+            .run()
+            .exits(2);
     }
-    assert!(!desk.data().exists());
+    assert!(!fixture.data().exists());
 }
 
 #[test]
 fn instances_in_the_form_of_swe_bench_become_tasks() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = small().build();
-    let repos = desk.path("repos");
+    let repos = fixture.path("repos");
     std::fs::create_dir(&repos).unwrap();
     std::os::unix::fs::symlink(repo.path(), repos.join("someone__area")).unwrap();
     let instance = |id: &str, repo_name: &str| {
@@ -433,28 +437,28 @@ fn instances_in_the_form_of_swe_bench_become_tasks() {
         instance("someone__area-1", "someone/area"),
         instance("someone__gone-1", "someone/gone"),
     ];
-    std::fs::write(desk.path("instances.jsonl"), lines.join("\n")).unwrap();
+    std::fs::write(fixture.path("instances.jsonl"), lines.join("\n")).unwrap();
     let import = || {
-        let call = desk
+        let call = fixture
             .call(["eval", "import", "--json"])
-            .arg(desk.path("instances.jsonl"));
+            .arg(fixture.path("instances.jsonl"));
         call.arg("--repos")
             .arg(&repos)
             .arg("--out")
-            .arg(desk.path("tasks"))
+            .arg(fixture.path("tasks"))
     };
     let summary = import().run().ok().json();
     assert_eq!(summary["written"], serde_json::json!(["someone__area-1"]));
     assert_eq!(summary["skipped"][0]["task"], "someone__gone-1");
-    let text = std::fs::read_to_string(desk.path("tasks/someone__area-1/task.toml")).unwrap();
+    let text = std::fs::read_to_string(fixture.path("tasks/someone__area-1/task.toml")).unwrap();
     assert!(
         text.contains("someone__area") && text.contains("pytest"),
         "{text}"
     );
     // It is read as a task: without pytest or its tests the check fails at the solution, and the task says so.
-    let checked = desk
+    let checked = fixture
         .call(["eval", "check", "--json"])
-        .arg(desk.path("tasks"))
+        .arg(fixture.path("tasks"))
         .arg("--repos")
         .arg(&repos);
     let checked = checked.run().exits(1).json();
@@ -464,7 +468,7 @@ fn instances_in_the_form_of_swe_bench_become_tasks() {
     );
     // Nothing is written over, and a line that is no instance is named.
     import().run().exits(1);
-    std::fs::write(desk.path("instances.jsonl"), "{}\n").unwrap();
+    std::fs::write(fixture.path("instances.jsonl"), "{}\n").unwrap();
     assert!(import().run().exits(3).message().contains("line 1"));
 }
 
@@ -476,11 +480,11 @@ mod slow {
     #[test]
     fn each_of_our_own_tasks_fails_before_and_passes_with_its_solution() {
         let place = tempfile::tempdir().unwrap();
-        let (desk, tasks) = (
-            Desk::below(place.path()),
+        let (fixture, tasks) = (
+            Fixture::below(place.path()),
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/tasks"),
         );
-        let mut call = desk
+        let mut call = fixture
             .call(["eval", "check", "--json"])
             .arg(&tasks)
             .env("TMPDIR", place.path());

@@ -3,7 +3,7 @@
 use crucible_testkit::FakeOpenAi;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, answering, good_answer, id_of, small};
+use crate::support::{Fixture, answering, good_answer, id_of, small};
 
 /// A project's own workflow, which fits the goal of most tests.
 const OWN: &str = "\
@@ -15,14 +15,14 @@ words = [\"area\", \"width\", \"height\"]
 ";
 
 /// The find result of the run with this status.
-fn found(desk: &Desk, status: &Value) -> Value {
-    let run = desk.data().join("runs").join(id_of(status));
+fn found(fixture: &Fixture, status: &Value) -> Value {
+    let run = fixture.data().join("runs").join(id_of(status));
     serde_json::from_slice(&std::fs::read(run.join("artifacts/find_result.json")).unwrap()).unwrap()
 }
 
 #[test]
 fn the_settings_of_finding_are_listed_with_their_variables_and_open_nothing_by_default() {
-    let config = Desk::new().run(["config", "show", "--json"]).ok().json();
+    let config = Fixture::new().run(["config", "show", "--json"]).ok().json();
     let settings = config["settings"].as_array().unwrap();
     for (key, value, variable) in [
         (
@@ -51,9 +51,9 @@ fn the_settings_of_finding_are_listed_with_their_variables_and_open_nothing_by_d
 fn a_run_writes_which_workflow_fits_and_its_replay_finds_the_same() {
     let repo = small().file(".crucible/workflows/shapes.toml", OWN).build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let first = desk.start(repo.path()).ok().json();
-    let result = found(&desk, &first);
+    let fixture = Fixture::with(&server);
+    let first = fixture.start(repo.path()).ok().json();
+    let result = found(&fixture, &first);
     let form = include_str!("../../../../docs/schemas/ctcp-find-result-v1.schema.json");
     assert!(
         jsonschema::is_valid(&serde_json::from_str(form).unwrap(), &result),
@@ -64,17 +64,17 @@ fn a_run_writes_which_workflow_fits_and_its_replay_finds_the_same() {
 
     // The second run learns from the first, and its replay, which has another ledger, still finds the same.
     let server = answering(good_answer());
-    let again = desk
+    let again = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
         .run();
     let again = again.ok().json();
-    let result = found(&desk, &again);
+    let result = found(&fixture, &again);
     assert_eq!(result["candidates"][0]["score"], 36 + 20);
     let why = result["candidates"][0]["why"].as_str().unwrap();
     assert!(why.contains("1 verified run here"), "{why}");
     for status in [first, again] {
-        let replayed = desk
+        let replayed = fixture
             .run(["run", "replay", &id_of(&status), "--json"])
             .ok()
             .json();
@@ -94,7 +94,7 @@ fn a_workflow_that_is_refused_stops_the_run_and_names_its_file() {
         ("#".repeat(20_000), "16384 bytes"),
     ] {
         let repo = small().file(".crucible/workflows/bad.toml", &text).build();
-        let ran = Desk::new().start(repo.path());
+        let ran = Fixture::new().start(repo.path());
         assert_ne!(ran.code, Some(0));
         let message = ran.message();
         assert!(
@@ -127,33 +127,33 @@ fn pages_of(host: &str, fetched_at: &str) -> String {
 }
 
 /// A user whose runs with the web wait for pages from a person.
-fn researching(server: &FakeOpenAi) -> Desk {
-    let desk = Desk::with(server);
-    desk.user_config(
+fn researching(server: &FakeOpenAi) -> Fixture {
+    let fixture = Fixture::with(server);
+    fixture.user_config(
         "[find]\nfind_mode = \"resolver_plus_web\"\nallow_domains = [\"docs.example\"]\n\
          [dispatch]\nresearcher = \"manual_outbox\"\n",
     );
-    desk
+    fixture
 }
 
 #[test]
 fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = researching(&server);
-    let id = id_of(&desk.start(repo.path()).exits(1).json());
-    let target = desk
+    let fixture = researching(&server);
+    let id = id_of(&fixture.start(repo.path()).exits(1).json());
+    let target = fixture
         .data()
         .join("runs")
         .join(&id)
         .join("artifacts/find_web.json");
-    let advance = || desk.run(["run", "advance", &id, "--json"]);
+    let advance = || fixture.run(["run", "advance", &id, "--json"]);
     // Nobody can have fetched it by now.
     std::fs::write(&target, pages_of("docs.example", "2190-01-01T00:00:00Z")).unwrap();
     assert_eq!(advance().exits(1).json()["state"], "blocked");
     std::fs::write(&target, pages("docs.example")).unwrap();
     assert_eq!(advance().ok().json()["state"], "verified");
     for clock in ["2200-01-01T00:00:00Z", "2001-01-01T00:00:00Z"] {
-        let replay = desk
+        let replay = fixture
             .call(["run", "replay", &id, "--json"])
             .env("CRUCIBLE_CLOCK", clock);
         let replayed = replay.run().ok().json();
@@ -164,7 +164,7 @@ fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
         );
     }
     // The run itself says the same when the clock of the machine is wrong, and signs nothing anew.
-    let again = desk
+    let again = fixture
         .call(["run", "advance", &id, "--json"])
         .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
     assert_eq!(again.run().ok().json()["state"], "verified");
@@ -173,10 +173,10 @@ fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
 #[test]
 fn researcher_may_cite_allowed_hosts_only() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = researching(&server);
-    let waiting = desk.start(repo.path()).exits(1).json();
+    let fixture = researching(&server);
+    let waiting = fixture.start(repo.path()).exits(1).json();
     let id = id_of(&waiting);
-    let run = desk.data().join("runs").join(&id);
+    let run = fixture.data().join("runs").join(&id);
     let guardrails = std::fs::read_to_string(run.join("artifacts/guardrails.md")).unwrap();
     assert!(
         guardrails.contains("allow_domains: docs.example"),
@@ -186,7 +186,7 @@ fn researcher_may_cite_allowed_hosts_only() {
     assert!(server.requests().is_empty(), "nobody is asked before");
 
     std::fs::write(&target, pages("evil.example")).unwrap();
-    desk.run(["run", "advance", &id, "--json"]).exits(1);
+    fixture.run(["run", "advance", &id, "--json"]).exits(1);
     let told: String = std::fs::read_dir(run.join("outbox"))
         .unwrap()
         .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
@@ -194,13 +194,13 @@ fn researcher_may_cite_allowed_hosts_only() {
     assert!(told.contains("find-web-domain"), "{told}");
 
     std::fs::write(&target, pages("api.docs.example")).unwrap();
-    let done = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    let done = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(done["state"], "verified");
     assert_eq!(
         std::fs::read_to_string(&target).unwrap(),
         pages("api.docs.example")
     );
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert!(
         replayed["same"]
             .to_string()
@@ -219,7 +219,7 @@ fn a_projects_file_cannot_open_the_web() {
         let repo = small()
             .file(".crucible/config.toml", format!("[find]\n{line}\n"))
             .build();
-        let message = Desk::new().start(repo.path()).exits(2).message();
+        let message = Fixture::new().start(repo.path()).exits(2).message();
         assert!(message.contains("find."), "{message}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crucible_testkit::RepoBuilder;
 
-use crate::support::{Call, Desk, answering, codes, whole_file};
+use crate::support::{Call, Fixture, answering, codes, whole_file};
 
 mod elsewhere;
 mod python;
@@ -22,8 +22,8 @@ fn tried(project: &Project<'_>, answer: &str) -> Outcome {
         .files(project.files.iter().copied())
         .build();
     let server = answering(answer.to_owned());
-    let desk = Desk::with(&server);
-    let call = desk.call([
+    let fixture = Fixture::with(&server);
+    let call = fixture.call([
         "run",
         "start",
         project.goal,
@@ -46,7 +46,7 @@ fn tried(project: &Project<'_>, answer: &str) -> Outcome {
     (is_verified, codes(&status, 1), ran.stderr)
 }
 
-/// The call with the places of the toolchain, which the home of a desk does not have.
+/// The call with the places of the toolchain, which the home of a fixture does not have.
 fn with_toolchain(mut call: Call) -> Call {
     let home = std::env::var("HOME").unwrap_or_default();
     for (name, place) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use crate::support::{Desk, GOAL, answering, good_answer, small};
+use crate::support::{Fixture, GOAL, answering, good_answer, small};
 
 /// Runs in the namespace; `$1` is the program, `$2` the goal, `$3` the repository.
 const STORY: &str = r#"
@@ -38,13 +38,13 @@ echo "failed $failed"
 #[test]
 fn a_full_disk_is_an_error_and_the_run_goes_on_when_there_is_room() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    std::fs::create_dir(desk.data()).unwrap();
-    let program = desk.call(["--version"]).command();
+    let fixture = Fixture::with(&server);
+    std::fs::create_dir(fixture.data()).unwrap();
+    let program = fixture.call(["--version"]).command();
     let mut story = Command::new("bwrap");
     story
         .args(["--dev-bind", "/", "/", "--size", "4194304", "--tmpfs"])
-        .arg(desk.data());
+        .arg(fixture.data());
     story
         .args(["sh", "-c", STORY, "story"])
         .arg(program.get_program())

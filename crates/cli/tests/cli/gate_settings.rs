@@ -6,7 +6,7 @@ use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::json;
 
 use crate::support::{
-    CHECK, Desk, GOAL, TEST, WRONG, answering, good_answer, id_of, small, snapshot,
+    CHECK, Fixture, GOAL, TEST, WRONG, answering, good_answer, id_of, small, snapshot,
 };
 
 /// The small repository with these settings.
@@ -52,8 +52,8 @@ fn text(repo: &Path, printed: &str) -> String {
 fn test_option_replaces_configured_gates() {
     let repo = with("[gates.other]\ncommand = [\"no-such-program\"]\n");
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path());
+    let fixture = Fixture::with(&server);
+    let call = fixture.start_call(repo.path());
     let status = call.args([
         "--test",
         "sh './check.sh'",
@@ -76,7 +76,7 @@ fn test_option_replaces_configured_gates() {
 
 #[test]
 fn test_option_that_is_no_command_is_refused() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for (given, says, exit) in [
         ("npm test && true", "'&' means something to a shell", 2),
         ("", "names no command", 2),
@@ -89,7 +89,7 @@ fn test_option_that_is_no_command_is_refused() {
             8,
         ),
     ] {
-        let message = desk
+        let message = fixture
             .start_call(repo.path())
             .args(["--test", given])
             .run()
@@ -97,7 +97,7 @@ fn test_option_that_is_no_command_is_refused() {
             .message();
         assert!(message.contains(says), "{given}: {message}");
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn settings_of_a_gate_hold_in_a_run() {
         .file("check.sh", check)
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let status = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let status = fixture.start(repo.path()).ok().json();
     assert_eq!(status["state"], "verified");
     let gate = &status["run"]["settings"]["gates"][0];
     assert_eq!(
@@ -123,7 +123,7 @@ fn settings_of_a_gate_hold_in_a_run() {
 
 #[test]
 fn gate_settings_that_are_wrong_are_refused() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (settings, says, exit) in [
         ("cwd = \"../x\"", "gates.tests.cwd is \"../x\"", 2),
         ("cwd = \"/etc\"", "gates.tests.cwd is \"/etc\"", 2),
@@ -160,10 +160,10 @@ fn gate_settings_that_are_wrong_are_refused() {
         let repo = with(&format!(
             "[gates.tests]\ncommand = [\"true\"]\n{settings}\n"
         ));
-        let message = desk.start(repo.path()).exits(exit).message();
+        let message = fixture.start(repo.path()).exits(exit).message();
         assert!(message.contains(says), "{settings}: {message}");
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn setup_that_fails_stops_the_run_before_a_model_is_asked() {
         "[gates.tests]\ncommand = [\"true\"]\nsetup = [\"sh -c 'echo no generator >&2; exit 3'\"]\n",
     );
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let message = desk.start(repo.path()).exits(2).message();
+    let fixture = Fixture::with(&server);
+    let message = fixture.start(repo.path()).exits(2).message();
     assert!(
         message.contains("its setup command `sh -c 'echo no generator >&2; exit 3'` failed"),
         "{message}"
@@ -204,7 +204,7 @@ fn gate_reaches_its_own_loopback_and_no_other() {
             .file(".crucible/config.toml", settings)
             .file("net.py", &script)
             .build();
-        let ran = Desk::new()
+        let ran = Fixture::new()
             .call(["gates", "--run"])
             .current_dir(repo.path())
             .run()
@@ -218,8 +218,8 @@ fn gate_reaches_its_own_loopback_and_no_other() {
 fn gates_are_shown_with_where_they_come_from() {
     let settings = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\", \"a b\"]\nsetup = [\"make gen\"]\ntimeout_s = 5\n\
         env = { MODE = \"fast\", A = \"b\" }\n[gates.slow]\ncommand = [\"true\"]\ncwd = \"src\"\nlevel = \"full\"\n";
-    let (repo, desk) = (with(settings), Desk::new());
-    let ran = desk
+    let (repo, fixture) = (with(settings), Fixture::new());
+    let ran = fixture
         .call(["gates"])
         .current_dir(repo.path().join("src"))
         .run()
@@ -239,7 +239,7 @@ fn gates_are_shown_with_where_they_come_from() {
       env      A, MODE
       limits   5 s, network loopback, level lite
     "##);
-    let one = desk
+    let one = fixture
         .call(["gates", "slow", "--json"])
         .current_dir(repo.path())
         .run()
@@ -250,7 +250,7 @@ fn gates_are_shown_with_where_they_come_from() {
         (&one["gates"][0]["id"], &one["gates"][0]["network"]),
         (&json!("slow"), &json!("loopback"))
     );
-    let unknown = desk
+    let unknown = fixture
         .call(["gates", "no", "--json"])
         .current_dir(repo.path())
         .run()
@@ -262,8 +262,9 @@ fn gates_are_shown_with_where_they_come_from() {
 #[test]
 fn no_setting_of_colours_reaches_a_gate() {
     let settings = "[gates.plain]\ncommand = [\"sh\", \"-c\", \"test -z ${NO_COLOR+x}${CARGO_TERM_COLOR+x}${FORCE_COLOR+x}\"]\n";
-    let (repo, desk) = (with(settings), Desk::new());
-    desk.call(["gates", "--run"])
+    let (repo, fixture) = (with(settings), Fixture::new());
+    fixture
+        .call(["gates", "--run"])
         .current_dir(repo.path())
         .env("NO_COLOR", "1")
         .run()
@@ -279,11 +280,11 @@ fn gates_pass_fail_or_could_not_run() {
         .file(".crucible/config.toml", settings)
         .file("bad.sh", bad)
         .build();
-    let desk = Desk::new();
-    let before = snapshot(&repo, &desk);
+    let fixture = Fixture::new();
+    let before = snapshot(&repo, &fixture);
     let gates = |names: &[&str]| {
         let words = ["gates", "--run"].iter().chain(names);
-        desk.call(words).current_dir(repo.path()).run()
+        fixture.call(words).current_dir(repo.path()).run()
     };
     let ran = gates(&[]).exits(2);
     insta::assert_snapshot!(text(repo.path(), &ran.stdout), @r##"
@@ -304,8 +305,8 @@ fn gates_pass_fail_or_could_not_run() {
     assert_eq!(told["gates"][0]["result"]["failed_tests"], json!(["adds"]));
     assert_eq!(told["gates"][1]["result"]["outcome"], "could-not-run");
     assert_eq!(told["findings"][1]["code"], "verify-gate-could-not-run");
-    assert!(desk.runs().is_empty(), "trying a gate makes no run");
-    before.is_still(&snapshot(&repo, &desk));
+    assert!(fixture.runs().is_empty(), "trying a gate makes no run");
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
@@ -316,25 +317,26 @@ fn gates_run_on_uncommitted_changes_and_change_nothing() {
             WRONG.replacen("width + height", "width * height", 1),
         )
         .build();
-    let desk = Desk::new();
-    let before = snapshot(&repo, &desk);
-    desk.call([
-        "gates",
-        "--run",
-        "--test",
-        "sh -c 'sh ./check.sh && echo x > src/area.py'",
-    ])
-    .current_dir(repo.path())
-    .run()
-    .ok();
-    before.is_still(&snapshot(&repo, &desk));
+    let fixture = Fixture::new();
+    let before = snapshot(&repo, &fixture);
+    fixture
+        .call([
+            "gates",
+            "--run",
+            "--test",
+            "sh -c 'sh ./check.sh && echo x > src/area.py'",
+        ])
+        .current_dir(repo.path())
+        .run()
+        .ok();
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
 fn package_of_a_monorepo_has_its_own_gates() {
-    let (repo, desk) = (monorepo(), Desk::new());
+    let (repo, fixture) = (monorepo(), Fixture::new());
     let gates = |directory: &str| {
-        let call = desk
+        let call = fixture
             .call(["gates", "--run", "--json"])
             .current_dir(repo.path().join(directory));
         let gate = call.run().json()["gates"][0].clone();
@@ -353,14 +355,16 @@ fn package_of_a_monorepo_has_its_own_gates() {
 fn run_started_in_a_package_uses_its_gates() {
     let repo = monorepo();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let words = ["run", "start", GOAL, "--json", "--file", "src/area.py"];
     let from = repo.path().join("packages/x");
     // The gate of this package does not test the changed file.
-    let call = desk.call(words).env("CRUCIBLE_RUN_BROKEN_CHANGE", "report");
+    let call = fixture
+        .call(words)
+        .env("CRUCIBLE_RUN_BROKEN_CHANGE", "report");
     let status = call.current_dir(&from).run().ok().json();
     assert_eq!(status["run"]["settings"]["gates"][0]["cwd"], "packages/x");
-    let call = desk
+    let call = fixture
         .call(words)
         .env("CRUCIBLE_RUN_BROKEN_CHANGE", "report")
         .args(["--test", "PYTHONPATH=src python3 -c 'import a'"])
@@ -376,9 +380,9 @@ fn run_without_gates_says_what_was_looked_for() {
     let repo = RepoBuilder::new()
         .files([("src/area.py", WRONG), ("docs/a.md", "")])
         .build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for command in [&["run", "start", GOAL][..], &["gates"]] {
-        let ran = desk
+        let ran = fixture
             .call(command)
             .current_dir(repo.path().join("docs"))
             .run()
@@ -391,7 +395,7 @@ fn run_without_gates_says_what_was_looked_for() {
             "##);
         }
     }
-    let outside = desk.run(["gates", "--json"]).exits(2);
+    let outside = fixture.run(["gates", "--json"]).exits(2);
     assert!(
         outside.message().contains("is not in a git repository"),
         "{}",
@@ -401,9 +405,10 @@ fn run_without_gates_says_what_was_looked_for() {
 
 #[test]
 fn init_writes_the_gates_it_finds_and_runs_them_once() {
-    let (repo, desk) = (monorepo(), Desk::new());
+    let (repo, fixture) = (monorepo(), Fixture::new());
     let init = |directory: &str| {
-        desk.call(["init"])
+        fixture
+            .call(["init"])
             .current_dir(repo.path().join(directory))
             .run()
             .ok()
@@ -433,7 +438,7 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
     # `crucible gates` lists the gates, and `crucible gates --run` runs them.
     "##);
     // What was written is what counts from then on.
-    let gates = desk
+    let gates = fixture
         .call(["gates", "--run", "--json"])
         .current_dir(repo.path().join("packages/x"))
         .run()
@@ -451,7 +456,7 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
     "##);
     let top = text(
         repo.path(),
-        &desk
+        &fixture
             .call(["init", "--no-run"])
             .current_dir(repo.path())
             .run()
@@ -467,12 +472,12 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
 #[test]
 fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
     let repo = monorepo();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let path = repo.path().join(".crucible/config.toml");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let own = "# mine\n[run]\nmax_iterations = 2 # few";
     std::fs::write(&path, own).unwrap();
-    let ran = desk
+    let ran = fixture
         .call(["init", "--no-run", "--json"])
         .current_dir(repo.path())
         .run()
@@ -487,7 +492,7 @@ fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
         written.starts_with(own) && written.contains("[gates.make-test]"),
         "{written}"
     );
-    let again = desk
+    let again = fixture
         .call(["init", "--no-run"])
         .current_dir(repo.path())
         .run()
@@ -497,12 +502,14 @@ fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
     // What cannot be added to stays as it is.
     for broken in ["[gates]\n", "gates = {}\n", "[run\n"] {
         std::fs::write(&path, broken).unwrap();
-        desk.call(["init", "--no-run"])
+        fixture
+            .call(["init", "--no-run"])
             .current_dir(repo.path())
             .run();
         let now = std::fs::read_to_string(&path).unwrap();
         assert!(now.starts_with(broken), "{now}");
-        desk.call(["init", "--no-run"])
+        fixture
+            .call(["init", "--no-run"])
             .current_dir(repo.path())
             .run();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), now);
@@ -512,8 +519,8 @@ fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
 #[test]
 fn init_takes_a_command_and_lists_what_is_missing() {
     let repo = RepoBuilder::new().file("src/area.py", WRONG).build();
-    let desk = Desk::new();
-    let none = desk.call(["init"]).current_dir(repo.path()).run().ok();
+    let fixture = Fixture::new();
+    let none = fixture.call(["init"]).current_dir(repo.path()).run().ok();
     insta::assert_snapshot!(text(repo.path(), &none.stdout), @r##"
     wrote $REPO/.crucible/config.toml
     missing:
@@ -523,7 +530,7 @@ fn init_takes_a_command_and_lists_what_is_missing() {
     or:   crucible spec NAME, with the idea on standard input
     "##);
     let words = ["init", "--test", "X=\"a b\" no-such-program-here 'it''s'"];
-    let lost = desk.call(words).current_dir(repo.path()).run().ok();
+    let lost = fixture.call(words).current_dir(repo.path()).run().ok();
     insta::assert_snapshot!(text(repo.path(), &lost.stdout), @r##"
     added gates to $REPO/.crucible/config.toml
     gate test: no-such-program-here its
@@ -531,7 +538,7 @@ fn init_takes_a_command_and_lists_what_is_missing() {
       gate test could not run: program "no-such-program-here" was not found on PATH
         to do: install "no-such-program-here"
     "##);
-    let gates = desk
+    let gates = fixture
         .call(["gates", "--json"])
         .current_dir(repo.path())
         .run()
@@ -545,7 +552,7 @@ fn init_takes_a_command_and_lists_what_is_missing() {
     let unborn = tempfile::tempdir().unwrap();
     repo.git(["init", "--quiet", unborn.path().to_str().unwrap()]);
     let words = ["init", "--json", "--test", "true"];
-    let told = desk
+    let told = fixture
         .call(words)
         .current_dir(unborn.path())
         .run()
@@ -556,7 +563,8 @@ fn init_takes_a_command_and_lists_what_is_missing() {
         "git add --all && git commit -m \"Begin\""
     );
     assert!(
-        desk.call(words)
+        fixture
+            .call(words)
             .current_dir(repo.path())
             .run()
             .exits(2)
@@ -568,15 +576,15 @@ fn init_takes_a_command_and_lists_what_is_missing() {
 #[test]
 fn run_without_id_is_the_newest_of_the_repository() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let (one, other, third) = (
         small().build(),
         small().file("more", "").build(),
         small().file("third", "").build(),
     );
-    let first = id_of(&desk.start(one.path()).ok().json());
-    let second = id_of(&desk.start(other.path()).ok().json());
-    let at = |place: &Path, words: &[&str]| desk.call(words).current_dir(place).run();
+    let first = id_of(&fixture.start(one.path()).ok().json());
+    let second = id_of(&fixture.start(other.path()).ok().json());
+    let at = |place: &Path, words: &[&str]| fixture.call(words).current_dir(place).run();
     assert_eq!(
         id_of(
             &at(&one.path().join("src"), &["run", "status", "--json"])
@@ -600,9 +608,10 @@ fn run_without_id_is_the_newest_of_the_repository() {
         first
     );
     // Outside of any repository the newest is shown, and nothing lands by itself.
-    assert_eq!(id_of(&desk.status()), second);
+    assert_eq!(id_of(&fixture.status()), second);
     assert!(
-        desk.run(["run", "land", "--json"])
+        fixture
+            .run(["run", "land", "--json"])
             .exits(2)
             .message()
             .contains("is not in a git repository")

@@ -8,16 +8,16 @@ use std::process::Command;
 use crucible_testkit::{RepoBuilder, TestRepo};
 
 use crate::support::{
-    Desk, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file,
+    Fixture, Snapshot, TEST, WRONG, answering, codes, good_answer, small, whole_file,
 };
 
 /// A repository with this gate at a place that a gate can see; temporary directories are private to it.
-fn placed(desk: &Desk, builder: RepoBuilder) -> PathBuf {
-    placed_repo(desk, &builder.build())
+fn placed(fixture: &Fixture, builder: RepoBuilder) -> PathBuf {
+    placed_repo(fixture, &builder.build())
 }
 
-fn placed_repo(desk: &Desk, repo: &TestRepo) -> PathBuf {
-    let place = desk.path("original");
+fn placed_repo(fixture: &Fixture, repo: &TestRepo) -> PathBuf {
+    let place = fixture.path("original");
     repo.git(["tag", "-a", "v1.2", "-m", "release"]);
     let copied = Command::new("cp")
         .arg("-a")
@@ -36,9 +36,9 @@ fn write(path: PathBuf, content: &str) {
 
 /// A run of the good change, and what it printed on the way.
 #[track_caller]
-fn verified(desk: &Desk, original: &Path, strength: &str) -> String {
+fn verified(fixture: &Fixture, original: &Path, strength: &str) -> String {
     let before = Snapshot::of([original]);
-    let ran = desk
+    let ran = fixture
         .start_call(original)
         .args(["--max-iterations", "1", "--sandbox", strength])
         .run();
@@ -53,7 +53,7 @@ fn verified(desk: &Desk, original: &Path, strength: &str) -> String {
 }
 
 /// A project with a `src` layout whose environment, not activated, has it installed in editable mode.
-fn editable(desk: &Desk, place: &str) -> PathBuf {
+fn editable(fixture: &Fixture, place: &str) -> PathBuf {
     let check = format!(
         "import sys, area, helper\n\
         assert sys.prefix.endswith('/{place}'), sys.prefix\n\
@@ -66,7 +66,7 @@ fn editable(desk: &Desk, place: &str) -> PathBuf {
         ("src/area.py", WRONG),
         ("tests/check.py", check.as_str()),
     ]);
-    let original = placed(desk, builder);
+    let original = placed(fixture, builder);
     let made = Command::new("python3")
         .args(["-m", "venv", "--without-pip", place])
         .current_dir(&original)
@@ -92,26 +92,26 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
     let test = "import sys, unittest\nsys.path.insert(0, 'src')\nfrom area import area\n\n\n\
         class Area(unittest.TestCase):\n    def test_area(self):\n        self.assertEqual(area(3, 4), 12)\n";
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let builder = RepoBuilder::new().files([
         (".gitignore", ".venv\n"),
         ("pytest.ini", "[pytest]\n"),
         ("src/area.py", WRONG),
         ("test_area.py", test),
     ]);
-    let original = placed(&desk, builder);
+    let original = placed(&fixture, builder);
     let made = Command::new("python3")
         .args(["-m", "venv", "--without-pip", ".venv"])
         .current_dir(&original)
         .status();
     assert!(made.unwrap().success());
-    let told = verified(&desk, &original, "required");
+    let told = verified(&fixture, &original, "required");
     assert!(
         told.contains("gate pytest runs `python3 -m unittest discover`"),
         "{told}"
     );
     // What is written runs later, too.
-    let init = desk.call(["init"]).current_dir(&original).run().ok();
+    let init = fixture.call(["init"]).current_dir(&original).run().ok();
     let shown = "gate pytest: python3 -m unittest discover\n";
     assert!(init.stdout.contains(shown), "{}", init.stdout);
     let written = std::fs::read_to_string(original.join(".crucible/config.toml")).unwrap();
@@ -122,18 +122,18 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
 #[test]
 fn editable_install_loads_the_patched_source() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let original = editable(&desk, ".venv");
-    let told = verified(&desk, &original, "required");
+    let fixture = Fixture::with(&server);
+    let original = editable(&fixture, ".venv");
+    let told = verified(&fixture, &original, "required");
     assert!(!told.contains("another path"), "{told}");
     // A change that does not mend it is not verified.
     let wrong = answering(whole_file(
         "src/area.py",
         &WRONG.replacen("width + height", "width - height", 1),
     ));
-    let desk = Desk::with(&wrong);
-    let original = editable(&desk, ".venv");
-    let status = desk
+    let fixture = Fixture::with(&wrong);
+    let original = editable(&fixture, ".venv");
+    let status = fixture
         .start_call(&original)
         .args(["--max-iterations", "1"])
         .run()
@@ -145,9 +145,9 @@ fn editable_install_loads_the_patched_source() {
 #[test]
 fn editable_install_loads_the_patched_source_without_mounts() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let original = editable(&desk, ".venv");
-    let told = verified(&desk, &original, "off");
+    let fixture = Fixture::with(&server);
+    let original = editable(&fixture, ".venv");
+    let told = verified(&fixture, &original, "off");
     assert!(
         told.contains("the gates run in a copy at a different path"),
         "{told}"
@@ -157,11 +157,11 @@ fn editable_install_loads_the_patched_source_without_mounts() {
 #[test]
 fn environment_of_tox_is_active_where_there_is_no_other() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let original = editable(&desk, ".tox/py311");
+    let fixture = Fixture::with(&server);
+    let original = editable(&fixture, ".tox/py311");
     write(original.join(".tox/py311/bin/pytest"), "");
     write(original.join(".tox/py311/.gitignore"), "*\n");
-    verified(&desk, &original, "required");
+    verified(&fixture, &original, "required");
 }
 
 #[test]
@@ -181,14 +181,14 @@ fn plain_install_gives_way_to_the_patched_source() {
         ),
     ] {
         let server = answering(answer);
-        let desk = Desk::with(&server);
+        let fixture = Fixture::with(&server);
         let builder = RepoBuilder::new().files([
             (".crucible/config.toml", gate),
             (".gitignore", ".venv\n"),
             ("src/area.py", WRONG),
             ("tests/test_area.py", check),
         ]);
-        let original = placed(&desk, builder);
+        let original = placed(&fixture, builder);
         let made = Command::new("python3")
             .args(["-m", "venv", "--without-pip", ".venv"])
             .current_dir(&original)
@@ -206,10 +206,10 @@ fn plain_install_gives_way_to_the_patched_source() {
         write(packages.join("area.py"), WRONG);
         write(packages.join("helper.py"), "ANSWER = 0\n");
         if is_right {
-            let told = verified(&desk, &original, "required");
+            let told = verified(&fixture, &original, "required");
             assert!(told.contains("it now runs with PYTHONPATH=src:."), "{told}");
         } else {
-            let status = desk
+            let status = fixture
                 .start_call(&original)
                 .args(["--max-iterations", "1"])
                 .run()
@@ -224,7 +224,7 @@ fn plain_install_gives_way_to_the_patched_source() {
 }
 
 /// A workspace whose packages find each other through links in `node_modules`.
-fn workspace(desk: &Desk) -> PathBuf {
+fn workspace(fixture: &Fixture) -> PathBuf {
     let check = "const {area} = require('area');\n\
         const helper = require('helper');\n\
         require('fs').writeFileSync('node_modules/helper/index.js', '');\n\
@@ -242,7 +242,7 @@ fn workspace(desk: &Desk) -> PathBuf {
         ("packages/area/package.json", "{\"name\": \"area\"}\n"),
         ("check.js", check),
     ]);
-    let original = placed(desk, builder);
+    let original = placed(fixture, builder);
     write(
         original.join("node_modules/helper/index.js"),
         "module.exports = 42;\n",
@@ -255,9 +255,9 @@ fn workspace(desk: &Desk) -> PathBuf {
 fn workspace_link_in_node_modules_leads_to_the_patched_package() {
     let answer = "exports.area = (width, height) => width * height;\n";
     let server = answering(whole_file("packages/area/index.js", answer));
-    let desk = Desk::with(&server);
-    let original = workspace(&desk);
-    let run = desk.start_call(&original).args([
+    let fixture = Fixture::with(&server);
+    let original = workspace(&fixture);
+    let run = fixture.start_call(&original).args([
         "--max-iterations",
         "1",
         "--file",
@@ -273,20 +273,20 @@ fn workspace_link_in_node_modules_leads_to_the_patched_package() {
 
 /// The report of a run of one attempt at this file, which ends in `state`.
 #[track_caller]
-fn report_of(desk: &Desk, original: &Path, file: &str, state: &str) -> String {
-    let run = desk
+fn report_of(fixture: &Fixture, original: &Path, file: &str, state: &str) -> String {
+    let run = fixture
         .start_call(original)
         .args(["--max-iterations", "1", "--file", file]);
     let ran = run.run();
     let status: serde_json::Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
     assert_eq!(status["state"], state, "{status}");
-    std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap()
+    std::fs::read_to_string(fixture.runs()[0].join("artifacts/verify_report.json")).unwrap()
 }
 
 /// A test script with a linter, tests that report nothing, and a step that cannot pass in a gate. `now` is what the last step
 /// prints once the tests pass.
-fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
+fn script_of_steps(fixture: &Fixture, now: &str) -> PathBuf {
     let last = format!(
         "const {{area}} = require('./area.js');\n\
         console.log(area(3, 4) === 12 ? '{now}' : 'no network');\nprocess.exit(1);\n"
@@ -305,7 +305,7 @@ fn script_of_steps(desk: &Desk, now: &str) -> PathBuf {
         ),
         ("last.js", last.as_str()),
     ]);
-    placed(desk, builder)
+    placed(fixture, builder)
 }
 
 #[test]
@@ -313,15 +313,15 @@ fn step_that_fails_as_before_does_not_decide() {
     let answer = "exports.area = (width, height) => width * height;\n";
     for (now, state) in [("no network", "verified"), ("worse", "failed")] {
         let server = answering(whole_file("area.js", answer));
-        let desk = Desk::with(&server);
-        let original = script_of_steps(&desk, now);
-        let report = report_of(&desk, &original, "area.js", state);
+        let fixture = Fixture::with(&server);
+        let original = script_of_steps(&fixture, now);
+        let report = report_of(&fixture, &original, "area.js", state);
         assert!(report.contains("step: node last.js"), "{report}");
     }
 }
 
 /// A commit of two tests, and one that failed long before.
-fn two_new_tests(desk: &Desk) -> PathBuf {
+fn two_new_tests(fixture: &Fixture) -> PathBuf {
     let test = |more: &str| {
         format!(
             "const test = require('node:test'), assert = require('node:assert');\n\
@@ -350,7 +350,7 @@ fn two_new_tests(desk: &Desk) -> PathBuf {
         ),
     );
     repo.commit("Test the area and the rim");
-    placed_repo(desk, &repo)
+    placed_repo(fixture, &repo)
 }
 
 #[test]
@@ -359,9 +359,9 @@ fn half_of_a_fix_is_refused() {
     let whole = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => 2 * (a + b);\n";
     for (answer, state) in [(half, "failed"), (whole, "verified")] {
         let server = answering(whole_file("box.js", answer));
-        let desk = Desk::with(&server);
-        let original = two_new_tests(&desk);
-        let report = report_of(&desk, &original, "box.js", state);
+        let fixture = Fixture::with(&server);
+        let original = two_new_tests(&fixture);
+        let report = report_of(&fixture, &original, "box.js", state);
         let is_refused = report.contains("verify-related-test-fails");
         assert_eq!(is_refused, state == "failed", "{report}");
     }
@@ -371,7 +371,7 @@ fn half_of_a_fix_is_refused() {
 fn gate_that_tests_a_build_builds_first() {
     let answer = "export const area = (a, b) => a * b;\n";
     let server = answering(whole_file("src/area.mjs", answer));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let manifest = "{\"scripts\": {\"compile\": \"node build.mjs\", \"test\": \"node --test\"}}\n";
     let build = "import { readdirSync, copyFileSync } from 'node:fs';\nimport { execFileSync } from 'node:child_process';\n\
                  for (const name of readdirSync('src')) {\n  const file = ['src', name].join('/');\n\
@@ -380,7 +380,7 @@ fn gate_that_tests_a_build_builds_first() {
                 import { area } from './out/area.mjs';\ntest('area', () => assert.equal(area(3, 4), 12));\n\
                 test('zero', () => assert.equal(area(0, 0), 0));\n";
     let original = placed(
-        &desk,
+        &fixture,
         RepoBuilder::new().files([
             ("package.json", manifest),
             (".gitignore", "out\n"),
@@ -393,7 +393,7 @@ fn gate_that_tests_a_build_builds_first() {
         original.join("out/area.mjs"),
         "export const area = (a, b) => a + b;\n",
     );
-    let run = desk
+    let run = fixture
         .start_call(&original)
         .args(["--max-iterations", "1", "--file", "src/area.mjs"])
         .run();
@@ -411,7 +411,7 @@ fn gate_that_tests_a_build_builds_first() {
 #[test]
 fn gate_sees_generated_files_and_tags_and_no_secrets() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let check = format!(
         "set -e\n[ \"$(cat src/_version.py)\" = 1.2 ]\n[ \"$(git describe --tags --abbrev=0)\" = v1.2 ]\n\
          git log -1 --format=%s >/dev/null\n[ -f build/out.o ] && [ src/area.c -ot build/out.o ]\n\
@@ -420,7 +420,7 @@ fn gate_sees_generated_files_and_tags_and_no_secrets() {
     );
     let ignore = "_version.py\n.env\n*.key\n*.cfg\nbuild/\nfifo\nout-link\n";
     let original = placed(
-        &desk,
+        &fixture,
         small()
             .file("check.sh", check)
             .file(".gitignore", ignore)
@@ -450,9 +450,10 @@ fn gate_sees_generated_files_and_tags_and_no_secrets() {
             .unwrap()
             .success()
     );
-    let told = verified(&desk, &original, "required");
+    let told = verified(&fixture, &original, "required");
     assert!(told.contains("not copied for the gates: "), "{told}");
-    let analysis = std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();
+    let analysis =
+        std::fs::read_to_string(fixture.runs()[0].join("artifacts/analysis.json")).unwrap();
     for name in [".env", "own.key", "notes.cfg", "out-link"] {
         assert!(analysis.contains(name), "{name} is not in {analysis}");
     }

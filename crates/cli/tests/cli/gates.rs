@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crucible_testkit::TestRepo;
 
-use crate::support::{Desk, answering, codes, good_answer, small, snapshot, with_gate};
+use crate::support::{Fixture, answering, codes, good_answer, small, snapshot, with_gate};
 
 /// A number of seconds that no other process on this machine sleeps.
 fn marker() -> String {
@@ -57,14 +57,15 @@ fn misbehaving(script: &str, timeout_s: u64) -> TestRepo {
 #[track_caller]
 fn tried(repo: &TestRepo, strength: &str, exit: i32) -> Vec<String> {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let before = snapshot(repo, &desk);
-    let call = desk
-        .start_call(repo.path())
-        .args(["--max-iterations", "1", "--sandbox", strength]);
+    let fixture = Fixture::with(&server);
+    let before = snapshot(repo, &fixture);
+    let call =
+        fixture
+            .start_call(repo.path())
+            .args(["--max-iterations", "1", "--sandbox", strength]);
     let status = call.run().exits(exit).json();
-    before.is_still(&snapshot(repo, &desk));
-    assert_eq!(leftovers(&desk), 0, "copies are left");
+    before.is_still(&snapshot(repo, &fixture));
+    assert_eq!(leftovers(&fixture), 0, "copies are left");
     codes(&status, 1)
 }
 
@@ -126,23 +127,25 @@ fn a_gate_that_prints_without_end_is_ended_and_its_output_bounded() {
     let marker = marker();
     let repo = misbehaving(&format!("yes {marker}"), 40);
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let fixture = Fixture::with(&server);
+    let call = fixture
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"]);
     let status = call.run().exits(1).json();
     let codes = codes(&status, 1);
     for code in ["verify-gate-output-limit", "verify-log-cut"] {
         assert!(codes.iter().any(|found| found == code), "{codes:?}");
     }
     assert!(!is_alive(&marker));
-    let log = desk.runs()[0].join("logs/verify.stdout.log");
+    let log = fixture.runs()[0].join("logs/verify.stdout.log");
     assert!(std::fs::metadata(log).unwrap().len() < 8 << 20);
     // Nor does a prompt or a status hold it.
     assert!(status.to_string().len() < 100_000);
 }
 
 /// A run whose gate is at work now.
-fn at_work(desk: &Desk, repo: &TestRepo, marker: &str) -> Child {
-    let mut command = desk.start_call(repo.path()).command();
+fn at_work(fixture: &Fixture, repo: &TestRepo, marker: &str) -> Child {
+    let mut command = fixture.start_call(repo.path()).command();
     let child = command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -164,39 +167,39 @@ fn signal(child: &Child, name: &str) {
 fn an_interrupted_run_leaves_no_process_and_goes_on_later() {
     for name in ["-INT", "-TERM", "-KILL"] {
         let (marker, server) = (marker(), answering(good_answer()));
-        let desk = Desk::with(&server);
-        let go_on = desk.path("go-on");
+        let fixture = Fixture::with(&server);
+        let go_on = fixture.path("go-on");
         let repo = misbehaving(
             &format!("[ -e '{}' ] || sleep {marker}", go_on.display()),
             60,
         );
-        let before = snapshot(&repo, &desk);
-        let mut child = at_work(&desk, &repo, &marker);
+        let before = snapshot(&repo, &fixture);
+        let mut child = at_work(&fixture, &repo, &marker);
         signal(&child, name);
         let end = child.wait().unwrap();
         assert_eq!(end.code(), (name != "-KILL").then_some(130), "{name}");
         wait_until("every process has gone", || !is_alive(&marker));
-        before.is_still(&snapshot(&repo, &desk));
-        assert_eq!(desk.status()["state"], "patched", "{name}");
-        desk.run(["ledger", "verify"]).ok();
+        before.is_still(&snapshot(&repo, &fixture));
+        assert_eq!(fixture.status()["state"], "patched", "{name}");
+        fixture.run(["ledger", "verify"]).ok();
 
         std::fs::write(&go_on, "").unwrap();
-        let advanced = desk.run(["run", "advance", "--json"]).ok().json();
+        let advanced = fixture.run(["run", "advance", "--json"]).ok().json();
         assert_eq!(advanced["state"], "verified", "{name}");
         assert_eq!(server.requests().len(), 1, "the model was asked again");
         assert_eq!(codes(&advanced, 1), [""; 0]);
-        assert_eq!(leftovers(&desk), 0, "copies are left");
-        desk.run(["ledger", "verify"]).ok();
+        assert_eq!(leftovers(&fixture), 0, "copies are left");
+        fixture.run(["ledger", "verify"]).ok();
     }
 }
 
 /// How many temporary things lie about.
-fn leftovers(desk: &Desk) -> usize {
-    let tmp = desk
+fn leftovers(fixture: &Fixture) -> usize {
+    let tmp = fixture
         .runs()
         .into_iter()
         .map(|run| run.join("tmp"))
-        .chain([desk.data().join("tmp")]);
+        .chain([fixture.data().join("tmp")]);
     tmp.filter_map(|tmp| std::fs::read_dir(tmp).ok())
         .map(Iterator::count)
         .sum()
@@ -204,7 +207,7 @@ fn leftovers(desk: &Desk) -> usize {
 
 #[test]
 fn gate_has_no_network_home_or_outside_writes() {
-    let outside = Desk::new();
+    let outside = Fixture::new();
     std::fs::write(outside.path("mine"), "mine").unwrap();
     let mine = outside.path("mine");
     let script = format!(
@@ -224,8 +227,8 @@ fn what_a_gate_lacks_is_said_before_a_model_is_asked() {
         format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{says}' >&2; exit 1\"]\n");
     let repo = small().file(".crucible/config.toml", gate).build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let error = desk.start(repo.path()).exits(2).error();
+    let fixture = Fixture::with(&server);
+    let error = fixture.start(repo.path()).exits(2).error();
     let (message, hints) = (error["error"].to_string(), error["hints"].to_string());
     assert!(
         message.contains("gate tests could not run") && message.contains(says),
@@ -247,8 +250,8 @@ fn a_gate_whose_program_is_missing_is_said_before_a_model_is_asked() {
         )
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let message = desk.start(repo.path()).exits(2).message();
+    let fixture = Fixture::with(&server);
+    let message = fixture.start(repo.path()).exits(2).message();
     assert!(
         message.contains("\"no-such-program-here\" was not found on PATH"),
         "{message}"

@@ -5,30 +5,31 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOOD_DIFF, codes, small};
+use crate::support::{Fixture, GOOD_DIFF, codes, small};
 
 const PATCH: &str = "artifacts/diff.patch";
 
 /// A run that waits for a person's patch; its directory.
-fn waiting(desk: &Desk, repo: &std::path::Path) -> PathBuf {
-    desk.start_call(repo)
+fn waiting(fixture: &Fixture, repo: &std::path::Path) -> PathBuf {
+    fixture
+        .start_call(repo)
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1);
-    desk.runs().pop().unwrap()
+    fixture.runs().pop().unwrap()
 }
 
-fn give(desk: &Desk, run: &std::path::Path, answer: &str) -> Value {
+fn give(fixture: &Fixture, run: &std::path::Path, answer: &str) -> Value {
     fs::write(run.join(PATCH), answer).unwrap();
-    desk.run(["run", "advance", "--json"]).exits(1).json()
+    fixture.run(["run", "advance", "--json"]).exits(1).json()
 }
 
 #[test]
 fn what_was_judged_before_uses_up_no_try_of_a_person() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let run = waiting(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let run = waiting(&fixture, repo.path());
     let wrong = GOOD_DIFF.replace("width * height", "width - height");
-    assert_eq!(give(&desk, &run, &wrong)["budgets"]["iterations"], 1);
+    assert_eq!(give(&fixture, &run, &wrong)["budgets"]["iterations"], 1);
     for same in [
         format!("{wrong}\n"),
         format!("\n{wrong}"),
@@ -36,7 +37,7 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
         format!("```diff\n{wrong}```\n"),
         wrong.trim_end().to_owned(),
     ] {
-        let still = give(&desk, &run, &same);
+        let still = give(&fixture, &run, &same);
         assert_eq!(
             (&still["state"], &still["failure"]),
             (&json!("blocked"), &Value::Null),
@@ -50,7 +51,8 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
             (&json!(1), &json!(2))
         );
         assert!(
-            desk.run(["run", "advance"])
+            fixture
+                .run(["run", "advance"])
                 .exits(1)
                 .stderr
                 .contains("judged as attempt 1")
@@ -58,7 +60,7 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
     }
     // The same for words that are no patch.
     for prose in ["I would multiply.\n", "\nI would multiply.\n\n"] {
-        let still = give(&desk, &run, prose);
+        let still = give(&fixture, &run, prose);
         assert_eq!(still["attempts"].as_array().unwrap().len(), 2);
         assert_eq!(
             still["budgets"]["iterations"], 1,
@@ -67,16 +69,16 @@ fn what_was_judged_before_uses_up_no_try_of_a_person() {
     }
     fs::write(run.join(PATCH), format!("\u{feff}{GOOD_DIFF}")).unwrap();
     assert_eq!(
-        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", "--json"]).ok().json()["state"],
         "verified"
     );
 }
 
 #[test]
 fn person_sees_malformed_answer_and_missing_ones() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let run = waiting(&desk, repo.path());
-    let refused = give(&desk, &run, "I would return width * height.\n");
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let run = waiting(&fixture, repo.path());
+    let refused = give(&fixture, &run, "I would return width * height.\n");
     assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
     assert!(
         refused["missing"]
@@ -98,11 +100,11 @@ fn person_sees_malformed_answer_and_missing_ones() {
 
 #[test]
 fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let run = waiting(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let run = waiting(&fixture, repo.path());
     // A directory there is not a valid answer either.
     fs::create_dir(run.join(PATCH)).unwrap();
-    let told = desk.run(["run", "advance"]).exits(1);
+    let told = fixture.run(["run", "advance"]).exits(1);
     assert!(
         told.stderr.contains("is not a valid answer") && told.stdout.contains("outbox/001_"),
         "{}",
@@ -110,14 +112,14 @@ fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
     );
     fs::remove_dir(run.join(PATCH)).unwrap();
     fs::write(run.join(PATCH), "x".repeat((2 << 20) + 1)).unwrap();
-    let told = desk.run(["run", "advance"]).exits(1);
+    let told = fixture.run(["run", "advance"]).exits(1);
     let place = run.join(PATCH).display().to_string();
     assert!(
         told.stderr.contains("2097152 bytes") && told.stderr.contains(&place),
         "{}",
         told.stderr
     );
-    let status = desk.status();
+    let status = fixture.status();
     assert_eq!(
         (&status["state"], &status["budgets"]["iterations"]),
         (&json!("blocked"), &json!(0))
@@ -127,9 +129,9 @@ fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
 
 #[test]
 fn human_chair_sees_files_and_backups_are_ignored() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.user_config("[dispatch]\nchair = \"manual_outbox\"\n");
-    let run = waiting(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture.user_config("[dispatch]\nchair = \"manual_outbox\"\n");
+    let run = waiting(&fixture, repo.path());
     let prompt = fs::read_to_string(run.join("outbox/001_chair_file_request.md")).unwrap();
     assert!(prompt.contains("\nsrc/area.py\n"), "{prompt}");
     let request = json!({
@@ -138,7 +140,7 @@ fn human_chair_sees_files_and_backups_are_ignored() {
         "budget": { "max_files": 3, "max_total_bytes": 20_000 },
     });
     fs::write(run.join("artifacts/file_request.json"), "I need it all.\n").unwrap();
-    desk.run(["run", "advance", "--json"]).exits(1);
+    fixture.run(["run", "advance", "--json"]).exits(1);
     let prompt = fs::read_to_string(run.join("outbox/002_chair_file_request.md")).unwrap();
     for part in [
         "I need it all.",
@@ -151,7 +153,7 @@ fn human_chair_sees_files_and_backups_are_ignored() {
         format!("\u{feff}{request}\n"),
     )
     .unwrap();
-    let asked = desk.run(["run", "advance", "--json"]).exits(1).json();
+    let asked = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(
         asked["owed"]["target"], "artifacts/PLAN_draft.md",
         "{asked}"

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::support::{
-    CHECK, Desk, GATE, Ran, WRONG, answering, good_answer, id_of, small, whole_file,
+    CHECK, Fixture, GATE, Ran, WRONG, answering, good_answer, id_of, small, whole_file,
 };
 
 /// Moves the cursor, sets the title, hides, turns the direction of text.
@@ -26,16 +26,16 @@ fn is_plain(ran: &Ran) {
 #[test]
 fn a_goal_with_escapes_is_shown_escaped_everywhere() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let goal = format!("make area in src/area.py multiply {ESCAPES} width");
-    let started = desk
+    let started = fixture
         .call(["run", "start", goal.as_str(), "--repo"])
         .arg(repo.path())
         .run()
         .ok();
     is_plain(&started);
     assert!(started.stdout.contains("\\u{1b}[2J"), "{}", started.stdout);
-    let id = id_of(&desk.status());
+    let id = id_of(&fixture.status());
     for args in [
         &["run", "status"][..],
         &["run", "list"],
@@ -43,7 +43,7 @@ fn a_goal_with_escapes_is_shown_escaped_everywhere() {
         &["ledger", "log"],
         &["run", "land", &id],
     ] {
-        is_plain(&desk.call(args).run().ok());
+        is_plain(&fixture.call(args).run().ok());
     }
     // The commit's title is text as well.
     let title = repo.git(["log", "-1", "--format=%s"]);
@@ -53,10 +53,10 @@ fn a_goal_with_escapes_is_shown_escaped_everywhere() {
 #[test]
 fn documents_carry_hostile_text_whole_and_escaped() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let goal =
         format!("make area in src/area.py multiply {ESCAPES}\u{85}\u{7f}\u{2028}\u{e0041} width");
-    let started = desk
+    let started = fixture
         .call(["run", "start", goal.as_str(), "--json", "--repo"])
         .arg(repo.path())
         .run()
@@ -72,7 +72,7 @@ fn documents_carry_hostile_text_whole_and_escaped() {
         &["run", "list", "--json"],
         &["ledger", "log", "--json"],
     ] {
-        let ran = desk.call(args).run().ok();
+        let ran = fixture.call(args).run().ok();
         is_plain(&ran);
         assert!(
             !ran.stdout
@@ -82,56 +82,56 @@ fn documents_carry_hostile_text_whole_and_escaped() {
         );
         assert!(ran.json().to_string().contains('\u{2028}'));
     }
-    let error = desk
+    let error = fixture
         .call(["run", "status", ESCAPES, "--json"])
         .run()
         .exits(2);
     is_plain(&error);
-    let error = desk.call([ESCAPES, "--json"]).run().exits(2);
+    let error = fixture.call([ESCAPES, "--json"]).run().exits(2);
     is_plain(&error);
     // What lies on the disk stays canonical: these characters stand there as themselves.
-    let record = std::fs::read_to_string(desk.runs()[0].join("run.json")).unwrap();
+    let record = std::fs::read_to_string(fixture.runs()[0].join("run.json")).unwrap();
     assert!(record.contains("\u{2028}"), "{record}");
 }
 
 #[test]
 fn file_names_with_escapes_are_shown_escaped() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let name = PathBuf::from(OsStr::from_bytes(b"src/\x1b[2J\x1b]0;owned\x07\xff.py"));
     let repo = small().file(&name, "x = 1\n").build();
     repo.write(&name, "x = 2\n");
     is_plain(
-        &desk
+        &fixture
             .call(["run", "start", "change x", "--repo"])
             .arg(repo.path())
             .run()
             .exits(2),
     );
-    let directory = desk.path("\u{1b}[2J none");
+    let directory = fixture.path("\u{1b}[2J none");
     is_plain(
-        &desk
+        &fixture
             .call(["run", "start", "change x", "--repo"])
             .arg(&directory)
             .run()
             .exits(2),
     );
     is_plain(
-        &desk
+        &fixture
             .call(["secrets", "scan"])
             .arg(&directory)
             .run()
             .exits(2),
     );
-    is_plain(&desk.call(["run", "status", "\u{1b}[2J"]).run().exits(2));
+    is_plain(&fixture.call(["run", "status", "\u{1b}[2J"]).run().exits(2));
     is_plain(
-        &desk
+        &fixture
             .call(["run", "start", "x", "--file", "\u{1b}[2J/../..", "--repo"])
             .arg(repo.path())
             .run()
             .exits(2),
     );
     is_plain(
-        &desk
+        &fixture
             .call(["run", "start", "x", "--provider", "\u{1b}[2J", "--repo"])
             .arg(repo.path())
             .run()
@@ -147,8 +147,8 @@ fn what_gates_and_models_print_is_shown_escaped() {
         "{ESCAPES}{}",
         whole_file("src/area.py", &WRONG.replace("width + height", "0"))
     ));
-    let desk = Desk::with(&server);
-    let started = desk
+    let fixture = Fixture::with(&server);
+    let started = fixture
         .call([
             "run",
             "start",
@@ -158,11 +158,11 @@ fn what_gates_and_models_print_is_shown_escaped() {
         .arg(repo.path())
         .run();
     is_plain(&started.exits(1));
-    is_plain(&desk.run(["run", "status"]).ok());
-    is_plain(&desk.run(["ledger", "log"]).ok());
+    is_plain(&fixture.run(["run", "status"]).ok());
+    is_plain(&fixture.run(["ledger", "log"]).ok());
     let server = answering(whole_file(&format!("src/{ESCAPES}.py"), "x = 1\n"));
-    let desk = Desk::with(&server);
-    let started = desk
+    let fixture = Fixture::with(&server);
+    let started = fixture
         .call([
             "run",
             "start",
@@ -172,7 +172,7 @@ fn what_gates_and_models_print_is_shown_escaped() {
         .arg(repo.path())
         .run();
     is_plain(&started.exits(1));
-    is_plain(&desk.run(["run", "status"]).ok());
+    is_plain(&fixture.run(["run", "status"]).ok());
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn a_gate_with_escapes_in_its_command_is_shown_escaped() {
     assert_ne!(config, GATE);
     let repo = small().file(".crucible/config.toml", config).build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     is_plain(
-        &desk
+        &fixture
             .call([
                 "run",
                 "start",
@@ -195,7 +195,7 @@ fn a_gate_with_escapes_in_its_command_is_shown_escaped() {
             .ok(),
     );
     is_plain(
-        &desk
+        &fixture
             .call(["config", "show", "--repo"])
             .arg(repo.path())
             .run()

@@ -22,7 +22,7 @@ const RIGHT: &str = "def area(width, height):\n    return width * height\n";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A home, a repository, and the program between them.
-struct Desk {
+struct Fixture {
     directory: tempfile::TempDir,
     repo: TestRepo,
     model: FakeOpenAi,
@@ -30,7 +30,7 @@ struct Desk {
     marker: String,
 }
 
-impl Desk {
+impl Fixture {
     /// A repository whose gate sleeps on the wrong code, and a model that speaks so.
     fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ impl Desk {
         ])
     }
 
-    /// The processes that carry the marker, or work somewhere in this desk.
+    /// The processes that carry the marker, or work somewhere in this fixture.
     fn left_behind(&self) -> Vec<String> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -206,56 +206,56 @@ fn no_temporary_copy_is_left(run: &Path) {
 
 #[test]
 fn interrupted_while_a_gate_sleeps() {
-    let desk = Desk::new([right()]);
-    let program = desk.start_run();
-    desk.wait_for_the_gate();
+    let fixture = Fixture::new([right()]);
+    let program = fixture.start_run();
+    fixture.wait_for_the_gate();
     assert_interrupted(&end_with(program, "INT"));
-    assert_eq!(desk.left_behind(), Vec::<String>::new());
-    no_temporary_copy_is_left(&desk.run_directory());
-    desk.goes_on();
-    assert_eq!(desk.model.requests().len(), 1);
+    assert_eq!(fixture.left_behind(), Vec::<String>::new());
+    no_temporary_copy_is_left(&fixture.run_directory());
+    fixture.goes_on();
+    assert_eq!(fixture.model.requests().len(), 1);
 }
 
 #[test]
 fn asked_to_end_while_a_gate_sleeps() {
-    let desk = Desk::new([right()]);
-    let program = desk.start_run();
-    desk.wait_for_the_gate();
+    let fixture = Fixture::new([right()]);
+    let program = fixture.start_run();
+    fixture.wait_for_the_gate();
     assert_interrupted(&end_with(program, "TERM"));
-    assert_eq!(desk.left_behind(), Vec::<String>::new());
-    desk.goes_on();
+    assert_eq!(fixture.left_behind(), Vec::<String>::new());
+    fixture.goes_on();
 }
 
 /// Nobody is there to clean up; what was started ends all the same.
 #[test]
 fn killed_while_a_gate_sleeps() {
-    let desk = Desk::new([right()]);
-    let program = desk.start_run();
-    desk.wait_for_the_gate();
+    let fixture = Fixture::new([right()]);
+    let program = fixture.start_run();
+    fixture.wait_for_the_gate();
     assert_eq!(end_with(program, "KILL").status.signal(), Some(9));
     wait_for("the gate to end with the program", || {
-        desk.left_behind().is_empty()
+        fixture.left_behind().is_empty()
     });
-    desk.goes_on();
-    no_temporary_copy_is_left(&desk.run_directory());
+    fixture.goes_on();
+    no_temporary_copy_is_left(&fixture.run_directory());
 }
 
 #[test]
 fn interrupted_while_the_model_hangs() {
-    let desk = Desk::new([Reply::Hang, right()]);
-    let program = desk.start_run();
-    desk.wait_for_request(1);
+    let fixture = Fixture::new([Reply::Hang, right()]);
+    let program = fixture.start_run();
+    fixture.wait_for_request(1);
     assert_interrupted(&end_with(program, "INT"));
-    assert_eq!(desk.left_behind(), Vec::<String>::new());
-    desk.goes_on();
-    assert_eq!(desk.model.requests().len(), 2);
+    assert_eq!(fixture.left_behind(), Vec::<String>::new());
+    fixture.goes_on();
+    assert_eq!(fixture.model.requests().len(), 2);
 }
 
 /// The server may have done all the work: a question that was cut off counts, however often the run goes on.
 #[test]
 fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
-    let desk = Desk::new([Reply::Hang, Reply::Hang, right()]);
-    let mut program = desk
+    let fixture = Fixture::new([Reply::Hang, Reply::Hang, right()]);
+    let mut program = fixture
         .command(&[
             "run",
             "start",
@@ -268,9 +268,9 @@ fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
         .spawn()
         .unwrap();
     for number in 1..=2 {
-        desk.wait_for_request(number);
+        fixture.wait_for_request(number);
         assert_interrupted(&end_with(program, "INT"));
-        program = desk.start(&["run", "advance", "--json"]);
+        program = fixture.start(&["run", "advance", "--json"]);
     }
     let output = program.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(70), "{output:?}");
@@ -278,29 +278,29 @@ fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
         String::from_utf8_lossy(&output.stderr).contains("budget"),
         "{output:?}"
     );
-    assert_eq!(desk.model.requests().len(), 2);
+    assert_eq!(fixture.model.requests().len(), 2);
 }
 
 #[test]
 fn the_second_of_two_at_one_run_exits_9() {
-    let desk = Desk::new([Reply::Hang, right()]);
-    let program = desk.start_run();
-    desk.wait_for_request(1);
-    let second = desk.run(&["run", "advance", "--json"]);
+    let fixture = Fixture::new([Reply::Hang, right()]);
+    let program = fixture.start_run();
+    fixture.wait_for_request(1);
+    let second = fixture.run(&["run", "advance", "--json"]);
     assert_eq!(second.status.code(), Some(9), "{second:?}");
     assert!(
         String::from_utf8_lossy(&second.stderr).contains("another process is at work here"),
         "{second:?}"
     );
     assert_interrupted(&end_with(program, "INT"));
-    desk.goes_on();
+    fixture.goes_on();
 }
 
 /// However soon `run start` is killed, what others see is listed and can be gone on with, and the next one clears the rest away.
 #[test]
 fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
-    let desk = Desk::new(std::iter::repeat_with(right).take(60));
-    let runs = desk.directory.path().join("data/runs");
+    let fixture = Fixture::new(std::iter::repeat_with(right).take(60));
+    let runs = fixture.directory.path().join("data/runs");
     let names = || -> Vec<String> {
         let entries = std::fs::read_dir(&runs).into_iter().flatten().flatten();
         entries
@@ -308,14 +308,14 @@ fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
             .collect()
     };
     let listed = || -> Vec<String> {
-        let list = desk.run(&["run", "list", "--json"]);
+        let list = fixture.run(&["run", "list", "--json"]);
         let list: Value = serde_json::from_slice(&list.stdout).unwrap();
         let runs = list["runs"].as_array().unwrap().iter();
         runs.map(|run| run["run_id"].as_str().unwrap().to_owned())
             .collect()
     };
     for wait in (0..130).step_by(5).map(Duration::from_millis) {
-        let mut child = desk.start_run();
+        let mut child = fixture.start_run();
         std::thread::sleep(wait);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -327,17 +327,17 @@ fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
             );
         }
         for id in &listed {
-            let status = desk.run(&["run", "status", id]);
+            let status = fixture.run(&["run", "status", id]);
             assert_eq!(status.status.code(), Some(0), "after {wait:?}: {status:?}");
         }
     }
-    let ended = desk.start_run().wait_with_output().unwrap();
+    let ended = fixture.start_run().wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let (mut names, mut listed) = (names(), listed());
     names.sort();
     listed.sort();
     assert_eq!(names, listed);
-    assert_eq!(desk.run(&["ledger", "verify"]).status.code(), Some(0));
+    assert_eq!(fixture.run(&["ledger", "verify"]).status.code(), Some(0));
     let home = std::fs::read_dir(runs.parent().unwrap()).unwrap().flatten();
     let left: Vec<_> = home
         .map(|entry| entry.file_name().into_string().unwrap())

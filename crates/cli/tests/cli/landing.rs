@@ -8,58 +8,68 @@ use std::process::Stdio;
 use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot};
+use crate::support::{
+    Fixture, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot,
+};
 
 /// A verified run of the small repository.
 struct Verified {
     repo: TestRepo,
     server: FakeOpenAi,
-    desk: Desk,
+    fixture: Fixture,
     id: String,
 }
 
 impl Verified {
     fn new() -> Self {
         let (repo, server) = (small().build(), answering(good_answer()));
-        let desk = Desk::with(&server);
-        let id = id_of(&desk.start(repo.path()).ok().json());
+        let fixture = Fixture::with(&server);
+        let id = id_of(&fixture.start(repo.path()).ok().json());
         Self {
             repo,
             server,
-            desk,
+            fixture,
             id,
         }
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.desk.data().join("runs").join(&self.id).join(name)
+        self.fixture.data().join("runs").join(&self.id).join(name)
     }
 
     /// Landing is refused with this code and words, and leaves the repository as it is.
     #[track_caller]
     fn stays(&self, code: i32, says: &str) {
-        let before = snapshot(&self.repo, &self.desk);
+        let before = snapshot(&self.repo, &self.fixture);
         let message = self
-            .desk
+            .fixture
             .run(["run", "land", &self.id, "--json"])
             .exits(code)
             .message();
         assert!(message.contains(says), "{message}");
-        before.is_still(&snapshot(&self.repo, &self.desk));
+        before.is_still(&snapshot(&self.repo, &self.fixture));
     }
 }
 
 #[test]
 fn landing_twice_gives_the_same_commit_and_no_second_one() {
     let run = Verified::new();
-    let first = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
+    let first = run
+        .fixture
+        .run(["run", "land", &run.id, "--json"])
+        .ok()
+        .json();
     let repo = Snapshot::of([run.repo.path()]);
-    let second = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
+    let second = run
+        .fixture
+        .run(["run", "land", &run.id, "--json"])
+        .ok()
+        .json();
     assert_eq!(first, second);
     repo.is_still(&Snapshot::of([run.repo.path()]));
     assert_eq!(run.repo.git(["rev-list", "--count", "HEAD"]), "2");
-    assert_eq!(run.desk.status()["state"], "landed");
-    run.desk.run(["run", "advance", &run.id]).ok();
+    assert_eq!(run.fixture.status()["state"], "landed");
+    run.fixture.run(["run", "advance", &run.id]).ok();
     assert_eq!(run.server.requests().len(), 1);
 }
 
@@ -77,7 +87,7 @@ fn another_branch_is_not_landed_on() {
     run.repo.git(["checkout", "--quiet", "-b", "other"]);
     run.stays(1, "switch back and land again");
     run.repo.git(["checkout", "--quiet", "main"]);
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
     assert_eq!(run.repo.git(["rev-list", "--count", "main"]), "2");
 }
 
@@ -87,13 +97,13 @@ fn changes_of_the_users_own_are_not_landed_over() {
     run.repo.write("src/area.py", "mine\n");
     run.stays(1, "src/area.py");
     run.repo.git(["checkout", "--quiet", "src/area.py"]);
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
 }
 
 #[test]
 fn what_was_edited_after_it_was_recorded_does_not_land() {
     let run = Verified::new();
-    let before = snapshot(&run.repo, &run.desk);
+    let before = snapshot(&run.repo, &run.fixture);
     for name in [
         "artifacts/diff.patch",
         "artifacts/PLAN.md",
@@ -107,7 +117,7 @@ fn what_was_edited_after_it_was_recorded_does_not_land() {
         let edited = text.replacen("width * height", "width ** height", 1) + "\n";
         std::fs::write(run.file(name), edited).unwrap();
         let message = run
-            .desk
+            .fixture
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
@@ -116,18 +126,18 @@ fn what_was_edited_after_it_was_recorded_does_not_land() {
             says.iter().any(|says| message.contains(says)),
             "{name}: {message}"
         );
-        before.is_still(&snapshot(&run.repo, &run.desk));
+        before.is_still(&snapshot(&run.repo, &run.fixture));
         std::fs::write(run.file(name), text).unwrap();
     }
     // With every file as it was, the run lands after all.
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
 }
 
 #[test]
 fn edited_logs_and_recordings_block_landing() {
     let run = Verified::new();
-    let before = snapshot(&run.repo, &run.desk);
-    let evidence = run.desk.path("evidence.zip");
+    let before = snapshot(&run.repo, &run.fixture);
+    let evidence = run.fixture.path("evidence.zip");
     let evidence = evidence.to_str().unwrap();
     for name in [
         "attempts/001/stdout.log",
@@ -150,8 +160,8 @@ fn edited_logs_and_recordings_block_landing() {
                 None => std::fs::remove_file(run.file(name)).unwrap(),
             }
             if has_way_back && !run.file(name).exists() {
-                assert_eq!(run.desk.status()["edited"], serde_json::json!([name]));
-                let told = run.desk.run(["run", "advance", &run.id]).ok().stderr;
+                assert_eq!(run.fixture.status()["edited"], serde_json::json!([name]));
+                let told = run.fixture.run(["run", "advance", &run.id]).ok().stderr;
                 assert!(
                     told.contains(&format!("restored from the ledger: {name}")),
                     "{told}"
@@ -164,7 +174,7 @@ fn edited_logs_and_recordings_block_landing() {
                 continue;
             }
             let message = run
-                .desk
+                .fixture
                 .run(["run", "land", &run.id, "--json"])
                 .exits(1)
                 .message();
@@ -174,22 +184,22 @@ fn edited_logs_and_recordings_block_landing() {
             );
             assert!(message.contains(name), "{name}: {message}");
             if name.ends_with(".log") {
-                let status = run.desk.status();
+                let status = run.fixture.status();
                 assert_eq!(status["edited"], serde_json::json!([name]));
-                let told = run.desk.run(["run", "status", &run.id]).ok().stdout;
+                let told = run.fixture.run(["run", "status", &run.id]).ok().stdout;
                 assert!(told.contains(&format!("edited    {name}")), "{told}");
                 let bundle = run
-                    .desk
+                    .fixture
                     .run(["run", "bundle", &run.id, "--force", "--out", evidence])
                     .ok();
                 assert!(bundle.stderr.contains(name), "{}", bundle.stderr);
             }
-            before.is_still(&snapshot(&run.repo, &run.desk));
+            before.is_still(&snapshot(&run.repo, &run.fixture));
         }
         std::fs::write(run.file(name), text).unwrap();
     }
-    assert!(run.desk.status().get("edited").is_none());
-    run.desk.run(["run", "land", &run.id]).ok();
+    assert!(run.fixture.status().get("edited").is_none());
+    run.fixture.run(["run", "land", &run.id]).ok();
 }
 
 #[test]
@@ -209,23 +219,26 @@ fn a_patch_that_was_swapped_everywhere_does_not_land() {
 #[test]
 fn a_run_under_a_pinned_clock_does_not_land() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_CLOCK", "2024-01-02T03:04:05Z");
     let id = id_of(&call.run().ok().json());
-    let before = snapshot(&repo, &desk);
-    let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
+    let before = snapshot(&repo, &fixture);
+    let message = fixture
+        .run(["run", "land", &id, "--json"])
+        .exits(1)
+        .message();
     assert!(message.contains("pinned clock"), "{message}");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
 fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
     let run = Verified::new();
-    let before = snapshot(&run.repo, &run.desk);
+    let before = snapshot(&run.repo, &run.fixture);
     let replayed = run
-        .desk
+        .fixture
         .run(["run", "replay", &run.id, "--json"])
         .ok()
         .json();
@@ -250,23 +263,23 @@ fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
     ] {
         assert!(same.contains(path), "{path}");
     }
-    before.is_still(&snapshot(&run.repo, &run.desk));
+    before.is_still(&snapshot(&run.repo, &run.fixture));
     assert_eq!(run.server.requests().len(), 1);
     assert_eq!(
-        std::fs::read_dir(run.desk.data().join("tmp"))
+        std::fs::read_dir(run.fixture.data().join("tmp"))
             .unwrap()
             .count(),
         0
     );
 
     // It is the same after landing and with later commits, and an edited artifact shows.
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
     run.repo.write("src/area.py", "later = 1\n");
     run.repo.commit("Later");
-    run.desk.run(["run", "replay", &run.id]).ok();
+    run.fixture.run(["run", "replay", &run.id]).ok();
     std::fs::write(run.file("artifacts/REASONS.md"), "edited\n").unwrap();
     let replayed = run
-        .desk
+        .fixture
         .run(["run", "replay", &run.id, "--json"])
         .exits(1)
         .json();
@@ -286,9 +299,9 @@ fn names(archive: &zip::ZipArchive<std::fs::File>) -> BTreeSet<String> {
 #[test]
 fn a_bundle_holds_what_a_colleague_needs() {
     let run = Verified::new();
-    let out = run.desk.path("bundle.zip");
+    let out = run.fixture.path("bundle.zip");
     let call = run
-        .desk
+        .fixture
         .call(["run", "bundle", &run.id, "--json", "--out"])
         .arg(&out);
     let report = call.run().ok().json();
@@ -328,9 +341,9 @@ fn a_bundle_holds_what_a_colleague_needs() {
 #[test]
 fn a_failed_run_leaves_its_bundle() {
     let (repo, server) = (small().build(), answering("no"));
-    let desk = Desk::with(&server);
-    desk.start(repo.path()).exits(1);
-    let bundle = desk.runs()[0].join("failure_bundle.zip");
+    let fixture = Fixture::with(&server);
+    fixture.start(repo.path()).exits(1);
+    let bundle = fixture.runs()[0].join("failure_bundle.zip");
     let names = names(&zip::ZipArchive::new(std::fs::File::open(bundle).unwrap()).unwrap());
     for name in [
         "TRACE.md",
@@ -346,19 +359,19 @@ fn a_failed_run_leaves_its_bundle() {
 #[test]
 fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let new = desk
+    let fixture = Fixture::with(&server);
+    let new = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(repo.path())
         .run()
         .ok()
         .json();
     assert_eq!(new["state"], "new");
-    let early = ledger_files(&desk);
-    desk.run(["run", "advance"]).ok();
-    desk.run(["run", "land", &id_of(&new)]).ok();
+    let early = ledger_files(&fixture);
+    fixture.run(["run", "advance"]).ok();
+    fixture.run(["run", "land", &id_of(&new)]).ok();
     let directory = repo.path().to_str().unwrap();
-    let clean = desk
+    let clean = fixture
         .run(["ledger", "verify", "--json", "--repo", directory])
         .ok()
         .json();
@@ -367,14 +380,14 @@ fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
     assert_eq!(clean["findings"], serde_json::json!([]));
 
     // The ledger as it was in the beginning is a whole chain: only the commit knows that it went on.
-    for (path, _) in ledger_files(&desk) {
+    for (path, _) in ledger_files(&fixture) {
         std::fs::remove_file(path).unwrap();
     }
     for (path, bytes) in early {
         std::fs::write(path, bytes).unwrap();
     }
-    desk.run(["ledger", "verify"]).ok();
-    let cut = desk
+    fixture.run(["ledger", "verify"]).ok();
+    let cut = fixture
         .run(["ledger", "verify", "--json", "--repo", directory])
         .exits(1)
         .json();
@@ -385,8 +398,8 @@ fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
 #[test]
 fn replay_does_not_run_repository_code() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let ran = desk.path("ran");
+    let fixture = Fixture::with(&server);
+    let ran = fixture.path("ran");
     let repo = small()
         .file(".gitattributes", "*.txt filter=evil\n")
         .file("src/the area.txt", "area\n")
@@ -406,24 +419,24 @@ fn replay_does_not_run_repository_code() {
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
     }
-    let id = id_of(&desk.start(repo.path()).ok().json());
+    let id = id_of(&fixture.start(repo.path()).ok().json());
     repo.git(["config", "filter.evil.smudge", &evil]);
     repo.git(["config", "filter.evil.clean", &evil]);
     repo.git(["config", "core.fsmonitor", &evil]);
-    let before = snapshot(&repo, &desk);
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let before = snapshot(&repo, &fixture);
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(replayed["different"], serde_json::json!([]), "{replayed}");
     assert!(!ran.exists(), "the repository's own programs were run");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
 fn only_a_trailer_of_a_commit_vouches_for_the_ledger() {
     let run = Verified::new();
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
     let directory = run.repo.path().to_str().unwrap();
     let verify = || {
-        run.desk
+        run.fixture
             .run(["ledger", "verify", "--json", "--repo", directory])
     };
     let made_up = format!("Crucible-Ledger: 99999:{}", "ab".repeat(32));
@@ -450,8 +463,8 @@ fn only_a_trailer_of_a_commit_vouches_for_the_ledger() {
 }
 
 /// The ledger's database with what SQLite keeps beside it.
-fn ledger_files(desk: &Desk) -> Vec<(PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(desk.data())
+fn ledger_files(fixture: &Fixture) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(fixture.data())
         .unwrap()
         .map(|entry| entry.unwrap().path());
     let ours = entries.filter(|path| {
@@ -473,21 +486,21 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
             .file("slow.sh", script)
             .build();
         let server = answering(good_answer());
-        let desk = Desk::with(&server);
-        let run = desk.start(repo.path()).ok().json();
+        let fixture = Fixture::with(&server);
+        let run = fixture.start(repo.path()).ok().json();
         assert_eq!(run["state"], "verified", "no attempt is tried with it");
         let id = id_of(&run);
         let before = Snapshot::of([repo.path()]);
-        let land = desk.run(["run", "land", &id, "--json"]);
+        let land = fixture.run(["run", "land", &id, "--json"]);
         if lands {
             land.ok();
             assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "2");
-            let log = desk.run(["ledger", "log", "--json"]).ok().stdout;
+            let log = fixture.run(["ledger", "log", "--json"]).ok().stdout;
             assert!(
                 log.contains("\"full_gates\"") && log.contains("\"slow\""),
                 "{log}"
             );
-            let said = full_gates(&desk, &id, 1);
+            let said = full_gates(&fixture, &id, 1);
             assert_eq!(
                 (&said["result"], &said["gate"]),
                 (&json!("PASS"), &json!("full"))
@@ -502,15 +515,15 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
                 message.contains("this gate also fails without the change"),
                 "{message}"
             );
-            let next = desk.status()["next"].as_str().unwrap().to_owned();
+            let next = fixture.status()["next"].as_str().unwrap().to_owned();
             assert!(
                 next.contains("artifacts/full_gates_001.json") && next.contains("run land"),
                 "{next}"
             );
             // What they said is kept, of every try.
-            desk.run(["run", "land", &id]).exits(1);
+            fixture.run(["run", "land", &id]).exits(1);
             for number in [1, 2] {
-                let said = full_gates(&desk, &id, number);
+                let said = full_gates(&fixture, &id, number);
                 assert_eq!(
                     (&said["result"], &said["gate"]),
                     (&json!("FAIL"), &json!("full"))
@@ -532,12 +545,12 @@ fn slow(script: &str) -> Verified {
         .file("slow.sh", script)
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
     Verified {
         repo,
         server,
-        desk,
+        fixture,
         id,
     }
 }
@@ -546,11 +559,11 @@ fn slow(script: &str) -> Verified {
 fn who_commits_is_asked_before_the_gates_of_a_landing_run() {
     let run = slow("echo slow\n");
     let (settings, aside) = (
-        run.desk.home().join(".gitconfig"),
-        run.desk.home().join("aside"),
+        run.fixture.home().join(".gitconfig"),
+        run.fixture.home().join("aside"),
     );
     std::fs::rename(&settings, &aside).unwrap();
-    let refused = run.desk.run(["run", "land", &run.id]).exits(2);
+    let refused = run.fixture.run(["run", "land", &run.id]).exits(2);
     assert!(
         refused.stderr.contains("git config user.email"),
         "{}",
@@ -559,7 +572,7 @@ fn who_commits_is_asked_before_the_gates_of_a_landing_run() {
     assert!(!refused.stderr.contains("gate slow"), "{}", refused.stderr);
     assert!(!run.file("artifacts/full_gates_001.json").exists());
     std::fs::rename(&aside, &settings).unwrap();
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
 }
 
 #[test]
@@ -572,12 +585,12 @@ fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before()
     let unittest = |ran: u32, end: &str| format!("printf 'Ran {ran} tests in 0.1s\\n\\n{end}\\n'");
     let run = tests(&unittest(2, "OK"), &unittest(2, "OK (skipped=1)"));
     run.stays(1, "verify-fewer-tests");
-    assert_eq!(full_gates(&run.desk, &run.id, 1)["result"], "FAIL");
+    assert_eq!(full_gates(&run.fixture, &run.id, 1)["result"], "FAIL");
     tests(&unittest(2, "OK"), "true").stays(1, "verify-tally-missing");
     tests("true", &unittest(2, "FAILED (failures=1)")).stays(1, "verify-tests-failed");
     let run = tests(&unittest(2, "OK"), &unittest(3, "OK"));
-    run.desk.run(["run", "land", &run.id]).ok();
-    let log = run.desk.run(["ledger", "log", "--json"]).ok().stdout;
+    run.fixture.run(["run", "land", &run.id]).ok();
+    let log = run.fixture.run(["ledger", "log", "--json"]).ok().stdout;
     assert!(
         log.contains(r#""before": ["#),
         "what they told before is kept: {log}"
@@ -591,10 +604,10 @@ fn gate_kept_for_the_landing_counts_only_if_it_notices_broken_sources() {
         ("python3 -m py_compile src/*.py\n", true),
     ] {
         let run = slow(script);
-        let landed = run.desk.run(["run", "land", &run.id]).ok();
+        let landed = run.fixture.run(["run", "land", &run.id]).ok();
         let told = "gate slow has the same result on deliberately broken sources";
         assert_eq!(landed.stderr.contains(told), !counts, "{}", landed.stderr);
-        let report = full_gates(&run.desk, &run.id, 1).to_string();
+        let report = full_gates(&run.fixture, &run.id, 1).to_string();
         assert_eq!(
             report.contains("verify-gate-not-counted"),
             !counts,
@@ -608,7 +621,7 @@ fn gate_kept_for_the_landing_counts_only_if_it_notices_broken_sources() {
 fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {
     for name in ["artifacts/PLAN.md", "artifacts/verify_report.json"] {
         let run = slow("echo slow\nsleep 3\n");
-        let mut command = run.desk.call(["run", "land", &run.id]).command();
+        let mut command = run.fixture.call(["run", "land", &run.id]).command();
         let mut child = command
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
@@ -635,8 +648,8 @@ fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {
 }
 
 /// The report of the gates before a landing; their logs are there and what they printed, are in the bundle, and cannot be changed unseen.
-fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
-    let run = desk.runs().pop().unwrap();
+fn full_gates(fixture: &Fixture, id: &str, number: u32) -> Value {
+    let run = fixture.runs().pop().unwrap();
     let report = format!("artifacts/full_gates_{number:03}.json");
     let [stdout, stderr] =
         ["stdout", "stderr"].map(|stream| format!("logs/full_gates_{number:03}.{stream}.log"));
@@ -645,9 +658,10 @@ fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
             .unwrap()
             .contains("slow")
     );
-    desk.run(["run", "verify-record", id]).ok();
-    let out = desk.path("evidence.zip");
-    desk.call(["run", "bundle", id, "--force", "--out"])
+    fixture.run(["run", "verify-record", id]).ok();
+    let out = fixture.path("evidence.zip");
+    fixture
+        .call(["run", "bundle", id, "--force", "--out"])
         .arg(&out)
         .run()
         .ok();
@@ -661,7 +675,7 @@ fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
         );
         let (path, whole) = (run.join(name), std::fs::read(run.join(name)).unwrap());
         std::fs::write(&path, "forged").unwrap();
-        let told = desk
+        let told = fixture
             .run(["run", "verify-record", id, "--json"])
             .exits(1)
             .stdout;
@@ -669,7 +683,7 @@ fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
             told.contains("record-file-edited") && told.contains(name),
             "{told}"
         );
-        desk.run(["run", "land", id]).exits(1);
+        fixture.run(["run", "land", id]).exits(1);
         std::fs::write(&path, whole).unwrap();
     }
     serde_json::from_slice(&std::fs::read(run.join(&report)).unwrap()).unwrap()
@@ -691,8 +705,8 @@ fn a_named_link_mode_and_binary_land_as_they_were_judged() {
     let diff = repo.git(["diff", "--cached", "--binary"]) + "\n";
     repo.git(["reset", "--quiet", "--hard"]);
     let server = answering(diff);
-    let desk = Desk::with(&server);
-    let mut call = desk
+    let fixture = Fixture::with(&server);
+    let mut call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
     for file in ["src/area.py", "src/i.bin", "src/link", "src/tool.sh"] {
@@ -700,12 +714,12 @@ fn a_named_link_mode_and_binary_land_as_they_were_judged() {
     }
     let started = call.run().ok().json();
     assert_eq!(started["state"], "verified", "{started}");
-    desk.run(["run", "land", &id_of(&started)]).ok();
+    fixture.run(["run", "land", &id_of(&started)]).ok();
     assert_eq!(repo.git(["rev-parse", "HEAD^{tree}"]).trim(), wanted.trim());
     assert_eq!(
         std::fs::read_link(repo.path().join("src/link")).unwrap(),
         Path::new("area.py")
     );
     assert_eq!(repo.status().trim(), "");
-    desk.run(["run", "verify-record", &id_of(&started)]).ok();
+    fixture.run(["run", "verify-record", &id_of(&started)]).ok();
 }

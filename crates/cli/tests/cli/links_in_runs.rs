@@ -6,18 +6,18 @@ use std::os::unix::fs::symlink;
 use crucible_testkit::TestRepo;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOOD_DIFF, codes, id_of, small};
+use crate::support::{Fixture, GOOD_DIFF, codes, id_of, small};
 
 /// A run that waits for a person.
-fn waiting() -> (TestRepo, Desk, String) {
-    let (repo, desk) = (small().build(), Desk::new());
-    let started = desk
+fn waiting() -> (TestRepo, Fixture, String) {
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let started = fixture
         .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1)
         .json();
-    (repo, desk, id_of(&started))
+    (repo, fixture, id_of(&started))
 }
 
 /// The patch that makes a file.
@@ -29,12 +29,12 @@ fn creating(path: &str) -> String {
 
 #[test]
 fn linked_answer_is_not_followed() {
-    let (_repo, desk, id) = waiting();
-    let run = desk.runs().pop().unwrap();
-    let private = desk.path("private.txt");
+    let (_repo, fixture, id) = waiting();
+    let run = fixture.runs().pop().unwrap();
+    let private = fixture.path("private.txt");
     fs::write(&private, "a private word\n").unwrap();
     symlink(&private, run.join("artifacts/diff.patch")).unwrap();
-    let told = desk.run(["run", "advance", &id]).exits(1);
+    let told = fixture.run(["run", "advance", &id]).exits(1);
     let said = format!("{}{}", told.stdout, told.stderr);
     assert!(
         said.contains(
@@ -42,7 +42,7 @@ fn linked_answer_is_not_followed() {
         ),
         "{said}"
     );
-    let status = desk.run(["run", "status", &id, "--json"]).json();
+    let status = fixture.run(["run", "status", &id, "--json"]).json();
     assert_eq!(
         (&status["state"], &status["budgets"]["outbox_prompts"]),
         (&json!("blocked"), &json!(1))
@@ -55,39 +55,39 @@ fn linked_answer_is_not_followed() {
     fs::remove_file(run.join("artifacts/diff.patch")).unwrap();
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
     assert_eq!(
-        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", &id, "--json"]).ok().json()["state"],
         "verified"
     );
 }
 
 #[test]
 fn an_answer_that_is_too_long_is_not_read_and_uses_nothing_up() {
-    let (_repo, desk, id) = waiting();
-    let answer = desk.runs().pop().unwrap().join("artifacts/diff.patch");
+    let (_repo, fixture, id) = waiting();
+    let answer = fixture.runs().pop().unwrap().join("artifacts/diff.patch");
     // Nothing could read this: it is longer than any memory.
     File::create(&answer).unwrap().set_len(1 << 42).unwrap();
-    let told = desk.run(["run", "advance", &id]).exits(1);
+    let told = fixture.run(["run", "advance", &id]).exits(1);
     let said = format!("{}{}", told.stdout, told.stderr);
     assert!(
         said.contains("is not a valid answer: it has more than 2097152 bytes; write at most"),
         "{said}"
     );
-    let status = desk.run(["run", "status", &id, "--json"]).json();
+    let status = fixture.run(["run", "status", &id, "--json"]).json();
     assert_eq!(
         (&status["state"], &status["budgets"]["outbox_prompts"]),
         (&json!("blocked"), &json!(1))
     );
     fs::write(&answer, GOOD_DIFF).unwrap();
     assert_eq!(
-        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", &id, "--json"]).ok().json()["state"],
         "verified"
     );
 }
 
 #[test]
 fn linked_part_of_run_is_refused() {
-    let (_repo, desk, id) = waiting();
-    let run = desk.runs().pop().unwrap();
+    let (_repo, fixture, id) = waiting();
+    let run = fixture.runs().pop().unwrap();
     for part in [
         "outbox",
         "artifacts",
@@ -99,7 +99,7 @@ fn linked_part_of_run_is_refused() {
         "events.jsonl",
     ] {
         let (there, aside) = (run.join(part), run.join("aside"));
-        let elsewhere = desk.path("elsewhere");
+        let elsewhere = fixture.path("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join(".tmp-mine"), "keep").unwrap();
         let had = fs::rename(&there, &aside).is_ok();
@@ -109,7 +109,7 @@ fn linked_part_of_run_is_refused() {
             elsewhere.clone()
         };
         symlink(target, &there).unwrap();
-        let told = desk.run(["run", "advance", &id]).exits(1);
+        let told = fixture.run(["run", "advance", &id]).exits(1);
         assert!(
             told.stderr.contains("a symbolic link stands there"),
             "{part}: {}",
@@ -134,15 +134,15 @@ fn linked_part_of_run_is_refused() {
     }
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
     assert_eq!(
-        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", &id, "--json"]).ok().json()["state"],
         "verified"
     );
 }
 
 #[test]
 fn case_only_difference_in_new_file_is_refused() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let call = desk.start_call(repo.path()).args([
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let call = fixture.start_call(repo.path()).args([
         "--mode",
         "manual_outbox",
         "--file",
@@ -151,11 +151,14 @@ fn case_only_difference_in_new_file_is_refused() {
         "src/Area.py",
     ]);
     let id = id_of(&call.run().exits(1).json());
-    let run = desk.runs().pop().unwrap();
+    let run = fixture.runs().pop().unwrap();
     fs::write(run.join("artifacts/diff.patch"), creating("src/Area.py")).unwrap();
-    let refused = desk.run(["run", "advance", &id, "--json"]).exits(1).json();
+    let refused = fixture
+        .run(["run", "advance", &id, "--json"])
+        .exits(1)
+        .json();
     assert_eq!(codes(&refused, 1), ["patch-name-collides"]);
-    let (patch, plan) = (desk.path("case.diff"), run.join("artifacts/PLAN.md"));
+    let (patch, plan) = (fixture.path("case.diff"), run.join("artifacts/PLAN.md"));
     fs::write(&patch, creating("src/Area.py")).unwrap();
     let top = repo.path().to_str().unwrap();
     let words = [
@@ -169,7 +172,7 @@ fn case_only_difference_in_new_file_is_refused() {
         "--plan",
         plan.to_str().unwrap(),
     ];
-    let checked = desk.run(words).exits(1).json();
+    let checked = fixture.run(words).exits(1).json();
     assert_eq!(
         checked["findings"][0]["code"], "patch-name-collides",
         "{checked}"
@@ -178,9 +181,9 @@ fn case_only_difference_in_new_file_is_refused() {
 
 #[test]
 fn a_file_whose_name_holds_a_comma_can_be_named() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let odd = "add, tests/add.py";
-    let call = desk.start_call(repo.path()).args([
+    let call = fixture.start_call(repo.path()).args([
         "--mode",
         "manual_outbox",
         "--file",
@@ -189,14 +192,14 @@ fn a_file_whose_name_holds_a_comma_can_be_named() {
         odd,
     ]);
     let id = id_of(&call.run().exits(1).json());
-    let run = desk.runs().pop().unwrap();
+    let run = fixture.runs().pop().unwrap();
     let plan = fs::read_to_string(run.join("artifacts/PLAN.md")).unwrap();
     assert!(plan.contains("\"add, tests/add.py\""), "{plan}");
     fs::write(run.join("artifacts/diff.patch"), creating(odd)).unwrap();
-    let verified: Value = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    let verified: Value = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
 
-    let hidden = desk
+    let hidden = fixture
         .start_call(repo.path())
         .args(["--file", "src/a\u{200b}.py"])
         .run()

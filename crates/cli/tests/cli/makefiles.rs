@@ -2,7 +2,7 @@
 
 use crucible_testkit::{RepoBuilder, TestRepo};
 
-use crate::support::{Desk, Ran, answering, codes, id_of, whole_file};
+use crate::support::{Fixture, Ran, answering, codes, id_of, whole_file};
 
 const CHECKS: &str = "#include <assert.h>\n#include \"add.h\"\n\nint main(void) {\n    assert(add(2, 3) == 5);\n    return 0;\n}\n";
 const HEADER: &str = "int add(int a, int b);\n";
@@ -27,8 +27,8 @@ fn project(makefile: &str) -> RepoBuilder {
     ])
 }
 
-fn start(desk: &Desk, repo: &TestRepo, goal: &str) -> Ran {
-    let call = desk.call([
+fn start(fixture: &Fixture, repo: &TestRepo, goal: &str) -> Ran {
+    let call = fixture.call([
         "run",
         "start",
         goal,
@@ -49,8 +49,8 @@ fn change_of_the_test_program_is_refused() {
     for makefile in [MAKEFILE, variables] {
         let repo = project(makefile).build();
         let server = answering(whole_file("checks.c", &easy));
-        let desk = Desk::with(&server);
-        let ran = start(&desk, &repo, "checks.c and add.c must agree on add").exits(1);
+        let fixture = Fixture::with(&server);
+        let ran = start(&fixture, &repo, "checks.c and add.c must agree on add").exits(1);
         assert!(
             ran.stderr.contains("a gate consists of this file"),
             "{}",
@@ -78,10 +78,10 @@ fn change_of_the_source_that_asserts_lands() {
             .file("main.c", "int main(void) { return 0; }\n")
             .build();
         let server = answering(whole_file("add.c", &add('+')));
-        let desk = Desk::with(&server);
-        let status = start(&desk, &repo, GOAL).ok().json();
+        let fixture = Fixture::with(&server);
+        let status = start(&fixture, &repo, GOAL).ok().json();
         assert_eq!(status["state"], "verified");
-        desk.run(["run", "land", &id_of(&status)]).ok();
+        fixture.run(["run", "land", &id_of(&status)]).ok();
         assert!(
             std::fs::read_to_string(repo.path().join("add.c"))
                 .unwrap()
@@ -107,8 +107,8 @@ fn program_that_a_script_tests_may_change() {
         )
         .build();
     let server = answering(whole_file("main.c", &main('+')));
-    let desk = Desk::with(&server);
-    let status = start(&desk, &repo, "app in main.c must print the sum")
+    let fixture = Fixture::with(&server);
+    let status = start(&fixture, &repo, "app in main.c must print the sum")
         .ok()
         .json();
     assert_eq!(status["state"], "verified");
@@ -127,15 +127,15 @@ fn permitted_change_of_a_gates_file_is_warned_of() {
         .file("sum.sh", SUM)
         .build();
     let server = answering(answer);
-    let desk = Desk::with(&server);
-    let call = desk.call(["run", "start", GOAL, "--json", "--max-iterations", "1"]);
+    let fixture = Fixture::with(&server);
+    let call = fixture.call(["run", "start", GOAL, "--json", "--max-iterations", "1"]);
     let call = call
         .args(["--file", "add.c", "--file", "checks.c", "--repo"])
         .arg(repo.path());
     let status = call.run().ok().json();
     assert_eq!(status["state"], "verified");
     let report =
-        std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        std::fs::read_to_string(fixture.runs()[0].join("artifacts/verify_report.json")).unwrap();
     // A script may run any program, so it is warned of as well.
     assert_eq!(
         report.matches("\"verify-gate-touched\"").count(),
@@ -162,8 +162,8 @@ fn gate_that_never_compiles_does_not_block_another() {
         .file("sum.sh", SUM)
         .build();
     let server = answering(whole_file("add.c", &add('+')));
-    let desk = Desk::with(&server);
-    let ran = start(&desk, &repo, GOAL).ok();
+    let fixture = Fixture::with(&server);
+    let ran = start(&fixture, &repo, GOAL).ok();
     assert_eq!(ran.json()["state"], "verified");
     assert!(
         ran.stderr.contains("gate make does not count"),
@@ -171,15 +171,15 @@ fn gate_that_never_compiles_does_not_block_another() {
         ran.stderr
     );
     let report =
-        std::fs::read_to_string(desk.runs()[0].join("artifacts/verify_report.json")).unwrap();
+        std::fs::read_to_string(fixture.runs()[0].join("artifacts/verify_report.json")).unwrap();
     assert!(
         report.contains("verify-gate-set-aside") && report.contains("float-equal"),
         "{report}"
     );
     // The gate that works still refuses what is wrong.
     let server = answering(whole_file("add.c", &add('*')));
-    let desk = Desk::with(&server);
-    start(&desk, &repo, GOAL).exits(1);
+    let fixture = Fixture::with(&server);
+    start(&fixture, &repo, GOAL).exits(1);
 }
 
 /// A makefile that needs a program which is not there, beside a suite that a build file names.
@@ -202,9 +202,9 @@ fn lacking() -> RepoBuilder {
 fn found_gate_that_cannot_run_does_not_block_another() {
     let repo = lacking().build();
     let server = answering(whole_file("add.js", "exports.add = (a, b) => a + b;\n"));
-    let desk = Desk::with(&server);
-    let call = |desk: &Desk| {
-        let call = desk.call([
+    let fixture = Fixture::with(&server);
+    let call = |fixture: &Fixture| {
+        let call = fixture.call([
             "run",
             "start",
             "add must return the sum",
@@ -214,7 +214,7 @@ fn found_gate_that_cannot_run_does_not_block_another() {
         ]);
         call.args(["--file", "add.js", "--repo"]).arg(repo.path())
     };
-    let ran = call(&desk).run().ok();
+    let ran = call(&fixture).run().ok();
     assert_eq!(ran.json()["state"], "verified");
     assert!(
         ran.stderr.contains("gate make-test does not count"),
@@ -222,7 +222,7 @@ fn found_gate_that_cannot_run_does_not_block_another() {
         ran.stderr
     );
     // Somebody who names it wants it to run.
-    let named = call(&desk)
+    let named = call(&fixture)
         .args(["--test", "node --test", "--test", "make test"])
         .run()
         .exits(2);
@@ -237,8 +237,8 @@ fn found_gate_that_cannot_run_does_not_block_another() {
 fn only_gate_that_never_compiles_stops_the_run() {
     let repo = broken().build();
     let server = answering(whole_file("add.c", &add('+')));
-    let desk = Desk::with(&server);
-    let error = start(&desk, &repo, GOAL).exits(2).error().to_string();
+    let fixture = Fixture::with(&server);
+    let error = start(&fixture, &repo, GOAL).exits(2).error().to_string();
     assert!(
         error.contains("float-equal") && error.contains("-Wno-error"),
         "{error}"
@@ -246,7 +246,7 @@ fn only_gate_that_never_compiles_stops_the_run() {
     assert!(server.requests().is_empty(), "a model was asked");
     // A goal that is about the build goes on.
     let server = answering("no");
-    let desk = Desk::with(&server);
-    start(&desk, &repo, "make add.c compile").exits(1);
+    let fixture = Fixture::with(&server);
+    start(&fixture, &repo, "make add.c compile").exits(1);
     assert!(!server.requests().is_empty());
 }

@@ -2,28 +2,28 @@
 
 use crucible_testkit::{FakeOpenAi, Reply};
 
-use crate::support::{Desk, GATE, Ran, answering, good_answer, id_of, small};
+use crate::support::{Fixture, GATE, Ran, answering, good_answer, id_of, small};
 
 /// What a call printed, with the test's own paths replaced.
-fn text(desk: &Desk, ran: &Ran) -> String {
-    let home = desk.home();
+fn text(fixture: &Fixture, ran: &Ran) -> String {
+    let home = fixture.home();
     let printed = format!("{}{}", ran.stdout, ran.stderr);
     let printed = printed
         .replace(home.to_str().unwrap(), "~")
-        .replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
+        .replace(fixture.data().to_str().unwrap(), "$CRUCIBLE_HOME");
     format!("{printed}exit {}", ran.code.unwrap())
 }
 
 /// Also where the command reads no configuration, and once where it reads it several times.
 #[test]
 fn every_command_warns_of_a_variable_that_sets_nothing() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for words in [
         &["completions", "bash"][..],
         &["config", "show"],
         &["models"],
     ] {
-        let ran = desk
+        let ran = fixture
             .call(words)
             .env("CRUCIBLE_RUN_ITERATIONS", "2")
             .run()
@@ -34,7 +34,12 @@ fn every_command_warns_of_a_variable_that_sets_nothing() {
             .count();
         assert_eq!(warned, 1, "{words:?}: {}", ran.stderr);
         assert!(
-            !desk.call(words).run().ok().stderr.contains("sets nothing"),
+            !fixture
+                .call(words)
+                .run()
+                .ok()
+                .stderr
+                .contains("sets nothing"),
             "{words:?}"
         );
     }
@@ -42,10 +47,10 @@ fn every_command_warns_of_a_variable_that_sets_nothing() {
 
 #[test]
 fn a_project_begins_with_a_file_of_comments() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     // A repository of its own: what init remarks depends on where it is.
-    std::fs::create_dir(desk.home().join(".git")).unwrap();
-    insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
+    std::fs::create_dir(fixture.home().join(".git")).unwrap();
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["init"])), @r#"
     wrote ~/.crucible/config.toml
     missing:
       no gate found, so no change could be verified
@@ -54,37 +59,40 @@ fn a_project_begins_with_a_file_of_comments() {
     or:   crucible spec NAME, with the idea on standard input
     exit 0
     "#);
-    insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["init"])), @r#"
     ~/.crucible/config.toml already exists and was not changed
     missing:
       no gate found, so no change could be verified
         to do: crucible init --test "./run-tests"
     exit 0
     "#);
-    let written = std::fs::read_to_string(desk.home().join(".crucible/config.toml")).unwrap();
+    let written = std::fs::read_to_string(fixture.home().join(".crucible/config.toml")).unwrap();
     assert!(
         written
             .lines()
             .all(|line| line.is_empty() || line.starts_with(['#', '['])),
         "{written}"
     );
-    desk.run(["config", "show"]).ok();
-    assert!(!desk.data().exists(), "a project is no reason for a ledger");
+    fixture.run(["config", "show"]).ok();
+    assert!(
+        !fixture.data().exists(),
+        "a project is no reason for a ledger"
+    );
 }
 
 #[test]
 fn an_empty_place_says_how_to_begin() {
-    let desk = Desk::new();
-    insta::assert_snapshot!(text(&desk, &desk.run(["run", "list"])), @r#"
+    let fixture = Fixture::new();
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["run", "list"])), @r#"
     no run yet; start one: crucible run start "what to change" --provider gateway
     exit 0
     "#);
-    insta::assert_snapshot!(text(&desk, &desk.run(["run", "status"])), @r#"
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["run", "status"])), @r#"
     error: no run yet
       hint: Start one: crucible run start "what to change" --provider gateway
     exit 2
     "#);
-    insta::assert_snapshot!(text(&desk, &desk.run(["ledger", "verify"])), @r"
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["ledger", "verify"])), @r"
     error: there is no ledger at $CRUCIBLE_HOME/ledger.db yet
       hint: It is made by the first `crucible run start`.
     exit 2
@@ -93,8 +101,8 @@ fn an_empty_place_says_how_to_begin() {
 
 #[test]
 fn usage_errors_name_the_way() {
-    let desk = Desk::new();
-    insta::assert_snapshot!(text(&desk, &desk.run(["nonsense"])), @r"
+    let fixture = Fixture::new();
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["nonsense"])), @r"
     error: unrecognized subcommand 'nonsense'
 
     Usage: crucible [OPTIONS] <COMMAND>
@@ -102,7 +110,7 @@ fn usage_errors_name_the_way() {
     For more information, try '--help'.
     exit 2
     ");
-    insta::assert_snapshot!(text(&desk, &desk.run(["run", "start"])), @r"
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["run", "start"])), @r"
     error: the following required arguments were not provided:
       <GOAL>
 
@@ -111,7 +119,7 @@ fn usage_errors_name_the_way() {
     For more information, try '--help'.
     exit 2
     ");
-    insta::assert_snapshot!(text(&desk, &desk.run(["run", "start", "x", "--provdier", "y"])), @r"
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["run", "start", "x", "--provdier", "y"])), @r"
     error: unexpected argument '--provdier' found
 
       tip: a similar argument exists: '--provider'
@@ -121,7 +129,7 @@ fn usage_errors_name_the_way() {
     For more information, try '--help'.
     exit 2
     ");
-    insta::assert_snapshot!(text(&desk, &desk.run(["run", "land", "../../x"])), @r#"
+    insta::assert_snapshot!(text(&fixture, &fixture.run(["run", "land", "../../x"])), @r#"
     error: no run ../../x in $CRUCIBLE_HOME/runs; list runs with `crucible run list`
     exit 2
     "#);
@@ -129,14 +137,14 @@ fn usage_errors_name_the_way() {
 
 #[test]
 fn the_configuration_in_force_names_its_sources() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = small()
         .file(
             ".crucible/config.toml",
             format!("[run]\nmax_iterations = 2\n\n{GATE}"),
         )
         .build();
-    let call = desk
+    let call = fixture
         .call(["config", "show", "--repo"])
         .arg(repo.path())
         .env("CRUCIBLE_RUN_MAX_FILES", "7");
@@ -190,7 +198,7 @@ fn the_configuration_in_force_names_its_sources() {
 
 #[test]
 fn a_project_file_cannot_reach_beyond_the_project() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (settings, key) in [
         (
             "[llm.gateway]\nbase_url = \"http://models.example.invalid/v1\"\n",
@@ -215,18 +223,18 @@ fn a_project_file_cannot_reach_beyond_the_project() {
         let repo = small()
             .file(".crucible/config.toml", format!("{settings}\n{GATE}"))
             .build();
-        let message = desk.start(repo.path()).exits(2).message();
+        let message = fixture.start(repo.path()).exits(2).message();
         assert!(message.contains(key), "{message}");
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn a_run_tells_where_it_stands_and_what_is_next() {
     let repo = small().build();
     let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
-    let desk = Desk::with(&server);
-    let started = desk
+    let fixture = Fixture::with(&server);
+    let started = fixture
         .call([
             "run",
             "start",
@@ -236,11 +244,11 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
         .arg(repo.path())
         .run()
         .ok();
-    let id = id_of(&desk.status());
+    let id = id_of(&fixture.status());
     let printed = started
         .stdout
         .replace(&id, "RUN")
-        .replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
+        .replace(fixture.data().to_str().unwrap(), "$CRUCIBLE_HOME");
     insta::assert_snapshot!(printed, @r"
     run       RUN
     goal      make area in src/area.py multiply
@@ -258,12 +266,12 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
         "{}",
         started.stderr
     );
-    let landed = desk.run(["run", "land", &id]).ok().stdout;
+    let landed = fixture.run(["run", "land", &id]).ok().stdout;
     assert!(
         landed.starts_with("landed ") && landed.contains("  Crucible-Run: "),
         "{landed}"
     );
-    let shown = desk.run(["run", "status", &id]).ok().stdout;
+    let shown = fixture.run(["run", "status", &id]).ok().stdout;
     assert!(
         shown.contains("state     landed") && shown.contains("Nothing is left to do."),
         "{shown}"
@@ -272,14 +280,14 @@ fn a_run_tells_where_it_stands_and_what_is_next() {
 
 #[test]
 fn help_and_version_are_results() {
-    let desk = Desk::with(&answering(""));
+    let fixture = Fixture::with(&answering(""));
     for args in [
         &["--help"][..],
         &["help"],
         &["run", "start", "--help"],
         &["--version"],
     ] {
-        let ran = desk.call(args).run().ok();
+        let ran = fixture.call(args).run().ok();
         assert!(!ran.stdout.is_empty() && ran.stderr.is_empty());
     }
 }

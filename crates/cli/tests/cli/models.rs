@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use crucible_llm::provider;
 use serde_json::Value;
 
-use crate::support::{Call, Desk, Ran, answering};
+use crate::support::{Call, Fixture, Ran, answering};
 
 /// Lines as a reader compares them: columns one space apart, and the gateway's evidence replaced, which is not told here.
 fn text(ran: &Ran) -> String {
@@ -45,19 +45,19 @@ fn document(ran: &Ran) -> Value {
 }
 
 /// A call in a home whose own configuration says this.
-fn configured(desk: &Desk, settings: &str, args: &[&str]) -> Call {
-    let directory = desk.home().join(".config/crucible");
+fn configured(fixture: &Fixture, settings: &str, args: &[&str]) -> Call {
+    let directory = fixture.home().join(".config/crucible");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("config.toml"), settings).unwrap();
-    desk.call([&["models"], args].concat())
+    fixture.call([&["models"], args].concat())
 }
 
 const PRICE: &str = "[llm.prices.\"gateway/gpt-oss*\"]\ninput = 0.05\noutput = 1.5\ndate = \"2026-01-31\"\nsource = \"own electricity\"\n";
 
 #[test]
 fn a_provider_is_told_with_its_price_and_the_evidence() {
-    let desk = Desk::new();
-    let ran = configured(&desk, PRICE, &["--provider", "gateway"]).run();
+    let fixture = Fixture::new();
+    let ran = configured(&fixture, PRICE, &["--provider", "gateway"]).run();
     insta::assert_snapshot!(text(&ran), @r#"
     provider model changes as structured output price for a million tokens
     gateway gpt-oss-20b whole-file json-schema $0.05 in, $1.50 out (own electricity, 2026-01-31)
@@ -66,7 +66,7 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
     EVIDENCE
     exit 0
     "#);
-    let ran = configured(&desk, PRICE, &["--provider", "gateway", "--json"])
+    let ran = configured(&fixture, PRICE, &["--provider", "gateway", "--json"])
         .run()
         .ok();
     insta::assert_snapshot!(ran.stdout.replace(provider("gateway").unwrap().evidence(), "EVIDENCE"), @r#"
@@ -94,7 +94,7 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
     }
     "#);
     document(&ran);
-    let unpriced = document(&configured(&desk, "", &["--json"]).run().ok());
+    let unpriced = document(&configured(&fixture, "", &["--json"]).run().ok());
     assert_eq!(unpriced["providers"].as_array().unwrap().len(), 8);
     assert!(
         unpriced["providers"]
@@ -103,11 +103,15 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
             .iter()
             .all(|row| row["price"].is_null())
     );
-    let bad = configured(&desk, &PRICE.replace("2026-01-31", "lately"), &["--json"])
-        .run()
-        .exits(2);
+    let bad = configured(
+        &fixture,
+        &PRICE.replace("2026-01-31", "lately"),
+        &["--json"],
+    )
+    .run()
+    .exits(2);
     assert!(bad.message().contains("lately"), "{}", bad.stderr);
-    let unknown = configured(&desk, "", &["--provider", "nobody", "--json"])
+    let unknown = configured(&fixture, "", &["--provider", "nobody", "--json"])
         .run()
         .exits(2);
     assert!(
@@ -121,7 +125,7 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
 fn the_help_of_what_asks_no_model_has_an_example() {
     for command in ["doctor", "models", "config show"] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let ran = Desk::new().call(words).run().ok();
+        let ran = Fixture::new().call(words).run().ok();
         assert!(
             ran.stdout.contains(&format!("`crucible {command} --")),
             "{}",
@@ -134,9 +138,9 @@ fn the_help_of_what_asks_no_model_has_an_example() {
 fn nobody_is_asked_without_the_flag() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let url = format!("http://{}/v1", server.local_addr().unwrap());
-    let call = desk.call(["models", "--json"]);
+    let call = fixture.call(["models", "--json"]);
     let providers = ["GATEWAY", "OPENAI", "OPENROUTER", "ANTHROPIC"];
     let call = providers.iter().fold(call, |call, name| {
         call.env(&format!("CRUCIBLE_{name}_BASE_URL"), &url)
@@ -155,8 +159,8 @@ fn nobody_is_asked_without_the_flag() {
 #[test]
 fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
     let server = answering("never asked");
-    let desk = Desk::with(&server);
-    let ran = desk
+    let fixture = Fixture::with(&server);
+    let ran = fixture
         .call(["models", "--online", "--provider", "gateway"])
         .run();
     insta::assert_snapshot!(text(&ran), @r#"
@@ -170,7 +174,7 @@ fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
     fake-model unknown unknown unknown
     exit 0
     "#);
-    let call = || desk.call(["models", "--online", "--json"]);
+    let call = || fixture.call(["models", "--online", "--json"]);
     let all = call()
         .env("CRUCIBLE_OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
         .env("OPENAI_API_KEY", "a-key-of-ours");
@@ -200,10 +204,11 @@ fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
     );
 
     // Whoever is named has to answer.
-    desk.call(["models", "--online", "--provider", "claude-cli", "--json"])
+    fixture
+        .call(["models", "--online", "--provider", "claude-cli", "--json"])
         .run()
         .exits(2);
-    let gone = Desk::new()
+    let gone = Fixture::new()
         .call(["models", "--online", "--provider", "gateway", "--json"])
         .run()
         .exits(70);

@@ -3,7 +3,7 @@
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, codes, good_answer, id_of, right, small};
+use crate::support::{Fixture, codes, good_answer, id_of, right, small};
 
 /// The small repository with more in it than a model is shown at once.
 fn large() -> RepoBuilder {
@@ -41,10 +41,11 @@ const OFFERED: &str = "If a file is missing that you must see";
 fn a_request_is_served_recorded_and_costs_no_attempt() {
     let asks = "NEED: lib/rates.py\nSEARCH: helper_399\nNEED: .env\n";
     let server = FakeOpenAi::start([Reply::Answer(asks.to_owned()), Reply::Answer(good_answer())]);
-    let (repo, desk) = (large().build(), Desk::with(&server));
-    desk.user_config("[llm.gateway]\ntemperature = 0.1\n");
+    let (repo, fixture) = (large().build(), Fixture::with(&server));
+    fixture.user_config("[llm.gateway]\ntemperature = 0.1\n");
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--max-iterations", "1", "--file", "src/area.py"]);
     let call = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
@@ -103,7 +104,7 @@ fn a_request_is_served_recorded_and_costs_no_attempt() {
         .collect();
     assert_eq!(temperatures, [0.1, 0.1]);
 
-    let run = &desk.runs()[0];
+    let run = &fixture.runs()[0];
     let pack = |path: &str| -> Value {
         serde_json::from_slice(&std::fs::read(run.join(path)).unwrap()).unwrap()
     };
@@ -118,15 +119,15 @@ fn a_request_is_served_recorded_and_costs_no_attempt() {
     let events = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
     assert_eq!(events.matches("MORE_FILES_REQUESTED").count(), 1);
     let id = id_of(&status);
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]));
     assert!(
         replayed["same"]
             .to_string()
             .contains("attempts/001/context_pack.json")
     );
-    desk.run(["run", "verify-record", &id]).ok();
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
     assert_eq!(
         std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
         right()
@@ -139,7 +140,8 @@ fn a_request_is_served_recorded_and_costs_no_attempt() {
     )
     .unwrap();
     assert!(
-        desk.run(["run", "verify-record", &id])
+        fixture
+            .run(["run", "verify-record", &id])
             .exits(1)
             .stdout
             .contains("record-file-edited")
@@ -155,9 +157,10 @@ fn the_third_request_is_a_malformed_answer() {
         asks("lib/filler.py"),
         Reply::Answer(good_answer()),
     ]);
-    let (repo, desk) = (large().build(), Desk::with(&server));
+    let (repo, fixture) = (large().build(), Fixture::with(&server));
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--max-iterations", "1", "--file", "src/area.py"]);
     let status = call
         .env("CRUCIBLE_RUN_MAX_MALFORMED", "0")
@@ -181,9 +184,10 @@ fn the_third_request_is_a_malformed_answer() {
 
     // None at all where the user allows none.
     let server = FakeOpenAi::start([asks("lib/rates.py")]);
-    let (repo, desk) = (large().build(), Desk::with(&server));
+    let (repo, fixture) = (large().build(), Fixture::with(&server));
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--max-iterations", "1", "--file", "src/area.py"]);
     let call = call
         .env("CRUCIBLE_RUN_MAX_MALFORMED", "0")
@@ -195,8 +199,10 @@ fn the_third_request_is_a_malformed_answer() {
 #[test]
 fn nothing_is_offered_where_all_of_the_repository_is_shown() {
     let server = FakeOpenAi::start([Reply::Answer("NEED: README.md\n".to_owned())]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    let call = fixture
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"]);
     let status = call
         .env("CRUCIBLE_RUN_MAX_MALFORMED", "0")
         .run()
@@ -214,9 +220,10 @@ fn nothing_is_offered_where_all_of_the_repository_is_shown() {
 fn a_change_that_speaks_of_needs_is_a_change() {
     let speaks = format!("NEED: lib/rates.py\n\n{}", good_answer());
     let server = FakeOpenAi::start([Reply::Answer(speaks)]);
-    let (repo, desk) = (large().build(), Desk::with(&server));
+    let (repo, fixture) = (large().build(), Fixture::with(&server));
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--max-iterations", "1", "--file", "src/area.py"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file")
@@ -233,16 +240,18 @@ fn a_change_that_speaks_of_needs_is_a_change() {
 fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
     let run = |window: &str, bytes: Option<&str>| {
         let server = FakeOpenAi::start([Reply::Answer(good_answer())]);
-        let (repo, desk) = (large().build(), Desk::with(&server));
-        let mut call = desk.start_call(repo.path()).args(["--file", "src/area.py"]);
+        let (repo, fixture) = (large().build(), Fixture::with(&server));
+        let mut call = fixture
+            .start_call(repo.path())
+            .args(["--file", "src/area.py"]);
         call = call.env("CRUCIBLE_LLM_GATEWAY_CONTEXT_WINDOW", window);
         if let Some(bytes) = bytes {
             call = call.env("CRUCIBLE_RUN_MAX_TOTAL_BYTES", bytes);
         }
         let status = call.run().ok().json();
-        let told = desk.run(["run", "status"]).ok().stdout;
+        let told = fixture.run(["run", "status"]).ok().stdout;
         let guardrails =
-            std::fs::read_to_string(desk.runs()[0].join("artifacts/guardrails.md")).unwrap();
+            std::fs::read_to_string(fixture.runs()[0].join("artifacts/guardrails.md")).unwrap();
         let settings = status["run"]["settings"].clone();
         let bytes = settings["max_total_bytes"].as_u64().unwrap();
         assert!(
@@ -269,7 +278,7 @@ fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
 
 #[test]
 fn a_project_cannot_widen_what_a_model_is_sent() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (settings, key) in [
         (
             "[llm.gateway]\ncontext_window = 1000000\n",
@@ -281,7 +290,7 @@ fn a_project_cannot_widen_what_a_model_is_sent() {
             .file(".crucible/config.toml", settings)
             .file("a", "a\n")
             .build();
-        let message = desk.start_call(repo.path()).run().exits(2).message();
+        let message = fixture.start_call(repo.path()).run().exits(2).message();
         assert!(message.contains(key), "{message}");
     }
 }

@@ -1,11 +1,11 @@
-//! An ordinary user, who is not the superuser and has a copy of the program at a desk of their own.
+//! An ordinary user, who is not the superuser and has a copy of the program at a fixture of their own.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::skill_trust::Skills;
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
 /// The number of the user and of the group of nobody.
 const NOBODY: u32 = 65_534;
@@ -58,20 +58,20 @@ impl Who {
     }
 }
 
-/// Skills at a desk that every user can come to.
+/// Skills at a fixture that every user can come to.
 pub(crate) fn skills_for_everybody() -> Skills {
-    Skills::at(Desk::below(&everybodys_place()))
+    Skills::at(Fixture::below(&everybodys_place()))
 }
 
-/// Hands the whole desk over to an ordinary user. Whoever was there before can still come, if they are the superuser.
+/// Hands the whole fixture over to an ordinary user. Whoever was there before can still come, if they are the superuser.
 pub(crate) fn hand_over(skills: &Skills) -> Who {
-    let program = skills.desk.path("crucible-copy");
+    let program = skills.fixture.path("crucible-copy");
     let built = Path::new(env!("CARGO_BIN_EXE_crucible"));
     if std::fs::hard_link(built, &program).is_err() {
         std::fs::copy(built, &program).unwrap();
     }
     if rustix::process::geteuid().is_root() {
-        give(&skills.desk.path(""), built);
+        give(&skills.fixture.path(""), built);
     }
     Who::Ordinary(program)
 }

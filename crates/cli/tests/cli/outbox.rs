@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOOD_DIFF, codes, good_answer, id_of, small};
+use crate::support::{Fixture, GOOD_DIFF, codes, good_answer, id_of, small};
 
 /// A server that gives these answers one after the other.
 fn saying(answers: impl IntoIterator<Item = String>) -> FakeOpenAi {
@@ -26,12 +26,12 @@ fn request(paths: &[&str], max_files: u64) -> String {
 const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
 
 /// The only run's directory.
-fn run_of(desk: &Desk) -> PathBuf {
-    desk.runs().pop().unwrap()
+fn run_of(fixture: &Fixture) -> PathBuf {
+    fixture.runs().pop().unwrap()
 }
 
-fn prompts(desk: &Desk) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(run_of(desk).join("outbox"))
+fn prompts(fixture: &Fixture) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(run_of(fixture).join("outbox"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with(|first: char| first.is_ascii_digit()))
@@ -42,8 +42,8 @@ fn prompts(desk: &Desk) -> Vec<String> {
 
 #[test]
 fn a_person_takes_a_run_from_goal_to_commit() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let started = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let started = fixture
         .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
@@ -61,7 +61,7 @@ fn a_person_takes_a_run_from_goal_to_commit() {
         next.contains("artifacts/diff.patch") && next.contains("crucible run advance"),
         "{next}"
     );
-    let run = run_of(&desk);
+    let run = run_of(&fixture);
     let prompt = fs::read_to_string(run.join("outbox/001_patchmaker_patch.md")).unwrap();
     assert!(
         prompt.contains(&format!("Run-Dir: {}\n", run.display())),
@@ -84,14 +84,14 @@ fn a_person_takes_a_run_from_goal_to_commit() {
         assert!(run.join("outbox").join(name).is_file(), "{name}");
     }
 
-    let told = desk.run(["run", "status"]).ok().stdout;
+    let told = fixture.run(["run", "status"]).ok().stdout;
     assert!(
         told.contains("asked     a person") && !told.contains("gateway"),
         "nobody asks a model: {told}"
     );
 
     // Without an answer nothing happens, and nothing is used up.
-    let again = desk.run(["run", "advance", "--json"]).exits(1).json();
+    let again = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(
         (&again["state"], &again["owed"]),
         (&started["state"], &started["owed"])
@@ -100,7 +100,7 @@ fn a_person_takes_a_run_from_goal_to_commit() {
 
     // Prose is refused, with a review, and the fixer is asked with the reason.
     fs::write(run.join("artifacts/diff.patch"), "I would multiply.\n").unwrap();
-    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    let refused = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
     assert_eq!(refused["owed"]["prompt"], "outbox/002_fixer_fix.md");
     assert!(
@@ -115,21 +115,21 @@ fn a_person_takes_a_run_from_goal_to_commit() {
     );
     // The same words are no new answer.
     assert_eq!(
-        desk.run(["run", "advance", "--json"]).exits(1).json()["owed"],
+        fixture.run(["run", "advance", "--json"]).exits(1).json()["owed"],
         refused["owed"]
     );
 
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
-    let verified = desk.run(["run", "advance", "--json"]).ok().json();
+    let verified = fixture.run(["run", "advance", "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
     assert_eq!(verified["owed"], Value::Null);
     assert_eq!(
-        prompts(&desk),
+        prompts(&fixture),
         ["001_patchmaker_patch.md", "002_fixer_fix.md"]
     );
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]));
-    desk.run(["run", "land", &id, "--json"]).ok();
+    fixture.run(["run", "land", &id, "--json"]).ok();
     assert_eq!(
         repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
         "M\tsrc/area.py"
@@ -138,14 +138,14 @@ fn a_person_takes_a_run_from_goal_to_commit() {
 
 #[test]
 fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let file = desk.path("dispatch.json");
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let file = fixture.path("dispatch.json");
     let text = json!({
         "schema_version": "ctcp-dispatch-config-v1", "mode": "manual_outbox",
         "role_providers": { "librarian": "manual_outbox", "chair": "local_exec" }, "budgets": { "max_outbox_prompts": 9 },
     });
     fs::write(&file, text.to_string()).unwrap();
-    let started = desk
+    let started = fixture
         .start_call(repo.path())
         .arg("--dispatch")
         .arg(&file)
@@ -153,7 +153,7 @@ fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
         .exits(1)
         .json();
     assert_eq!(started["owed"]["target"], "artifacts/context_pack.json");
-    let run = run_of(&desk);
+    let run = run_of(&fixture);
     let prompt = fs::read_to_string(run.join("outbox/001_librarian_context_pack.md")).unwrap();
     assert!(
         prompt.contains("src/area.py") && prompt.contains("ctcp-context-pack-v1"),
@@ -192,7 +192,7 @@ fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
         }),
     )
     .unwrap();
-    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    let refused = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(
         refused["owed"]["prompt"],
         "outbox/002_librarian_context_pack.md"
@@ -201,15 +201,15 @@ fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
     assert!(again.contains("run-pack-differs"), "{again}");
 
     fs::write(&target, pack(&|_, text| text)).unwrap();
-    let packed = desk.run(["run", "advance", "--json"]).exits(1).json();
+    let packed = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(packed["owed"]["action"], "patch");
     fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
-    let verified = desk.run(["run", "advance", "--json"]).ok().json();
+    let verified = fixture.run(["run", "advance", "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
     let id = id_of(&started);
-    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
     assert_eq!(replayed["different"], json!([]));
-    desk.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "verify-record", &id]).ok();
 }
 
 #[test]
@@ -221,16 +221,16 @@ fn a_person_may_answer_in_any_edit_format() {
         (&good_answer(), "whole-file"),
         (&fenced, "unified-diff"),
     ] {
-        let (repo, desk) = (small().build(), Desk::new());
-        let started = desk
+        let (repo, fixture) = (small().build(), Fixture::new());
+        let started = fixture
             .start_call(repo.path())
             .args(["--mode", "manual_outbox"])
             .run()
             .exits(1)
             .json();
-        let run = run_of(&desk);
+        let run = run_of(&fixture);
         fs::write(run.join("artifacts/diff.patch"), answer).unwrap();
-        let verified = desk.run(["run", "advance", "--json"]).ok().json();
+        let verified = fixture.run(["run", "advance", "--json"]).ok().json();
         let attempt = &verified["attempts"][0];
         assert_eq!(
             (&attempt["asked_for"], &attempt["read_as"]),
@@ -244,10 +244,10 @@ fn a_person_may_answer_in_any_edit_format() {
             answer
         );
         let id = id_of(&started);
-        let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+        let replayed = fixture.run(["run", "replay", &id, "--json"]).ok().json();
         assert_eq!(replayed["different"], json!([]));
-        desk.run(["run", "verify-record", &id]).ok();
-        desk.run(["run", "land", &id, "--json"]).ok();
+        fixture.run(["run", "verify-record", &id]).ok();
+        fixture.run(["run", "land", &id, "--json"]).ok();
         assert_eq!(
             repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
             "M\tsrc/area.py"
@@ -257,14 +257,14 @@ fn a_person_may_answer_in_any_edit_format() {
 
 #[test]
 fn a_run_that_waits_replays_as_one_that_waits() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let started = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let started = fixture
         .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1)
         .json();
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&started), "--json"])
         .ok()
         .json();
@@ -276,19 +276,20 @@ fn a_run_that_waits_replays_as_one_that_waits() {
 
 #[test]
 fn a_secret_in_a_persons_answer_is_refused_and_leaves_the_disk() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.start_call(repo.path())
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture
+        .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1);
-    let run = run_of(&desk);
+    let run = run_of(&fixture);
     let secret = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     fs::write(
         run.join("artifacts/diff.patch"),
         GOOD_DIFF.replace("width * height\n", &format!("'{secret}'\n")),
     )
     .unwrap();
-    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    let refused = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(codes(&refused, 1), ["run-secret-in-answer"]);
     let mut left = Vec::new();
     let mut rooms = vec![run];
@@ -307,20 +308,21 @@ fn a_secret_in_a_persons_answer_is_refused_and_leaves_the_disk() {
 
 #[test]
 fn no_more_prompts_are_laid_than_are_allowed() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.user_config("[dispatch]\nmax_outbox_prompts = 1\n");
-    desk.start_call(repo.path())
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture.user_config("[dispatch]\nmax_outbox_prompts = 1\n");
+    fixture
+        .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1);
-    fs::write(run_of(&desk).join("artifacts/diff.patch"), "no diff\n").unwrap();
-    let failed = desk.run(["run", "advance", "--json"]).exits(1).json();
+    fs::write(run_of(&fixture).join("artifacts/diff.patch"), "no diff\n").unwrap();
+    let failed = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(
         (&failed["state"], &failed["failure"]["code"]),
         (&json!("failed"), &json!("run-outbox-full"))
     );
-    assert_eq!(prompts(&desk), ["001_patchmaker_patch.md"]);
-    assert!(run_of(&desk).join("failure_bundle.zip").is_file());
+    assert_eq!(prompts(&fixture), ["001_patchmaker_patch.md"]);
+    assert!(run_of(&fixture).join("failure_bundle.zip").is_file());
 }
 
 #[test]
@@ -334,12 +336,12 @@ fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
         good_answer(),
     ];
     let (repo, server) = (small().build(), saying(answers));
-    let desk = Desk::with(&server);
-    desk.user_config("[dispatch]\nchair = \"gateway\"\n");
-    let started = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    fixture.user_config("[dispatch]\nchair = \"gateway\"\n");
+    let started = fixture.start(repo.path()).ok().json();
     assert_eq!(started["state"], "verified");
     assert_eq!(server.requests().len(), 6);
-    let read = |path: &str| fs::read_to_string(run_of(&desk).join(path)).unwrap();
+    let read = |path: &str| fs::read_to_string(run_of(&fixture).join(path)).unwrap();
     let wanted: Value = serde_json::from_str(&read("artifacts/file_request.json")).unwrap();
     assert_eq!(
         wanted["needs"],
@@ -352,7 +354,7 @@ fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
         "{plan}"
     );
     assert!(read("TRACE.md").contains("ANSWER_TAKEN"));
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&started), "--json"])
         .ok()
         .json();
@@ -368,15 +370,15 @@ fn a_chair_that_never_answers_in_form_ends_the_run_with_its_bundle() {
         small().build(),
         saying(["no".to_owned(), "nor this".to_owned(), "never".to_owned()]),
     );
-    let desk = Desk::with(&server);
-    desk.user_config("[dispatch]\nchair = \"gateway\"\n");
-    let failed = desk.start(repo.path()).exits(1).json();
+    let fixture = Fixture::with(&server);
+    fixture.user_config("[dispatch]\nchair = \"gateway\"\n");
+    let failed = fixture.start(repo.path()).exits(1).json();
     assert_eq!(
         (&failed["state"], &failed["failure"]["code"]),
         (&json!("failed"), &json!("run-answer-unusable"))
     );
     assert_eq!(server.requests().len(), 3);
-    assert!(run_of(&desk).join("failure_bundle.zip").is_file());
+    assert!(run_of(&fixture).join("failure_bundle.zip").is_file());
 }
 
 #[test]
@@ -405,16 +407,17 @@ fn a_second_opinion_can_block_and_must_be_clear() {
         ),
     ] {
         let (repo, server) = (small().build(), saying(answers));
-        let desk = Desk::with(&server);
-        desk.user_config("[dispatch]\ncontract_guardian = \"gateway\"\n");
-        let ended = desk.start(repo.path()).json();
+        let fixture = Fixture::with(&server);
+        fixture.user_config("[dispatch]\ncontract_guardian = \"gateway\"\n");
+        let ended = fixture.start(repo.path()).json();
         assert_eq!(ended["state"], state, "{ended:#}");
         assert_eq!(server.requests().len(), asked);
-        let local = fs::read_to_string(run_of(&desk).join("reviews/review_contract.md")).unwrap();
+        let local =
+            fs::read_to_string(run_of(&fixture).join("reviews/review_contract.md")).unwrap();
         assert!(local.contains("Verdict: APPROVE"), "{local}");
         if state == "blocked" {
             let second =
-                fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md"))
+                fs::read_to_string(run_of(&fixture).join("reviews/review_contract_second.md"))
                     .unwrap();
             assert!(
                 second.contains("Verdict: BLOCK") && second.contains("too wide"),
@@ -431,12 +434,12 @@ fn a_second_opinion_can_block_and_must_be_clear() {
 #[test]
 fn what_a_local_reviewer_blocks_no_model_is_asked_about() {
     let (repo, server) = (small().build(), saying(["Verdict: APPROVE".to_owned()]));
-    let desk = Desk::with(&server);
-    desk.user_config("[dispatch]\ncontract_guardian = \"gateway\"\ncost_controller = \"gateway\"\n[llm.gateway]\nmax_tokens = 5\n");
-    let blocked = desk.start(repo.path()).exits(1).json();
+    let fixture = Fixture::with(&server);
+    fixture.user_config("[dispatch]\ncontract_guardian = \"gateway\"\ncost_controller = \"gateway\"\n[llm.gateway]\nmax_tokens = 5\n");
+    let blocked = fixture.start(repo.path()).exits(1).json();
     assert_eq!(blocked["state"], "blocked");
     assert_eq!(server.requests().len(), 0);
-    let cost = fs::read_to_string(run_of(&desk).join("reviews/review_cost.md")).unwrap();
+    let cost = fs::read_to_string(run_of(&fixture).join("reviews/review_cost.md")).unwrap();
     assert!(
         cost.contains("Verdict: BLOCK") && cost.contains("plan-answer-too-large"),
         "{cost}"
@@ -445,8 +448,8 @@ fn what_a_local_reviewer_blocks_no_model_is_asked_about() {
 
 #[test]
 fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let file = desk.path("dispatch.json");
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let file = fixture.path("dispatch.json");
     for (roles, part) in [
         (json!({ "librarian": "gateway" }), "dispatch-service-unfit"),
         (
@@ -466,7 +469,7 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
             "budgets": { "max_outbox_prompts": 3 },
         });
         fs::write(&file, text.to_string()).unwrap();
-        let message = desk
+        let message = fixture
             .start_call(repo.path())
             .arg("--dispatch")
             .arg(&file)
@@ -476,10 +479,11 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
         assert!(message.contains(part), "{message}");
     }
     fs::write(&file, "{}").unwrap();
-    desk.start_call(repo.path())
+    fixture
+        .start_call(repo.path())
         .arg("--dispatch")
         .arg(&file)
         .run()
         .exits(3);
-    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+    assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
 }

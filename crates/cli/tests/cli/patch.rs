@@ -3,7 +3,7 @@
 use crucible_testkit::{FakeOpenAi, Reply};
 
 use crate::support::{
-    Desk, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, with_gate,
+    Fixture, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, with_gate,
 };
 
 const DELETION: &str =
@@ -12,7 +12,7 @@ const DELETION: &str =
 #[test]
 fn a_check_knows_every_rule_of_a_run() {
     let repo = small().build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let content = std::fs::read_to_string(repo.path().join("tests/area_test.sh")).unwrap();
     let mode = DELETION.replace(
         "100644",
@@ -27,10 +27,10 @@ fn a_check_knows_every_rule_of_a_run() {
     let deletion =
         format!("{mode}--- a/tests/area_test.sh\n+++ /dev/null\n@@ -1,{count} +0,0 @@\n{removed}");
     let policy = r#"{"allow_roots": ["tests/", "src/"], "named": ["tests/area_test.sh"]}"#;
-    std::fs::write(desk.path("policy.json"), policy).unwrap();
-    std::fs::write(desk.path("change.patch"), deletion).unwrap();
-    let (patch, policy) = (desk.path("change.patch"), desk.path("policy.json"));
-    let found = desk
+    std::fs::write(fixture.path("policy.json"), policy).unwrap();
+    std::fs::write(fixture.path("change.patch"), deletion).unwrap();
+    let (patch, policy) = (fixture.path("change.patch"), fixture.path("policy.json"));
+    let found = fixture
         .call(["patch", "check", "--json", "--patch"])
         .arg(&patch)
         .arg("--policy")
@@ -94,17 +94,17 @@ fn change_of_each_crate_of_crucible_itself_is_let_through() {
         let text = std::fs::read_to_string(&at).unwrap();
         std::fs::write(&at, format!("{text}\n// The end.\n")).unwrap();
     }
-    let desk = Desk::new();
-    std::fs::write(desk.path("change.patch"), repo.git(["diff"]) + "\n").unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("change.patch"), repo.git(["diff"]) + "\n").unwrap();
     let limit = sources.len();
     let policy = format!(r#"{{"allow_roots": ["crates/", "xtask/"], "max_files": {limit}}}"#);
-    std::fs::write(desk.path("policy.json"), policy).unwrap();
+    std::fs::write(fixture.path("policy.json"), policy).unwrap();
     repo.git(["checkout", "-q", "."]);
-    let found = desk
+    let found = fixture
         .call(["patch", "check", "--json", "--patch"])
-        .arg(desk.path("change.patch"))
+        .arg(fixture.path("change.patch"))
         .arg("--policy")
-        .arg(desk.path("policy.json"))
+        .arg(fixture.path("policy.json"))
         .arg("--repo")
         .arg(repo.path())
         .run()
@@ -126,10 +126,12 @@ fn the_gates_see_the_line_ends_that_land() {
     std::fs::remove_file(repo.path().join("src/area.py")).unwrap();
     repo.git(["checkout", "-q", "HEAD", "--", "src/area.py"]);
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let started = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let started = fixture.start(repo.path()).ok().json();
     assert_eq!(started["state"], "verified");
-    desk.run(["run", "land", &id_of(&started), "--json"]).ok();
+    fixture
+        .run(["run", "land", &id_of(&started), "--json"])
+        .ok();
     let landed = std::fs::read_to_string(repo.path().join("src/area.py")).unwrap();
     assert_eq!(landed, right().replace('\n', "\r\n"));
     assert_eq!(
@@ -143,8 +145,8 @@ fn the_gates_see_the_line_ends_that_land() {
 fn a_file_that_a_filter_rewrites_is_refused() {
     let repo = small().file(".gitattributes", "*.py filter=lfs\n").build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let status = desk
+    let fixture = Fixture::with(&server);
+    let status = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "1"])
         .run()
@@ -158,9 +160,10 @@ fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
     let bad = GOOD_DIFF.replace("src/area.py", "src/other.py");
     let server = FakeOpenAi::start([Reply::Answer(bad.clone())]);
     let repo = small().file("src/other.py", WRONG).build();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--file", "src/area.py", "--max-iterations", "1"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
@@ -168,7 +171,7 @@ fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
         .exits(1)
         .json();
     assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
-    let run = desk.data().join("runs").join(id_of(&status));
+    let run = fixture.data().join("runs").join(id_of(&status));
     assert_eq!(
         std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(),
         bad
@@ -190,9 +193,10 @@ fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
         Reply::Answer(bad.clone()),
         Reply::Answer(GOOD_DIFF.to_owned()),
     ]);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--file", "src/area.py", "--max-iterations", "2"]);
     let status = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
@@ -205,7 +209,7 @@ fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
         asked.contains("patch-path-outside-scope") && asked.contains("unified diff"),
         "{asked}"
     );
-    let run = desk.data().join("runs").join(id_of(&status));
+    let run = fixture.data().join("runs").join(id_of(&status));
     assert_eq!(
         std::fs::read_to_string(run.join("attempts/001/diff.patch")).unwrap(),
         bad

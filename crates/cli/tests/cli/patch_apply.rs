@@ -6,23 +6,25 @@ use std::path::Path;
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOOD_DIFF, Ran, Snapshot, answering, good_answer, id_of, right, small};
+use crate::support::{
+    Fixture, GOOD_DIFF, Ran, Snapshot, answering, good_answer, id_of, right, small,
+};
 
 /// The five keys, and what these tests name.
 const POLICY: &str = r#"{"allow_roots": ["src/"], "deny_prefixes": ["src/generated/"], "deny_suffixes": [".sql"],
     "max_files": 5, "max_added_lines": 400, "named": ["src/new.txt", "src/gone.txt", "src/moved.txt"]}"#;
 
 struct Bench {
-    desk: Desk,
+    fixture: Fixture,
     repo: TestRepo,
 }
 
 impl Bench {
     fn of(repo: RepoBuilder) -> Self {
-        let desk = Desk::new();
-        std::fs::write(desk.path("policy.json"), POLICY).unwrap();
+        let fixture = Fixture::new();
+        std::fs::write(fixture.path("policy.json"), POLICY).unwrap();
         Self {
-            desk,
+            fixture,
             repo: repo.build(),
         }
     }
@@ -42,13 +44,13 @@ impl Bench {
     }
 
     fn call_from(&self, verb: &str, patch: impl AsRef<[u8]>, repo: &Path) -> Ran {
-        std::fs::write(self.desk.path("change.patch"), patch).unwrap();
+        std::fs::write(self.fixture.path("change.patch"), patch).unwrap();
         let (patch, policy) = (
-            self.desk.path("change.patch"),
-            self.desk.path("policy.json"),
+            self.fixture.path("change.patch"),
+            self.fixture.path("policy.json"),
         );
         let call = self
-            .desk
+            .fixture
             .call(["patch", verb, "--json", "--patch"])
             .arg(patch)
             .arg("--policy")
@@ -130,9 +132,9 @@ fn what_passes_is_in_the_files_and_nothing_is_staged() {
 #[test]
 fn people_see_which_files_changed_and_that_nothing_was_applied() {
     let bench = Bench::new();
-    std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
+    std::fs::write(bench.fixture.path("change.patch"), change()).unwrap();
     let call = || {
-        let call = bench.desk.call([
+        let call = bench.fixture.call([
             "patch",
             "apply",
             "--patch",
@@ -293,7 +295,7 @@ fn a_change_of_the_users_keeps_every_file_as_it_is() {
 
     // A link to a file of the same content is the user's change as well, and is not followed.
     let bench = Bench::new();
-    let outside = bench.desk.path("outside.txt");
+    let outside = bench.fixture.path("outside.txt");
     std::fs::write(&outside, "one\ntwo\nthree\n").unwrap();
     std::fs::remove_file(bench.repo.path().join("src/a.txt")).unwrap();
     symlink(&outside, bench.repo.path().join("src/a.txt")).unwrap();
@@ -308,8 +310,8 @@ fn a_change_of_the_users_keeps_every_file_as_it_is() {
 #[test]
 fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked() {
     let bench = Bench::new();
-    let (git, trace) = (bench.repo.path().join(".git"), bench.desk.path("trace"));
-    let trap = bench.desk.path("trap");
+    let (git, trace) = (bench.repo.path().join(".git"), bench.fixture.path("trace"));
+    let trap = bench.fixture.path("trap");
     std::fs::write(
         &trap,
         format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", trace.display()),
@@ -317,7 +319,7 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
     .unwrap();
     std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
     let trap = trap.to_str().unwrap();
-    let included = bench.desk.path("included.config");
+    let included = bench.fixture.path("included.config");
     std::fs::write(
         &included,
         format!("[filter \"evil\"]\n\tclean = {trap}\n\tsmudge = {trap}\n\tprocess = {trap}\n[diff \"evil\"]\n\ttextconv = {trap}\n\tcommand = {trap}\n"),
@@ -329,7 +331,7 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
     )
     .unwrap();
     std::fs::write(git.join("info/exclude"), "*.txt\n").unwrap();
-    let objects = bench.desk.path("objects");
+    let objects = bench.fixture.path("objects");
     std::fs::create_dir(&objects).unwrap();
     std::fs::create_dir_all(git.join("objects/info")).unwrap();
     std::fs::write(
@@ -389,7 +391,7 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
 #[test]
 fn a_work_tree_that_the_configuration_moves_is_refused() {
     let bench = Bench::new();
-    let elsewhere = bench.desk.path("elsewhere");
+    let elsewhere = bench.fixture.path("elsewhere");
     std::fs::create_dir_all(elsewhere.join("src")).unwrap();
     std::fs::write(elsewhere.join("src/a.txt"), "one\ntwo\nthree\n").unwrap();
     bench
@@ -406,16 +408,16 @@ fn a_work_tree_that_the_configuration_moves_is_refused() {
 fn a_runs_plan_holds_only_as_it_was_signed() {
     let repo = small().build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let started = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let started = fixture.start(repo.path()).ok().json();
     assert_eq!(started["state"], "verified");
-    let run = desk.data().join("runs").join(id_of(&started));
+    let run = fixture.data().join("runs").join(id_of(&started));
     let (plan, patch) = (
         run.join("artifacts/PLAN.md"),
         run.join("artifacts/diff.patch"),
     );
     let call = |verb: &str, plan: &Path| {
-        let call = desk
+        let call = fixture
             .call(["patch", verb, "--json", "--patch"])
             .arg(&patch)
             .arg("--plan")
@@ -459,14 +461,14 @@ fn a_runs_plan_holds_only_as_it_was_signed() {
 #[test]
 fn a_plan_that_can_be_read_in_two_ways_is_none() {
     let repo = small().build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     std::fs::write(
-        desk.path("PLAN.md"),
+        fixture.path("PLAN.md"),
         b"Status: SIGNED\nScope-Allow: src/\xff\n",
     )
     .unwrap();
-    std::fs::write(desk.path("change.patch"), GOOD_DIFF).unwrap();
-    let call = desk.call([
+    std::fs::write(fixture.path("change.patch"), GOOD_DIFF).unwrap();
+    let call = fixture.call([
         "patch",
         "apply",
         "--json",
@@ -483,9 +485,9 @@ fn a_plan_that_can_be_read_in_two_ways_is_none() {
 #[test]
 fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
     let bench = Bench::new();
-    std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
+    std::fs::write(bench.fixture.path("change.patch"), change()).unwrap();
     bench
-        .desk
+        .fixture
         .call(["patch", "apply", "--json", "--patch", "../change.patch"])
         .run()
         .exits(2);
@@ -496,8 +498,8 @@ fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
 #[test]
 fn the_record_of_a_change_never_lies_in_the_work_tree() {
     let bench = Bench::new();
-    std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
-    let call = bench.desk.call([
+    std::fs::write(bench.fixture.path("change.patch"), change()).unwrap();
+    let call = bench.fixture.call([
         "patch",
         "apply",
         "--json",

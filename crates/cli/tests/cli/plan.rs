@@ -5,7 +5,7 @@ use std::path::Path;
 use crucible_testkit::TestRepo;
 use serde_json::Value;
 
-use crate::support::{Desk, Ran, answering, good_answer, id_of, small, snapshot};
+use crate::support::{Fixture, Ran, answering, good_answer, id_of, small, snapshot};
 
 const PLAN: &str = "# Plan\n\nStatus: SIGNED\nGoal: mend it\nScope-Allow: src/\nScope-Deny:\n\
                     Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: verified\nBudgets: 3\n\
@@ -15,21 +15,21 @@ const RESULTS: &str = "# Expected results\n\n## R001: mended\nAcceptance: it wor
 const ALL: &str = "lite,plan_check,patch_check,behavior_catalog_check";
 
 /// A plan with its documents, and a repository with the behaviour that it names.
-fn laid(desk: &Desk, plan: &str) -> TestRepo {
+fn laid(fixture: &Fixture, plan: &str) -> TestRepo {
     for (name, text) in [
         ("PLAN.md", plan),
         ("REASONS.md", REASONS),
         ("EXPECTED_RESULTS.md", RESULTS),
     ] {
-        std::fs::write(desk.path(name), text).unwrap();
+        std::fs::write(fixture.path(name), text).unwrap();
     }
     small().file("docs/behaviors/INDEX.md", "- B001\n").build()
 }
 
-fn check<const N: usize>(desk: &Desk, repo: &Path, more: [&str; N]) -> Ran {
-    let call = desk
+fn check<const N: usize>(fixture: &Fixture, repo: &Path, more: [&str; N]) -> Ran {
+    let call = fixture
         .call(["plan", "check", "--json", "--plan"])
-        .arg(desk.path("PLAN.md"))
+        .arg(fixture.path("PLAN.md"))
         .arg("--repo")
         .arg(repo);
     call.args(more).run()
@@ -55,13 +55,13 @@ fn said(ran: &Ran) -> Vec<String> {
 
 #[test]
 fn a_whole_plan_holds_and_nothing_is_touched() {
-    let desk = Desk::new();
-    let repo = laid(&desk, PLAN);
-    let before = snapshot(&repo, &desk);
+    let fixture = Fixture::new();
+    let repo = laid(&fixture, PLAN);
+    let before = snapshot(&repo, &fixture);
     assert_eq!(
         said(
             &check(
-                &desk,
+                &fixture,
                 repo.path(),
                 ["--check-evidence", "--executed-gates", ALL]
             )
@@ -69,31 +69,34 @@ fn a_whole_plan_holds_and_nothing_is_touched() {
         ),
         [""; 0]
     );
-    let ran = desk
+    let ran = fixture
         .call(["plan", "check", "--plan"])
-        .arg(desk.path("PLAN.md"))
+        .arg(fixture.path("PLAN.md"))
         .arg("--repo")
         .arg(repo.path())
         .run();
     assert_eq!(ran.ok().stdout, "the plan holds\n");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
 fn ids_evidence_and_gates_that_are_not_there_are_named() {
-    let desk = Desk::new();
-    let repo = laid(&desk, &PLAN.replace("Results: R001", "Results: R001, R009"));
+    let fixture = Fixture::new();
+    let repo = laid(
+        &fixture,
+        &PLAN.replace("Results: R001", "Results: R001, R009"),
+    );
     std::fs::write(
-        desk.path("EXPECTED_RESULTS.md"),
+        fixture.path("EXPECTED_RESULTS.md"),
         RESULTS.replace("src/area.py", "src/gone.py, src, up/x"),
     )
     .unwrap();
-    std::fs::create_dir(desk.path("outside")).unwrap();
-    std::os::unix::fs::symlink(desk.path("outside"), repo.path().join("up")).unwrap();
-    std::fs::write(desk.path("outside/x"), "").unwrap();
+    std::fs::create_dir(fixture.path("outside")).unwrap();
+    std::os::unix::fs::symlink(fixture.path("outside"), repo.path().join("up")).unwrap();
+    std::fs::write(fixture.path("outside/x"), "").unwrap();
     std::fs::write(repo.path().join("docs/behaviors/INDEX.md"), "- B002\n").unwrap();
     let ran = check(
-        &desk,
+        &fixture,
         repo.path(),
         [
             "--check-evidence",
@@ -114,16 +117,16 @@ fn ids_evidence_and_gates_that_are_not_there_are_named() {
             "plan-gate-not-executed behavior_catalog_check",
         ]
     );
-    std::fs::remove_file(desk.path("EXPECTED_RESULTS.md")).unwrap();
-    std::fs::remove_file(desk.path("REASONS.md")).unwrap();
-    let ran = check(&desk, repo.path(), []).exits(1);
+    std::fs::remove_file(fixture.path("EXPECTED_RESULTS.md")).unwrap();
+    std::fs::remove_file(fixture.path("REASONS.md")).unwrap();
+    let ran = check(&fixture, repo.path(), []).exits(1);
     assert!(said(&ran).contains(&"plan-document-missing REASONS.md".to_owned()));
     assert!(said(&ran).contains(&"plan-document-missing EXPECTED_RESULTS.md".to_owned()));
 }
 
 #[test]
 fn a_plan_that_could_be_read_in_two_ways_is_refused() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (plan, expected) in [
         (
             PLAN.replace("Scope-Allow: src/", "Scope-Allow: ."),
@@ -175,37 +178,37 @@ fn a_plan_that_could_be_read_in_two_ways_is_refused() {
         ),
         (format!("{PLAN}~~~\n"), "plan-text-invalid line 12"),
     ] {
-        let repo = laid(&desk, &plan);
+        let repo = laid(&fixture, &plan);
         assert!(
-            said(&check(&desk, repo.path(), []).exits(1))
+            said(&check(&fixture, repo.path(), []).exits(1))
                 .iter()
                 .any(|said| said == expected),
             "{expected}"
         );
     }
-    let repo = laid(&desk, PLAN);
-    std::fs::write(desk.path("PLAN.md"), b"Status: \xff\n").unwrap();
+    let repo = laid(&fixture, PLAN);
+    std::fs::write(fixture.path("PLAN.md"), b"Status: \xff\n").unwrap();
     assert_eq!(
-        said(&check(&desk, repo.path(), []).exits(1)),
+        said(&check(&fixture, repo.path(), []).exits(1)),
         ["plan-text-invalid the text"]
     );
     std::fs::write(
-        desk.path("PLAN.md"),
+        fixture.path("PLAN.md"),
         format!("\u{feff}{}", PLAN.replace('\n', "\r\n")),
     )
     .unwrap();
-    assert_eq!(said(&check(&desk, repo.path(), []).ok()), [""; 0]);
+    assert_eq!(said(&check(&fixture, repo.path(), []).ok()), [""; 0]);
 }
 
 #[test]
 fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     let repo = small().build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let started = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let started = fixture.start(repo.path()).ok().json();
     let directory = started["directory"].as_str().unwrap().to_owned();
     let check = || {
-        desk.run([
+        fixture.run([
             "plan",
             "check",
             "--json",
@@ -217,7 +220,7 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     assert_eq!(said(&check().ok()), [""; 0]);
     assert_eq!(
         said(
-            &desk
+            &fixture
                 .run(["plan", "check", "--json", "--run", &id_of(&started)])
                 .ok()
         ),
@@ -236,7 +239,7 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     let plan = std::fs::read_to_string(&path).unwrap();
     // Also where the plan is named by its file.
     let top = repo.path().to_str().unwrap();
-    let by_file = || desk.run(["plan", "check", "--json", "--plan", &path, "--repo", top]);
+    let by_file = || fixture.run(["plan", "check", "--json", "--plan", &path, "--repo", top]);
     assert_eq!(said(&by_file().ok()), [""; 0]);
     std::fs::write(&path, plan.replace("Stop: ", "Stop:  ")).unwrap();
     assert_eq!(
@@ -278,30 +281,34 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
 
 #[test]
 fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
-    let desk = Desk::new();
-    let gone = desk.path("gone.md");
-    desk.call(["plan", "check", "--json", "--plan"])
+    let fixture = Fixture::new();
+    let gone = fixture.path("gone.md");
+    fixture
+        .call(["plan", "check", "--json", "--plan"])
         .arg(&gone)
         .run()
         .exits(2)
         .error();
-    desk.run(["plan", "check", "--json"]).exits(2);
-    desk.run([
-        "plan",
-        "check",
-        "--json",
-        "--run",
-        ".",
-        "--executed-gates",
-        "lite",
-    ])
-    .exits(2);
-    desk.run(["plan", "check", "--json", "--run", ".", "--plan", "x"])
+    fixture.run(["plan", "check", "--json"]).exits(2);
+    fixture
+        .run([
+            "plan",
+            "check",
+            "--json",
+            "--run",
+            ".",
+            "--executed-gates",
+            "lite",
+        ])
         .exits(2);
-    desk.run(["plan", "check", "--json", "--run", "nobody"])
+    fixture
+        .run(["plan", "check", "--json", "--run", ".", "--plan", "x"])
+        .exits(2);
+    fixture
+        .run(["plan", "check", "--json", "--run", "nobody"])
         .exits(2);
     std::fs::write(&gone, PLAN).unwrap();
-    let ran = desk
+    let ran = fixture
         .call(["plan", "check", "--json", "--repo", "/", "--plan"])
         .arg(&gone)
         .run();
@@ -310,8 +317,8 @@ fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
 
 #[test]
 fn a_pipe_in_place_of_a_document_is_not_waited_at() {
-    let desk = Desk::new();
-    let run = desk.path("run");
+    let fixture = Fixture::new();
+    let run = fixture.path("run");
     std::fs::create_dir_all(run.join("artifacts")).unwrap();
     let pipe = |name: &str| {
         let made = std::process::Command::new("mkfifo")
@@ -322,7 +329,8 @@ fn a_pipe_in_place_of_a_document_is_not_waited_at() {
     };
     pipe("PLAN.md");
     let check = || {
-        desk.call(["plan", "check", "--json", "--run"])
+        fixture
+            .call(["plan", "check", "--json", "--run"])
             .arg(&run)
             .run()
     };
@@ -333,7 +341,8 @@ fn a_pipe_in_place_of_a_document_is_not_waited_at() {
     // It is no file of the run, so the document is not there.
     assert!(check().exits(1).stdout.contains("plan-document-missing"));
     let plan = run.join("artifacts/PLAN.md");
-    desk.call(["plan", "check", "--json", "--plan"])
+    fixture
+        .call(["plan", "check", "--json", "--plan"])
         .arg(&plan)
         .run()
         .exits(2)

@@ -7,13 +7,13 @@ use std::time::Duration;
 use crucible_testkit::{FakeOpenAi, Reply, RetryAfter};
 use serde_json::Value;
 
-use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, id_of, small, snapshot};
+use crate::support::{Fixture, GOAL, GOOD_DIFF, answering, good_answer, id_of, small, snapshot};
 
 #[test]
 fn nobody_is_asked_by_default() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for value in [None, Some("")] {
-        let call = desk
+        let call = fixture
             .start_call(repo.path())
             .without_env("CRUCIBLE_LLM_PROVIDER");
         let call = match value {
@@ -27,14 +27,14 @@ fn nobody_is_asked_by_default() {
             ran.stderr
         );
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 /// Seed 002 gives the words; every command that asks a model has them.
 #[test]
 fn every_command_without_a_provider_says_the_same() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.user_config("[dispatch]\nchair = \"council\"\nmode = \"manual_outbox\"\n");
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture.user_config("[dispatch]\nchair = \"council\"\nmode = \"manual_outbox\"\n");
     for args in [
         &["ask", "why?"][..],
         &["chat"],
@@ -43,7 +43,7 @@ fn every_command_without_a_provider_says_the_same() {
         &["crawl", "plan", "./"],
         &["crawl", "export", "./"],
     ] {
-        let call = desk
+        let call = fixture
             .call(args)
             .without_env("CRUCIBLE_LLM_PROVIDER")
             .current_dir(repo.path());
@@ -61,7 +61,7 @@ fn every_command_without_a_provider_says_the_same() {
         );
     }
     // One of two owners of a crawl is named.
-    let call = desk
+    let call = fixture
         .call(["crawl", "plan", "./", "--gpt-provider", "gateway"])
         .without_env("CRUCIBLE_LLM_PROVIDER");
     let ran = call.current_dir(repo.path()).run().exits(1);
@@ -75,8 +75,8 @@ fn every_command_without_a_provider_says_the_same() {
 
 #[test]
 fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let message = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let message = fixture
         .start_call(repo.path())
         .args(["--provider", "oracle"])
         .run()
@@ -85,12 +85,12 @@ fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
     for name in ["oracle", "gateway", "claude-cli", "replay"] {
         assert!(message.contains(name), "{message}");
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn models_that_act_by_themselves_are_refused() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let (own, short) = (
         "CRUCIBLE_LLM_EXECUTION_STRATEGY",
         "CRUCIBLE_EXECUTION_STRATEGY",
@@ -100,29 +100,29 @@ fn models_that_act_by_themselves_are_refused() {
         (own, "external-tool"),
         (short, "external_tool"),
     ] {
-        let call = desk.start_call(repo.path()).env(variable, spelling);
+        let call = fixture.start_call(repo.path()).env(variable, spelling);
         let message = call.run().exits(2).message();
         assert!(
             message.contains("ExecutionStrategy::ExternalTool not yet supported in this version"),
             "{message}"
         );
     }
-    let call = desk
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_EXECUTION_STRATEGY", "anything");
     assert!(call.run().exits(2).message().contains("controlled"));
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn a_key_that_is_named_and_not_set_is_a_configuration_error() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY");
     assert!(call.run().exits(2).message().contains("AREA_KEY"));
-    assert!(desk.runs().is_empty() && server.requests().is_empty());
+    assert!(fixture.runs().is_empty() && server.requests().is_empty());
 }
 
 /// The call fails with this code; the run is kept, and a better server finishes it.
@@ -130,9 +130,9 @@ fn a_key_that_is_named_and_not_set_is_a_configuration_error() {
 fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, says: &str) {
     let repo = small().build();
     let bad = FakeOpenAi::start([reply]);
-    let desk = Desk::with(&bad);
-    let before = snapshot(&repo, &desk);
-    let ran = desk
+    let fixture = Fixture::with(&bad);
+    let before = snapshot(&repo, &fixture);
+    let ran = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_TIMEOUT_S", "1")
         .run()
@@ -146,26 +146,27 @@ fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, says: &str) {
         "{error}"
     );
     assert_eq!(bad.requests().len(), requests);
-    let status = desk.status();
+    let status = fixture.status();
     assert_eq!(status["state"], "signed");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 
     let good = answering(good_answer());
-    let call = desk
+    let call = fixture
         .call(["run", "advance", "--json"])
         .env("CRUCIBLE_GATEWAY_BASE_URL", good.base_url());
     let advanced = call.run().ok().json();
     assert_eq!(advanced["state"], "verified");
     assert_eq!(good.requests().len(), 1);
     // The failure is in the recording, and the replay goes on with what came after it.
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&status), "--json"])
         .ok()
         .json();
     assert_eq!(replayed["state"], "verified");
     assert_eq!(replayed["different"], serde_json::json!([]));
-    desk.run(["run", "land", &id_of(&status)]).ok();
-    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
+    fixture.run(["run", "land", &id_of(&status)]).ok();
+    fixture
+        .run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
         .ok();
 }
 
@@ -188,8 +189,8 @@ fn a_server_that_says_nothing_ends_the_call_in_time() {
 fn a_clock_that_stands_still_or_lies_far_off_changes_no_deadline() {
     for clock in ["2001-01-01T00:00:00Z", "2999-12-31T23:59:59Z"] {
         let (repo, silent) = (small().build(), FakeOpenAi::start([Reply::Hang]));
-        let desk = Desk::with(&silent);
-        let call = desk.start_call(repo.path()).env("CRUCIBLE_CLOCK", clock);
+        let fixture = Fixture::with(&silent);
+        let call = fixture.start_call(repo.path()).env("CRUCIBLE_CLOCK", clock);
         let message = call
             .env("CRUCIBLE_LLM_TIMEOUT_S", "1")
             .run()
@@ -213,15 +214,15 @@ fn a_web_page_is_no_answer() {
 fn a_failing_server_is_asked_again_and_then_given_up() {
     let repo = small().build();
     let bad = FakeOpenAi::start([Reply::Status(500)]);
-    let desk = Desk::with(&bad);
-    let error = desk.start(repo.path()).exits(70).error();
+    let fixture = Fixture::with(&bad);
+    let error = fixture.start(repo.path()).exits(70).error();
     assert!(
         error["error"].as_str().unwrap().contains("HTTP 500"),
         "{error}"
     );
     assert_eq!(bad.requests().len(), 3);
     let good = FakeOpenAi::start([Reply::LateAnswer(good_answer(), Duration::from_millis(50))]);
-    let call = desk
+    let call = fixture
         .call(["run", "advance", "--json"])
         .env("CRUCIBLE_GATEWAY_BASE_URL", good.base_url());
     assert_eq!(call.run().ok().json()["state"], "verified");
@@ -230,8 +231,8 @@ fn a_failing_server_is_asked_again_and_then_given_up() {
 #[test]
 fn an_exhausted_budget_is_said_and_no_further_call_is_made() {
     let (repo, server) = (small().build(), answering("no"));
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_OPENROUTER_BUDGET", "1");
     let error = call.run().exits(70).error();
@@ -245,7 +246,7 @@ fn an_exhausted_budget_is_said_and_no_further_call_is_made() {
     );
     assert_eq!(server.requests().len(), 1);
     // The run keeps the budget it was started with.
-    let error = desk.run(["run", "advance", "--json"]).exits(70).error();
+    let error = fixture.run(["run", "advance", "--json"]).exits(70).error();
     assert_eq!(error["budget_exhausted"], true);
     assert_eq!(server.requests().len(), 1);
 }
@@ -253,10 +254,10 @@ fn an_exhausted_budget_is_said_and_no_further_call_is_made() {
 #[test]
 fn a_recording_has_no_answer_to_another_question() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    desk.start(repo.path()).ok();
-    let cassette = desk.runs()[0].join("cassette.jsonl");
-    let again = Desk::new();
+    let fixture = Fixture::with(&server);
+    fixture.start(repo.path()).ok();
+    let cassette = fixture.runs()[0].join("cassette.jsonl");
+    let again = Fixture::new();
     let other = small()
         .file("src/area.py", "def area(): return 0\n")
         .build();
@@ -287,10 +288,10 @@ fn refused_then_good() -> FakeOpenAi {
 }
 
 /// A run in which nothing is as it is by default, and its recording.
-fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Desk, PathBuf) {
+fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Fixture, PathBuf) {
     let (repo, server) = (small().build(), refused_then_good());
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .args(["--model", "another-model"]);
     let status = call
@@ -302,17 +303,17 @@ fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Desk, PathBuf) {
         .json();
     assert_eq!(status["state"], "verified");
     assert_eq!(server.requests()[0].body["max_tokens"], 777);
-    let cassette = desk.runs()[0].join("cassette.jsonl");
-    (repo, server, desk, cassette)
+    let cassette = fixture.runs()[0].join("cassette.jsonl");
+    (repo, server, fixture, cassette)
 }
 
 #[test]
 fn a_recording_answers_an_equal_run_without_the_network() {
     let (_recorded, server, first_desk, cassette) = start_recorded();
     let asked = server.requests().len();
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    let before = snapshot(&repo, &desk);
-    let call = desk
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    let before = snapshot(&repo, &fixture);
+    let call = fixture
         .start_call(repo.path())
         .args(["--provider", "replay", "--cassette"])
         .arg(&cassette);
@@ -334,10 +335,11 @@ fn a_recording_answers_an_equal_run_without_the_network() {
             live["attempts"][attempt]["patch"]
         );
     }
-    before.is_still(&snapshot(&repo, &desk));
-    desk.run(["run", "replay", &id_of(&status)]).ok();
-    desk.run(["run", "land", &id_of(&status)]).ok();
-    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
+    before.is_still(&snapshot(&repo, &fixture));
+    fixture.run(["run", "replay", &id_of(&status)]).ok();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
+    fixture
+        .run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
         .ok();
     assert_eq!(server.requests().len(), asked, "the model was asked");
 }
@@ -346,8 +348,8 @@ fn a_recording_answers_an_equal_run_without_the_network() {
 fn a_run_keeps_the_recording_that_answers_it() {
     let (_recorded, server, _first_desk, cassette) = start_recorded();
     let asked = server.requests().len();
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    let moved = desk.path("moved.jsonl");
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    let moved = fixture.path("moved.jsonl");
     std::fs::copy(&cassette, &moved).unwrap();
     let args = [
         "run",
@@ -358,7 +360,7 @@ fn a_run_keeps_the_recording_that_answers_it() {
         "replay",
         "--repo",
     ];
-    let status = desk
+    let status = fixture
         .call(args)
         .arg(repo.path())
         .args(["--cassette"])
@@ -367,7 +369,7 @@ fn a_run_keeps_the_recording_that_answers_it() {
         .ok()
         .json();
     std::fs::remove_file(&moved).unwrap();
-    let kept = desk.runs()[0].join("source.jsonl");
+    let kept = fixture.runs()[0].join("source.jsonl");
     let whole = std::fs::read(&kept).unwrap();
     assert_eq!(whole, std::fs::read(&cassette).unwrap());
 
@@ -379,13 +381,13 @@ fn a_run_keeps_the_recording_that_answers_it() {
             .replace("rather", "gladly"),
     )
     .unwrap();
-    let message = desk.run(["run", "advance", "--json"]).exits(1).message();
+    let message = fixture.run(["run", "advance", "--json"]).exits(1).message();
     assert!(
         message.contains("source.jsonl was changed after it was recorded"),
         "{message}"
     );
     std::fs::write(&kept, whole).unwrap();
-    let advanced = desk
+    let advanced = fixture
         .run(["run", "advance", &id_of(&status), "--json"])
         .ok()
         .json();
@@ -404,12 +406,12 @@ fn finding_codes(document: &Value) -> Vec<&str> {
 
 #[test]
 fn an_edited_recording_shows() {
-    let (_repo, server, desk, cassette) = start_recorded();
+    let (_repo, server, fixture, cassette) = start_recorded();
     drop(server);
-    let id = id_of(&desk.status());
-    let verified = desk.run(["ledger", "verify", "--json"]).ok().json();
+    let id = id_of(&fixture.status());
+    let verified = fixture.run(["ledger", "verify", "--json"]).ok().json();
     assert_eq!(verified["verdict"], "pass");
-    desk.run(["run", "replay", &id, "--json"]).ok();
+    fixture.run(["run", "replay", &id, "--json"]).ok();
 
     let whole = std::fs::read_to_string(&cassette).unwrap();
     let lines: Vec<&str> = whole.split_inclusive('\n').collect();
@@ -447,7 +449,7 @@ fn an_edited_recording_shows() {
     for (damaged, code) in damage {
         assert_ne!(damaged, whole);
         std::fs::write(&cassette, &damaged).unwrap();
-        let verdict = desk.run(["ledger", "verify", "--json"]).exits(1).json();
+        let verdict = fixture.run(["ledger", "verify", "--json"]).exits(1).json();
         assert!(
             finding_codes(&verdict).contains(&code),
             "{verdict}\n{damaged}"
@@ -458,23 +460,26 @@ fn an_edited_recording_shows() {
         whole.replace("\"tokens_output\":", "\"tokens_output\":1"),
     )
     .unwrap();
-    let replayed = desk.run(["run", "replay", &id, "--json"]).exits(1).json();
+    let replayed = fixture
+        .run(["run", "replay", &id, "--json"])
+        .exits(1)
+        .json();
     assert_eq!(replayed["different"], serde_json::json!(["cassette.jsonl"]));
     assert_eq!(finding_codes(&replayed), [edited, edited]);
     // An unfinished line is what a crash leaves.
     std::fs::write(&cassette, format!("{whole}{{\"half")).unwrap();
-    desk.run(["ledger", "verify"]).ok();
+    fixture.run(["ledger", "verify"]).ok();
     std::fs::write(&cassette, whole).unwrap();
-    desk.run(["run", "replay", &id]).ok();
+    fixture.run(["run", "replay", &id]).ok();
 }
 
 #[test]
 fn a_recording_that_cannot_be_read_ends_the_command() {
-    let (_repo, server, desk, cassette) = start_recorded();
+    let (_repo, server, fixture, cassette) = start_recorded();
     let asked = server.requests().len();
     std::fs::remove_file(&cassette).unwrap();
     std::fs::create_dir(&cassette).unwrap();
-    let message = desk.run(["run", "advance", "--json"]).exits(1).message();
+    let message = fixture.run(["run", "advance", "--json"]).exits(1).message();
     assert!(message.contains("cassette.jsonl"), "{message}");
     assert_eq!(server.requests().len(), asked);
 }
@@ -490,12 +495,12 @@ fn two_that_advance_one_run_do_not_share_its_recording() {
         ),
         Reply::Answer(good_answer()),
     ]);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let args = ["run", "new", GOAL, "--json", "--repo"];
-    let id = id_of(&desk.call(args).arg(repo.path()).run().ok().json());
-    let cassette = desk.runs()[0].join("cassette.jsonl");
+    let id = id_of(&fixture.call(args).arg(repo.path()).run().ok().json());
+    let cassette = fixture.runs()[0].join("cassette.jsonl");
     let ends: Vec<Option<i32>> = std::thread::scope(|scope| {
-        let advance = || desk.run(["run", "advance", &id, "--json"]).code;
+        let advance = || fixture.run(["run", "advance", &id, "--json"]).code;
         let first = scope.spawn(advance);
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while !cassette.exists() && std::time::Instant::now() < deadline {
@@ -514,21 +519,21 @@ fn two_that_advance_one_run_do_not_share_its_recording() {
     });
     assert_eq!(ends, [Some(0), Some(9), Some(9), Some(9)]);
     assert_eq!(server.requests().len(), 2);
-    desk.run(["run", "replay", &id]).ok();
+    fixture.run(["run", "replay", &id]).ok();
 }
 
 /// A `claude` program that notes its environment and gives the good answer.
-fn client_program(desk: &Desk) -> (PathBuf, PathBuf) {
-    let (program, notes) = (desk.path("claude"), desk.path("environment"));
+fn client_program(fixture: &Fixture) -> (PathBuf, PathBuf) {
+    let (program, notes) = (fixture.path("claude"), fixture.path("environment"));
     let answer = serde_json::json!({
         "type": "result", "subtype": "success", "is_error": false, "api_error_status": null,
         "result": good_answer(), "modelUsage": {"claude-x": {"inputTokens": 3, "outputTokens": 4}},
     });
-    std::fs::write(desk.path("answer"), answer.to_string()).unwrap();
+    std::fs::write(fixture.path("answer"), answer.to_string()).unwrap();
     let script = format!(
         "#!/bin/sh\nenv > '{}'\ncat '{}'\n",
         notes.display(),
-        desk.path("answer").display()
+        fixture.path("answer").display()
     );
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
@@ -537,12 +542,12 @@ fn client_program(desk: &Desk) -> (PathBuf, PathBuf) {
 
 #[test]
 fn the_client_program_gets_the_configured_key_and_address() {
-    let desk = Desk::new();
-    let (program, notes) = client_program(&desk);
-    let home = format!("HOME={}", desk.home().display());
+    let fixture = Fixture::new();
+    let (program, notes) = client_program(&fixture);
+    let home = format!("HOME={}", fixture.home().display());
     let start = |variables: &[(&str, &str)]| {
         let repo = small().build();
-        let call = desk
+        let call = fixture
             .start_call(repo.path())
             .args(["--provider", "claude-cli"]);
         let call = call
@@ -584,8 +589,8 @@ fn the_client_program_gets_the_configured_key_and_address() {
 /// A hint that names a setting names one that there is.
 #[test]
 fn every_setting_that_a_message_names_exists() {
-    let desk = Desk::new();
-    let shown = desk.run(["config", "show", "--json"]).ok().json();
+    let fixture = Fixture::new();
+    let shown = fixture.run(["config", "show", "--json"]).ok().json();
     let rows = shown["settings"].as_array().unwrap();
     let keys: Vec<&str> = rows
         .iter()

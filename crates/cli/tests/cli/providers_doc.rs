@@ -15,7 +15,7 @@ use crucible_llm::{ProviderClass, ProviderKind, provider, registry};
 use crucible_testkit::{FakeApi, Reply, SeenRequest, TestRepo, real_client};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, GOAL, good_answer, small};
+use crate::support::{Fixture, GOAL, good_answer, small};
 
 const PAGE: &str = include_str!("../../../../docs/providers.md");
 
@@ -218,7 +218,7 @@ fn assert_row(kind: &dyn ProviderKind) {
 
 #[test]
 fn every_variable_and_setting_that_the_page_names_exists() {
-    let shown = Desk::new().run(["config", "show", "--json"]).ok().json();
+    let shown = Fixture::new().run(["config", "show", "--json"]).ok().json();
     let rows = shown["settings"].as_array().unwrap();
     let known = |field: &str, name: &str| rows.iter().any(|row| row[field] == name);
     let mut named = 0;
@@ -345,7 +345,7 @@ enum Where {
 
 /// A reader of the page: a home, a repository with a mistake, and a server behind every provider's address.
 struct Stage {
-    desk: Desk,
+    fixture: Fixture,
     repo: TestRepo,
     server: FakeApi,
     variables: Vec<(String, String)>,
@@ -370,11 +370,11 @@ impl Stage {
     }
 
     fn before(server: FakeApi) -> Self {
-        let (desk, repo) = (Desk::new(), small().build());
-        std::fs::create_dir(desk.path("bin")).unwrap();
+        let (fixture, repo) = (Fixture::new(), small().build());
+        std::fs::create_dir(fixture.path("bin")).unwrap();
         symlink(
             env!("CARGO_BIN_EXE_crucible"),
-            desk.path("bin").join("crucible"),
+            fixture.path("bin").join("crucible"),
         )
         .unwrap();
         let address = |kind: &&dyn ProviderKind| {
@@ -395,7 +395,7 @@ impl Stage {
             .filter(|kind| !matches!(kind.class(), ProviderClass::Recording));
         let variables = online.map(address).collect();
         Self {
-            desk,
+            fixture,
             repo,
             server,
             variables,
@@ -411,7 +411,7 @@ impl Stage {
 
     /// The same, with a client program installed.
     fn installed(self, name: &str) -> Self {
-        symlink(real_client(name), self.desk.path("bin").join(name)).unwrap();
+        symlink(real_client(name), self.fixture.path("bin").join(name)).unwrap();
         self
     }
 
@@ -419,7 +419,7 @@ impl Stage {
     #[track_caller]
     fn run(mut self, section: &Section<'_>) -> Self {
         let project = self.repo.path().join(".crucible/config.toml");
-        let user = self.desk.home().join(".config/crucible/config.toml");
+        let user = self.fixture.home().join(".config/crucible/config.toml");
         std::fs::create_dir_all(user.parent().unwrap()).unwrap();
         for block in section.blocks() {
             match block.rule() {
@@ -453,13 +453,13 @@ impl Stage {
 
     fn command(&self, program: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::iter::once(self.desk.path("bin")).chain(std::env::split_paths(&path));
+        let path = std::iter::once(self.fixture.path("bin")).chain(std::env::split_paths(&path));
         let mut command = Command::new(program);
         command
             .stdin(Stdio::null())
             .env_clear()
             .env("PATH", std::env::join_paths(path).unwrap())
-            .env("HOME", self.desk.home())
+            .env("HOME", self.fixture.home())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -470,7 +470,7 @@ impl Stage {
         command.args(["config", "show", "--json"]);
         let directory = match place {
             Where::Project => self.repo.path().to_owned(),
-            Where::Elsewhere => self.desk.home(),
+            Where::Elsewhere => self.fixture.home(),
         };
         let output = command.current_dir(directory).output().unwrap();
         let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -484,7 +484,7 @@ impl Stage {
 
     /// The receipts of all runs. Their place is the one that the page names.
     fn receipts(&self) -> Vec<Value> {
-        let runs = self.desk.home().join(".local/share/crucible/runs");
+        let runs = self.fixture.home().join(".local/share/crucible/runs");
         let entries = std::fs::read_dir(runs)
             .unwrap()
             .map(|entry| entry.unwrap().path().join("receipt.json"));

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
 use crate::support::{
-    CHECK, Desk, GATE, LOADS, WRONG, answering, codes, good_answer, id_of, small, snapshot,
+    CHECK, Fixture, GATE, LOADS, WRONG, answering, codes, good_answer, id_of, small, snapshot,
     whole_file,
 };
 
 /// A copy of a repository where a gate can see it: temporary directories are private to it anyhow.
-fn in_sight(desk: &Desk, builder: RepoBuilder) -> PathBuf {
-    let (repo, place) = (builder.build(), desk.path("original"));
+fn in_sight(fixture: &Fixture, builder: RepoBuilder) -> PathBuf {
+    let (repo, place) = (builder.build(), fixture.path("original"));
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .arg(repo.path())
@@ -57,16 +57,16 @@ fn a_patch_cannot_reach_what_a_gate_runs() {
             .file(file, content)
             .build();
         let server = answering(whole_file(file, easy));
-        let desk = Desk::with(&server);
-        let before = snapshot(&repo, &desk);
-        let status = desk
+        let fixture = Fixture::with(&server);
+        let before = snapshot(&repo, &fixture);
+        let status = fixture
             .start_call(repo.path())
             .args(["--max-iterations", "1"])
             .run()
             .exits(1)
             .json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{file}");
-        let plan = std::fs::read_to_string(desk.runs()[0].join("artifacts/PLAN.md")).unwrap();
+        let plan = std::fs::read_to_string(fixture.runs()[0].join("artifacts/PLAN.md")).unwrap();
         let scope = plan
             .lines()
             .find(|line| line.starts_with("Scope-Allow: "))
@@ -75,7 +75,7 @@ fn a_patch_cannot_reach_what_a_gate_runs() {
             !scope.contains(file) && scope.contains("src/area.py"),
             "{scope}"
         );
-        before.is_still(&snapshot(&repo, &desk));
+        before.is_still(&snapshot(&repo, &fixture));
     }
 }
 
@@ -91,9 +91,9 @@ fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
         .build();
     for file in ["tools/area.sh", "check.sh"] {
         let server = answering(whole_file(file, "run_all() { true; }\n"));
-        let desk = Desk::with(&server);
-        let before = snapshot(&repo, &desk);
-        let status = desk
+        let fixture = Fixture::with(&server);
+        let before = snapshot(&repo, &fixture);
+        let status = fixture
             .start_call(repo.path())
             .args(["--max-iterations", "1"])
             .run()
@@ -101,12 +101,12 @@ fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
             .json();
         assert_eq!(status["attempts"][0]["end"], "refused", "{file}");
         let analysis =
-            std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();
+            std::fs::read_to_string(fixture.runs()[0].join("artifacts/analysis.json")).unwrap();
         assert!(
             analysis.contains("\"tools/area.sh\"") && analysis.contains("\"check.sh\""),
             "{analysis}"
         );
-        before.is_still(&snapshot(&repo, &desk));
+        before.is_still(&snapshot(&repo, &fixture));
     }
 }
 
@@ -121,8 +121,8 @@ fn what_one_gate_writes_the_next_does_not_see() {
         .file("second.sh", second)
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let status = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let status = fixture.start(repo.path()).ok().json();
     assert_eq!(status["state"], "verified");
     assert_eq!(codes(&status, 1), [""; 0]);
 }
@@ -130,18 +130,18 @@ fn what_one_gate_writes_the_next_does_not_see() {
 #[test]
 fn a_gate_sees_neither_the_original_nor_any_run() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let other = small().build();
-    desk.start(other.path()).ok();
-    let other_run = desk.runs()[0].clone();
-    let original = desk.path("original");
+    fixture.start(other.path()).ok();
+    let other_run = fixture.runs()[0].clone();
+    let original = fixture.path("original");
     let mut script = String::new();
     for (number, place) in [
         original.join("secret.txt"),
         original.join(".git/logs/HEAD"),
         original.join(".git/refs/heads/main"),
         other_run.join("artifacts/PLAN.md"),
-        desk.data().join("ledger.db"),
+        fixture.data().join("ledger.db"),
     ]
     .iter()
     .enumerate()
@@ -161,7 +161,7 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
     // Its own copy lies there, and nothing else.
     script.push_str(&format!(
         "ls '{}' 2>/dev/null | grep -q '{}' && exit 30\n",
-        desk.data().join("runs").display(),
+        fixture.data().join("runs").display(),
         other_run.file_name().unwrap().display()
     ));
     script.push_str(
@@ -170,11 +170,11 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
     let builder = small()
         .file("check.sh", script)
         .uncommitted("secret.txt", "mine\n");
-    assert_eq!(in_sight(&desk, builder), original);
+    assert_eq!(in_sight(&fixture, builder), original);
     // The gate wants to be at one path, and the second world has another.
-    desk.user_config("[run]\nsecond_world = \"off\"\n");
-    for root in [None, Some(desk.path("elsewhere"))] {
-        let mut call = desk.start_call(&original);
+    fixture.user_config("[run]\nsecond_world = \"off\"\n");
+    for root in [None, Some(fixture.path("elsewhere"))] {
+        let mut call = fixture.start_call(&original);
         if let Some(root) = root {
             call = call.env("CRUCIBLE_RUNS_ROOT", root);
         }
@@ -187,12 +187,12 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
 #[test]
 fn a_gate_sees_nothing_of_what_a_linked_work_tree_belongs_to() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let (original, linked) = (desk.path("original"), desk.path("linked"));
+    let fixture = Fixture::with(&server);
+    let (original, linked) = (fixture.path("original"), fixture.path("linked"));
     let places = [
         original.join("secret.txt"),
         original.join(".git/HEAD"),
-        desk.path("third/src/area.py"),
+        fixture.path("third/src/area.py"),
     ];
     let look = |number: usize| {
         format!(
@@ -204,7 +204,7 @@ fn a_gate_sees_nothing_of_what_a_linked_work_tree_belongs_to() {
     let script =
         look(0) + &look(1) + &look(2) + "grep -q 'width \\* height' src/area.py || exit 1\n";
     in_sight(
-        &desk,
+        &fixture,
         small()
             .file("check.sh", script)
             .uncommitted("secret.txt", "mine\n"),
@@ -214,19 +214,19 @@ fn a_gate_sees_nothing_of_what_a_linked_work_tree_belongs_to() {
         git.arg("-C")
             .arg(&original)
             .args(["worktree", "add", "--quiet", "-b", name])
-            .arg(desk.path(name));
+            .arg(fixture.path(name));
         assert!(git.status().unwrap().success());
     }
     assert!(places.iter().all(|place| place.exists()));
-    let status = desk.start_call(&linked).run().ok().json();
+    let status = fixture.start_call(&linked).run().ok().json();
     assert_eq!(status["state"], "verified", "{status}");
 }
 
 #[test]
 fn tools_installed_inside_the_repository_still_run() {
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let original = desk.path("original");
+    let fixture = Fixture::with(&server);
+    let original = fixture.path("original");
     let tool = format!(
         "#!/bin/sh\n. '{0}/.venv/lib/part.sh'\ncat '{0}/mine.txt' >/dev/null 2>&1 && exit 20\nsh check.sh\n",
         original.display()
@@ -240,7 +240,7 @@ fn tools_installed_inside_the_repository_still_run() {
         .uncommitted(".venv/bin/check-area", tool)
         .uncommitted("mine.txt", "mine\n")
         .uncommitted(".venv/lib/part.sh", "true\n");
-    in_sight(&desk, builder);
+    in_sight(&fixture, builder);
     let set = std::process::Command::new("chmod")
         .arg("+x")
         .arg(original.join(".venv/bin/check-area"))
@@ -248,7 +248,7 @@ fn tools_installed_inside_the_repository_still_run() {
     assert!(set.unwrap().success());
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", original.join(".venv/bin").display());
-    let status = desk
+    let status = fixture
         .start_call(&original)
         .env("PATH", path)
         .run()
@@ -261,8 +261,8 @@ fn tools_installed_inside_the_repository_still_run() {
 /// Starts a run whose gate waits until the test has done this to the repository, and tells what came of it and which
 /// gates began.
 fn while_a_gate_runs(gates: &str, meddle: impl Fn(&TestRepo)) -> (String, String) {
-    let desk = Desk::new();
-    let (begun, go_on) = (desk.path("began"), desk.path("go-on"));
+    let fixture = Fixture::new();
+    let (begun, go_on) = (fixture.path("began"), fixture.path("go-on"));
     let wait = format!(
         "i=0; while [ ! -e '{}' ] && [ $i -lt 400 ]; do sleep 0.05; i=$((i + 1)); done\nexit 1\n",
         go_on.display()
@@ -272,7 +272,7 @@ fn while_a_gate_runs(gates: &str, meddle: impl Fn(&TestRepo)) -> (String, String
         .file("check.sh", wait)
         .file("second.sh", "exit 1\n")
         .build();
-    let mut command = desk.start_call(repo.path()).command();
+    let mut command = fixture.start_call(repo.path()).command();
     let log = std::fs::File::create(&begun).unwrap();
     let child = command
         .stdout(Stdio::piped())
@@ -328,8 +328,8 @@ fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
 fn gates_that_prove_nothing_new_are_said() {
     let repo = small().file("check.sh", LOADS).build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let ran = desk.start(repo.path()).ok();
+    let fixture = Fixture::with(&server);
+    let ran = fixture.start(repo.path()).ok();
     assert_eq!(codes(&ran.json(), 1), ["run-gates-passed-before"]);
     assert!(
         ran.stderr
@@ -339,7 +339,7 @@ fn gates_that_prove_nothing_new_are_said() {
     );
     // One that fails before and passes after has proved something.
     let proved = small().build();
-    assert_eq!(codes(&desk.start(proved.path()).ok().json(), 1), [""; 0]);
+    assert_eq!(codes(&fixture.start(proved.path()).ok().json(), 1), [""; 0]);
 }
 
 #[test]
@@ -352,13 +352,13 @@ fn a_gate_cannot_take_the_name_of_one_of_ours() {
     ] {
         let gate = format!("[gates.{name}]\ncommand = [\"sh\", \"./check.sh\"]\n");
         let repo = small().file(".crucible/config.toml", gate).build();
-        let desk = Desk::new();
-        let message = desk.start(repo.path()).exits(2).message();
+        let fixture = Fixture::new();
+        let message = fixture.start(repo.path()).exits(2).message();
         assert!(
             message.contains(name) && message.contains("one of Crucible's own gates"),
             "{message}"
         );
-        assert!(desk.runs().is_empty());
+        assert!(fixture.runs().is_empty());
     }
 }
 
@@ -371,15 +371,15 @@ fn a_limit_of_zero_is_a_usage_error() {
         ("CRUCIBLE_RUN_MAX_TOTAL_BYTES", "run.max_total_bytes"),
         ("CRUCIBLE_LLM_TIMEOUT_S", "llm.timeout_s"),
     ] {
-        let desk = Desk::new();
-        let message = desk
+        let fixture = Fixture::new();
+        let message = fixture
             .start_call(repo.path())
             .env(variable, "0")
             .run()
             .exits(2)
             .message();
         assert!(message.contains(key), "{variable}: {message}");
-        assert!(desk.runs().is_empty(), "{variable}");
+        assert!(fixture.runs().is_empty(), "{variable}");
     }
 }
 
@@ -393,13 +393,13 @@ fn a_file_whose_name_could_be_read_as_a_scope_is_not_chosen() {
     ] {
         let repo = small().file(name, WRONG.repeat(2)).build();
         let server = answering(good_answer());
-        let desk = Desk::with(&server);
-        let status = desk.start(repo.path()).ok().json();
+        let fixture = Fixture::with(&server);
+        let status = fixture.start(repo.path()).ok().json();
         assert_eq!(status["state"], "verified", "{name:?}");
-        let plan = std::fs::read_to_string(desk.runs()[0].join("artifacts/PLAN.md")).unwrap();
+        let plan = std::fs::read_to_string(fixture.runs()[0].join("artifacts/PLAN.md")).unwrap();
         assert_eq!(plan.matches("Scope-Allow: ").count(), 1, "{plan}");
         assert!(plan.contains("\nScope-Allow: src/area.py\n"), "{plan}");
-        assert_eq!(desk.status()["state"], "verified");
+        assert_eq!(fixture.status()["state"], "verified");
     }
 }
 
@@ -413,9 +413,9 @@ fn what_the_model_is_not_shown_is_said() {
     }
     let repo = builder.build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let goal = "make the area multiply width and height";
-    let call = desk
+    let call = fixture
         .call(["run", "start", goal, "--json"])
         .current_dir(repo.path());
     let ran = call.env("CRUCIBLE_RUN_MAX_TOTAL_BYTES", "1400").run().ok();
@@ -424,7 +424,8 @@ fn what_the_model_is_not_shown_is_said() {
         .lines()
         .filter(|line| line.contains("the model sees"))
         .collect();
-    let left_out = std::fs::read_to_string(desk.runs()[0].join("artifacts/left_out.json")).unwrap();
+    let left_out =
+        std::fs::read_to_string(fixture.runs()[0].join("artifacts/left_out.json")).unwrap();
     let left_out: serde_json::Value = serde_json::from_str(&left_out).unwrap();
     let over: Vec<&str> = left_out["files"]
         .as_array()
@@ -446,7 +447,7 @@ fn what_the_model_is_not_shown_is_said() {
         line.ends_with("see artifacts/left_out.json and artifacts/context_pack.json"),
         "{line}"
     );
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&ran.json()), "--json"])
         .ok()
         .json();
@@ -462,8 +463,8 @@ fn what_the_model_is_not_shown_is_said() {
 fn a_file_that_no_gate_gets_is_said() {
     let repo = small().file("id_rsa", "not really\n").build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let ran = desk.start(repo.path()).ok();
+    let fixture = Fixture::with(&server);
+    let ran = fixture.start(repo.path()).ok();
     let line = ran
         .stderr
         .lines()
@@ -484,8 +485,8 @@ fn a_gate_that_was_found_gets_the_time_that_the_defaults_name() {
         )
         .file("src/area.py", WRONG)
         .build();
-    let desk = Desk::new();
-    let status = desk
+    let fixture = Fixture::new();
+    let status = fixture
         .call(["run", "new", "multiply", "--json", "--repo"])
         .arg(repo.path())
         .run()
@@ -509,8 +510,10 @@ fn later_attempts_are_warmer_up_to_one() {
         small().build(),
         FakeOpenAi::start(std::iter::repeat_n(Reply::Answer("no".into()), 6)),
     );
-    let desk = Desk::with(&server);
-    let call = desk.start_call(repo.path()).args(["--max-iterations", "6"]);
+    let fixture = Fixture::with(&server);
+    let call = fixture
+        .start_call(repo.path())
+        .args(["--max-iterations", "6"]);
     call.env("CRUCIBLE_RUN_MAX_MALFORMED", "0").run().exits(1);
     let warmth: Vec<f64> = server
         .requests()

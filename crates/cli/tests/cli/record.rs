@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use crucible_testkit::{FakeOpenAi, Reply, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, GOAL, answering, good_answer, id_of, small, snapshot};
+use crate::support::{Fixture, GOAL, answering, good_answer, id_of, small, snapshot};
 
 /// Where a new run of this repository lies, not advanced yet.
-fn new_run(desk: &Desk, repo: &TestRepo) -> (String, PathBuf) {
-    let status = desk
+fn new_run(fixture: &Fixture, repo: &TestRepo) -> (String, PathBuf) {
+    let status = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(repo.path())
         .run()
         .ok()
         .json();
     let id = id_of(&status);
-    (id.clone(), desk.data().join("runs").join(id))
+    (id.clone(), fixture.data().join("runs").join(id))
 }
 
 const STEPS: [&str; 10] = [
@@ -36,10 +36,10 @@ const STEPS: [&str; 10] = [
 #[test]
 fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let honest = id_of(&desk.start(repo.path()).ok().json());
-    let honest = desk.data().join("runs").join(honest);
-    let (id, dir) = new_run(&desk, &repo);
+    let fixture = Fixture::with(&server);
+    let honest = id_of(&fixture.start(repo.path()).ok().json());
+    let honest = fixture.data().join("runs").join(honest);
+    let (id, dir) = new_run(&fixture, &repo);
     for step in STEPS {
         // Each reads as a whole and well-formed document, so nothing but its missing record speaks against it.
         let text = std::fs::read_to_string(honest.join(step)).unwrap();
@@ -55,10 +55,10 @@ fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
     std::fs::write(dir.join("artifacts/failure.json"), "{}").unwrap();
     std::fs::write(dir.join("artifacts/landing.json"), "{}").unwrap();
     assert_eq!(
-        desk.run(["run", "status", &id, "--json"]).ok().json()["attempts"],
+        fixture.run(["run", "status", &id, "--json"]).ok().json()["attempts"],
         Value::Array(Vec::new())
     );
-    let status = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    let status = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(status["state"], "verified");
     for step in STEPS {
         let made = std::fs::read_to_string(dir.join(step)).unwrap();
@@ -69,7 +69,7 @@ fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
         );
     }
     // What is no part of the record keeps a run from landing until somebody has looked at it.
-    let refused = desk.run(["run", "land", &id]).exits(1);
+    let refused = fixture.run(["run", "land", &id]).exits(1);
     assert!(
         refused
             .stderr
@@ -80,17 +80,17 @@ fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
     for stray in ["artifacts/failure.json", "artifacts/landing.json"] {
         let _ = std::fs::remove_file(dir.join(stray));
     }
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 /// Somebody who can write into the run directory, and not into the ledger, lays down an attempt that looks verified.
 #[test]
 fn a_status_is_verified_only_where_the_ledger_says_so() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let honest = id_of(&desk.start(repo.path()).ok().json());
-    let honest = desk.data().join("runs").join(honest);
-    let (id, dir) = new_run(&desk, &repo);
+    let fixture = Fixture::with(&server);
+    let honest = id_of(&fixture.start(repo.path()).ok().json());
+    let honest = fixture.data().join("runs").join(honest);
+    let (id, dir) = new_run(&fixture, &repo);
     for part in ["artifacts", "reviews", "attempts"] {
         let copied = std::process::Command::new("cp")
             .arg("-a")
@@ -100,21 +100,24 @@ fn a_status_is_verified_only_where_the_ledger_says_so() {
             .unwrap();
         assert!(copied.success());
     }
-    let status = desk.run(["run", "status", &id, "--json"]).ok().json();
+    let status = fixture.run(["run", "status", &id, "--json"]).ok().json();
     assert_ne!(status["state"], "verified");
     assert_eq!(status["attempts"], Value::Array(Vec::new()));
-    let before = snapshot(&repo, &desk);
-    let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
+    let before = snapshot(&repo, &fixture);
+    let message = fixture
+        .run(["run", "land", &id, "--json"])
+        .exits(1)
+        .message();
     assert!(message.contains("not verified"), "{message}");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
 fn a_copy_of_a_run_is_no_run() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let runs = desk.data().join("runs");
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let runs = fixture.data().join("runs");
     let last = id.chars().last().unwrap();
     let other = format!(
         "{}{}",
@@ -127,9 +130,9 @@ fn a_copy_of_a_run_is_no_run() {
         .arg(runs.join(&other))
         .status();
     assert!(copied.unwrap().success());
-    let before = snapshot(&repo, &desk);
+    let before = snapshot(&repo, &fixture);
     for command in ["land", "advance", "status"] {
-        let message = desk
+        let message = fixture
             .run(["run", command, &other, "--json"])
             .exits(3)
             .message();
@@ -138,8 +141,8 @@ fn a_copy_of_a_run_is_no_run() {
             "{command}: {message}"
         );
     }
-    before.is_still(&snapshot(&repo, &desk));
-    desk.run(["run", "land", &id]).ok();
+    before.is_still(&snapshot(&repo, &fixture));
+    fixture.run(["run", "land", &id]).ok();
 }
 
 /// Replaces bytes in the database itself, past everything that SQL could refuse.
@@ -159,37 +162,43 @@ fn edit(path: &Path, from: &str, to: &str) {
 #[test]
 fn nothing_lands_on_a_ledger_that_was_edited() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let ledger = desk.data().join("ledger.db");
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let ledger = fixture.data().join("ledger.db");
     edit(&ledger, "\"goal\":\"make area", "\"goal\":\"MAKE area");
-    let before = snapshot(&repo, &desk);
-    let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
+    let before = snapshot(&repo, &fixture);
+    let message = fixture
+        .run(["run", "land", &id, "--json"])
+        .exits(1)
+        .message();
     assert!(message.contains("ledger verification failed"), "{message}");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
     edit(&ledger, "\"goal\":\"MAKE area", "\"goal\":\"make area");
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 #[test]
 fn a_ledger_that_is_gone_is_named_and_not_made_anew() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let (ledger, aside) = (desk.data().join("ledger.db"), desk.path("aside"));
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let (ledger, aside) = (fixture.data().join("ledger.db"), fixture.path("aside"));
     std::fs::rename(&ledger, &aside).unwrap();
-    let before = snapshot(&repo, &desk);
+    let before = snapshot(&repo, &fixture);
     for command in ["land", "advance", "status"] {
-        let message = desk.run(["run", command, &id, "--json"]).exits(2).message();
+        let message = fixture
+            .run(["run", command, &id, "--json"])
+            .exits(2)
+            .message();
         assert!(
             message.contains(ledger.to_str().unwrap()),
             "{command}: {message}"
         );
         assert!(!ledger.exists(), "{command} made a ledger");
     }
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
     std::fs::rename(&aside, &ledger).unwrap();
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 #[test]
@@ -197,8 +206,8 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
     const CALLS: &str = "CRUCIBLE_OPENROUTER_BUDGET";
     let replies = ["no", "no", &good_answer()].map(|answer| Reply::Answer(answer.to_owned()));
     let (repo, server) = (small().build(), FakeOpenAi::start(replies));
-    let desk = Desk::with(&server);
-    let error = desk
+    let fixture = Fixture::with(&server);
+    let error = fixture
         .start_call(repo.path())
         .env(CALLS, "1")
         .run()
@@ -213,14 +222,14 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
 
     // The default is no permission, and neither is less.
     for calls in [None, Some("1")] {
-        let mut call = desk.call(["run", "advance", "--json"]);
+        let mut call = fixture.call(["run", "advance", "--json"]);
         if let Some(calls) = calls {
             call = call.env(CALLS, calls);
         }
         assert_eq!(call.run().exits(70).error()["budget_exhausted"], true);
     }
     assert_eq!(server.requests().len(), 1);
-    let ran = desk
+    let ran = fixture
         .call(["run", "advance", "--json"])
         .env(CALLS, "2")
         .run()
@@ -232,14 +241,14 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
     );
     assert_eq!(server.requests().len(), 2);
 
-    let ran = desk
+    let ran = fixture
         .call(["run", "advance", "--json"])
         .env(CALLS, "5")
         .run()
         .ok();
     assert_eq!(ran.json()["state"], "verified");
     assert_eq!(server.requests().len(), 3);
-    let log = desk.run(["ledger", "log", "--json"]).ok().json();
+    let log = fixture.run(["ledger", "log", "--json"]).ok().json();
     let events = log["events"].as_array().unwrap().iter();
     let raised: Vec<u64> = events
         .filter(|event| event["event"] == "BUDGET_RAISED")
@@ -247,22 +256,22 @@ fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
         .collect();
     assert_eq!(raised, [2, 5]);
     // A run that has ended needs no more.
-    desk.call(["run", "advance"]).env(CALLS, "9").run().ok();
-    let log = desk
+    fixture.call(["run", "advance"]).env(CALLS, "9").run().ok();
+    let log = fixture
         .run(["ledger", "log", "--json"])
         .ok()
         .json()
         .to_string();
     assert_eq!(log.matches("BUDGET_RAISED").count(), 2);
-    desk.run(["run", "land", &id_of(&ran.json())]).ok();
+    fixture.run(["run", "land", &id_of(&ran.json())]).ok();
 }
 
 #[test]
 fn what_a_killed_write_left_is_cleared_away() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    desk.start(repo.path()).ok();
-    let run = desk.runs()[0].clone();
+    let fixture = Fixture::with(&server);
+    fixture.start(repo.path()).ok();
+    let run = fixture.runs()[0].clone();
     let stale = [
         ".tmp-a1b2C3",
         "artifacts/.tmp-a1b2C3",
@@ -273,7 +282,7 @@ fn what_a_killed_write_left_is_cleared_away() {
         std::fs::write(run.join(name), "half").unwrap();
     }
     std::fs::write(run.join("artifacts/mine.txt"), "mine").unwrap();
-    desk.run(["run", "advance"]).ok();
+    fixture.run(["run", "advance"]).ok();
     for name in stale {
         assert!(!run.join(name).exists(), "{name} is left");
     }

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use crucible_testkit::{RepoBuilder, TestRepo};
 
 use crate::support::{
-    Desk, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot, whole_file,
+    Fixture, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot, whole_file,
 };
 
 /// The run is refused before it begins, with this code and words; nothing is asked, nothing is left.
 #[track_caller]
 fn refused(directory: &Path, code: i32, says: &str) {
-    let desk = Desk::new();
-    let before = Snapshot::of([directory, &desk.home()]);
-    let message = desk.start(directory).exits(code).message();
+    let fixture = Fixture::new();
+    let before = Snapshot::of([directory, &fixture.home()]);
+    let message = fixture.start(directory).exits(code).message();
     assert!(message.contains(says), "{message}");
-    before.is_still(&Snapshot::of([directory, &desk.home()]));
-    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+    before.is_still(&Snapshot::of([directory, &fixture.home()]));
+    assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
     assert_eq!(
-        desk.run(["run", "list", "--json"]).ok().json()["runs"]
+        fixture.run(["run", "list", "--json"]).ok().json()["runs"]
             .as_array()
             .unwrap()
             .len(),
@@ -33,12 +33,12 @@ fn refused(directory: &Path, code: i32, says: &str) {
 #[track_caller]
 fn lands(repo: &TestRepo, directory: &Path, changed: &str) {
     let (server, before_status) = (answering(good_answer()), repo.status());
-    let desk = Desk::with(&server);
-    let before = snapshot(repo, &desk);
-    let status = desk.start(directory).ok().json();
+    let fixture = Fixture::with(&server);
+    let before = snapshot(repo, &fixture);
+    let status = fixture.start(directory).ok().json();
     assert_eq!(status["state"], "verified");
-    before.is_still(&snapshot(repo, &desk));
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    before.is_still(&snapshot(repo, &fixture));
+    fixture.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(
         git(directory, &["diff", "--name-status", "HEAD^", "HEAD"]),
         changed
@@ -96,21 +96,21 @@ fn a_merge_that_is_under_way_is_no_place_to_start_from_or_land_in() {
     repo.git(["branch", "other"]);
     repo.git(["commit", "--allow-empty", "--message", "here"]);
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
     repo.git(["checkout", "--quiet", "other"]);
     repo.git(["commit", "--allow-empty", "--message", "there"]);
     repo.git(["checkout", "--quiet", "-"]);
     repo.git(["merge", "--no-commit", "--no-ff", "other"]);
     refused(repo.path(), 2, "a merge is in progress");
-    let landing = desk.run(["run", "land", &id, "--json"]).exits(2);
+    let landing = fixture.run(["run", "land", &id, "--json"]).exits(2);
     assert!(
         landing.message().contains("git merge --abort"),
         "{}",
         landing.stderr
     );
     repo.git(["merge", "--abort"]);
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_directory_outside_git_is_refused() {
         "is not in a git repository; run `git init` and commit once",
     );
     let missing = directory.path().join("missing");
-    let message = Desk::new().start(&missing).exits(2).message();
+    let message = Fixture::new().start(&missing).exits(2).message();
     assert!(message.contains("missing"), "{message}");
 }
 
@@ -225,9 +225,9 @@ fn a_file_of_a_hundred_megabytes_is_no_obstacle() {
     repo.git(["config", "core.compression", "1"]);
     repo.commit("Add a large file");
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let status = desk.start(repo.path()).ok().json();
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    let fixture = Fixture::with(&server);
+    let status = fixture.start(repo.path()).ok().json();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(
         repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
         "M\tsrc/area.py"
@@ -267,14 +267,14 @@ fn a_file_whose_name_has_spaces_can_be_the_one_to_change() {
         .file(name, "value = 'bad'\n")
         .build();
     let server = answering(whole_file(name, "value = 'good'\n"));
-    let desk = Desk::with(&server);
-    let status = desk
+    let fixture = Fixture::with(&server);
+    let status = fixture
         .start_call(repo.path())
         .args(["--file", name])
         .run()
         .ok()
         .json();
-    desk.run(["run", "land", &id_of(&status)]).ok();
+    fixture.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(
         repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
         format!("M\t{name}")
@@ -289,8 +289,8 @@ fn a_file_whose_name_has_spaces_can_be_the_one_to_change() {
 fn a_run_from_a_subdirectory_is_a_run_of_the_repository() {
     let repo = small().build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .call(["run", "start", GOAL, "--json"])
         .current_dir(repo.path().join("src"));
     let status = call.run().ok().json();
@@ -311,14 +311,14 @@ fn a_detached_head_is_moved_and_no_branch_is() {
 
 #[test]
 fn runs_and_ledger_inside_the_repository_are_refused() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let before = snapshot(&repo, &desk);
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let before = snapshot(&repo, &fixture);
     for (variable, place) in [
         ("CRUCIBLE_RUNS_ROOT", "runs"),
         ("CRUCIBLE_HOME", "data"),
         ("CRUCIBLE_HOME", ".git/data"),
     ] {
-        let call = desk
+        let call = fixture
             .start_call(repo.path())
             .env(variable, repo.path().join(place));
         let message = call.run().exits(2).message();
@@ -326,20 +326,20 @@ fn runs_and_ledger_inside_the_repository_are_refused() {
             message.contains("inside the repository"),
             "{variable}: {message}"
         );
-        before.is_still(&snapshot(&repo, &desk));
+        before.is_still(&snapshot(&repo, &fixture));
     }
     // A link that leads back inside is seen through.
-    std::os::unix::fs::symlink(repo.path(), desk.path("link")).unwrap();
-    let call = desk
+    std::os::unix::fs::symlink(repo.path(), fixture.path("link")).unwrap();
+    let call = fixture
         .start_call(repo.path())
-        .env("CRUCIBLE_RUNS_ROOT", desk.path("link/runs"));
+        .env("CRUCIBLE_RUNS_ROOT", fixture.path("link/runs"));
     assert!(
         call.run()
             .exits(2)
             .message()
             .contains("inside the repository")
     );
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]

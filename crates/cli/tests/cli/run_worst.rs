@@ -10,52 +10,53 @@ use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Desk, GOAL, GOOD_DIFF, Snapshot, answering, good_answer, id_of, move_to, right, small, snapshot,
+    Fixture, GOAL, GOOD_DIFF, Snapshot, answering, good_answer, id_of, move_to, right, small,
+    snapshot,
 };
 
 /// A verified run of the small repository.
 struct Verified {
     repo: TestRepo,
     _server: FakeOpenAi,
-    desk: Desk,
+    fixture: Fixture,
     id: String,
 }
 
 impl Verified {
     fn new() -> Self {
         let (repo, server) = (small().build(), answering(good_answer()));
-        let desk = Desk::with(&server);
-        let id = id_of(&desk.start(repo.path()).ok().json());
+        let fixture = Fixture::with(&server);
+        let id = id_of(&fixture.start(repo.path()).ok().json());
         Self {
             repo,
             _server: server,
-            desk,
+            fixture,
             id,
         }
     }
 
     fn run_directory(&self) -> PathBuf {
-        self.desk.data().join("runs").join(&self.id)
+        self.fixture.data().join("runs").join(&self.id)
     }
 
     /// Neither goes on, both say why, and the repository is not touched.
     #[track_caller]
     fn neither_advances_nor_lands(&self, code: i32, says: &str) {
-        let before = snapshot(&self.repo, &self.desk);
+        let before = snapshot(&self.repo, &self.fixture);
         for command in ["advance", "land"] {
             let message = self
-                .desk
+                .fixture
                 .run(["run", command, &self.id, "--json"])
                 .exits(code)
                 .message();
             assert!(message.contains(says), "{command}: {message}");
-            before.is_still(&snapshot(&self.repo, &self.desk));
+            before.is_still(&snapshot(&self.repo, &self.fixture));
         }
     }
 
     #[track_caller]
     fn lands(&self) {
-        self.desk.run(["run", "land", &self.id]).ok();
+        self.fixture.run(["run", "land", &self.id]).ok();
         assert_eq!(
             self.repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
             "M\tsrc/area.py"
@@ -64,20 +65,21 @@ impl Verified {
 }
 
 /// A run that waits for a person's patch.
-fn waiting() -> (TestRepo, Desk, String) {
-    let (repo, desk) = (small().build(), Desk::new());
-    let started = desk
+fn waiting() -> (TestRepo, Fixture, String) {
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let started = fixture
         .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1)
         .json();
-    (repo, desk, id_of(&started))
+    (repo, fixture, id_of(&started))
 }
 
-fn drop_answer(desk: &Desk, id: &str) {
+fn drop_answer(fixture: &Fixture, id: &str) {
     fs::write(
-        desk.data()
+        fixture
+            .data()
             .join("runs")
             .join(id)
             .join("artifacts/diff.patch"),
@@ -98,7 +100,7 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten(
     fs::remove_file(&place).unwrap();
     move_to(&inside, &place);
     let (runs, inside) = (
-        run.desk.data().join("runs"),
+        run.fixture.data().join("runs"),
         run.repo.path().join("all runs"),
     );
     move_to(&runs, &inside);
@@ -107,9 +109,9 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten(
 
     // A link to another disk is nobody's harm.
     fs::remove_file(&runs).unwrap();
-    move_to(&inside, &run.desk.path("elsewhere"));
-    symlink(run.desk.path("elsewhere"), &runs).unwrap();
-    run.desk.run(["run", "advance", &run.id]).ok();
+    move_to(&inside, &run.fixture.path("elsewhere"));
+    symlink(run.fixture.path("elsewhere"), &runs).unwrap();
+    run.fixture.run(["run", "advance", &run.id]).ok();
     run.lands();
 }
 
@@ -118,30 +120,32 @@ fn a_run_directory_that_is_gone_is_named_and_a_new_run_can_begin() {
     let run = Verified::new();
     fs::remove_dir_all(run.run_directory()).unwrap();
     run.neither_advances_nor_lands(2, &format!("no run {}", run.id));
-    run.desk.run(["run", "status", &run.id, "--json"]).exits(2);
+    run.fixture
+        .run(["run", "status", &run.id, "--json"])
+        .exits(2);
     assert!(!run.run_directory().exists(), "it was made again");
     // Another one's place taken by a file is no run either.
     fs::write(run.run_directory(), "not a directory\n").unwrap();
     run.neither_advances_nor_lands(2, "no run");
     fs::remove_file(run.run_directory()).unwrap();
-    let again = id_of(&run.desk.start(run.repo.path()).ok().json());
-    run.desk.run(["run", "land", &again]).ok();
-    run.desk.run(["ledger", "verify"]).ok();
+    let again = id_of(&run.fixture.start(run.repo.path()).ok().json());
+    run.fixture.run(["run", "land", &again]).ok();
+    run.fixture.run(["ledger", "verify"]).ok();
 }
 
 /// Runs the program with its data directory mounted for reading only.
-fn read_only(desk: &Desk, words: &[&str]) -> (i32, String) {
-    let program = desk.call(["--version"]).command();
+fn read_only(fixture: &Fixture, words: &[&str]) -> (i32, String) {
+    let program = fixture.call(["--version"]).command();
     let mut call = Command::new("bwrap");
     call.args(["--dev-bind", "/", "/", "--ro-bind"])
-        .args([desk.data(), desk.data()])
+        .args([fixture.data(), fixture.data()])
         .arg(program.get_program());
     call.args(words).env_clear().envs(
         program
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    let output = call.current_dir(desk.home()).output().unwrap();
+    let output = call.current_dir(fixture.home()).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (
         output.status.code().unwrap(),
@@ -152,10 +156,10 @@ fn read_only(desk: &Desk, words: &[&str]) -> (i32, String) {
 #[test]
 fn read_only_disk_fails_and_run_resumes() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let path = repo.path().to_str().unwrap();
     let id = id_of(
-        &desk
+        &fixture
             .run([
                 "run",
                 "new",
@@ -169,9 +173,9 @@ fn read_only_disk_fails_and_run_resumes() {
             .ok()
             .json(),
     );
-    let before = Snapshot::of([repo.path(), &desk.data()]);
+    let before = Snapshot::of([repo.path(), &fixture.data()]);
     let refused = |words: &[&str]| {
-        let (code, said) = read_only(&desk, words);
+        let (code, said) = read_only(&fixture, words);
         assert_ne!(code, 0, "{words:?}: {said}");
         assert!(
             !said.contains("panicked") && code != 101,
@@ -182,17 +186,17 @@ fn read_only_disk_fails_and_run_resumes() {
             says.iter().any(|says| said.to_lowercase().contains(says)),
             "{words:?}: {said}"
         );
-        before.is_still(&Snapshot::of([repo.path(), &desk.data()]));
+        before.is_still(&Snapshot::of([repo.path(), &fixture.data()]));
     };
     refused(&["run", "advance", &id]);
     refused(&["run", "new", GOAL, "--repo", path]);
     assert_eq!(server.requests().len(), 0);
-    desk.run(["run", "advance", &id]).ok();
+    fixture.run(["run", "advance", &id]).ok();
     let before = Snapshot::of([repo.path()]);
-    let (code, said) = read_only(&desk, &["run", "land", &id]);
+    let (code, said) = read_only(&fixture, &["run", "land", &id]);
     assert!(code != 0 && said.to_lowercase().contains("read"), "{said}");
     before.is_still(&Snapshot::of([repo.path()]));
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -236,12 +240,12 @@ const NOW_OTHER: [Change; 4] = [
 
 #[test]
 fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back() {
-    let (repo, desk, id) = waiting();
-    drop_answer(&desk, &id);
+    let (repo, fixture, id) = waiting();
+    drop_answer(&fixture, &id);
     for (what, change, undo) in NOW_OTHER {
         change(&repo);
-        let before = snapshot(&repo, &desk);
-        let message = desk
+        let before = snapshot(&repo, &fixture);
+        let message = fixture
             .run(["run", "advance", &id, "--json"])
             .exits(1)
             .message();
@@ -264,10 +268,10 @@ fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back
         for part in parts {
             assert!(message.contains(part), "{what}: {message}");
         }
-        before.is_still(&snapshot(&repo, &desk));
+        before.is_still(&snapshot(&repo, &fixture));
         undo(&repo);
     }
-    let status = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    let status = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(status["state"], "verified");
     assert_eq!(
         status["attempts"].as_array().unwrap().len(),
@@ -275,20 +279,20 @@ fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back
         "{status:#}"
     );
     assert_eq!(status["budgets"]["outbox_prompts"], 1);
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 #[test]
 fn a_repository_that_changed_between_verification_and_landing_is_refused() {
     let run = Verified::new();
     let says = |what: &str| {
-        let before = snapshot(&run.repo, &run.desk);
+        let before = snapshot(&run.repo, &run.fixture);
         let message = run
-            .desk
+            .fixture
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
-        before.is_still(&snapshot(&run.repo, &run.desk));
+        before.is_still(&snapshot(&run.repo, &run.fixture));
         assert!(message.len() > 40, "{what}: {message}");
         message
     };
@@ -334,9 +338,9 @@ fn a_base_that_git_has_thrown_away_stops_a_run_and_its_landing() {
     };
     let run = Verified::new();
     throw_away(&run.repo);
-    let before = snapshot(&run.repo, &run.desk);
+    let before = snapshot(&run.repo, &run.fixture);
     let message = run
-        .desk
+        .fixture
         .run(["run", "land", &run.id, "--json"])
         .exits(1)
         .message();
@@ -344,27 +348,27 @@ fn a_base_that_git_has_thrown_away_stops_a_run_and_its_landing() {
         message.contains("new run") || message.contains("start again"),
         "{message}"
     );
-    before.is_still(&snapshot(&run.repo, &run.desk));
+    before.is_still(&snapshot(&run.repo, &run.fixture));
 
-    let (repo, desk, id) = waiting();
-    drop_answer(&desk, &id);
+    let (repo, fixture, id) = waiting();
+    drop_answer(&fixture, &id);
     throw_away(&repo);
-    let before = snapshot(&repo, &desk);
-    let message = desk
+    let before = snapshot(&repo, &fixture);
+    let message = fixture
         .run(["run", "advance", &id, "--json"])
         .exits(1)
         .message();
     assert!(message.contains("start a new run"), "{message}");
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
 }
 
 #[test]
 fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
     for _ in 0..3 {
-        let (_repo, desk, id) = waiting();
-        drop_answer(&desk, &id);
+        let (_repo, fixture, id) = waiting();
+        drop_answer(&fixture, &id);
         let start = || {
-            let mut command = desk.call(["run", "advance", &id, "--json"]).command();
+            let mut command = fixture.call(["run", "advance", &id, "--json"]).command();
             command
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -387,7 +391,7 @@ fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
             ended.contains(&0) && ended.iter().all(|code| [0, 9].contains(code)),
             "{ended:?}"
         );
-        let status = desk.status();
+        let status = fixture.status();
         assert_eq!(status["state"], "verified");
         assert_eq!(status["attempts"].as_array().unwrap().len(), 1);
         assert_eq!(
@@ -397,8 +401,8 @@ fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
             ),
             (&json!(1), &json!(1))
         );
-        desk.run(["ledger", "verify"]).ok();
-        desk.run(["run", "land", &id]).ok();
+        fixture.run(["ledger", "verify"]).ok();
+        fixture.run(["run", "land", &id]).ok();
     }
 }
 
@@ -423,17 +427,17 @@ fn guardrails_that_were_edited_are_refused_whatever_they_say() {
         ),
     ];
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let path = repo.path().to_str().unwrap();
     for (from, to, names) in edits {
         // Before anything was recorded of them.
         let id = id_of(
-            &desk
+            &fixture
                 .run(["run", "new", GOAL, "--repo", path, "--json"])
                 .ok()
                 .json(),
         );
-        let file = desk
+        let file = fixture
             .data()
             .join("runs")
             .join(&id)
@@ -441,7 +445,7 @@ fn guardrails_that_were_edited_are_refused_whatever_they_say() {
         let whole = fs::read_to_string(&file).unwrap();
         assert!(whole.contains(from), "{whole}");
         fs::write(&file, whole.replacen(from, to, 1)).unwrap();
-        let ran = desk.run(["run", "advance", &id, "--json"]);
+        let ran = fixture.run(["run", "advance", &id, "--json"]);
         assert!([1, 3].contains(&ran.code.unwrap()), "{ran:?}");
         let message = ran.message();
         let told = message.contains(names) || message.contains("was changed after it was recorded");
@@ -449,8 +453,8 @@ fn guardrails_that_were_edited_are_refused_whatever_they_say() {
         assert_eq!(server.requests().len(), 0);
     }
     // And afterwards.
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let file = desk
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let file = fixture
         .data()
         .join("runs")
         .join(&id)
@@ -462,19 +466,22 @@ fn guardrails_that_were_edited_are_refused_whatever_they_say() {
     )
     .unwrap();
     for command in ["advance", "land"] {
-        let message = desk.run(["run", command, &id, "--json"]).exits(1).message();
+        let message = fixture
+            .run(["run", command, &id, "--json"])
+            .exits(1)
+            .message();
         assert!(
             message.contains("guardrails.md") && message.contains("was changed"),
             "{message}"
         );
     }
     fs::write(&file, whole).unwrap();
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 /// Makes every setting that we know of lead to one program that leaves a trace.
-fn trap(repo: &TestRepo, desk: &Desk) -> PathBuf {
-    let (trace, program) = (desk.path("trace"), desk.path("trap"));
+fn trap(repo: &TestRepo, fixture: &Fixture) -> PathBuf {
+    let (trace, program) = (fixture.path("trace"), fixture.path("trap"));
     fs::write(
         &program,
         format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", trace.display()),
@@ -536,8 +543,8 @@ fn traces(trace: &Path) -> String {
 #[test]
 fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
     let repo = small().file("README.md", "# Areas\n").build();
-    let desk = Desk::new();
-    let trace = trap(&repo, &desk);
+    let fixture = Fixture::new();
+    let trace = trap(&repo, &fixture);
     // The traps work: git on its own runs them.
     let _whatever = Command::new("git")
         .args(["status", "--short"])
@@ -547,7 +554,7 @@ fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
     fs::remove_file(&trace).unwrap();
     let quiet = |what: &str| assert_eq!(traces(&trace), "", "{what}");
 
-    let started = desk
+    let started = fixture
         .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
@@ -555,16 +562,16 @@ fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
         .json();
     quiet("run start");
     let id = id_of(&started);
-    drop_answer(&desk, &id);
+    drop_answer(&fixture, &id);
     assert_eq!(
-        desk.run(["run", "advance", &id, "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", &id, "--json"]).ok().json()["state"],
         "verified"
     );
     quiet("run advance");
-    desk.run(["run", "replay", &id]).ok();
+    fixture.run(["run", "replay", &id]).ok();
     quiet("run replay");
     let before = fs::read(repo.path().join(".git/config")).unwrap();
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
     quiet("run land");
     assert_eq!(
         fs::read_to_string(repo.path().join("src/area.py")).unwrap(),
@@ -575,8 +582,8 @@ fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
 
 #[test]
 fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
-    let (repo, desk, id) = waiting();
-    drop_answer(&desk, &id);
+    let (repo, fixture, id) = waiting();
+    drop_answer(&fixture, &id);
     fs::create_dir_all(repo.path().join(".git/info")).unwrap();
     fs::write(repo.path().join(".git/info/exclude"), "*\n").unwrap();
     for (key, value) in [
@@ -588,9 +595,9 @@ fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
     for flag in ["skip-worktree", "assume-unchanged"] {
         repo.git(["update-index", &format!("--{flag}"), "check.sh"]);
         repo.write("check.sh", "exit 0\n");
-        let refused = desk.start_call(repo.path()).run().exits(2).message();
+        let refused = fixture.start_call(repo.path()).run().exits(2).message();
         assert!(refused.contains("check.sh"), "{flag}: {refused}");
-        let refused = desk
+        let refused = fixture
             .run(["run", "advance", &id, "--json"])
             .exits(1)
             .message();
@@ -601,6 +608,6 @@ fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
         repo.git(["update-index", &format!("--no-{flag}"), "check.sh"]);
         repo.git(["checkout", "--quiet", "check.sh"]);
     }
-    let verified: Value = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    let verified: Value = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
 }

@@ -9,22 +9,22 @@ use nix::sys::termios::{FlowArg, LocalFlags, Termios, tcflow, tcgetattr};
 
 use crate::crawl::support::wait_for;
 use crate::crawl::terminal::Terminal;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// A command in the sandbox, on a terminal.
-fn on_terminal(desk: &Desk, script: &str) -> Terminal {
-    let here = desk.path("here");
+fn on_terminal(fixture: &Fixture, script: &str) -> Terminal {
+    let here = fixture.path("here");
     std::fs::create_dir_all(&here).unwrap();
-    let call = desk.call(["sandbox", "exec", "--", "bash", "-c", script]);
+    let call = fixture.call(["sandbox", "exec", "--", "bash", "-c", script]);
     Terminal::start(call.current_dir(here).env("TERM", "xterm"))
 }
 
 /// Runs a command with this input, which then stays open or ends.
 fn with_input(script: &str, input: &[u8], ends: bool) -> (i32, String) {
-    let desk = Desk::new();
-    let here = desk.path("here");
+    let fixture = Fixture::new();
+    let here = fixture.path("here");
     std::fs::create_dir_all(&here).unwrap();
-    let call = desk.call(["sandbox", "exec", "--", "sh", "-c", script]);
+    let call = fixture.call(["sandbox", "exec", "--", "sh", "-c", script]);
     let mut command = call.current_dir(here).command();
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -69,8 +69,8 @@ fn input_without_end_does_not_hold_the_command() {
 /// A loop reads on where the command left the input alone.
 #[test]
 fn redirected_command_leaves_the_list_to_the_loop() {
-    let desk = Desk::new();
-    let here = desk.path("here");
+    let fixture = Fixture::new();
+    let here = fixture.path("here");
     std::fs::create_dir_all(&here).unwrap();
     let program = env!("CARGO_BIN_EXE_crucible");
     for (redirected, wanted) in [("< /dev/null", "one\ntwo\n"), ("", "one\n")] {
@@ -78,7 +78,7 @@ fn redirected_command_leaves_the_list_to_the_loop() {
             "printf 'one\\ntwo\\n' | while read -r file; do {program} sandbox exec -- sh -c 'cat > /dev/null; echo '$file {redirected}; done"
         );
         let mut shell = std::process::Command::new("sh");
-        let environment = desk.call([""; 0]).command();
+        let environment = fixture.call([""; 0]).command();
         for (name, value) in environment.get_envs() {
             shell.env(name, value.unwrap_or_default());
         }
@@ -94,9 +94,9 @@ fn redirected_command_leaves_the_list_to_the_loop() {
 
 #[test]
 fn command_has_a_terminal_of_its_own() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "test -t 0 && test -t 1 && test -t 2 && stty size && echo ready && read line && echo \"got $line\"";
-    let mut terminal = on_terminal(&desk, script);
+    let mut terminal = on_terminal(&fixture, script);
     terminal.shows("40 200");
     terminal.shows("ready");
     terminal.keys(b"words\r");
@@ -106,9 +106,9 @@ fn command_has_a_terminal_of_its_own() {
 
 #[test]
 fn ctrl_c_goes_to_the_command_alone() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "trap 'echo caught' INT; echo ready; sleep 30 & wait $!; trap - INT; echo on; read line; exit 7";
-    let mut terminal = on_terminal(&desk, script);
+    let mut terminal = on_terminal(&fixture, script);
     terminal.shows("ready");
     terminal.keys(b"\x03");
     terminal.shows("caught");
@@ -120,10 +120,10 @@ fn ctrl_c_goes_to_the_command_alone() {
 
 #[test]
 fn job_control_and_size_work() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "trap 'stty size' WINCH; set -m; sleep 30 & jobs; kill %1; wait; echo ready; \
                   while ! read -t 1 line; do :; done; echo end";
-    let mut terminal = on_terminal(&desk, script);
+    let mut terminal = on_terminal(&fixture, script);
     terminal.shows("Running");
     terminal.shows("ready");
     terminal.resizes(50, 120);
@@ -153,8 +153,8 @@ fn users_terminal_gets_its_settings_back() {
         Signal::SIGUSR2,
     ];
     for signal in [None].into_iter().chain(signals.map(Some)) {
-        let desk = Desk::new();
-        let mut terminal = on_terminal(&desk, "echo ready; read line");
+        let fixture = Fixture::new();
+        let mut terminal = on_terminal(&fixture, "echo ready; read line");
         terminal.shows("ready");
         let (during, hold) = terminal.settings();
         assert!(!is_usual(&during), "it is raw");
@@ -171,8 +171,8 @@ fn users_terminal_gets_its_settings_back() {
 /// Writes to a stopped terminal do not return, so the program cannot end in its usual way.
 #[test]
 fn stopped_terminal_gets_its_settings_back() {
-    let desk = Desk::new();
-    let mut terminal = on_terminal(&desk, "echo ready; read line; yes");
+    let fixture = Fixture::new();
+    let mut terminal = on_terminal(&fixture, "echo ready; read line; yes");
     terminal.shows("ready");
     let (_, hold) = terminal.settings();
     let users_end = terminal.users_end();
@@ -189,8 +189,8 @@ fn stopped_terminal_gets_its_settings_back() {
 
 #[test]
 fn stopped_program_gives_the_terminal_back_meanwhile() {
-    let desk = Desk::new();
-    let mut terminal = on_terminal(&desk, "echo ready; read line; echo \"got $line\"");
+    let fixture = Fixture::new();
+    let mut terminal = on_terminal(&fixture, "echo ready; read line; echo \"got $line\"");
     terminal.shows("ready");
     terminal.signals(Signal::SIGTSTP);
     let state = format!("/proc/{}/status", terminal.id());
@@ -211,12 +211,12 @@ fn stopped_program_gives_the_terminal_back_meanwhile() {
 /// A program that types into its terminal would type into the user's shell, were it the same.
 #[test]
 fn nothing_is_typed_into_the_users_terminal() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "python3 - <<'PY'\nimport fcntl, glob, os, termios\nfor fd in (0, 1, 2):\n    for letter in b'evil\\n':\n        try:\n            \
                   fcntl.ioctl(fd, termios.TIOCSTI, bytes([letter]))\n            print('typed')\n        except OSError as error:\n            pass\n\
                   for path in glob.glob('/dev/pts/*') + ['/dev/console']:\n    try:\n        os.open(path, os.O_RDWR | os.O_NOCTTY)\n        \
                   print('opened', path)\n    except OSError:\n        pass\nprint('done')\nPY";
-    let mut terminal = on_terminal(&desk, script);
+    let mut terminal = on_terminal(&fixture, script);
     terminal.shows("done");
     let (code, screen) = terminal.ends();
     assert_eq!(code, Some(0), "{screen}");

@@ -2,23 +2,24 @@
 
 use std::process::Command;
 
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
-/// The program in a directory of the desk that is no home.
-fn exec(desk: &Desk, words: &[&str]) -> Call {
-    std::fs::create_dir_all(desk.path("work")).unwrap();
-    desk.call([&["sandbox", "exec"], words].concat())
-        .current_dir(desk.path("work"))
+/// The program in a directory of the fixture that is no home.
+fn exec(fixture: &Fixture, words: &[&str]) -> Call {
+    std::fs::create_dir_all(fixture.path("work")).unwrap();
+    fixture
+        .call([&["sandbox", "exec"], words].concat())
+        .current_dir(fixture.path("work"))
 }
 
 /// A command may have ended before anyone looks at its group.
 #[test]
 fn level_of_limits_is_same_each_time() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for flags in [&[][..], &["--sandbox", "off"]] {
         let level = |_| {
             let words = [flags, &["--json", "--", "true"]].concat();
-            let ran = exec(&desk, &words).run().ok().json();
+            let ran = exec(&fixture, &words).run().ok().json();
             ran["isolation"]["resources"].to_string()
         };
         let levels: std::collections::BTreeSet<String> = (0..12).map(level).collect();
@@ -30,17 +31,17 @@ const TAKE: &str = "kept = b'x' * (300 << 20); print('had it')";
 
 #[test]
 fn memory_and_processes_are_settings() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let take = ["--json", "--", "python3", "-c", TAKE];
-    let ran = exec(&desk, &take).run().ok().json();
+    let ran = exec(&fixture, &take).run().ok().json();
     assert_eq!(
         (ran["stdout"].as_str(), ran["ran_out_of_memory"].as_bool()),
         (Some("had it\n"), Some(false))
     );
     let level = ran["isolation"]["resources"].as_str().unwrap().to_owned();
     assert!(["cgroup", "rlimit"].contains(&level.as_str()), "{level}");
-    desk.user_config("[sandbox]\nmemory_mib = 100\n");
-    let ran = exec(&desk, &take).run().exits(1);
+    fixture.user_config("[sandbox]\nmemory_mib = 100\n");
+    let ran = exec(&fixture, &take).run().exits(1);
     let told = ran.stderr.contains("used up its memory") && ran.stderr.contains("memory_mib");
     assert!(
         !ran.stderr.contains("signal") && (told || level != "cgroup"),
@@ -50,14 +51,14 @@ fn memory_and_processes_are_settings() {
     let ran: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(ran["stdout"], "");
     assert_eq!(ran["ran_out_of_memory"], level == "cgroup");
-    let ran = exec(&desk, &take)
+    let ran = exec(&fixture, &take)
         .env("CRUCIBLE_SANDBOX_MEMORY_MIB", "1000")
         .run()
         .ok()
         .json();
     assert_eq!(ran["stdout"], "had it\n");
     let ran = exec(
-        &desk,
+        &fixture,
         &[
             "--",
             "sh",
@@ -68,22 +69,23 @@ fn memory_and_processes_are_settings() {
     let ran = ran.env("CRUCIBLE_SANDBOX_PROCESSES", "2").run();
     assert_ne!(ran.stdout, "all\n", "{}", ran.stderr);
     // Whose project it is does not say what its code may use.
-    std::fs::create_dir_all(desk.path("project/.crucible")).unwrap();
+    std::fs::create_dir_all(fixture.path("project/.crucible")).unwrap();
     std::fs::write(
-        desk.path("project/.crucible/config.toml"),
+        fixture.path("project/.crucible/config.toml"),
         "[sandbox]\nmemory_mib = 0\n",
     )
     .unwrap();
-    desk.call(["sandbox", "exec", "--", "true"])
-        .current_dir(desk.path("project"))
+    fixture
+        .call(["sandbox", "exec", "--", "true"])
+        .current_dir(fixture.path("project"))
         .run()
         .exits(2);
 }
 
 #[test]
 fn without_control_groups_each_process_is_bounded() {
-    let desk = Desk::new();
-    let inner = exec(&desk, &["--json", "--", "sh", "-c", "ulimit -d"]).command();
+    let fixture = Fixture::new();
+    let inner = exec(&fixture, &["--json", "--", "sh", "-c", "ulimit -d"]).command();
     let mut command = Command::new("bwrap");
     command
         .args(["--dev-bind", "/", "/", "--tmpfs", "/sys/fs/cgroup", "--"])
@@ -91,7 +93,7 @@ fn without_control_groups_each_process_is_bounded() {
     command
         .args(inner.get_args())
         .env_clear()
-        .current_dir(desk.path("work"));
+        .current_dir(fixture.path("work"));
     command.envs(
         inner
             .get_envs()
@@ -109,9 +111,9 @@ fn without_control_groups_each_process_is_bounded() {
 
 #[test]
 fn a_command_that_ignores_term_says_when_it_was_killed() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "trap '' TERM; while :; do sleep 60; done";
-    let ran = exec(&desk, &["--timeout", "1", "--", "sh", "-c", script])
+    let ran = exec(&fixture, &["--timeout", "1", "--", "sh", "-c", script])
         .run()
         .exits(10);
     let expected = "the command was ended after 1 second; it ignored TERM and was killed 5.";
@@ -120,7 +122,7 @@ fn a_command_that_ignores_term_says_when_it_was_killed() {
         "{}",
         ran.stderr
     );
-    let ran = exec(&desk, &["--json", "--timeout", "1", "--", "sleep", "60"])
+    let ran = exec(&fixture, &["--json", "--timeout", "1", "--", "sleep", "60"])
         .run()
         .exits(10)
         .json();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::sandbox_writes::{exec, left, repository};
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
 /// Before each script. `program FILE` writes a program that leaves the mark, and `settings FILE` settings that name one.
 const PRELUDE: &str = "\
@@ -55,17 +55,17 @@ impl Form {
 
 /// A repository, a place for the mark, and a user.
 struct Room<'d> {
-    desk: &'d Desk,
+    fixture: &'d Fixture,
     place: std::path::PathBuf,
     variables: Vec<(String, String)>,
 }
 
 impl<'d> Room<'d> {
-    fn new(desk: &'d Desk, name: &str, variables: &str) -> Self {
-        let place = desk.path(name);
+    fn new(fixture: &'d Fixture, name: &str, variables: &str) -> Self {
+        let place = fixture.path(name);
         std::fs::create_dir_all(place.join("R")).unwrap();
         let mut room = Self {
-            desk,
+            fixture,
             place,
             variables: Vec::new(),
         };
@@ -96,7 +96,7 @@ impl<'d> Room<'d> {
             .args(["-c", &self.filled(&format!("{PRELUDE}{script}"))])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.desk.home())
+            .env("HOME", self.fixture.home())
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CEILING_DIRECTORIES", self.place.parent().unwrap())
             .envs([("GIT_AUTHOR_NAME", name), ("GIT_COMMITTER_NAME", name)])
@@ -119,7 +119,7 @@ impl<'d> Room<'d> {
         }
         let script = self.filled(&format!("{PRELUDE}{script}"));
         words.extend(["--", "sh", "-c", &script]);
-        let mut call = self.desk.call(words).current_dir(self.place.join("R"));
+        let mut call = self.fixture.call(words).current_dir(self.place.join("R"));
         for (name, value) in &self.variables {
             call = call.env(name, value);
         }
@@ -132,10 +132,10 @@ impl<'d> Room<'d> {
 }
 
 fn never_run(forms: &[Form]) {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (number, form) in forms.iter().enumerate() {
         let name = form.name;
-        let room = Room::new(&desk, &format!("open{number}"), form.variables);
+        let room = Room::new(&fixture, &format!("open{number}"), form.variables);
         room.set_up(form.setup);
         room.user(form.plant, &[]);
         let ran = room.user(form.after, &room.variables);
@@ -144,13 +144,13 @@ fn never_run(forms: &[Form]) {
             "{name}: git runs nothing without a sandbox: {ran:?}"
         );
 
-        let _ = std::fs::remove_file(desk.home().join(".gitconfig"));
-        let room = Room::new(&desk, &format!("kept{number}"), form.variables);
+        let _ = std::fs::remove_file(fixture.home().join(".gitconfig"));
+        let room = Room::new(&fixture, &format!("kept{number}"), form.variables);
         room.set_up(form.setup);
         let planted = room.exec(form.writable, form.plant);
         room.user(form.after, &room.variables);
         assert!(!room.is_marked(), "{name}: {planted:?}");
-        let _ = std::fs::remove_file(desk.home().join(".gitconfig"));
+        let _ = std::fs::remove_file(fixture.home().join(".gitconfig"));
     }
 }
 
@@ -723,10 +723,10 @@ fn missing_places_cannot_be_created() {
 
 #[test]
 fn borrowed_objects_are_read_only() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let setup = "mkdir ../o; cp -r .git/objects ../o/objects; echo {P}/o/objects > .git/objects/info/alternates";
     let plant = "for file in {P}/o/objects/new {P}/o/objects/info/alternates; do echo x > $file && echo planted; done; echo x > {P}/o/free";
-    let room = Room::new(&desk, "room", "");
+    let room = Room::new(&fixture, "room", "");
     room.set_up(setup);
     let ran = room.exec("{P}/o", plant).ok();
     assert_eq!(ran.stdout, "", "{ran:?}");
@@ -740,7 +740,7 @@ fn borrowed_objects_are_read_only() {
 
 #[test]
 fn honest_work_beside_settings_is_possible() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (number, (name, setup, writable, script)) in [
         (
             "prefixes of gitflow",
@@ -839,7 +839,7 @@ fn honest_work_beside_settings_is_possible() {
     .iter()
     .enumerate()
     {
-        let room = Room::new(&desk, &format!("room{number}"), "");
+        let room = Room::new(&fixture, &format!("room{number}"), "");
         room.set_up(setup);
         let ran = room.exec(writable, script);
         assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
@@ -851,29 +851,29 @@ fn honest_work_beside_settings_is_possible() {
 /// A mark of a cache, or what makes a directory a repository, hides nothing of a directory that was there.
 #[test]
 fn planted_marks_hide_nothing_from_the_list() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let plant = "echo x > src/.envrc; mkdir src/.vscode; echo x > src/.vscode/tasks.json; git init --quiet src/x";
     let planted = ["src/.vscode/tasks.json", "src/x/.git", "src/.envrc"];
     let script =
         format!("echo > src/CACHEDIR.TAG; {plant}; for i in 1 2 3 4; do echo x > src/$i.pth; done");
-    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], &script).ok().json();
     for path in planted {
         assert!(left(&ran).contains(&path), "{path}: {ran:#}");
     }
     let repo = repository();
     let script = format!("mkdir src/objects src/refs; echo > src/HEAD; {plant}");
-    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], &script).ok().json();
     assert_eq!(left(&ran), planted, "{ran:#}");
     let repo = repository();
     let script = format!("mkdir src/objects src/refs; cp .git/HEAD src/HEAD; {plant}");
-    let ran = exec(&desk, repo.path(), &[], &script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], &script).ok().json();
     let with_src = ["src", planted[0], planted[1], planted[2]];
     assert_eq!(left(&ran), with_src, "{ran:#}");
     // A git directory in two parts, and one among the files of programs.
     let repo = repository();
     let script = "mkdir src/d node_modules; cp .git/HEAD src/d/; echo ../c > src/d/commondir\n\
         for i in 1 2 3 4; do echo x > node_modules/$i.pth; done; git init --quiet --bare node_modules/b";
-    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], script).ok().json();
     assert_eq!(
         left(&ran),
         ["node_modules", "node_modules/b", "src/d"],

@@ -5,7 +5,7 @@ use std::path::Path;
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, Ran};
+use crate::support::{Fixture, Ran};
 
 /// Writes what git would run or believe at its next command, into the git directory `$1`, and tells each that worked.
 const PLANT: &str = "\
@@ -25,19 +25,19 @@ pub(crate) fn repository() -> TestRepo {
         .build()
 }
 
-pub(crate) fn exec(desk: &Desk, at: &Path, flags: &[&str], script: &str) -> Ran {
+pub(crate) fn exec(fixture: &Fixture, at: &Path, flags: &[&str], script: &str) -> Ran {
     let words = [
         &["sandbox", "exec", "--json", "--write", "."],
         flags,
         &["--", "sh", "-c", script],
     ]
     .concat();
-    desk.call(words).current_dir(at).run()
+    fixture.call(words).current_dir(at).run()
 }
 
-fn planted(desk: &Desk, at: &Path, git_dir: &str, flags: &[&str]) -> String {
+fn planted(fixture: &Fixture, at: &Path, git_dir: &str, flags: &[&str]) -> String {
     let script = format!("set -- {git_dir}\n{PLANT}");
-    exec(desk, at, flags, &script).ok().json()["stdout"]
+    exec(fixture, at, flags, &script).ok().json()["stdout"]
         .as_str()
         .unwrap()
         .to_owned()
@@ -55,13 +55,13 @@ pub(crate) fn left(document: &Value) -> Vec<&str> {
 
 #[test]
 fn git_directories_are_read_only() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     std::fs::create_dir_all(repo.path().join(".git/hooks")).unwrap();
     std::fs::create_dir_all(repo.path().join(".git/info")).unwrap();
-    assert_eq!(planted(&desk, repo.path(), ".git", &[]), "");
+    assert_eq!(planted(&fixture, repo.path(), ".git", &[]), "");
     // With the flag the same script does all of it, so the test can fail.
     let ran = exec(
-        &desk,
+        &fixture,
         repo.path(),
         &["--write-git"],
         &format!("set -- .git\n{PLANT}"),
@@ -83,8 +83,8 @@ fn git_directories_are_read_only() {
 /// What the user's own git reads in every repository, where a directory that holds it is handed out.
 #[test]
 fn users_own_git_settings_are_read_only() {
-    let desk = Desk::new();
-    let place = desk.path("handed");
+    let fixture = Fixture::new();
+    let place = fixture.path("handed");
     std::fs::create_dir_all(&place).unwrap();
     let (origin, project) = (repository(), place.join("project"));
     origin.git(["clone", "--quiet", ".", project.to_str().unwrap()]);
@@ -106,7 +106,7 @@ fn users_own_git_settings_are_read_only() {
             settings.display(),
             place.display()
         );
-        let ran = desk
+        let ran = fixture
             .call(words)
             .arg(&script)
             .env("GIT_CONFIG_GLOBAL", &settings)
@@ -127,7 +127,7 @@ fn users_own_git_settings_are_read_only() {
 /// A program in the work tree that git would start stays as it is, and so does what decides which it starts.
 #[test]
 fn programs_that_git_settings_name_are_read_only() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let at = |path: &str| repo.path().join(path);
     std::fs::create_dir_all(at("my tools/hooks")).unwrap();
     std::fs::create_dir_all(at("templates")).unwrap();
@@ -183,13 +183,13 @@ fn programs_that_git_settings_name_are_read_only() {
     script += "mv tools other 2>/dev/null && echo moved\n";
     repo.git(["config", "core.excludesFile", "tools/other"]);
     let honest = "echo x > src/a.txt; echo x > tools/other; echo x > new.txt; echo worked\n";
-    let ran = exec(&desk, repo.path(), &[], &format!("{script}{honest}"))
+    let ran = exec(&fixture, repo.path(), &[], &format!("{script}{honest}"))
         .ok()
         .json();
     assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
     assert!(!at("tools/to-come").exists() && at("tools/other").exists());
     // With the flag all of it works, so the test can fail.
-    let ran = exec(&desk, repo.path(), &["--write-git"], &script)
+    let ran = exec(&fixture, repo.path(), &["--write-git"], &script)
         .ok()
         .json();
     let told = ran["stdout"].as_str().unwrap();
@@ -201,10 +201,10 @@ fn programs_that_git_settings_name_are_read_only() {
 
 #[test]
 fn many_hidden_files_push_nothing_out_of_the_list() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let script = "i=0; while [ $i -lt 200 ]; do echo x > .a$i; i=$((i+1)); done\n\
         mkdir .vscode; echo x > .vscode/tasks.json; echo x > Makefile; echo x > zz; chmod +x zz";
-    let document = exec(&desk, repo.path(), &[], script).ok().json();
+    let document = exec(&fixture, repo.path(), &[], script).ok().json();
     let paths = left(&document);
     for path in [".vscode/tasks.json", "Makefile", "zz", ".a199"] {
         assert!(paths.contains(&path), "{path}: {paths:?}");
@@ -223,13 +223,13 @@ fn many_hidden_files_push_nothing_out_of_the_list() {
         "-c",
         "echo y > Makefile; for i in 1 2 3; do echo y > .a$i; done",
     ];
-    let told = desk.call(words).current_dir(repo.path()).run().stderr;
+    let told = fixture.call(words).current_dir(repo.path()).run().stderr;
     assert!(told.contains("made or changed Makefile"), "{told}");
 }
 
 #[test]
 fn git_directories_at_any_depth_are_read_only() {
-    let (desk, repo, inner) = (Desk::new(), repository(), repository());
+    let (fixture, repo, inner) = (Fixture::new(), repository(), repository());
     let path = |name: &str| repo.path().join(name);
     for place in ["deep/er/clone", "node_modules/pkg", "target/kept"] {
         repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), place]);
@@ -272,13 +272,13 @@ fn git_directories_at_any_depth_are_read_only() {
         std::fs::create_dir_all(path(dir).join("hooks")).unwrap();
         std::fs::create_dir_all(path(dir).join("objects/info")).unwrap();
         std::fs::create_dir_all(path(dir).join("info")).unwrap();
-        assert_eq!(planted(&desk, repo.path(), dir, &[]), "", "{dir}");
+        assert_eq!(planted(&fixture, repo.path(), dir, &[]), "", "{dir}");
     }
     for file in ["tree/.git", "named/.git", "sub/.git"] {
         let script = format!(
             "echo 'gitdir: /tmp' > {file}; rm -f {file}; mv $(dirname {file}) elsewhere; true"
         );
-        exec(&desk, repo.path(), &[], &script).ok();
+        exec(&fixture, repo.path(), &[], &script).ok();
         assert!(
             std::fs::read_to_string(path(file))
                 .unwrap()
@@ -292,14 +292,14 @@ fn git_directories_at_any_depth_are_read_only() {
         );
     }
     // The work tree that a linked one belongs to does not concern it.
-    assert_eq!(planted(&desk, &path("tree"), "../.git", &[]), "");
+    assert_eq!(planted(&fixture, &path("tree"), "../.git", &[]), "");
     repo.git(["status"]);
 }
 
 /// A command that makes a repository where git looks for one decides what git runs.
 #[test]
 fn repositories_that_git_looks_for_cannot_be_created() {
-    let (desk, inner, middle, repo) = (Desk::new(), repository(), repository(), repository());
+    let (fixture, inner, middle, repo) = (Fixture::new(), repository(), repository(), repository());
     let add = |outer: &TestRepo, from: &Path| {
         outer.git([
             "-c",
@@ -333,12 +333,12 @@ fn repositories_that_git_looks_for_cannot_be_created() {
         let script = format!(
             "mkdir -p {place} 2>/dev/null; echo x > {place}/config && echo planted; git status --short"
         );
-        let ran = exec(&desk, repo.path(), &[], &script).json();
+        let ran = exec(&fixture, repo.path(), &[], &script).json();
         assert!(
             !ran["stdout"].as_str().unwrap().contains("planted"),
             "{place}: {ran:#}"
         );
-        let ran = exec(&desk, repo.path(), &["--write-git"], &script).json();
+        let ran = exec(&fixture, repo.path(), &["--write-git"], &script).json();
         let is_planted = ran["stdout"].as_str().unwrap().contains("planted");
         assert_eq!(is_planted, place != ".crucible", "{place}: {ran:#}");
         let _ = std::fs::remove_dir_all(repo.path().join(place));
@@ -347,7 +347,7 @@ fn repositories_that_git_looks_for_cannot_be_created() {
 
 #[test]
 fn git_works_beside_an_uninitialised_submodule() {
-    let (desk, inner, origin) = (Desk::new(), repository(), repository());
+    let (fixture, inner, origin) = (Fixture::new(), repository(), repository());
     let allow = "protocol.file.allow=always";
     origin.git([
         "-c",
@@ -359,12 +359,12 @@ fn git_works_beside_an_uninitialised_submodule() {
         "sub",
     ]);
     origin.git(["commit", "--quiet", "--message", "sub"]);
-    let clone = desk.path("clone");
+    let clone = fixture.path("clone");
     origin.git(["clone", "--quiet", ".", clone.to_str().unwrap()]);
     for is_there in [true, false] {
         let script =
             "git status --short && git diff && echo works; mkdir -p sub/.git && echo planted";
-        let ran = exec(&desk, &clone, &[], script).json();
+        let ran = exec(&fixture, &clone, &[], script).json();
         assert_eq!(ran["stdout"], "works\n", "{is_there}: {ran:#}");
         let _ = std::fs::remove_dir(clone.join("sub"));
     }
@@ -372,7 +372,7 @@ fn git_works_beside_an_uninitialised_submodule() {
 
 #[test]
 fn link_on_the_way_to_what_git_runs_is_refused() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let cases: [(&str, &[&str]); 3] = [
         (
             "links/settings",
@@ -390,9 +390,9 @@ fn link_on_the_way_to_what_git_runs_is_refused() {
         std::fs::write(repo.path().join("real/settings"), "").unwrap();
         std::fs::write(repo.path().join("real/check"), "").unwrap();
         std::os::unix::fs::symlink("real", repo.path().join("links")).unwrap();
-        exec(&desk, repo.path(), &[], "true").ok();
+        exec(&fixture, repo.path(), &[], "true").ok();
         repo.git(setting.iter().copied());
-        let ran = exec(&desk, repo.path(), &[], "true").exits(2);
+        let ran = exec(&fixture, repo.path(), &[], "true").exits(2);
         assert!(
             ran.message()
                 .contains("links: git follows this symbolic link"),
@@ -400,14 +400,14 @@ fn link_on_the_way_to_what_git_runs_is_refused() {
             ran.message()
         );
         assert!(ran.error()["hints"].to_string().contains("--write-git"));
-        exec(&desk, repo.path(), &["--write-git"], "true").ok();
+        exec(&fixture, repo.path(), &["--write-git"], "true").ok();
     }
 }
 
 /// A file can be written by any of its names.
 #[test]
 fn hard_link_to_what_git_runs_is_refused() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for guarded in [".git/hooks/pre-commit", ".git/config", "included"] {
         let repo = repository();
         let (guarded, other) = (repo.path().join(guarded), repo.path().join("other"));
@@ -416,24 +416,24 @@ fn hard_link_to_what_git_runs_is_refused() {
             std::fs::write(&guarded, "").unwrap();
         }
         repo.git(["config", "include.path", "../included"]);
-        exec(&desk, repo.path(), &[], "true").ok();
+        exec(&fixture, repo.path(), &[], "true").ok();
         std::fs::hard_link(&guarded, &other).unwrap();
-        let ran = exec(&desk, repo.path(), &[], "true").exits(2);
+        let ran = exec(&fixture, repo.path(), &[], "true").exits(2);
         assert!(ran.message().contains("hard link"), "{}", ran.message());
         assert!(ran.error()["hints"].to_string().contains("--write-git"));
-        exec(&desk, repo.path(), &["--write-git"], "true").ok();
+        exec(&fixture, repo.path(), &["--write-git"], "true").ok();
     }
 }
 
 #[test]
 fn programs_of_settings_are_read_only_in_each_work_tree() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "filter.x.clean", "sh tools/check"]);
     repo.git(["worktree", "add", "--quiet", ".trees/other"]);
     std::fs::create_dir(repo.path().join(".trees/other/tools")).unwrap();
     let script =
         "echo x > .trees/other/tools/check && echo planted; echo x > .trees/other/tools/free";
-    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], script).ok().json();
     assert_eq!(ran["stdout"], "", "{ran:#}");
     assert!(repo.path().join(".trees/other/tools/free").exists());
 }
@@ -441,45 +441,45 @@ fn programs_of_settings_are_read_only_in_each_work_tree() {
 /// Values of settings are common words, which a build may use for its files.
 #[test]
 fn files_with_names_like_values_of_settings_are_writable() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "init.defaultBranch", "main"]);
     repo.git(["config", "user.name", "Max app"]);
     repo.git(["config", "core.pager", "less"]);
     for _ in 0..2 {
         let script = "for name in main app less; do echo x > $name || exit 1; done; echo worked";
-        let ran = exec(&desk, repo.path(), &[], script).json();
+        let ran = exec(&fixture, repo.path(), &[], script).json();
         assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
     }
 }
 
 #[test]
 fn sparse_index_keeps_no_command_from_running() {
-    let (desk, inner, repo) = (Desk::new(), repository(), repository());
+    let (fixture, inner, repo) = (Fixture::new(), repository(), repository());
     repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), "clone"]);
     for at in [repo.path().to_owned(), repo.path().join("clone")] {
         let at = at.to_str().unwrap();
         repo.git(["-C", at, "sparse-checkout", "set", "--sparse-index", "none"]);
     }
     let script = "echo x > new && echo worked; echo x > clone/new && echo worked";
-    let ran = exec(&desk, repo.path(), &[], script).json();
+    let ran = exec(&fixture, repo.path(), &[], script).json();
     // git itself lists the submodules.
     assert_eq!(ran["stdout"], "worked\nworked\n", "{ran:#}");
     // If it cannot, nothing of the nested repository can be changed.
     repo.write("clone/.git/index", "no index");
-    let ran = exec(&desk, repo.path(), &[], script).json();
+    let ran = exec(&fixture, repo.path(), &[], script).json();
     assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
 }
 
 #[test]
 fn missing_settings_of_a_home_directory_cannot_be_created() {
-    let desk = Desk::new();
-    let home = desk.path("person");
+    let fixture = Fixture::new();
+    let home = fixture.path("person");
     std::fs::create_dir_all(home.join(".config/git")).unwrap();
     let script = "echo x > .gitconfig && echo planted; echo x > .config/git/config && echo planted; echo x > free";
     let words = [
         "sandbox", "exec", "--json", "--write", ".", "--", "sh", "-c", script,
     ];
-    let ran = desk
+    let ran = fixture
         .call(words)
         .env("HOME", &home)
         .current_dir(&home)
@@ -491,13 +491,13 @@ fn missing_settings_of_a_home_directory_cannot_be_created() {
 
 #[test]
 fn a_git_directory_itself_needs_the_flag() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     for directory in [".git", ".git/hooks"] {
         std::fs::create_dir_all(repo.path().join(directory)).unwrap();
         let words = [
             "sandbox", "exec", "--json", "--write", directory, "--", "true",
         ];
-        let ran = desk.call(words).current_dir(repo.path()).run().exits(2);
+        let ran = fixture.call(words).current_dir(repo.path()).run().exits(2);
         assert!(
             ran.message().contains("is a git directory"),
             "{}",
@@ -513,7 +513,7 @@ fn a_git_directory_itself_needs_the_flag() {
             "--",
             "true",
         ];
-        desk.call(words).current_dir(repo.path()).run().ok();
+        fixture.call(words).current_dir(repo.path()).run().ok();
     }
     // With it what starts programs is listed, and what git keeps for itself is not.
     let script = "echo x > .git/hooks/post-commit; git hash-object -w src/a.txt";
@@ -529,22 +529,27 @@ fn a_git_directory_itself_needs_the_flag() {
         "-c",
         script,
     ];
-    let ran = desk.call(words).current_dir(repo.path()).run().ok().json();
+    let ran = fixture
+        .call(words)
+        .current_dir(repo.path())
+        .run()
+        .ok()
+        .json();
     assert_eq!(left(&ran), [".git/hooks/post-commit"]);
 }
 
 #[test]
 fn a_repository_that_the_command_makes_is_listed() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let script =
         "git init --quiet src/sub; git init --quiet --bare store; mkdir -p node_modules/x/.git";
-    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], script).ok().json();
     assert_eq!(left(&ran), ["node_modules/x/.git", "src/sub/.git", "store"]);
     // Once it is there it is read-only.
     std::fs::create_dir_all(repo.path().join("src/sub/.git/hooks")).unwrap();
-    assert_eq!(planted(&desk, repo.path(), "src/sub/.git", &[]), "");
+    assert_eq!(planted(&fixture, repo.path(), "src/sub/.git", &[]), "");
     let ran = exec(
-        &desk,
+        &fixture,
         repo.path(),
         &[],
         "git -C src/sub status --short && echo fine",
@@ -556,16 +561,16 @@ fn a_repository_that_the_command_makes_is_listed() {
         (Some("fine\n"), Vec::new())
     );
     // In a directory that is no repository.
-    std::fs::create_dir(desk.path("plain")).unwrap();
-    let ran = exec(&desk, &desk.path("plain"), &[], "git init --quiet .")
+    std::fs::create_dir(fixture.path("plain")).unwrap();
+    let ran = exec(&fixture, &fixture.path("plain"), &[], "git init --quiet .")
         .ok()
         .json();
     assert_eq!(left(&ran), [".git"]);
     // One that the directory itself becomes hides nothing else.
-    std::fs::create_dir(desk.path("bare")).unwrap();
+    std::fs::create_dir(fixture.path("bare")).unwrap();
     let ran = exec(
-        &desk,
-        &desk.path("bare"),
+        &fixture,
+        &fixture.path("bare"),
         &[],
         "git init --quiet --bare --template= .; echo x > .envrc",
     )
@@ -574,19 +579,19 @@ fn a_repository_that_the_command_makes_is_listed() {
     assert_eq!(left(&ran), [".", ".envrc"]);
     // A node_modules that was there hides none.
     let script = "for n in 1 2 3 4 5 6; do echo x > node_modules/x/$n.so; done; git init --quiet node_modules/y";
-    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], script).ok().json();
     assert_eq!(left(&ran), ["node_modules", "node_modules/y/.git"]);
 }
 
 #[test]
 fn files_that_others_run_are_listed() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     repo.write("Makefile", "all:\n");
     repo.write("kept/conftest.py", "");
     let script = "echo x > .envrc; mkdir -p .vscode .claude/commands sub; echo {} > .vscode/tasks.json; echo x > .claude/commands/x.md; echo x >> Makefile\n\
         echo x > sub/conftest.py; echo x > CLAUDE.md; echo x > sub/AGENTS.md; echo x > .cursorrules; echo x > src/notes.txt\n\
         printf '#!/bin/sh\\n' > run.sh; chmod +x run.sh";
-    let document = exec(&desk, repo.path(), &[], script).ok().json();
+    let document = exec(&fixture, repo.path(), &[], script).ok().json();
     assert_eq!(
         left(&document),
         [
@@ -614,7 +619,7 @@ fn files_that_others_run_are_listed() {
         "-c",
         "echo x >> .envrc; echo y >> CLAUDE.md; exit 3",
     ];
-    let ran = desk.call(words).current_dir(repo.path()).run().exits(1);
+    let ran = fixture.call(words).current_dir(repo.path()).run().exits(1);
     for path in [".envrc", "CLAUDE.md"] {
         assert!(
             ran.stderr
@@ -633,7 +638,7 @@ fn files_that_others_run_are_listed() {
         "-c",
         "echo x >> ../.vscode/tasks.json",
     ];
-    let ran = desk
+    let ran = fixture
         .call(words)
         .current_dir(repo.path().join("src"))
         .run()
@@ -646,18 +651,24 @@ fn files_that_others_run_are_listed() {
     // Crucible's own settings stay as they are.
     repo.write(".crucible/config.toml", "# as it was\n");
     for flags in [&[][..], &["--write-git"]] {
-        exec(&desk, repo.path(), flags, "echo x >> .crucible/config.toml").exits(1);
+        exec(
+            &fixture,
+            repo.path(),
+            flags,
+            "echo x >> .crucible/config.toml",
+        )
+        .exits(1);
     }
 }
 
 #[test]
 fn ordinary_work_goes_on() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "user.name", "Ada"]);
     repo.git(["config", "user.email", "ada@example.invalid"]);
     // Reading commands of git work, and what is built and written is nobody's business.
     let script = "git status --short && git log --oneline && git diff --stat && echo b > src/b.txt && echo done";
-    let ran = exec(&desk, repo.path(), &[], script).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], script).ok().json();
     assert!(
         ran["stdout"].as_str().unwrap().ends_with("done\n") && left(&ran).is_empty(),
         "{ran:#}"
@@ -667,10 +678,10 @@ fn ordinary_work_goes_on() {
         "sandbox", "exec", "--write", ".", "--", "git", "commit", "--quiet", "--all", "-m", "b",
     ];
     repo.write("src/a.txt", "changed\n");
-    let ran = desk.call(commit).current_dir(repo.path()).run().exits(1);
+    let ran = fixture.call(commit).current_dir(repo.path()).run().exits(1);
     assert!(ran.stderr.contains("pass --write-git"), "{}", ran.stderr);
     let script = "git add . && git commit --quiet -m b && git status --short";
-    let ran = exec(&desk, repo.path(), &["--write-git"], script)
+    let ran = exec(&fixture, repo.path(), &["--write-git"], script)
         .ok()
         .json();
     assert_eq!(
@@ -682,20 +693,22 @@ fn ordinary_work_goes_on() {
     // A hook that came with the flag is listed.
     let hook =
         "mkdir -p .git/hooks && echo x > .git/hooks/post-commit && git config core.fsmonitor x";
-    let ran = exec(&desk, repo.path(), &["--write-git"], hook).ok().json();
+    let ran = exec(&fixture, repo.path(), &["--write-git"], hook)
+        .ok()
+        .json();
     assert_eq!(left(&ran), [".git/config", ".git/hooks/post-commit"]);
 }
 
 #[test]
 fn what_programs_make_in_directories_of_their_own_is_one_line() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let venv = "python3 -m venv --without-pip venv && venv/bin/python -c 'print(1)'";
-    let ran = exec(&desk, repo.path(), &[], venv).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], venv).ok().json();
     assert_eq!(left(&ran), ["venv"], "{ran:#}");
     let build = "mkdir -p target/debug/deps && printf 'Signature: 8a477f597d28d172789f06886806bc55' > target/CACHEDIR.TAG\n\
         for n in 1 2 3 4 5 6 7; do echo x > target/debug/deps/p$n; chmod +x target/debug/deps/p$n; done\n\
         for d in a b c d e; do mkdir -p src/$d/__pycache__; echo x > src/$d/__pycache__/x.pyc; done";
-    let ran = exec(&desk, repo.path(), &[], build).ok().json();
+    let ran = exec(&fixture, repo.path(), &[], build).ok().json();
     assert_eq!(left(&ran), ["src/a/__pycache__", "target"], "{ran:#}");
     assert_eq!(
         (
@@ -708,24 +721,24 @@ fn what_programs_make_in_directories_of_their_own_is_one_line() {
 
 #[test]
 fn without_walls_what_was_planted_is_listed() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     std::fs::create_dir_all(repo.path().join(".git/hooks")).unwrap();
     let script = "echo x > .git/hooks/pre-commit; echo '[x]' >> .git/config";
-    let ran = exec(&desk, repo.path(), &["--sandbox", "off"], script)
+    let ran = exec(&fixture, repo.path(), &["--sandbox", "off"], script)
         .ok()
         .json();
     assert_eq!(left(&ran), [".git/config", ".git/hooks/pre-commit"]);
 }
 
 /// What a command wrote of these files in a repository, and what it printed.
-fn written(desk: &Desk, repo: &TestRepo, files: &[&str]) -> Vec<String> {
+fn written(fixture: &Fixture, repo: &TestRepo, files: &[&str]) -> Vec<String> {
     let write = |file: &&str| {
         format!(
             "(mkdir -p \"$(dirname '{file}')\" && echo x >> '{file}') 2>/dev/null && echo '{file}'\n"
         )
     };
     let script: String = files.iter().map(write).collect();
-    let ran = exec(desk, repo.path(), &[], &format!("{script}true"))
+    let ran = exec(fixture, repo.path(), &[], &format!("{script}true"))
         .ok()
         .json();
     let told = ran["stdout"].as_str().unwrap();
@@ -734,7 +747,7 @@ fn written(desk: &Desk, repo: &TestRepo, files: &[&str]) -> Vec<String> {
 
 #[test]
 fn settings_of_linked_work_trees_are_followed() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "extensions.worktreeConfig", "true"]);
     repo.git(["worktree", "add", "--quiet", ".trees/other"]);
     let other = repo.path().join(".trees/other");
@@ -746,12 +759,12 @@ fn settings_of_linked_work_trees_are_followed() {
     set("core.hooksPath", "hooks");
     set("include.path", included.to_str().unwrap());
     let files = [".trees/other/hooks/pre-commit", "included", "free"];
-    assert_eq!(written(&desk, &repo, &files), ["free"]);
+    assert_eq!(written(&fixture, &repo, &files), ["free"]);
 }
 
 #[test]
 fn included_files_count_under_any_condition() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     repo.write("first", "[includeIf \"onbranch:later\"]\n\tpath = second\n");
     repo.write(
         "second",
@@ -759,12 +772,12 @@ fn included_files_count_under_any_condition() {
     );
     repo.git(["config", "includeIf.gitdir:/elsewhere/.path", "../first"]);
     let files = ["first", "second", "third", "hooks/pre-commit", "fourth"];
-    assert_eq!(written(&desk, &repo, &files), ["fourth"]);
+    assert_eq!(written(&fixture, &repo, &files), ["fourth"]);
 }
 
 #[test]
 fn settings_of_nested_repositories_are_followed() {
-    let (desk, repo, inner) = (Desk::new(), repository(), repository());
+    let (fixture, repo, inner) = (Fixture::new(), repository(), repository());
     repo.git(["clone", "--quiet", inner.path().to_str().unwrap(), "clone"]);
     repo.git([
         "-c",
@@ -788,16 +801,16 @@ fn settings_of_nested_repositories_are_followed() {
         "clone/src/other",
         "src/watch",
     ];
-    assert_eq!(written(&desk, &repo, &files), &files[4..]);
+    assert_eq!(written(&fixture, &repo, &files), &files[4..]);
     // git refuses one with settings that it cannot read, and so runs nothing there.
     repo.write("clone/.git/config", "no settings\n");
-    assert_eq!(written(&desk, &repo, &files[1..4]), ["clone/src/watch"]);
+    assert_eq!(written(&fixture, &repo, &files[1..4]), ["clone/src/watch"]);
 }
 
 /// Directories of any size are surveyed once, for repositories as for changes.
 #[test]
 fn repositories_among_installed_packages_are_protected() {
-    let (desk, repo, inner, middle) = (Desk::new(), repository(), repository(), repository());
+    let (fixture, repo, inner, middle) = (Fixture::new(), repository(), repository(), repository());
     middle.git([
         "-c",
         "protocol.file.allow=always",
@@ -823,12 +836,12 @@ fn repositories_among_installed_packages_are_protected() {
         "node_modules/package/new",
         "target/named/new",
     ];
-    assert_eq!(written(&desk, &repo, &files), &files[3..]);
+    assert_eq!(written(&fixture, &repo, &files), &files[3..]);
 }
 
 #[test]
 fn words_of_settings_are_read_as_a_shell_does() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     for file in ["tools/my check", "tools/check", "tools/monitor"] {
         repo.write(file, "");
     }
@@ -851,12 +864,12 @@ fn words_of_settings_are_read_as_a_shell_does() {
         "other.sh",
         "my",
     ];
-    assert_eq!(written(&desk, &repo, &files), &files[5..]);
+    assert_eq!(written(&fixture, &repo, &files), &files[5..]);
 }
 
 #[test]
 fn settings_that_variables_name_are_read_only() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let at = |name: &str| repo.path().join(name).into_os_string();
     repo.write("system", "[include]\n\tpath = more\n");
     repo.write("tools/ask", "");
@@ -868,7 +881,7 @@ fn settings_that_variables_name_are_read_only() {
     let words = [
         "sandbox", "exec", "--json", "--write", ".", "--", "sh", "-c", &script,
     ];
-    let ran = desk
+    let ran = fixture
         .call(words)
         .env("GIT_CONFIG_SYSTEM", at("system"))
         .env("GIT_CONFIG_COUNT", "1")
@@ -883,8 +896,8 @@ fn settings_that_variables_name_are_read_only() {
 /// Only a link that the command could replace is refused; in a read-only directory its target is read-only, too.
 #[test]
 fn links_in_git_directories_protect_their_targets() {
-    let (desk, repo, inner) = (Desk::new(), repository(), repository());
-    let outside = desk.path("outside");
+    let (fixture, repo, inner) = (Fixture::new(), repository(), repository());
+    let outside = fixture.path("outside");
     repo.git(["worktree", "add", "--quiet", outside.to_str().unwrap()]);
     repo.git([
         "-c",
@@ -913,15 +926,15 @@ fn links_in_git_directories_protect_their_targets() {
         "my/config",
         "free",
     ];
-    assert_eq!(written(&desk, &repo, &files), ["free"]);
+    assert_eq!(written(&fixture, &repo, &files), ["free"]);
 }
 
 /// A bare repository with its work trees beside it is usual.
 #[test]
 fn bare_repository_beside_its_work_trees_is_protected() {
-    let (desk, origin) = (Desk::new(), repository());
+    let (fixture, origin) = (Fixture::new(), repository());
     for is_named in [true, false] {
-        let project = desk.path(&format!("project-{is_named}"));
+        let project = fixture.path(&format!("project-{is_named}"));
         std::fs::create_dir_all(&project).unwrap();
         let git_dir = if is_named { ".bare" } else { ".git" };
         let bare = project.join(git_dir);
@@ -934,15 +947,15 @@ fn bare_repository_beside_its_work_trees_is_protected() {
         origin.git([&add[..], &[tree.to_str().unwrap(), "HEAD"]].concat());
         std::fs::create_dir_all(bare.join("hooks")).unwrap();
         std::fs::create_dir_all(bare.join("info")).unwrap();
-        assert_eq!(planted(&desk, &project, git_dir, &[]), "");
+        assert_eq!(planted(&fixture, &project, git_dir, &[]), "");
         let script = "cd main && git status --short && echo x > new && git status --short";
-        let ran = exec(&desk, &project, &[], script).ok().json();
+        let ran = exec(&fixture, &project, &[], script).ok().json();
         assert_eq!(ran["stdout"], "?? new\n", "{ran:#}");
     }
     // One that does not know this work tree is followed as git follows it.
-    let other = desk.path("other");
+    let other = fixture.path("other");
     std::fs::create_dir_all(&other).unwrap();
-    let stranger = desk.path("stranger.git");
+    let stranger = fixture.path("stranger.git");
     origin.git(["clone", "--quiet", ".", stranger.to_str().unwrap()]);
     let named = format!("gitdir: {}/.git\n", stranger.display());
     std::fs::write(other.join(".git"), named).unwrap();
@@ -950,20 +963,25 @@ fn bare_repository_beside_its_work_trees_is_protected() {
     let at = ["-C", settings.to_str().unwrap(), "config"];
     origin.git([&at[..], &["core.hooksPath", "hooks"]].concat());
     let script = "echo x > new && echo worked; echo x > .git; mkdir -p hooks && echo x > hooks/pre-commit && echo planted";
-    let ran = exec(&desk, &other, &[], script).json();
+    let ran = exec(&fixture, &other, &[], script).json();
     assert_eq!(ran["stdout"], "worked\n", "{ran:#}");
 }
 
 /// A path may be longer than any call of the kernel takes.
 #[test]
 fn too_long_path_is_named_once_and_shortly() {
-    let (desk, repo) = (Desk::new(), repository());
+    let (fixture, repo) = (Fixture::new(), repository());
     let make = "import os\nfor _ in range(30):\n    os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('f', 'w')";
     let run = |script: &str| {
         let words = [
             "sandbox", "exec", "--write", ".", "--", "python3", "-c", script,
         ];
-        desk.call(words).current_dir(repo.path()).run().ok().stderr
+        fixture
+            .call(words)
+            .current_dir(repo.path())
+            .run()
+            .ok()
+            .stderr
     };
     let told = run(make);
     assert!(

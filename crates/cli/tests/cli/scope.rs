@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
-use crate::support::{CHECK, Call, Desk, GOOD_DIFF, WRONG, codes, id_of, small};
+use crate::support::{CHECK, Call, Fixture, GOOD_DIFF, WRONG, codes, id_of, small};
 
 /// A second file that changes.
 const OTHER_DIFF: &str = "\
@@ -31,12 +31,12 @@ new file mode 100644
 +    assert area(2, 3) == 6
 ";
 
-fn file(desk: &Desk, id: &str, path: &str) -> PathBuf {
-    desk.data().join("runs").join(id).join(path)
+fn file(fixture: &Fixture, id: &str, path: &str) -> PathBuf {
+    fixture.data().join("runs").join(id).join(path)
 }
 
-fn line(desk: &Desk, id: &str, key: &str) -> String {
-    let plan = fs::read_to_string(file(desk, id, "artifacts/PLAN.md")).unwrap();
+fn line(fixture: &Fixture, id: &str, key: &str) -> String {
+    let plan = fs::read_to_string(file(fixture, id, "artifacts/PLAN.md")).unwrap();
     let line = plan
         .lines()
         .find_map(|line| line.strip_prefix(&format!("{key}: ")).map(str::to_owned));
@@ -51,9 +51,9 @@ fn a_goal_opens_what_it_names() {
         .file("CHANGELOG.md", "#\n")
         .build();
     let server = FakeOpenAi::start([Reply::Answer(GOOD_DIFF.to_owned())]);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let goal = "area must multiply in src/area.py; update lib/b.py, and leave lib/a.py alone";
-    let call = desk
+    let call = fixture
         .call([
             "run",
             "start",
@@ -70,15 +70,16 @@ fn a_goal_opens_what_it_names() {
         .ok()
         .json();
     let id = id_of(&status);
-    assert_eq!(line(&desk, &id, "Scope-Allow"), "src/area.py, lib/b.py");
-    assert_eq!(line(&desk, &id, "Scope-Deny"), "lib/a.py");
+    assert_eq!(line(&fixture, &id, "Scope-Allow"), "src/area.py, lib/b.py");
+    assert_eq!(line(&fixture, &id, "Scope-Deny"), "lib/a.py");
     assert!(
-        line(&desk, &id, "May-Add").contains("tests"),
+        line(&fixture, &id, "May-Add").contains("tests"),
         "{}",
-        line(&desk, &id, "May-Add")
+        line(&fixture, &id, "May-Add")
     );
-    desk.run(["run", "replay", &id]).ok();
-    desk.run(["run", "land", &id, "--message", "area: multiply"])
+    fixture.run(["run", "replay", &id]).ok();
+    fixture
+        .run(["run", "land", &id, "--message", "area: multiply"])
         .ok();
     assert_eq!(repo.git(["log", "-1", "--format=%s"]), "area: multiply");
     let body = repo.git(["log", "-1", "--format=%b"]);
@@ -87,7 +88,7 @@ fn a_goal_opens_what_it_names() {
             && body.contains("\n\nCrucible-Run: "),
         "{body}"
     );
-    desk.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "verify-record", &id]).ok();
 }
 
 #[test]
@@ -98,8 +99,10 @@ fn new_tests_pass_and_changed_ones_do_not() {
     let changed = "diff --git a/tests/test_old.py b/tests/test_old.py\n--- a/tests/test_old.py\n+++ b/tests/test_old.py\n@@ -1,2 +1,2 @@\n def test_old():\n-    assert 1 + 1 == 2\n+    assert True\n";
     let judged = |diff: String, code: i32| {
         let server = FakeOpenAi::start([Reply::Answer(diff)]);
-        let desk = Desk::with(&server);
-        let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+        let fixture = Fixture::with(&server);
+        let call = fixture
+            .start_call(repo.path())
+            .args(["--max-iterations", "1"]);
         call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
             .run()
             .exits(code)
@@ -128,9 +131,10 @@ fn a_refusal_prints_the_command_that_continues_the_run() {
     let repo = small().file("lib/other.py", "x = 1\n").build();
     let both = format!("{OTHER_DIFF}{GOOD_DIFF}");
     let server = FakeOpenAi::start([Reply::Answer(both.clone()), Reply::Answer(both)]);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let call =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--file", "src/area.py", "--max-iterations", "1"]);
     let ran = call
         .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
@@ -147,7 +151,7 @@ fn a_refusal_prints_the_command_that_continues_the_run() {
     );
     assert!(ran.stderr.contains(&command), "{}", ran.stderr);
 
-    let refused = desk
+    let refused = fixture
         .run(["run", "advance", &id, "--allow", "../x", "--json"])
         .exits(2);
     assert!(
@@ -155,33 +159,36 @@ fn a_refusal_prints_the_command_that_continues_the_run() {
         "{}",
         refused.message()
     );
-    assert_eq!(desk.status()["state"], "failed");
+    assert_eq!(fixture.status()["state"], "failed");
 
-    let status = desk
+    let status = fixture
         .run(["run", "advance", &id, "--allow", "lib/other.py", "--json"])
         .ok()
         .json();
     assert_eq!(status["state"], "verified");
-    assert_eq!(line(&desk, &id, "Scope-Allow"), "src/area.py, lib/other.py");
-    assert_eq!(line(&desk, &id, "Names"), "src/area.py, lib/other.py");
-    let pack = fs::read_to_string(file(&desk, &id, "artifacts/context_pack.json")).unwrap();
+    assert_eq!(
+        line(&fixture, &id, "Scope-Allow"),
+        "src/area.py, lib/other.py"
+    );
+    assert_eq!(line(&fixture, &id, "Names"), "src/area.py, lib/other.py");
+    let pack = fs::read_to_string(file(&fixture, &id, "artifacts/context_pack.json")).unwrap();
     assert!(
         pack.contains("lib/other.py"),
         "the model is shown what it may change"
     );
-    let log = desk.run(["ledger", "show", &id, "--json"]);
-    let events = fs::read_to_string(file(&desk, &id, "events.jsonl")).unwrap();
+    let log = fixture.run(["ledger", "show", &id, "--json"]);
+    let events = fs::read_to_string(file(&fixture, &id, "events.jsonl")).unwrap();
     assert_eq!(events.matches("SCOPE_ALLOWED").count(), 1, "{}", log.stdout);
     assert_eq!(events.matches("PLAN_SIGNED").count(), 2);
-    desk.run(["run", "verify-record", &id]).ok();
-    desk.run(["run", "replay", &id]).ok();
-    let late = desk
+    fixture.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "replay", &id]).ok();
+    let late = fixture
         .run(["run", "advance", &id, "--allow", "check.sh", "--json"])
         .exits(1);
     assert!(late.message().contains("verified"), "{}", late.message());
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
     assert_eq!(repo.git(["show", "HEAD:lib/other.py"]), "x = 2");
-    desk.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "verify-record", &id]).ok();
 }
 
 #[test]
@@ -191,8 +198,8 @@ fn a_directory_and_a_glob_open_what_is_in_them() {
         .file("lib/more.py", WRONG)
         .build();
     let server = FakeOpenAi::start([Reply::Answer(format!("{OTHER_DIFF}{GOOD_DIFF}"))]);
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .start_call(repo.path())
         .args(["--file", "lib/", "--file", "src/*.py"]);
     let status = call
@@ -201,16 +208,16 @@ fn a_directory_and_a_glob_open_what_is_in_them() {
         .ok()
         .json();
     assert_eq!(
-        line(&desk, &id_of(&status), "Scope-Allow"),
+        line(&fixture, &id_of(&status), "Scope-Allow"),
         "src/area.py, lib"
     );
-    assert_eq!(line(&desk, &id_of(&status), "Names"), "src/area.py");
+    assert_eq!(line(&fixture, &id_of(&status), "Names"), "src/area.py");
     for (file, says) in [
         ("nothing/*.py", "no tracked file"),
         ("nothing/", "no such directory"),
         ("lib/[.py", "glob"),
     ] {
-        let ran = desk
+        let ran = fixture
             .start_call(repo.path())
             .args(["--file", file])
             .run()
@@ -243,8 +250,8 @@ fn line_diff(path: &str, before: &str, after: &str) -> String {
 }
 
 /// Starts a run whose model gives this diff.
-fn changed_with(desk: &Desk, repo: &TestRepo, goal: &str) -> Call {
-    let call = desk.call([
+fn changed_with(fixture: &Fixture, repo: &TestRepo, goal: &str) -> Call {
+    let call = fixture.call([
         "run",
         "start",
         goal,
@@ -267,25 +274,25 @@ fn fix_in_two_files_of_one_package_lands() {
         line_diff("src/zone.py", "zone = 1", "zone = 2")
     );
     let server = FakeOpenAi::start([Reply::Answer(diff)]);
-    let desk = Desk::with(&server);
-    let ran = changed_with(&desk, &repo, "the area of a rectangle is wrong")
+    let fixture = Fixture::with(&server);
+    let ran = changed_with(&fixture, &repo, "the area of a rectangle is wrong")
         .run()
         .ok();
     let status = ran.json();
     let id = id_of(&status);
     assert!(
-        !line(&desk, &id, "Scope-Allow").contains("src/zone.py"),
+        !line(&fixture, &id, "Scope-Allow").contains("src/zone.py"),
         "{}",
-        line(&desk, &id, "Scope-Allow")
+        line(&fixture, &id, "Scope-Allow")
     );
-    assert_eq!(line(&desk, &id, "Scope-Sources"), "src/**");
+    assert_eq!(line(&fixture, &id, "Scope-Sources"), "src/**");
     assert_eq!(status["scope_sources"], serde_json::json!(["src/**"]));
     assert!(
         ran.stderr.contains("any source in src/** may change"),
         "{}",
         ran.stderr
     );
-    let told = desk.run(["run", "status", &id]).ok();
+    let told = fixture.run(["run", "status", &id]).ok();
     assert!(
         told.stdout.contains("any source in src/**"),
         "{}",
@@ -299,10 +306,10 @@ fn fix_in_two_files_of_one_package_lands() {
         question.contains("\nsrc/** (any source there"),
         "{question}"
     );
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
     assert_eq!(repo.git(["show", "HEAD:src/zone.py"]), "zone = 2");
-    desk.run(["run", "verify-record", &id]).ok();
-    desk.run(["run", "replay", &id]).ok();
+    fixture.run(["run", "verify-record", &id]).ok();
+    fixture.run(["run", "replay", &id]).ok();
 }
 
 #[test]
@@ -335,12 +342,12 @@ fn what_judges_or_builds_stays_closed_in_a_package() {
             "{GOOD_DIFF}{}",
             line_diff(path, before, "x = 2")
         ))]);
-        let desk = Desk::with(&server);
-        let status = changed_with(&desk, &repo, "the area of a rectangle is wrong")
+        let fixture = Fixture::with(&server);
+        let status = changed_with(&fixture, &repo, "the area of a rectangle is wrong")
             .run()
             .exits(1)
             .json();
-        assert_eq!(line(&desk, &id_of(&status), "Scope-Sources"), "src/**");
+        assert_eq!(line(&fixture, &id_of(&status), "Scope-Sources"), "src/**");
         assert_eq!(codes(&status, 1), codes_of_it, "{path}");
     }
 }
@@ -353,7 +360,7 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
         line_diff("src/zone.py", "zone = 1", "zone = 2")
     );
     let server = FakeOpenAi::start([Reply::Answer(diff.clone()), Reply::Answer(diff)]);
-    let narrow = Desk::with(&server);
+    let narrow = Fixture::with(&server);
     let status = changed_with(&narrow, &repo, "src/area.py must multiply")
         .run()
         .exits(1)
@@ -361,7 +368,7 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
     assert_eq!(line(&narrow, &id_of(&status), "Scope-Sources"), "");
     assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
     // A symbol says where something is defined, and its callers may be elsewhere.
-    let open = Desk::with(&server);
+    let open = Fixture::with(&server);
     let status = changed_with(&open, &repo, "`perimeter` and area() must be right")
         .run()
         .ok()
@@ -371,9 +378,9 @@ fn goal_that_names_a_file_keeps_the_scope_narrow() {
 
 #[test]
 fn a_subject_is_one_line_of_72_characters() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for bad in ["", "a\nb", &"x".repeat(73), "Crucible-Run: x"] {
-        let ran = desk
+        let ran = fixture
             .start_call(repo.path())
             .args(["--message", bad])
             .run()

@@ -5,7 +5,7 @@ use std::path::Path;
 use crucible_testkit::{FakeOpenAi, Reply, made_up_token};
 
 use crate::support::{
-    Desk, Snapshot, WRONG, answering, codes, good_answer, small, snapshot, whole_file, with_gate,
+    Fixture, Snapshot, WRONG, answering, codes, good_answer, small, snapshot, whole_file, with_gate,
 };
 
 /// No file below the directory holds the text.
@@ -27,7 +27,7 @@ fn holds_nowhere(directory: &Path, text: &str) {
 
 /// Neither the model, nor the disk, nor the terminal has seen the text.
 #[track_caller]
-fn stays_secret(desk: &Desk, server: &FakeOpenAi, printed: &[&str], text: &str) {
+fn stays_secret(fixture: &Fixture, server: &FakeOpenAi, printed: &[&str], text: &str) {
     for request in server.requests() {
         assert!(
             !request.body.to_string().contains(text),
@@ -38,16 +38,16 @@ fn stays_secret(desk: &Desk, server: &FakeOpenAi, printed: &[&str], text: &str) 
         printed.iter().all(|printed| !printed.contains(text)),
         "the secret was printed"
     );
-    holds_nowhere(&desk.data(), text);
+    holds_nowhere(&fixture.data(), text);
 }
 
 #[test]
 fn a_goal_with_a_secret_makes_no_run() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let before = snapshot(&repo, &desk);
+    let fixture = Fixture::with(&server);
+    let before = snapshot(&repo, &fixture);
     let goal = format!("make src/area.py log in with {}", made_up_token());
-    let ran = desk
+    let ran = fixture
         .call(["run", "start", goal.as_str(), "--json", "--repo"])
         .arg(repo.path())
         .run()
@@ -57,10 +57,10 @@ fn a_goal_with_a_secret_makes_no_run() {
         "{}",
         ran.stderr
     );
-    before.is_still(&snapshot(&repo, &desk));
-    assert!(desk.runs().is_empty());
+    before.is_still(&snapshot(&repo, &fixture));
+    assert!(fixture.runs().is_empty());
     assert_eq!(
-        desk.run(["run", "list", "--json"]).ok().json()["runs"]
+        fixture.run(["run", "list", "--json"]).ok().json()["runs"]
             .as_array()
             .unwrap()
             .len(),
@@ -68,7 +68,7 @@ fn a_goal_with_a_secret_makes_no_run() {
     );
     assert!(server.requests().is_empty());
     stays_secret(
-        &desk,
+        &fixture,
         &server,
         &[&ran.stdout, &ran.stderr],
         &made_up_token(),
@@ -91,21 +91,23 @@ fn a_file_with_a_secret_is_not_sent() {
         .file("src/area.pem", key)
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let ran = desk.start(repo.path()).ok();
+    let fixture = Fixture::with(&server);
+    let ran = fixture.start(repo.path()).ok();
     assert_eq!(ran.json()["state"], "verified");
     let status = ran.json();
-    desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap()])
+    fixture
+        .run(["run", "land", status["run"]["run_id"].as_str().unwrap()])
         .ok();
     for secret in [
         made_up_token().as_str(),
         "hunter2-hunter2",
         "MIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi",
     ] {
-        stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], secret);
+        stays_secret(&fixture, &server, &[&ran.stdout, &ran.stderr], secret);
     }
     // What was left out is named.
-    let pack = std::fs::read_to_string(desk.runs()[0].join("artifacts/context_pack.json")).unwrap();
+    let pack =
+        std::fs::read_to_string(fixture.runs()[0].join("artifacts/context_pack.json")).unwrap();
     assert!(pack.contains("src/area_settings.py"), "{pack}");
 }
 
@@ -117,12 +119,12 @@ fn a_secret_file_that_is_named_stops_the_run_before_anybody_is_asked() {
         .file("src/settings.py", settings)
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for (file, rule) in [
         (".env", "secret-file"),
         ("src/settings.py", "github-personal-token"),
     ] {
-        let ran = desk
+        let ran = fixture
             .start_call(repo.path())
             .args(["--file", file])
             .run()
@@ -134,7 +136,7 @@ fn a_secret_file_that_is_named_stops_the_run_before_anybody_is_asked() {
         );
         assert!(!message.contains(&made_up_token()), "{message}");
     }
-    assert!(desk.runs().is_empty() && server.requests().is_empty());
+    assert!(fixture.runs().is_empty() && server.requests().is_empty());
 }
 
 #[test]
@@ -147,8 +149,8 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
     );
     let repo = with_gate(&script, 20).build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let ran = desk
+    let fixture = Fixture::with(&server);
+    let ran = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "2"])
         .run()
@@ -156,7 +158,7 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
     assert_eq!(codes(&ran.json(), 1), ["verify-gate-failed"]);
     let asked = server.requests()[0].body.to_string();
     assert!(asked.contains("[secret:github-personal-token]"), "{asked}");
-    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &token);
+    stays_secret(&fixture, &server, &[&ran.stdout, &ran.stderr], &token);
 }
 
 #[test]
@@ -166,22 +168,23 @@ fn an_answer_with_a_secret_is_refused_and_kept_redacted() {
         &format!("TOKEN = \"{}\"\n{WRONG}", made_up_token()),
     );
     let (repo, server) = (small().build(), answering(answer));
-    let desk = Desk::with(&server);
-    let before = snapshot(&repo, &desk);
-    let ran = desk
+    let fixture = Fixture::with(&server);
+    let before = snapshot(&repo, &fixture);
+    let ran = fixture
         .start_call(repo.path())
         .args(["--max-iterations", "1"])
         .run()
         .exits(1);
     assert_eq!(codes(&ran.json(), 1), ["run-secret-in-answer"]);
-    before.is_still(&snapshot(&repo, &desk));
+    before.is_still(&snapshot(&repo, &fixture));
     stays_secret(
-        &desk,
+        &fixture,
         &server,
         &[&ran.stdout, &ran.stderr],
         &made_up_token(),
     );
-    let answer = std::fs::read_to_string(desk.runs()[0].join("attempts/001/answer.txt")).unwrap();
+    let answer =
+        std::fs::read_to_string(fixture.runs()[0].join("attempts/001/answer.txt")).unwrap();
     assert!(
         answer.contains("[secret:github-personal-token]"),
         "{answer}"
@@ -192,9 +195,9 @@ fn an_answer_with_a_secret_is_refused_and_kept_redacted() {
 fn a_key_that_the_server_quotes_in_its_error_is_not_shown() {
     let repo = small().build();
     let server = FakeOpenAi::start([Reply::Status(401)]);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let key = "a-key-of-no-known-format-1234";
-    let call = desk
+    let call = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY")
         .env("AREA_KEY", key);
@@ -204,13 +207,13 @@ fn a_key_that_the_server_quotes_in_its_error_is_not_shown() {
         Some(format!("Bearer {key}").as_str())
     );
     assert!(!ran.stderr.contains(key) && ran.stdout.is_empty());
-    holds_nowhere(&desk.data(), key);
+    holds_nowhere(&fixture.data(), key);
 }
 
 #[test]
 fn the_scanner_names_the_place_and_not_the_value() {
-    let desk = Desk::new();
-    let directory = desk.path("code");
+    let fixture = Fixture::new();
+    let directory = fixture.path("code");
     std::fs::create_dir(&directory).unwrap();
     std::fs::write(
         directory.join("main.py"),
@@ -219,7 +222,7 @@ fn the_scanner_names_the_place_and_not_the_value() {
     .unwrap();
     std::fs::write(directory.join("clean.py"), "x = 1\n").unwrap();
     let before = Snapshot::of([&directory]);
-    let ran = desk
+    let ran = fixture
         .call(["secrets", "scan", "--json"])
         .arg(&directory)
         .run()
@@ -235,7 +238,8 @@ fn the_scanner_names_the_place_and_not_the_value() {
         "{report}"
     );
     assert!(!ran.stdout.contains(&made_up_token()) && !ran.stderr.contains(&made_up_token()));
-    desk.call(["secrets", "scan"])
+    fixture
+        .call(["secrets", "scan"])
         .arg(directory.join("clean.py"))
         .run()
         .ok();

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Desk, answering, good_answer, id_of, small};
+use crate::support::{Fixture, answering, good_answer, id_of, small};
 
 /// A page server that ends with the test.
 struct Site {
@@ -23,8 +23,8 @@ impl Drop for Site {
 }
 
 impl Site {
-    fn open(desk: &Desk) -> Self {
-        let mut command = desk.call(["serve"]).command();
+    fn open(fixture: &Fixture) -> Self {
+        let mut command = fixture.call(["serve"]).command();
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let output = process.stdout.take().unwrap();
@@ -61,14 +61,14 @@ impl Site {
 #[test]
 fn numbers_of_list_status_report_and_page_are_equal() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let started = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let started = fixture.start(repo.path()).ok().json();
     let id = id_of(&started);
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 
-    let status = desk.status();
-    let list = desk.run(["run", "list", "--json"]).ok().json();
-    let report = desk.run(["report", &id, "--json"]).ok().json();
+    let status = fixture.status();
+    let list = fixture.run(["run", "list", "--json"]).ok().json();
+    let report = fixture.run(["report", &id, "--json"]).ok().json();
     let row = &list["runs"][0];
     assert_eq!(list["total"], 1);
     for name in ["calls", "tokens", "micro_dollars"] {
@@ -97,7 +97,7 @@ fn numbers_of_list_status_report_and_page_are_equal() {
     assert!(shown.as_array().unwrap().len() > 2, "{shown}");
     assert_eq!(report["plan"]["is_approved"], true);
     assert!(!report["context"]["files"].as_array().unwrap().is_empty());
-    let events = desk
+    let events = fixture
         .run(["ledger", "log", "--run", &id, "--json"])
         .ok()
         .json();
@@ -105,7 +105,7 @@ fn numbers_of_list_status_report_and_page_are_equal() {
     assert_eq!(report["events"].as_array().unwrap().len(), logged.len());
     assert_eq!(report["chain"]["altered_events"], Value::Array(Vec::new()));
 
-    let site = Site::open(&desk);
+    let site = Site::open(&fixture);
     let page = site.get(&format!("/runs/{id}"));
     let calls = &status["budgets"]["calls"];
     let shown = format!(
@@ -139,10 +139,14 @@ fn report_is_one_file_without_secrets() {
         good_answer()
     );
     let (repo, server) = (small().build(), answering(answer));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let file = desk.path("run.html");
-    desk.call(["report", &id, "--html"]).arg(&file).run().ok();
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let file = fixture.path("run.html");
+    fixture
+        .call(["report", &id, "--html"])
+        .arg(&file)
+        .run()
+        .ok();
     let html = std::fs::read_to_string(&file).unwrap();
     assert!(html.contains("multiply width and height"));
     assert!(
@@ -154,14 +158,15 @@ fn report_is_one_file_without_secrets() {
         "{html}"
     );
 
-    let markdown = desk.run(["report", &id]).ok().stdout;
+    let markdown = fixture.run(["report", &id]).ok().stdout;
     assert!(
         markdown.starts_with("## Crucible run: verified\n"),
         "{markdown}"
     );
     assert!(markdown.contains("`src/area.py` +1 −1"), "{markdown}");
-    let file = desk.path("run.md");
-    desk.call(["report", &id, "--markdown"])
+    let file = fixture.path("run.md");
+    fixture
+        .call(["report", &id, "--markdown"])
         .arg(&file)
         .run()
         .ok();
@@ -169,22 +174,22 @@ fn report_is_one_file_without_secrets() {
         std::fs::read_to_string(&file).unwrap().trim_end(),
         markdown.trim_end()
     );
-    let both = desk.run(["report", &id, "--html", "a", "--markdown", "b"]);
+    let both = fixture.run(["report", &id, "--html", "a", "--markdown", "b"]);
     assert_eq!(both.code, Some(2));
 }
 
 #[test]
 fn edited_run_is_shown_as_changed() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let plan = desk.runs()[0].join("artifacts/PLAN.md");
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let plan = fixture.runs()[0].join("artifacts/PLAN.md");
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("Goal:", "Goal: <b>another</b>")).unwrap();
-    let report = desk.run(["report", &id, "--json"]).ok().json();
+    let report = fixture.run(["report", &id, "--json"]).ok().json();
     assert_eq!(report["chain"]["edited_files"][0], "artifacts/PLAN.md");
     assert_eq!(report["plan"]["is_approved"], false);
-    let page = Site::open(&desk).get(&format!("/runs/{id}"));
+    let page = Site::open(&fixture).get(&format!("/runs/{id}"));
     assert!(
         page.contains("this run was changed after it was recorded"),
         "{page}"

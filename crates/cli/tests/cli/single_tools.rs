@@ -1,11 +1,11 @@
 //! The single tools' inputs: what is missing is told with every way there is, what cannot be read is no "no", and no file of
 //! the user's is written over.
 
-use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, id_of, small};
+use crate::support::{Fixture, GOAL, GOOD_DIFF, answering, good_answer, id_of, small};
 
 #[test]
 fn a_missing_argument_is_told_with_both_of_its_alternatives() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (args, both) in [
         (
             &["patch", "check", "--patch", "x"][..],
@@ -18,8 +18,8 @@ fn a_missing_argument_is_told_with_both_of_its_alternatives() {
         (&["plan", "check"], "<--run <DIR>|--plan <PLAN.md>>"),
         (&["context", "build"], "<--request <FILE>|--goal <TEXT>>"),
     ] {
-        let plain = desk.call(args).run().exits(2).stderr;
-        let json = desk.call(args).arg("--json").run().exits(2).message();
+        let plain = fixture.call(args).run().exits(2).stderr;
+        let json = fixture.call(args).arg("--json").run().exits(2).message();
         // The usage below names each option anyway.
         let told = plain.split("Usage").next().unwrap();
         for told in [told, &json] {
@@ -33,7 +33,7 @@ fn a_missing_argument_is_told_with_both_of_its_alternatives() {
 
 #[test]
 fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
-    let (desk, repo) = (Desk::new(), small().build());
+    let (fixture, repo) = (Fixture::new(), small().build());
     let directory = repo.path().to_str().unwrap();
     for at in ["/nonexistent/x", directory] {
         for args in [
@@ -49,27 +49,31 @@ fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
             ["patch", "check", "--patch", "/dev/null", "--plan", at],
             ["plan", "check", "--plan", at, "--repo", directory],
         ] {
-            desk.call(args).current_dir(repo.path()).run().exits(2);
+            fixture.call(args).current_dir(repo.path()).run().exits(2);
         }
     }
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let new = desk
+    let fixture = Fixture::with(&server);
+    let new = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(repo.path())
         .run()
         .ok()
         .json();
-    let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(2);
+    let ran = fixture
+        .run(["plan", "check", "--run", &id_of(&new)])
+        .exits(2);
     assert!(
         ran.stderr.contains("no plan yet") && ran.stderr.contains("run advance"),
         "{}",
         ran.stderr
     );
     // A link in its place is told of, wherever it leads.
-    let plan = desk.runs().pop().unwrap().join("artifacts/PLAN.md");
-    std::os::unix::fs::symlink(desk.path("gone.md"), &plan).unwrap();
-    let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(1);
+    let plan = fixture.runs().pop().unwrap().join("artifacts/PLAN.md");
+    std::os::unix::fs::symlink(fixture.path("gone.md"), &plan).unwrap();
+    let ran = fixture
+        .run(["plan", "check", "--run", &id_of(&new)])
+        .exits(1);
     assert!(
         ran.stderr.contains("link") && !ran.stderr.contains("no plan yet"),
         "{}",
@@ -79,8 +83,8 @@ fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
 
 #[test]
 fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
-    let (desk, repo) = (Desk::new(), small().build());
-    let (policy, diff) = (desk.path("policy.json"), desk.path("change.patch"));
+    let (fixture, repo) = (Fixture::new(), small().build());
+    let (policy, diff) = (fixture.path("policy.json"), fixture.path("change.patch"));
     std::fs::write(&diff, GOOD_DIFF).unwrap();
     for (text, code) in [
         (r#"{"allow_roots":["src/"]}"#, 0),
@@ -96,7 +100,10 @@ fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
             .arg(&policy)
             .arg(&diff)
             .current_dir(repo.path());
-        let ran = command.env("CRUCIBLE_HOME", desk.data()).output().unwrap();
+        let ran = command
+            .env("CRUCIBLE_HOME", fixture.data())
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(code), "{text}: {said}");
         assert!(!said.contains("struct"), "{said}");
@@ -105,15 +112,16 @@ fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
 
 #[test]
 fn a_patch_that_is_too_large_is_over_a_limit_wherever_it_comes_from() {
-    let (desk, repo) = (Desk::new(), small().build());
-    let (policy, diff) = (desk.path("policy.json"), desk.path("change.patch"));
+    let (fixture, repo) = (Fixture::new(), small().build());
+    let (policy, diff) = (fixture.path("policy.json"), fixture.path("change.patch"));
     std::fs::write(&policy, r#"{"allow_roots":["src/"]}"#).unwrap();
     std::fs::File::create(&diff)
         .unwrap()
         .set_len((16 << 20) + 1)
         .unwrap();
     let call = || {
-        desk.call(["patch", "check", "--policy"])
+        fixture
+            .call(["patch", "check", "--policy"])
             .arg(&policy)
             .arg("--patch")
             .current_dir(repo.path())
@@ -136,11 +144,11 @@ fn a_patch_that_is_too_large_is_over_a_limit_wherever_it_comes_from() {
 #[test]
 fn a_bundle_writes_over_nothing_and_tells_where_in_a_work_tree_it_lies() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).ok().json());
-    let out = desk.path("mine.txt");
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let out = fixture.path("mine.txt");
     std::fs::write(&out, "mine").unwrap();
-    let ran = desk
+    let ran = fixture
         .call(["run", "bundle", &id, "--out"])
         .arg(&out)
         .run()
@@ -148,16 +156,18 @@ fn a_bundle_writes_over_nothing_and_tells_where_in_a_work_tree_it_lies() {
     assert!(ran.stderr.contains("--force"), "{}", ran.stderr);
     assert_eq!(std::fs::read(&out).unwrap(), b"mine");
     for _ in 0..2 {
-        desk.call(["run", "bundle", &id, "--force", "--out"])
+        fixture
+            .call(["run", "bundle", &id, "--force", "--out"])
             .arg(&out)
             .run()
             .ok();
     }
-    desk.call(["run", "bundle", &id, "--out"])
+    fixture
+        .call(["run", "bundle", &id, "--out"])
         .arg(&out)
         .run()
         .ok();
-    let ran = desk
+    let ran = fixture
         .call(["run", "bundle", &id])
         .current_dir(repo.path())
         .run()

@@ -10,37 +10,37 @@ use crucible_ledger::{
 use crucible_model::{ClockSource, Digest};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, Ran, Snapshot};
+use crate::support::{Call, Fixture, Ran, Snapshot};
 
 const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
     "output": {"type": "object", "properties": {"count": {"type": "integer"}}}}"#;
 const KEY: &str = "ghp_0123456789abcdefABCDEF0123456789abcd";
 
-struct Scene {
-    desk: Desk,
+struct Setup {
+    fixture: Fixture,
 }
 
-impl Scene {
+impl Setup {
     /// A project that has a package for skills.
     fn begun() -> Self {
-        let scene = Self::empty();
-        scene.run(["skill", "init"]).ok();
-        scene
+        let setup = Self::empty();
+        setup.run(["skill", "init"]).ok();
+        setup
     }
 
     fn empty() -> Self {
-        let desk = Desk::new();
-        std::fs::create_dir_all(desk.path("project/.git")).unwrap();
-        std::fs::write(desk.path("io.json"), SCHEMA).unwrap();
-        Self { desk }
+        let fixture = Fixture::new();
+        std::fs::create_dir_all(fixture.path("project/.git")).unwrap();
+        std::fs::write(fixture.path("io.json"), SCHEMA).unwrap();
+        Self { fixture }
     }
 
     fn root(&self) -> PathBuf {
-        self.desk.path("project")
+        self.fixture.path("project")
     }
 
     fn run<const N: usize>(&self, words: [&str; N]) -> Ran {
-        self.desk.call(words).current_dir(self.root()).run()
+        self.fixture.call(words).current_dir(self.root()).run()
     }
 
     fn propose(&self, name: &str) -> Call {
@@ -54,15 +54,15 @@ impl Scene {
             "read_only",
             "--io",
         ];
-        self.desk
+        self.fixture
             .call(words)
-            .arg(self.desk.path("io.json"))
+            .arg(self.fixture.path("io.json"))
             .current_dir(self.root())
     }
 
     fn json<const N: usize>(&self, words: [&str; N], schema: &str) -> Value {
         let document = self
-            .desk
+            .fixture
             .call(words)
             .arg("--json")
             .current_dir(self.root())
@@ -96,30 +96,30 @@ impl Scene {
 
 #[test]
 fn a_skill_is_proposed_listed_and_shown() {
-    let scene = Scene::begun();
-    assert_eq!(scene.list()["skills"], json!([]));
+    let setup = Setup::begun();
+    assert_eq!(setup.list()["skills"], json!([]));
     std::fs::write(
-        scene.desk.path("examples.json"),
+        setup.fixture.path("examples.json"),
         r#"[{"input": {"text": "held back"}, "output": {"count": 2}}]"#,
     )
     .unwrap();
-    let said = scene
+    let said = setup
         .propose("count_words")
         .arg("--examples")
-        .arg(scene.desk.path("examples.json"))
+        .arg(setup.fixture.path("examples.json"))
         .run()
         .ok();
     assert_eq!(
         said.stdout,
         "proposed count_words\nnext: crucible skill build count_words\n"
     );
-    let list = scene.list();
+    let list = setup.list();
     assert_eq!(list["skills"][0]["name"], "count_words");
     assert_eq!(
         list["skills"][0]["next_steps"],
         json!(["build", "research"])
     );
-    let shown = scene.show("count_words");
+    let shown = setup.show("count_words");
     assert_eq!(shown["status"], "PROPOSED");
     let kinds: Vec<&str> = shown["artifacts"]
         .as_array()
@@ -129,23 +129,23 @@ fn a_skill_is_proposed_listed_and_shown() {
         .collect();
     assert_eq!(kinds, ["SKILL_SPEC", "NOTE"]);
     let spec = shown["artifacts"][0]["digest"].as_str().unwrap();
-    let kept = scene.run(["ledger", "show", spec]);
+    let kept = setup.run(["ledger", "show", spec]);
     assert!(!kept.stdout.contains("held back"), "{}", kept.stdout);
     assert!(
-        scene
+        setup
             .run(["skill", "show", "count_words"])
             .ok()
             .stdout
             .contains("may follow: build, research")
     );
-    scene.run(["ledger", "verify"]).ok();
+    setup.run(["ledger", "verify"]).ok();
 }
 
 #[test]
 fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
-    let scene = Scene::begun();
+    let setup = Setup::begun();
     for name in ["../../../evil", "TIMEOUT_x", "class", "_a1", "1a", "-x", ""] {
-        scene.propose(name).run().exits(2);
+        setup.propose(name).run().exits(2);
     }
     for text in [
         "",
@@ -155,29 +155,29 @@ fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
         r#"{"input": {"type": "object"}}"#,
         r#"{"input": {"type": "object", "$ref": "https://example.com/x"}, "output": {"type": "object"}}"#,
     ] {
-        std::fs::write(scene.desk.path("io.json"), text).unwrap();
-        scene.propose("good").run().exits(3);
+        std::fs::write(setup.fixture.path("io.json"), text).unwrap();
+        setup.propose("good").run().exits(3);
     }
-    std::fs::remove_file(scene.desk.path("io.json")).unwrap();
-    scene.propose("good").run().exits(2);
-    std::fs::write(scene.desk.path("io.json"), SCHEMA).unwrap();
+    std::fs::remove_file(setup.fixture.path("io.json")).unwrap();
+    setup.propose("good").run().exits(2);
+    std::fs::write(setup.fixture.path("io.json"), SCHEMA).unwrap();
     for grant in [
         ["--allow-host", "*"],
         ["--allow-host", "example.com"],
         ["--allow-secret", "PATH"],
         ["--allow-write", "../x"],
     ] {
-        scene.propose("good").args(grant).run().exits(2);
+        setup.propose("good").args(grant).run().exits(2);
     }
     std::fs::write(
-        scene.desk.path("examples.json"),
+        setup.fixture.path("examples.json"),
         r#"[{"input": {"text": 1}, "output": {}}]"#,
     )
     .unwrap();
-    scene
+    setup
         .propose("good")
         .arg("--examples")
-        .arg(scene.desk.path("examples.json"))
+        .arg(setup.fixture.path("examples.json"))
         .run()
         .exits(3);
     for (describe, code) in [
@@ -194,39 +194,39 @@ fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
             "READ_ONLY",
             "--describe",
         ];
-        let call = scene
-            .desk
+        let call = setup
+            .fixture
             .call(words)
             .arg(&describe)
             .arg("--io")
-            .arg(scene.desk.path("io.json"));
-        let said = call.current_dir(scene.root()).run().exits(code);
+            .arg(setup.fixture.path("io.json"));
+        let said = call.current_dir(setup.root()).run().exits(code);
         assert!(
             !said.stderr.contains(KEY) && !said.stderr.contains('\u{1b}'),
             "{}",
             said.stderr
         );
     }
-    assert_eq!(scene.list()["skills"], json!([]));
-    scene.propose("good").run().ok();
-    let twice = scene.propose("good").run().exits(2);
+    assert_eq!(setup.list()["skills"], json!([]));
+    setup.propose("good").run().ok();
+    let twice = setup.propose("good").run().exits(2);
     assert!(twice.stderr.contains("skill list"), "{}", twice.stderr);
-    assert_eq!(scene.list()["skills"].as_array().unwrap().len(), 1);
-    scene.run(["skill", "show", "unknown"]).exits(2);
+    assert_eq!(setup.list()["skills"].as_array().unwrap().len(), 1);
+    setup.run(["skill", "show", "unknown"]).exits(2);
 }
 
 #[test]
 fn a_project_without_a_package_for_skills_is_told_how_to_begin() {
-    let scene = Scene::empty();
-    let said = scene.propose("good").run().exits(2);
+    let setup = Setup::empty();
+    let said = setup.propose("good").run().exits(2);
     assert!(
         said.stderr.contains("crucible skill init"),
         "{}",
         said.stderr
     );
-    assert!(!scene.desk.data().join("ledger.db").exists());
+    assert!(!setup.fixture.data().join("ledger.db").exists());
     assert!(
-        scene
+        setup
             .run(["skill", "list"])
             .ok()
             .stdout
@@ -236,31 +236,31 @@ fn a_project_without_a_package_for_skills_is_told_how_to_begin() {
 
 #[test]
 fn init_lays_the_package_once_and_says_the_second_time_what_is_there() {
-    let scene = Scene::empty();
-    let first = scene.run(["skill", "init"]).ok();
+    let setup = Setup::empty();
+    let first = setup.run(["skill", "init"]).ok();
     assert!(
         first.stdout.contains("wrote src/skillset/skills/base.py"),
         "{}",
         first.stdout
     );
-    let root = scene.root();
+    let root = setup.root();
     let before = Snapshot::of([root.as_path()]);
-    let second = scene.run(["skill", "init"]).ok();
+    let second = setup.run(["skill", "init"]).ok();
     assert!(
         second.stdout.contains("is there already") && !second.stdout.contains("wrote"),
         "{}",
         second.stdout
     );
     before.is_still(&Snapshot::of([root.as_path()]));
-    let other = Scene::empty();
+    let other = Setup::empty();
     let call = other
-        .desk
+        .fixture
         .call(["skill", "init"])
         .env("CRUCIBLE_FORGE_PACKAGE", "my_tools");
     call.current_dir(other.root()).run().ok();
     assert!(other.root().join("src/my_tools/skills/base.py").is_file());
     let bad = other
-        .desk
+        .fixture
         .call(["skill", "init"])
         .env("CRUCIBLE_FORGE_PACKAGE", "../x");
     bad.current_dir(other.root()).run().exits(2);
@@ -268,11 +268,11 @@ fn init_lays_the_package_once_and_says_the_second_time_what_is_there() {
 
 #[test]
 fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
-    let scene = Scene::begun();
-    scene.propose("good").run().ok();
-    let mut ledger = Ledger::open(&scene.desk.data().join("ledger.db")).unwrap();
+    let setup = Setup::begun();
+    setup.propose("good").run().ok();
+    let mut ledger = Ledger::open(&setup.fixture.data().join("ledger.db")).unwrap();
     let project = Digest::of(
-        scene
+        setup
             .root()
             .canonicalize()
             .unwrap()
@@ -361,7 +361,7 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     };
     ledger.record_skill_run(&run).unwrap();
     drop(ledger);
-    let shown = scene.show("good");
+    let shown = setup.show("good");
     assert_eq!(shown["status"], "TRUSTED");
     assert_eq!(shown["next_steps"], json!(["run", "demote"]));
     assert_eq!(
@@ -382,7 +382,7 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     assert_eq!((gates.len(), &ruff["log"]), (5, &json!(log)));
     assert_eq!(shown["trust"]["approved_by"], "operator");
     assert_eq!(shown["runs"][0]["outcome"], "DENIED");
-    let text = scene.run(["skill", "show", "good"]).ok().stdout;
+    let text = setup.run(["skill", "show", "good"]).ok().stdout;
     for word in [
         "VERIFIED -> TRUSTED",
         "operator: reviewed",
@@ -398,9 +398,9 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
 
 #[test]
 fn where_the_record_cannot_be_written_a_proposal_is_refused() {
-    let scene = Scene::begun();
-    let call = scene.propose("good").env("CRUCIBLE_HOME", "/proc/self");
+    let setup = Setup::begun();
+    let call = setup.propose("good").env("CRUCIBLE_HOME", "/proc/self");
     let said = call.run();
     assert!(matches!(said.code, Some(1 | 2)), "{}", said.stderr);
-    assert_eq!(scene.list()["skills"], json!([]));
+    assert_eq!(setup.list()["skills"], json!([]));
 }

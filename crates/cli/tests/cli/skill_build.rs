@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, Ran, Snapshot};
+use crate::support::{Call, Fixture, Ran, Snapshot};
 
 const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
     "output": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}}"#;
@@ -52,33 +52,33 @@ const KEY: &str = "a-key-of-nobody-0123456789";
 /// Writes both files as a shell does that knows nothing of fences.
 const WRITE_BOTH: &str = "printf 'SKILL = 1\\n' > src/skillset/skills/count_lines.py; printf 'TEST = 1\\n' > tests/test_skill_count_lines.py";
 
-struct Scene {
-    desk: Desk,
+struct Setup {
+    fixture: Fixture,
 }
 
-impl Scene {
+impl Setup {
     /// A project whose skill `count_lines` is proposed, with an example that is held out.
     fn new() -> Self {
-        Self::at(Desk::new())
+        Self::at(Fixture::new())
     }
 
-    fn at(desk: Desk) -> Self {
+    fn at(fixture: Fixture) -> Self {
         let examples = r#"[{"input": {"text": "held back"}, "output": {"count": 1}}]"#;
-        desk.with_skill("count_lines", SCHEMA, Some(examples));
-        std::fs::write(desk.path("project/.env"), "TOKEN=abc\n").unwrap();
-        Self { desk }
+        fixture.with_skill("count_lines", SCHEMA, Some(examples));
+        std::fs::write(fixture.path("project/.env"), "TOKEN=abc\n").unwrap();
+        Self { fixture }
     }
 
     fn root(&self) -> PathBuf {
-        self.desk.path("project")
+        self.fixture.path("project")
     }
 
     fn run<const N: usize>(&self, words: [&str; N]) -> Ran {
-        self.desk.call(words).current_dir(self.root()).run()
+        self.fixture.call(words).current_dir(self.root()).run()
     }
 
     fn build(&self, agent: &str) -> Call {
-        self.desk
+        self.fixture
             .call(["skill", "build", "count_lines", "--agent", agent])
             .current_dir(self.root())
     }
@@ -86,12 +86,12 @@ impl Scene {
     /// Configures a shell's script as the agent.
     fn script(&self, script: &str, settings: &str) {
         let words = serde_json::to_string(&["sh", "-c", script]).unwrap();
-        self.desk
+        self.fixture
             .user_config(&format!("[forge]\nagent_command = {words}\n{settings}"));
     }
 
     fn claude(&self, server: &FakeApi) -> Call {
-        self.desk.user_config(&format!(
+        self.fixture.user_config(&format!(
             "[llm.claude-cli]\nbinary = {:?}\nbase_url = {:?}\napi_key_env = \"OWN_KEY\"\n",
             real_client("claude"),
             server.origin()
@@ -171,17 +171,17 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
             _ => Reply::Answer("Both files are written.".to_owned()),
         }
     });
-    let scene = Scene::new();
-    let ran = scene.claude(&server).arg("--json").run().ok();
-    let document = scene.document(&ran);
+    let setup = Setup::new();
+    let ran = setup.claude(&server).arg("--json").run().ok();
+    let document = setup.document(&ran);
     assert_eq!(
         (document["verdict"].as_str(), codes(&document).len()),
         (Some("pass"), 0),
         "{document:#}"
     );
     assert_eq!(document["isolation"]["level"], "full", "{document:#}");
-    assert_eq!(scene.read(SKILL_PATH).as_deref(), Some(SKILL));
-    assert_eq!(scene.read(TEST_PATH).as_deref(), Some(TEST));
+    assert_eq!(setup.read(SKILL_PATH).as_deref(), Some(SKILL));
+    assert_eq!(setup.read(TEST_PATH).as_deref(), Some(TEST));
     assert!(
         ran.stderr.contains(&format!("made {SKILL_PATH}")),
         "{}",
@@ -206,17 +206,17 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
     }
     assert!(requests[0].raw.contains("Write one skill"));
     // What is kept is what was asked, and what was said.
-    let packet = scene.kept(&document["packet"]);
+    let packet = setup.kept(&document["packet"]);
     assert!(
         packet.contains(SKILL_PATH) && !packet.contains("held back"),
         "{packet}"
     );
     assert!(
-        scene
+        setup
             .kept(&document["log"])
             .contains("Both files are written.")
     );
-    let story = scene.show();
+    let story = setup.show();
     assert_eq!(story["status"], "BUILT");
     assert_eq!(story["builds"][0]["agent"], "claude sonnet");
     let kinds: Vec<&str> = story["artifacts"]
@@ -235,7 +235,7 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
             "PATCH_SUMMARY"
         ]
     );
-    scene.run(["ledger", "verify"]).ok();
+    setup.run(["ledger", "verify"]).ok();
 }
 
 /// More of the real `claude`.
@@ -264,15 +264,15 @@ mod exhaustive {
                     }
                 }
             });
-            let scene = Scene::new();
-            let before = Snapshot::of([&scene.root()]);
-            let ran = scene.claude(&server).arg("--json").run().exits(1);
-            let document = scene.document(&ran);
+            let setup = Setup::new();
+            let before = Snapshot::of([&setup.root()]);
+            let ran = setup.claude(&server).arg("--json").run().exits(1);
+            let document = setup.document(&ran);
             assert!(codes(&document).contains(&code), "{document:#}");
             assert_eq!(document["failure"], "GATE_VIOLATION");
-            before.is_still(&Snapshot::of([&scene.root()]));
+            before.is_still(&Snapshot::of([&setup.root()]));
             assert_eq!(
-                scene.show()["builds"][0]["failure"]["kind"],
+                setup.show()["builds"][0]["failure"]["kind"],
                 "GATE_VIOLATION"
             );
         }
@@ -281,17 +281,17 @@ mod exhaustive {
     #[test]
     fn a_provider_that_refuses_claude_is_no_fault_of_the_skill() {
         let server = FakeApi::start([Reply::Status(401)]);
-        let scene = Scene::new();
-        let ran = scene.claude(&server).arg("--json").run().exits(70);
-        let document = scene.document(&ran);
+        let setup = Setup::new();
+        let ran = setup.claude(&server).arg("--json").run().exits(70);
+        let document = setup.document(&ran);
         assert_eq!(codes(&document).first(), Some(&"forge-agent-failed"));
         assert_eq!(document["failure"], "BUILD_ERROR");
-        assert!(!ran.stdout.contains(KEY) && !scene.kept(&document["log"]).contains(KEY));
-        let story = scene.show();
+        assert!(!ran.stdout.contains(KEY) && !setup.kept(&document["log"]).contains(KEY));
+        let story = setup.show();
         assert_eq!(story["status"], "PROPOSED");
         // Without a key there is no agent, and no attempt.
-        scene.claude(&server).without_env("OWN_KEY").run().exits(2);
-        assert_eq!(scene.show()["counts"]["builds"], 1);
+        setup.claude(&server).without_env("OWN_KEY").run().exits(2);
+        assert_eq!(setup.show()["counts"]["builds"], 1);
     }
 }
 
@@ -310,12 +310,12 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
         format!("(sleep 30; touch late) & {both}"),
     ];
     for script in good {
-        let scene = Scene::new();
-        scene.script(&script, "");
-        let ran = scene.build("command").arg("--json").run().ok();
-        assert_eq!(scene.document(&ran)["status"], "SUCCEEDED", "{script}");
+        let setup = Setup::new();
+        setup.script(&script, "");
+        let ran = setup.build("command").arg("--json").run().ok();
+        assert_eq!(setup.document(&ran)["status"], "SUCCEEDED", "{script}");
         assert_eq!(
-            scene.read(SKILL_PATH).as_deref(),
+            setup.read(SKILL_PATH).as_deref(),
             Some("SKILL = 1\n"),
             "{script}"
         );
@@ -323,7 +323,7 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
             !ran.stderr.contains('\u{1b}') && !ran.stdout.contains('\u{1b}'),
             "{script}"
         );
-        assert!(!scene.root().join(".git/info").exists() && !scene.root().join("late").exists());
+        assert!(!setup.root().join(".git/info").exists() && !setup.root().join("late").exists());
     }
     let bad = [
         ("true".to_owned(), 1, "forge-scope-nothing"),
@@ -377,16 +377,16 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
         (format!("{both}; sleep 600"), 10, "forge-agent-timeout"),
     ];
     for (script, code, found) in bad {
-        let scene = Scene::new();
-        scene.script(&script, "agent_disk_mib = 8\n");
-        let before = Snapshot::of([&scene.root()]);
-        let call = scene.build("command").arg("--json");
+        let setup = Setup::new();
+        setup.script(&script, "agent_disk_mib = 8\n");
+        let before = Snapshot::of([&setup.root()]);
+        let call = setup.build("command").arg("--json");
         let call = if code == 10 {
             call.args(["--timeout", "2"])
         } else {
             call
         };
-        let document = scene.document(&call.run().exits(code));
+        let document = setup.document(&call.run().exits(code));
         assert!(
             codes(&document).iter().any(|code| code.starts_with(found)),
             "{script}: {document:#}"
@@ -400,53 +400,53 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
         // Who did not come to the end is not blamed for what is missing besides.
         let alone = code != 10 || codes(&document) == ["forge-agent-timeout"];
         assert!(alone, "{script}: {document:#}");
-        before.is_still(&Snapshot::of([&scene.root()]));
-        assert_eq!(scene.show()["status"], "PROPOSED", "{script}");
+        before.is_still(&Snapshot::of([&setup.root()]));
+        assert_eq!(setup.show()["status"], "PROPOSED", "{script}");
     }
 }
 
 #[test]
 fn what_a_command_was_handed_is_neither_printed_nor_written() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let script = format!("{WRITE_BOTH}; echo \"$OWN_KEY\"; echo \"# $OWN_KEY\" >> {TEST_PATH}");
-    scene.script(&script, "agent_env = [\"OWN_KEY\"]\n");
-    let ran = scene
+    setup.script(&script, "agent_env = [\"OWN_KEY\"]\n");
+    let ran = setup
         .build("command")
         .arg("--json")
         .env("OWN_KEY", KEY)
         .run()
         .exits(8);
-    let document = scene.document(&ran);
+    let document = setup.document(&ran);
     assert!(
         codes(&document).contains(&"forge-build-key"),
         "{document:#}"
     );
-    let log = scene.kept(&document["log"]);
+    let log = setup.kept(&document["log"]);
     assert!(log.contains("handed-over") && !log.contains(KEY), "{log}");
-    assert!(!ran.stdout.contains(KEY) && scene.read(TEST_PATH).is_none());
+    assert!(!ran.stdout.contains(KEY) && setup.read(TEST_PATH).is_none());
     // Without having named it, the command does not get it.
-    scene.script(&format!("test -z \"$OWN_KEY\" && {WRITE_BOTH}"), "");
-    scene.build("command").env("OWN_KEY", KEY).run().ok();
+    setup.script(&format!("test -z \"$OWN_KEY\" && {WRITE_BOTH}"), "");
+    setup.build("command").env("OWN_KEY", KEY).run().ok();
 }
 
 #[test]
 fn a_project_cannot_name_the_command() {
-    let scene = Scene::new();
-    std::fs::create_dir_all(scene.root().join(".crucible")).unwrap();
+    let setup = Setup::new();
+    std::fs::create_dir_all(setup.root().join(".crucible")).unwrap();
     let config = "[forge]\nagent_command = [\"sh\", \"-c\", \"true\"]\n";
-    std::fs::write(scene.root().join(".crucible/config.toml"), config).unwrap();
-    scene.build("command").run().exits(2);
-    std::fs::remove_file(scene.root().join(".crucible/config.toml")).unwrap();
-    scene
-        .desk
+    std::fs::write(setup.root().join(".crucible/config.toml"), config).unwrap();
+    setup.build("command").run().exits(2);
+    std::fs::remove_file(setup.root().join(".crucible/config.toml")).unwrap();
+    setup
+        .fixture
         .user_config("[forge]\nagent_command = [\"./tools/agent\"]\n");
-    scene.build("command").run().exits(2);
-    scene
+    setup.build("command").run().exits(2);
+    setup
         .build("command")
         .args(["--provider", "gateway"])
         .run()
         .exits(2);
-    assert_eq!(scene.show()["counts"]["builds"], 0);
+    assert_eq!(setup.show()["counts"]["builds"], 0);
 }
 
 fn answer(files: &[(&str, &str)]) -> String {
@@ -460,18 +460,18 @@ fn answer(files: &[(&str, &str)]) -> String {
 fn a_model_without_tools_answers_with_both_files() {
     let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
     let server = FakeApi::start([Reply::Answer(format!("Here they are.\n\n{both}"))]);
-    let scene = Scene::at(Desk::with(&server));
-    let ran = scene.build("whole-file").run().ok();
+    let setup = Setup::at(Fixture::with(&server));
+    let ran = setup.build("whole-file").run().ok();
     assert!(
         ran.stdout.contains(&format!("+++ b/{SKILL_PATH}")) && ran.stdout.contains("skill verify"),
         "{}",
         ran.stdout
     );
-    assert_eq!(scene.read(SKILL_PATH).as_deref(), Some(SKILL));
-    assert_eq!(scene.read(TEST_PATH).as_deref(), Some(TEST));
+    assert_eq!(setup.read(SKILL_PATH).as_deref(), Some(SKILL));
+    assert_eq!(setup.read(TEST_PATH).as_deref(), Some(TEST));
     assert!(!server.completions()[0].raw.contains("held back"));
     // What is built can be built over, and the next packet shows what stands there.
-    let again = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
+    let again = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
     assert_eq!(codes(&again).first(), Some(&"forge-scope-nothing"));
     assert!(
         server.completions()[1]
@@ -482,29 +482,29 @@ fn a_model_without_tools_answers_with_both_files() {
 
 #[test]
 fn existing_files_are_adopted_as_is() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let write = |path: &str, text: &str| {
-        let place = scene.root().join(path);
+        let place = setup.root().join(path);
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(place, text).unwrap();
     };
     // One of the two is not both.
     write(SKILL_PATH, SKILL);
-    let half = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
+    let half = setup.document(&setup.build("as-is").arg("--json").run().exits(1));
     assert_eq!(codes(&half), ["forge-scope-missing"]);
     write(TEST_PATH, TEST);
     // An agent that was asked and changed nothing has failed, and it is said what would do; no file says it for whoever builds.
-    scene.script("true", "");
-    let asked = scene.build("command").run().exits(1);
+    setup.script("true", "");
+    let asked = setup.build("command").run().exits(1);
     assert!(
         asked.stdout.contains("`--agent as-is` takes them"),
         "{}",
         asked.stdout
     );
-    scene.desk.user_config("[forge]\nagent = \"as-is\"\n");
-    scene.run(["skill", "build", "count_lines"]).exits(2);
-    let before = Snapshot::of([&scene.root()]);
-    let taken = scene.document(&scene.build("as-is").arg("--json").run().ok());
+    setup.fixture.user_config("[forge]\nagent = \"as-is\"\n");
+    setup.run(["skill", "build", "count_lines"]).exits(2);
+    let before = Snapshot::of([&setup.root()]);
+    let taken = setup.document(&setup.build("as-is").arg("--json").run().ok());
     assert_eq!(
         (taken["status"].as_str(), taken["agent"].as_str()),
         (Some("SUCCEEDED"), Some("as-is"))
@@ -513,10 +513,10 @@ fn existing_files_are_adopted_as_is() {
         (taken["diff"].as_str(), &taken["findings"]),
         (Some(""), &json!([]))
     );
-    before.is_still(&Snapshot::of([&scene.root()]));
-    assert_eq!(scene.show()["status"], "BUILT");
+    before.is_still(&Snapshot::of([&setup.root()]));
+    assert_eq!(setup.show()["status"], "BUILT");
     // It is told of each attempt that failed what was found.
-    let told = scene.run(["skill", "show", "count_lines"]).ok().stdout;
+    let told = setup.run(["skill", "show", "count_lines"]).ok().stdout;
     assert!(
         told.contains(
             "  GATE_VIOLATION\n    forge-scope-missing tests/test_skill_count_lines.py: "
@@ -525,7 +525,7 @@ fn existing_files_are_adopted_as_is() {
     );
     // What is too large is told as that.
     write(TEST_PATH, &"#".repeat(300 << 10));
-    let large = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
+    let large = setup.document(&setup.build("as-is").arg("--json").run().exits(1));
     let why = large["findings"][0]["subject"].as_str().unwrap();
     assert!(
         codes(&large) == ["forge-build-copy-back"] && why.contains("has more than the 256 KiB"),
@@ -534,7 +534,7 @@ fn existing_files_are_adopted_as_is() {
     // What looks like a secret does not come into the copy, and it is said why the file is missing there.
     let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     write(TEST_PATH, &format!("{TEST}# {token}\n"));
-    let secret = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
+    let secret = setup.document(&setup.build("as-is").arg("--json").run().exits(1));
     assert_eq!(
         codes(&secret),
         ["forge-scope-missing", "forge-build-copy-back"]
@@ -557,14 +557,14 @@ fn an_answer_with_a_secret_is_refused_and_not_built_without_it() {
         (SKILL_PATH, &skill),
         (TEST_PATH, TEST),
     ]))]);
-    let scene = Scene::at(Desk::with(&server));
-    let before = Snapshot::of([&scene.root()]);
-    let document = scene.document(&scene.build("whole-file").arg("--json").run().exits(8));
+    let setup = Setup::at(Fixture::with(&server));
+    let before = Snapshot::of([&setup.root()]);
+    let document = setup.document(&setup.build("whole-file").arg("--json").run().exits(8));
     assert_eq!(codes(&document), ["forge-scope-secret"]);
     assert!(
-        !document.to_string().contains(&token) && !scene.kept(&document["log"]).contains(&token)
+        !document.to_string().contains(&token) && !setup.kept(&document["log"]).contains(&token)
     );
-    before.is_still(&Snapshot::of([&scene.root()]));
+    before.is_still(&Snapshot::of([&setup.root()]));
 }
 
 #[test]
@@ -597,45 +597,45 @@ fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
     ];
     for (text, code, kind) in table {
         let server = FakeApi::start([Reply::Answer(text.clone())]);
-        let scene = Scene::at(Desk::with(&server));
-        let before = Snapshot::of([&scene.root()]);
-        let document = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
+        let setup = Setup::at(Fixture::with(&server));
+        let before = Snapshot::of([&setup.root()]);
+        let document = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
         assert!(codes(&document).contains(&code), "{text}: {document:#}");
         assert_eq!(document["failure"], kind, "{text}");
-        before.is_still(&Snapshot::of([&scene.root()]));
+        before.is_still(&Snapshot::of([&setup.root()]));
     }
     let server = FakeApi::start([Reply::Status(500)]);
-    let scene = Scene::at(Desk::with(&server));
-    scene.build("whole-file").run().exits(70);
+    let setup = Setup::at(Fixture::with(&server));
+    setup.build("whole-file").run().exits(70);
     assert_eq!(
-        scene.show()["builds"][0]["failure"]["findings"][0]["code"],
+        setup.show()["builds"][0]["failure"]["findings"][0]["code"],
         "forge-build-not-asked"
     );
 }
 
 #[test]
 fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
-    let scene = Scene::new();
-    scene.script("touch elsewhere", "");
-    let first = scene.document(&scene.build("command").arg("--json").run().exits(1));
-    let second = scene.document(&scene.build("command").arg("--json").run().exits(1));
-    let (one, two) = (scene.kept(&first["packet"]), scene.kept(&second["packet"]));
+    let setup = Setup::new();
+    setup.script("touch elsewhere", "");
+    let first = setup.document(&setup.build("command").arg("--json").run().exits(1));
+    let second = setup.document(&setup.build("command").arg("--json").run().exits(1));
+    let (one, two) = (setup.kept(&first["packet"]), setup.kept(&second["packet"]));
     assert!(!one.contains("What went wrong before"), "{one}");
     assert!(
         two.contains("This is attempt 2.") && two.contains("forge-scope-outside"),
         "{two}"
     );
     assert!(!two.contains("held back"));
-    scene.build("command").run().exits(1);
-    let refused = scene.build("command").run().exits(1);
+    setup.build("command").run().exits(1);
+    let refused = setup.build("command").run().exits(1);
     assert!(
         refused.stderr.contains("--reviewed-by WHO"),
         "{}",
         refused.stderr
     );
-    assert_eq!(scene.show()["counts"]["builds"], 3);
-    scene.script(WRITE_BOTH, "");
-    scene
+    assert_eq!(setup.show()["counts"]["builds"], 3);
+    setup.script(WRITE_BOTH, "");
+    setup
         .build("command")
         .args([
             "--reviewed-by",
@@ -645,7 +645,7 @@ fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
         ])
         .run()
         .ok();
-    let builds = scene.show();
+    let builds = setup.show();
     assert_eq!(builds["counts"]["builds"], 4);
     assert_eq!(
         builds["builds"][3]["parent"], builds["builds"][2]["id"],
@@ -654,9 +654,9 @@ fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
 }
 
 /// Starts a build whose agent works for ever, and waits until it does.
-fn at_work(scene: &Scene) -> Child {
-    scene.script("sleep 600", "");
-    let mut command = scene.build("command").command();
+fn at_work(setup: &Setup) -> Child {
+    setup.script("sleep 600", "");
+    let mut command = setup.build("command").command();
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -674,19 +674,19 @@ fn at_work(scene: &Scene) -> Child {
 #[test]
 fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
     for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
-        let scene = Scene::new();
-        let before = Snapshot::of([&scene.root()]);
-        let mut first = at_work(&scene);
-        scene.build("command").run().exits(9);
+        let setup = Setup::new();
+        let before = Snapshot::of([&setup.root()]);
+        let mut first = at_work(&setup);
+        setup.build("command").run().exits(9);
         kill(Pid::from_raw(i32::try_from(first.id()).unwrap()), signal).unwrap();
         assert_eq!(first.wait().unwrap().code(), code);
-        before.is_still(&Snapshot::of([&scene.root()]));
+        before.is_still(&Snapshot::of([&setup.root()]));
         if signal == Signal::SIGINT {
-            assert_eq!(scene.show()["builds"][0]["status"], "ABORTED");
+            assert_eq!(setup.show()["builds"][0]["status"], "ABORTED");
         }
-        scene.script(WRITE_BOTH, "");
-        scene.build("command").run().ok();
-        let story = scene.show();
+        setup.script(WRITE_BOTH, "");
+        setup.build("command").run().ok();
+        let story = setup.show();
         let told: Vec<&str> = story["builds"]
             .as_array()
             .unwrap()
@@ -694,7 +694,7 @@ fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
             .map(|build| build["status"].as_str().unwrap())
             .collect();
         assert_eq!(told, ["ABORTED", "SUCCEEDED"]);
-        scene.run(["ledger", "verify"]).ok();
+        setup.run(["ledger", "verify"]).ok();
     }
 }
 
@@ -703,24 +703,24 @@ fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
 fn killed_build_is_settled_by_next_step() {
     let mut told = Vec::new();
     for round in 0..8_u64 {
-        let scene = Scene::new();
-        scene.script(WRITE_BOTH, "");
-        let mut command = scene.build("command").command();
+        let setup = Setup::new();
+        setup.script(WRITE_BOTH, "");
+        let mut command = setup.build("command").command();
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let place = scene.root().join(SKILL_PATH);
+        let place = setup.root().join(SKILL_PATH);
         while !place.exists() && child.try_wait().unwrap().is_none() {}
         std::thread::sleep(std::time::Duration::from_micros(400 * round));
         child.kill().unwrap();
         child.wait().unwrap();
         // Which step comes next does not matter: each settles first what was left.
         match round % 3 {
-            0 => scene.run(["skill", "research", "count_lines"]).exits(2),
-            1 => scene.run(["skill", "verify", "count_lines"]),
-            _ => scene.run([
+            0 => setup.run(["skill", "research", "count_lines"]).exits(2),
+            1 => setup.run(["skill", "verify", "count_lines"]),
+            _ => setup.run([
                 "skill",
                 "promote",
                 "count_lines",
@@ -730,9 +730,9 @@ fn killed_build_is_settled_by_next_step() {
                 "Looked.",
             ]),
         };
-        let story = scene.show();
+        let story = setup.show();
         let status = story["builds"][0]["status"].as_str().unwrap().to_owned();
-        let there = [SKILL_PATH, TEST_PATH].map(|path| scene.read(path));
+        let there = [SKILL_PATH, TEST_PATH].map(|path| setup.read(path));
         let expected = match status.as_str() {
             "SUCCEEDED" => [
                 Some("SKILL = 1\n".to_owned()),
@@ -750,8 +750,8 @@ fn killed_build_is_settled_by_next_step() {
                 "PROPOSED"
             }
         );
-        scene.run(["ledger", "verify"]).ok();
-        scene.build("command").run();
+        setup.run(["ledger", "verify"]).ok();
+        setup.build("command").run();
         told.push(status);
     }
     assert!(told.iter().any(|status| status == "SUCCEEDED"), "{told:?}");
@@ -761,34 +761,34 @@ fn killed_build_is_settled_by_next_step() {
 fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
     let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
     let server = FakeApi::start([Reply::Answer(both)]);
-    let scene = Scene::at(Desk::with(&server));
-    let record = scene.desk.path("calls.jsonl");
+    let setup = Setup::at(Fixture::with(&server));
+    let record = setup.fixture.path("calls.jsonl");
     // Nobody is asked where the recording would be of no use, or lies in the way.
-    scene
+    setup
         .build("command")
         .arg("--record")
         .arg(&record)
         .run()
         .exits(2);
-    scene
+    setup
         .build("whole-file")
         .arg("--cassette")
         .arg(&record)
         .run()
         .exits(2);
-    scene
+    setup
         .build("whole-file")
         .arg("--record")
-        .arg(scene.desk.path("io.json"))
+        .arg(setup.fixture.path("io.json"))
         .run()
         .exits(2);
     assert_eq!(server.completions().len(), 0);
     let price = "input = 1.0\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"made up\"\n";
-    scene
-        .desk
+    setup
+        .fixture
         .user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
-    let built = scene.document(
-        &scene
+    let built = setup.document(
+        &setup
             .build("whole-file")
             .arg("--record")
             .arg(&record)
@@ -806,7 +806,7 @@ fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
         &built["measured"]["tokens_output"],
     );
 
-    let other = Scene::new();
+    let other = Setup::new();
     let replay = other
         .build("whole-file")
         .args(["--provider", "replay"])
@@ -825,15 +825,15 @@ fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
         (SKILL_PATH, SKILL),
         (TEST_PATH, TEST),
     ]))]);
-    let paid = Scene::at(Desk::with(&server));
-    paid.desk
+    let paid = Setup::at(Fixture::with(&server));
+    paid.fixture
         .user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
     let told = paid.build("whole-file").run().ok().stdout;
     assert!(
         told.contains(&format!("took tokens: {input} in, {output} out; $")),
         "{told}"
     );
-    let again = Scene::new();
+    let again = Setup::new();
     let replay = again
         .build("whole-file")
         .args(["--provider", "replay"])
@@ -854,18 +854,18 @@ fn truncated_or_fileless_answer_is_reported_unquoted() {
         Reply::Answer(both),
     ];
     let server = FakeApi::start(replies);
-    let scene = Scene::at(Desk::with(&server));
+    let setup = Setup::at(Fixture::with(&server));
 
-    let cut = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
+    let cut = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
     assert_eq!(codes(&cut), ["forge-agent-cut"], "{cut:#}");
     assert!(
-        scene
+        setup
             .kept(&cut["log"])
             .contains("words of the half that came")
     );
 
-    let unnamed = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
-    let packet = scene.kept(&unnamed["packet"]);
+    let unnamed = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
+    let packet = setup.kept(&unnamed["packet"]);
     assert!(
         packet.contains(&format!("after {} bytes", half.len())) && packet.contains("cut off"),
         "{packet}"
@@ -873,8 +873,8 @@ fn truncated_or_fileless_answer_is_reported_unquoted() {
     assert!(!packet.contains("words of the half that came"), "{packet}");
     assert_eq!(codes(&unnamed), ["forge-agent-answer"], "{unnamed:#}");
 
-    let built = scene.document(&scene.build("whole-file").arg("--json").run().ok());
-    let packet = scene.kept(&built["packet"]);
+    let built = setup.document(&setup.build("whole-file").arg("--json").run().ok());
+    let packet = setup.kept(&built["packet"]);
     let form = "its path alone on the line above the block";
     assert!(
         packet.matches(form).count() == 2 && !packet.contains("FILE:"),

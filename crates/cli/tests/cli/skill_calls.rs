@@ -1,7 +1,7 @@
 //! Raw system calls of a trusted skill: which its class may make, with which error the others fail, and which of them end it, as the
 //! superuser and as an ordinary user.
 //!
-//! The table holds one call of each kind; `crucible-sandbox` tries the others, by the same walls and as the same users.
+//! The table holds one call of each kind; `crucible-sandbox` tries the others, with the same isolation and users.
 //!
 //! Slow because each call of the table is one skill that is verified, promoted and run.
 
@@ -217,7 +217,7 @@ fn each_call_has_its_fate<const N: usize>(
 ) {
     let skills = skills_for_everybody();
     skills
-        .desk
+        .fixture
         .user_config("[forge]\ndemote_after_failures = 0\n");
     std::fs::create_dir(skills.root().join("notes")).unwrap();
     skills.trusted("one", class, grants, &body());

@@ -1,6 +1,6 @@
 //! `crucible skill check`: a skill is judged by its text, and the answer says where.
 
-use crate::support::{Desk, Ran};
+use crate::support::{Fixture, Ran};
 
 const GOOD: &str = r#"from typing import Any
 
@@ -16,9 +16,9 @@ class DemoSkill(BaseSkill):
         return {}
 "#;
 
-fn check(desk: &Desk, text: &[u8], effects: &str) -> Ran {
-    std::fs::write(desk.path("demo.py"), text).unwrap();
-    let call = desk.call([
+fn check(fixture: &Fixture, text: &[u8], effects: &str) -> Ran {
+    std::fs::write(fixture.path("demo.py"), text).unwrap();
+    let call = fixture.call([
         "skill",
         "check",
         "--json",
@@ -27,13 +27,13 @@ fn check(desk: &Desk, text: &[u8], effects: &str) -> Ran {
         "--effects",
         effects,
     ]);
-    call.arg(desk.path("demo.py")).run()
+    call.arg(fixture.path("demo.py")).run()
 }
 
 #[test]
 fn a_skill_is_judged_by_its_text_and_each_finding_says_where() {
-    let desk = Desk::new();
-    let passed = check(&desk, GOOD.as_bytes(), "read_only").ok().json();
+    let fixture = Fixture::new();
+    let passed = check(&fixture, GOOD.as_bytes(), "read_only").ok().json();
     assert_eq!(passed["schema_version"], "crucible-skill-check-v1");
     assert_eq!(passed["verdict"], "pass");
 
@@ -41,7 +41,7 @@ fn a_skill_is_judged_by_its_text_and_each_finding_says_where() {
         "return {}",
         "__import__('os').system('x')\n        return {}",
     );
-    let refused = check(&desk, bad.as_bytes(), "READ_ONLY").exits(1).json();
+    let refused = check(&fixture, bad.as_bytes(), "READ_ONLY").exits(1).json();
     assert_eq!(refused["verdict"], "fail");
     assert_eq!(refused["findings"][0]["code"], "forge-code");
     assert_eq!(
@@ -49,29 +49,29 @@ fn a_skill_is_judged_by_its_text_and_each_finding_says_where() {
         "line 12, column 9: builtins.__import__"
     );
 
-    let other = check(&desk, GOOD.as_bytes(), "NETWORK").exits(1).json();
+    let other = check(&fixture, GOOD.as_bytes(), "NETWORK").exits(1).json();
     assert_eq!(other["findings"][0]["code"], "forge-class-attribute");
     assert_eq!(
-        check(&desk, b"\xef\xbb\xbfx = 1\n", "MONEY")
+        check(&fixture, b"\xef\xbb\xbfx = 1\n", "MONEY")
             .exits(1)
             .json()["findings"][0]["code"],
         "forge-source"
     );
     assert_eq!(
-        check(&desk, &vec![b'#'; 300 << 10], "MONEY")
+        check(&fixture, &vec![b'#'; 300 << 10], "MONEY")
             .exits(1)
             .json()["findings"][0]["code"],
         "forge-source"
     );
-    check(&desk, GOOD.as_bytes(), "ANYTHING").exits(2);
+    check(&fixture, GOOD.as_bytes(), "ANYTHING").exits(2);
 }
 
 #[test]
 fn a_policy_that_is_none_is_no_policy() {
-    let desk = Desk::new();
-    check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
-    std::fs::write(desk.path("policy.yaml"), "allow_imports: [yaml]\n").unwrap();
-    let call = desk.call([
+    let fixture = Fixture::new();
+    check(&fixture, GOOD.as_bytes(), "READ_ONLY").ok();
+    std::fs::write(fixture.path("policy.yaml"), "allow_imports: [yaml]\n").unwrap();
+    let call = fixture.call([
         "skill",
         "check",
         "--name",
@@ -80,19 +80,19 @@ fn a_policy_that_is_none_is_no_policy() {
         "READ_ONLY",
         "--policy",
     ]);
-    call.arg(desk.path("policy.yaml"))
-        .arg(desk.path("demo.py"))
+    call.arg(fixture.path("policy.yaml"))
+        .arg(fixture.path("demo.py"))
         .run()
         .exits(3);
 }
 
 #[test]
 fn what_cannot_be_read_is_no_judgement_of_the_skill() {
-    let desk = Desk::new();
-    let (there, gone) = (desk.path("demo.py"), desk.path("gone.py"));
-    check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
-    let directory = desk.path("");
-    let huge = desk.path("huge.py");
+    let fixture = Fixture::new();
+    let (there, gone) = (fixture.path("demo.py"), fixture.path("gone.py"));
+    check(&fixture, GOOD.as_bytes(), "READ_ONLY").ok();
+    let directory = fixture.path("");
+    let huge = fixture.path("huge.py");
     std::fs::File::create(&huge)
         .unwrap()
         .set_len((16 << 20) + 1)
@@ -105,7 +105,7 @@ fn what_cannot_be_read_is_no_judgement_of_the_skill() {
         (&there, Some(&directory), 2),
         (&there, Some(&huge), 7),
     ] {
-        let call = desk
+        let call = fixture
             .call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY"])
             .arg(file);
         let call = policy
@@ -118,10 +118,10 @@ fn what_cannot_be_read_is_no_judgement_of_the_skill() {
 
 #[test]
 fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
-    let desk = Desk::new();
-    let own = desk.home().join(".crucible/skills/policy.yaml");
+    let fixture = Fixture::new();
+    let own = fixture.home().join(".crucible/skills/policy.yaml");
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();
-    let without = check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
+    let without = check(&fixture, GOOD.as_bytes(), "READ_ONLY").ok();
     assert!(
         without.stderr.contains("there is no") && without.stderr.contains("policy.yaml"),
         "{}",
@@ -131,15 +131,15 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
     // The project's policy holds where none is named, and the remark says so.
     std::fs::write(&own, "forbidden_imports: [json]\n").unwrap();
     let json = GOOD.replacen("from typing", "import json\nfrom typing", 1);
-    let refused = check(&desk, json.as_bytes(), "READ_ONLY").exits(1);
+    let refused = check(&fixture, json.as_bytes(), "READ_ONLY").exits(1);
     assert!(
         refused.stderr.contains(own.to_str().unwrap()),
         "{}",
         refused.stderr
     );
-    let other = desk.path("policy.yaml");
+    let other = fixture.path("policy.yaml");
     std::fs::write(&other, "allowed_imports: []\n").unwrap();
-    let call = desk.call([
+    let call = fixture.call([
         "skill",
         "check",
         "--name",
@@ -148,7 +148,7 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
         "READ_ONLY",
         "--policy",
     ]);
-    let named = call.arg(&other).arg(desk.path("demo.py")).run().ok();
+    let named = call.arg(&other).arg(fixture.path("demo.py")).run().ok();
     assert!(
         named.stderr.contains(other.to_str().unwrap()),
         "{}",
@@ -156,23 +156,23 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
     );
     // One that is none, or lies behind a link, is not passed over.
     std::fs::write(&own, "allow_imports: []\n").unwrap();
-    check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(3);
+    check(&fixture, GOOD.as_bytes(), "READ_ONLY").exits(3);
     std::fs::remove_file(&own).unwrap();
     std::os::unix::fs::symlink(&other, &own).unwrap();
-    check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(2);
+    check(&fixture, GOOD.as_bytes(), "READ_ONLY").exits(2);
     std::fs::remove_file(&own).unwrap();
 
     // So does its package.
     std::fs::write(
-        desk.home().join(".crucible/config.toml"),
+        fixture.home().join(".crucible/config.toml"),
         "[forge]\npackage = \"my_tools\"\n",
     )
     .unwrap();
-    check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(1);
+    check(&fixture, GOOD.as_bytes(), "READ_ONLY").exits(1);
     let mine = GOOD.replace("skillset", "my_tools");
-    check(&desk, mine.as_bytes(), "READ_ONLY").ok();
-    std::fs::write(desk.path("demo.py"), GOOD).unwrap();
-    let call = desk.call([
+    check(&fixture, mine.as_bytes(), "READ_ONLY").ok();
+    std::fs::write(fixture.path("demo.py"), GOOD).unwrap();
+    let call = fixture.call([
         "skill",
         "check",
         "--name",
@@ -182,16 +182,16 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
         "--package",
         "skillset",
     ]);
-    call.arg(desk.path("demo.py")).run().ok();
+    call.arg(fixture.path("demo.py")).run().ok();
 }
 
 #[test]
 fn an_option_that_looks_like_a_secret_is_refused_and_not_quoted() {
-    let desk = Desk::new();
-    std::fs::write(desk.path("demo.py"), GOOD).unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("demo.py"), GOOD).unwrap();
     let token = "ghp_0123456789abcdefABCDEF0123456789abcd";
     for option in ["--allow-host", "--allow-write", "--allow-secret"] {
-        let call = desk.call([
+        let call = fixture.call([
             "skill",
             "check",
             "--name",
@@ -201,7 +201,7 @@ fn an_option_that_looks_like_a_secret_is_refused_and_not_quoted() {
             option,
             token,
         ]);
-        let ran = call.arg(desk.path("demo.py")).run().exits(8);
+        let ran = call.arg(fixture.path("demo.py")).run().exits(8);
         assert!(
             !ran.stdout.contains(token) && !ran.stderr.contains(token),
             "{option}: {}",

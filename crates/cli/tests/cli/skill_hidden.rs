@@ -1,6 +1,6 @@
 //! What a trusted skill cannot read, under whatever name it asks for it: the project, the home, what Crucible keeps, the machine's secrets.
 //!
-//! Project and homes lie outside `/tmp`, which the sandbox empties: what hides them here are the walls of a run.
+//! Project and homes lie outside `/tmp`, which the sandbox empties: the sandbox of a run hides them.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn put(path: &Path) -> PathBuf {
 
 /// What is to be hidden from every skill.
 fn hidden(skills: &Skills) -> Vec<PathBuf> {
-    let (root, home, data) = (skills.root(), skills.desk.home(), skills.desk.data());
+    let (root, home, data) = (skills.root(), skills.fixture.home(), skills.fixture.data());
     let mut paths: Vec<PathBuf> = [
         ".ssh/id_ed25519",
         ".aws/credentials",
@@ -85,10 +85,10 @@ fn hidden(skills: &Skills) -> Vec<PathBuf> {
         .iter()
         .enumerate()
     {
-        symlink(place, skills.desk.path(&format!("link{number}"))).unwrap();
+        symlink(place, skills.fixture.path(&format!("link{number}"))).unwrap();
         symlink(place, root.join(format!("notes/link{number}"))).unwrap();
     }
-    for way in [skills.desk.path(""), root.join("notes")] {
+    for way in [skills.fixture.path(""), root.join("notes")] {
         paths.extend(
             [
                 "link0/id_ed25519",
@@ -103,9 +103,9 @@ fn hidden(skills: &Skills) -> Vec<PathBuf> {
 }
 
 fn sees_nothing(skills: &Skills, who: &Who, paths: &[PathBuf]) {
-    let plain = skills.desk.path("plain.txt");
+    let plain = skills.fixture.path("plain.txt");
     std::fs::write(&plain, PLAIN).unwrap();
-    let ledger = skills.desk.data().join("ledger.db");
+    let ledger = skills.fixture.data().join("ledger.db");
     let machine = [
         "/etc/shadow",
         "/root/.bashrc",

@@ -6,37 +6,37 @@ use crucible_model::{ClockSource, Code, Digest, Finding};
 use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Map, Value, json};
 
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
-struct Scene {
-    desk: Desk,
+struct Setup {
+    fixture: Fixture,
 }
 
-impl Scene {
+impl Setup {
     /// A project with a skill that was proposed.
     fn new() -> Self {
-        Self::at(Desk::new())
+        Self::at(Fixture::new())
     }
 
-    fn at(desk: Desk) -> Self {
-        desk.with_skill(
+    fn at(fixture: Fixture) -> Self {
+        fixture.with_skill(
             "count_it",
             r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#,
             None,
         );
-        Self { desk }
+        Self { fixture }
     }
 
     fn call(&self, words: &[&str]) -> Call {
         let call = self
-            .desk
+            .fixture
             .call(["skill"])
-            .current_dir(self.desk.path("project"));
+            .current_dir(self.fixture.path("project"));
         words.iter().fold(call, |call, word| call.arg(word))
     }
 
     fn ledger(&self) -> Ledger {
-        Ledger::open(&self.desk.data().join("ledger.db")).unwrap()
+        Ledger::open(&self.fixture.data().join("ledger.db")).unwrap()
     }
 
     fn fail(&self, kind: FailureKind) {
@@ -81,7 +81,7 @@ impl Scene {
     }
 
     fn project(&self) -> Digest {
-        let root = self.desk.path("project").canonicalize().unwrap();
+        let root = self.fixture.path("project").canonicalize().unwrap();
         Digest::of(root.as_os_str().as_encoded_bytes())
     }
 
@@ -104,8 +104,8 @@ impl Scene {
 
 #[test]
 fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
-    let scene = Scene::new();
-    let early = scene.call(&["research", "count_it"]).run().exits(2);
+    let setup = Setup::new();
+    let early = setup.call(&["research", "count_it"]).run().exits(2);
     assert!(
         early
             .stderr
@@ -113,15 +113,15 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
         "{}",
         early.stderr
     );
-    scene.call(&["research", "unknown"]).run().exits(2);
-    scene.call(&["research", "TIMEOUT_x"]).run().exits(2);
-    scene
+    setup.call(&["research", "unknown"]).run().exits(2);
+    setup.call(&["research", "TIMEOUT_x"]).run().exits(2);
+    setup
         .call(&["research", "count_it", "--provider", "gateway"])
         .run()
         .exits(2);
 
-    scene.fail(FailureKind::BuildError);
-    let text = scene.call(&["research", "count_it"]).run().ok().stdout;
+    setup.fail(FailureKind::BuildError);
+    let text = setup.call(&["research", "count_it"]).run().ok().stdout;
     for said in [
         "BUILD_ERROR",
         "exit_code: 3",
@@ -134,25 +134,25 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
         !text.contains('\u{1b}') && !text.contains("a person has to look"),
         "{text}"
     );
-    scene.fail(FailureKind::Timeout);
-    scene.fail(FailureKind::Timeout);
-    let document = scene.json(&[]);
+    setup.fail(FailureKind::Timeout);
+    setup.fail(FailureKind::Timeout);
+    let document = setup.json(&[]);
     assert_eq!(
         (&document["kind"], &document["failures_in_a_row"]),
         (&json!("TIMEOUT"), &json!(3))
     );
     assert_eq!(document["facts"][0]["line"], 3);
     assert_eq!(document["needs_review"], json!(["REPEATED_FAILURE"]));
-    let text = scene.call(&["research", "count_it"]).run().ok().stdout;
+    let text = setup.call(&["research", "count_it"]).run().ok().stdout;
     assert!(
         text.contains("a person has to look: REPEATED_FAILURE") && text.contains("--reviewed-by"),
         "{text}"
     );
     let note = document["note"].as_str().unwrap();
-    let kept = scene
-        .desk
+    let kept = setup
+        .fixture
         .call(["ledger", "show", note])
-        .current_dir(scene.desk.path("project"))
+        .current_dir(setup.fixture.path("project"))
         .run()
         .ok();
     assert!(
@@ -160,10 +160,10 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
         "{}",
         kept.stdout
     );
-    scene
-        .desk
+    setup
+        .fixture
         .call(["ledger", "verify"])
-        .current_dir(scene.desk.path("project"))
+        .current_dir(setup.fixture.path("project"))
         .run()
         .ok();
 }
@@ -173,12 +173,12 @@ fn advice_is_asked_within_its_limits_kept_and_judged() {
     let server = FakeApi::start([Reply::Answer(
         "the packet\nof three\nlines\nUse the network.\n".to_owned(),
     )]);
-    let scene = Scene::at(Desk::with(&server));
-    scene.fail(FailureKind::BuildError);
-    scene
-        .desk
+    let setup = Setup::at(Fixture::with(&server));
+    setup.fail(FailureKind::BuildError);
+    setup
+        .fixture
         .user_config("[forge]\nadvice_prompt_chars = 2000\n");
-    let document = scene.json(&["--advice", "--provider", "gateway"]);
+    let document = setup.json(&["--advice", "--provider", "gateway"]);
     assert_eq!(document["advice"]["outcome"], "kept");
     assert_eq!(
         document["advice"]["proposed"],
@@ -194,8 +194,8 @@ fn advice_is_asked_within_its_limits_kept_and_judged() {
         "{asked}"
     );
 
-    let ledger = scene.ledger();
-    let skill = ledger.skill(&scene.project(), "count_it").unwrap().unwrap();
+    let ledger = setup.ledger();
+    let skill = ledger.skill(&setup.project(), "count_it").unwrap().unwrap();
     assert_eq!(
         needs_review(&ledger, &skill).unwrap(),
         [EscalationTrigger::PermissionWidening]
@@ -204,9 +204,9 @@ fn advice_is_asked_within_its_limits_kept_and_judged() {
 
 #[test]
 fn research_defaults_match_the_specification() {
-    let scene = Scene::new();
-    let shown = scene
-        .desk
+    let setup = Setup::new();
+    let shown = setup
+        .fixture
         .call(["config", "show", "--json"])
         .without_env("CRUCIBLE_GATEWAY_BASE_URL")
         .run()
@@ -220,13 +220,13 @@ fn research_defaults_match_the_specification() {
 
     // Whatever the packet holds, the whole prompt has 8,000 characters, and what was left out is told.
     let server = FakeApi::start([Reply::Answer("Mend it.".to_owned())]);
-    let scene = Scene::at(Desk::with(&server));
-    scene.fail_with(
+    let setup = Setup::at(Fixture::with(&server));
+    setup.fail_with(
         FailureKind::BuildError,
         &"ä line of the packet\n".repeat(1_000),
     );
-    let record = scene.desk.path("calls.jsonl");
-    let document = scene.json(&[
+    let record = setup.fixture.path("calls.jsonl");
+    let document = setup.json(&[
         "--advice",
         "--provider",
         "gateway",
@@ -249,7 +249,7 @@ fn research_defaults_match_the_specification() {
             .unwrap()
             .contains("Mend it.")
     );
-    scene
+    setup
         .call(&["research", "count_it", "--record", "x.jsonl"])
         .run()
         .exits(2);
@@ -257,29 +257,29 @@ fn research_defaults_match_the_specification() {
 
 #[test]
 fn who_cannot_be_reached_gives_no_advice_and_the_rest_is_told() {
-    let scene = Scene::new();
-    scene.fail(FailureKind::BuildError);
-    let document = scene.json(&["--advice", "--provider", "gateway"]);
+    let setup = Setup::new();
+    setup.fail(FailureKind::BuildError);
+    let document = setup.json(&["--advice", "--provider", "gateway"]);
     assert_eq!(
         (&document["kind"], &document["advice"]["outcome"]),
         (&json!("BUILD_ERROR"), &json!("missing"))
     );
     assert_eq!(document["needs_review"], json!(["AMBIGUOUS"]));
     // One that cannot even be made ready is the same.
-    let document = scene.json(&["--advice", "--provider", "openai"]);
+    let document = setup.json(&["--advice", "--provider", "openai"]);
     assert_eq!(document["advice"]["outcome"], "missing");
-    let nobody = scene
+    let nobody = setup
         .call(&["research", "count_it", "--advice"])
         .without_env("CRUCIBLE_LLM_PROVIDER");
     let nobody = nobody.run().exits(2);
     assert!(nobody.stderr.contains("--provider"), "{}", nobody.stderr);
     // A project's file does not send anything to a model by itself.
-    std::fs::create_dir_all(scene.desk.path("project/.crucible")).unwrap();
+    std::fs::create_dir_all(setup.fixture.path("project/.crucible")).unwrap();
     std::fs::write(
-        scene.desk.path("project/.crucible/config.toml"),
+        setup.fixture.path("project/.crucible/config.toml"),
         "[forge]\nadvise = \"on\"\n",
     )
     .unwrap();
-    let refused = scene.call(&["research", "count_it"]).run();
+    let refused = setup.call(&["research", "count_it"]).run();
     assert_ne!(refused.code, Some(0), "{}", refused.stdout);
 }

@@ -1,6 +1,6 @@
 //! What a run may see of the machine and leave in the project, and what `run`, `show`, `list`, `propose` and `promote` tell of it.
 //!
-//! Slow because each run is one start of Python behind the walls.
+//! Slow because each run is one start of Python in a sandbox.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -269,7 +269,7 @@ fn a_run_killed_while_it_brings_its_files_is_settled_by_the_next() {
     );
     skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], &body);
     let is_under_way = || {
-        let files = std::fs::read_dir(skills.desk.data().join("skills"))
+        let files = std::fs::read_dir(skills.fixture.data().join("skills"))
             .into_iter()
             .flatten()
             .flatten();
@@ -348,7 +348,7 @@ fn controlling_directory_is_never_granted() {
         ];
         skills
             .call(words)
-            .arg(skills.desk.path("io.json"))
+            .arg(skills.fixture.path("io.json"))
             .args(["--allow-write", path])
             .run()
     };
@@ -630,7 +630,7 @@ fn local_host_grant_warns_at_propose_and_promote() {
         ("loopback", "localhost"),
         ("private", "10.0.0.8"),
     ] {
-        let io = skills.desk.path("io.json");
+        let io = skills.fixture.path("io.json");
         let words = [
             "skill",
             "propose",

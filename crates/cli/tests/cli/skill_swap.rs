@@ -15,7 +15,7 @@ with open('notes/evil', 'w') as file:
 return {'is': 'evil'}";
 
 /// The skill's file, and what is put in its place.
-struct Scene {
+struct Setup {
     skills: Skills,
     file: PathBuf,
     good: Vec<u8>,
@@ -25,7 +25,7 @@ struct Scene {
     evil_directory: PathBuf,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let skills = Skills::new();
         skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], GOOD);
@@ -34,7 +34,8 @@ impl Scene {
         skills.write("one", EVIL);
         let evil = std::fs::read(&file).unwrap();
         std::fs::write(&file, &good).unwrap();
-        let (evil_file, evil_directory) = (skills.desk.path("evil.py"), skills.desk.path("evil"));
+        let (evil_file, evil_directory) =
+            (skills.fixture.path("evil.py"), skills.fixture.path("evil"));
         std::fs::write(&evil_file, &evil).unwrap();
         std::fs::create_dir(&evil_directory).unwrap();
         std::fs::write(evil_directory.join("one.py"), &evil).unwrap();
@@ -50,13 +51,13 @@ impl Scene {
 
     /// Exchanges the file once, in one of the ways that there are.
     fn exchange(&self, round: usize) {
-        let beside = self.skills.desk.path("beside.py");
+        let beside = self.skills.fixture.path("beside.py");
         let replace = |bytes: &[u8]| {
             std::fs::write(&beside, bytes).unwrap();
             std::fs::rename(&beside, &self.file).unwrap();
         };
         let directory = self.file.parent().unwrap();
-        let away = self.skills.desk.path("away");
+        let away = self.skills.fixture.path("away");
         let rename = |from: &Path, to: &Path| std::fs::rename(from, to).unwrap();
         match round % 8 {
             0 => replace(&self.evil),
@@ -106,25 +107,25 @@ impl Scene {
 
 /// Runs the skill again and again while its file is exchanged, until both have happened as often as this.
 fn exchanged(exchanges: usize, runs: usize) {
-    let scene = Scene::new();
-    assert!(scene.runs());
-    scene.exchange(0);
-    assert!(!scene.runs(), "the other bytes are refused where they stay");
-    scene.exchange(1);
+    let setup = Setup::new();
+    assert!(setup.runs());
+    setup.exchange(0);
+    assert!(!setup.runs(), "the other bytes are refused where they stay");
+    setup.exchange(1);
     let (over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut round = 0_usize;
             // It ends where it began.
             while !over.load(Ordering::Relaxed) || !round.is_multiple_of(8) {
-                scene.exchange(round);
+                setup.exchange(round);
                 round += 1;
                 rounds.store(round, Ordering::Relaxed);
             }
         });
         let mut count = 0;
         while count < runs || rounds.load(Ordering::Relaxed) < exchanges {
-            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scene.runs()));
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| setup.runs()));
             if let Err(panic) = ran {
                 over.store(true, Ordering::Relaxed);
                 std::panic::resume_unwind(panic);
@@ -133,8 +134,8 @@ fn exchanged(exchanges: usize, runs: usize) {
         }
         over.store(true, Ordering::Relaxed);
     });
-    assert!(scene.runs(), "the promoted bytes are back, and run");
-    scene.skills.run(["ledger", "verify"]).ok();
+    assert!(setup.runs(), "the promoted bytes are back, and run");
+    setup.skills.run(["ledger", "verify"]).ok();
 }
 
 #[test]

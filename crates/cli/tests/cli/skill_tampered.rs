@@ -12,12 +12,12 @@ const GOOD: &str = "return {'is': 'good'}";
 const EVIL: &str = "return {'is': 'evil'}";
 
 /// A ledger with skills of every standing, and a copy to come back to.
-struct Scene {
+struct Setup {
     skills: Skills,
     kept: Vec<u8>,
 }
 
-impl Scene {
+impl Setup {
     /// `trusted` reads, `writes` writes below `notes/`, `verified` waits for somebody, `demoted` is trusted no more; whatever comes last
     /// in the chain is about none of them.
     fn new() -> Self {
@@ -33,22 +33,22 @@ impl Scene {
             ])
             .ok();
         skills.proposed("last", "READ_ONLY", [], GOOD);
-        let scene = Self {
+        let setup = Self {
             skills,
             kept: Vec::new(),
         };
-        let emptied = scene
+        let emptied = setup
             .open()
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
         emptied.unwrap();
         Self {
-            kept: std::fs::read(scene.path("")).unwrap(),
-            ..scene
+            kept: std::fs::read(setup.path("")).unwrap(),
+            ..setup
         }
     }
 
     fn path(&self, rest: &str) -> PathBuf {
-        self.skills.desk.data().join(format!("ledger.db{rest}"))
+        self.skills.fixture.data().join(format!("ledger.db{rest}"))
     }
 
     fn open(&self) -> Connection {
@@ -118,7 +118,7 @@ fn forged(skill: &str, event: &str, digest: &str) -> String {
 
 #[test]
 fn a_ledger_that_was_edited_by_hand_lets_nothing_run() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let told = |skill: &str, event: &str| {
         format!(
             "(SELECT max(seq) FROM events WHERE run_id LIKE 'skill-{skill}-%' AND event = '{event}')"
@@ -173,20 +173,20 @@ fn a_ledger_that_was_edited_by_hand_lets_nothing_run() {
         ("trusted", "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)".to_owned()),
     ];
     for (name, edit) in &edits {
-        scene.edit(edit);
-        scene.is_refused(name, edit);
+        setup.edit(edit);
+        setup.is_refused(name, edit);
     }
     // As it was, it lets run what may run.
-    scene.edit("SELECT 1");
-    scene.skills.outcome("trusted").is(0, "SUCCEEDED", "");
-    scene.skills.run(["ledger", "verify"]).ok();
+    setup.edit("SELECT 1");
+    setup.skills.outcome("trusted").is(0, "SUCCEEDED", "");
+    setup.skills.run(["ledger", "verify"]).ok();
 }
 
 #[test]
 fn other_bytes_are_not_made_trusted_by_their_digest_in_the_ledger() {
-    let scene = Scene::new();
-    scene.skills.write("trusted", EVIL);
-    let evil = Digest::of(&std::fs::read(scene.skills.file("trusted")).unwrap());
+    let setup = Setup::new();
+    setup.skills.write("trusted", EVIL);
+    let evil = Digest::of(&std::fs::read(setup.skills.file("trusted")).unwrap());
     let good = "(SELECT skill_digest FROM builds b JOIN skill_proposals s ON s.id = b.proposal_id WHERE s.name = 'trusted')";
     for edit in [
         format!("UPDATE promotions SET skill_digest = '{evil}' WHERE skill_digest = {good}"),
@@ -206,13 +206,13 @@ fn other_bytes_are_not_made_trusted_by_their_digest_in_the_ledger() {
             &format!("'{evil}'"),
         ),
     ] {
-        scene.edit(&edit);
-        let _ = std::fs::remove_file(scene.skills.root().join(".crucible/skills/registry.yaml"));
-        scene.is_refused("trusted", &edit);
+        setup.edit(&edit);
+        let _ = std::fs::remove_file(setup.skills.root().join(".crucible/skills/registry.yaml"));
+        setup.is_refused("trusted", &edit);
     }
     // Where only the status says it, the bytes are asked for all the same.
-    scene.edit("SELECT 1");
-    scene
+    setup.edit("SELECT 1");
+    setup
         .skills
         .outcome("trusted")
         .is(1, "REFUSED", "forge-run-changed");

@@ -10,36 +10,36 @@ use crucible_ledger::{
 use crucible_model::{ClockSource, Digest};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
 const KEY: &str = "ghp_0123456789abcdefABCDEF0123456789abcd";
 const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}}, "output": {"type": "object"}}"#;
 
 /// A project with skills.
 pub(crate) struct Skills {
-    pub(crate) desk: Desk,
+    pub(crate) fixture: Fixture,
 }
 
 impl Skills {
     pub(crate) fn new() -> Self {
-        Self::at(Desk::new())
+        Self::at(Fixture::new())
     }
 
-    /// The same, at this desk.
-    pub(crate) fn at(desk: Desk) -> Self {
-        std::fs::create_dir_all(desk.path("project/.git")).unwrap();
-        std::fs::write(desk.path("io.json"), SCHEMA).unwrap();
-        let skills = Self { desk };
+    /// The same, at this fixture.
+    pub(crate) fn at(fixture: Fixture) -> Self {
+        std::fs::create_dir_all(fixture.path("project/.git")).unwrap();
+        std::fs::write(fixture.path("io.json"), SCHEMA).unwrap();
+        let skills = Self { fixture };
         skills.run(["skill", "init"]).ok();
         skills
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        self.desk.path("project").canonicalize().unwrap()
+        self.fixture.path("project").canonicalize().unwrap()
     }
 
     pub(crate) fn call<const N: usize>(&self, words: [&str; N]) -> Call {
-        self.desk.call(words).current_dir(self.root())
+        self.fixture.call(words).current_dir(self.root())
     }
 
     pub(crate) fn run<const N: usize>(&self, words: [&str; N]) -> Ran {
@@ -55,7 +55,7 @@ impl Skills {
     }
 
     pub(crate) fn ledger(&self) -> (Ledger, Digest) {
-        let ledger = Ledger::open(&self.desk.data().join("ledger.db")).unwrap();
+        let ledger = Ledger::open(&self.fixture.data().join("ledger.db")).unwrap();
         (
             ledger,
             Digest::of(self.root().as_os_str().as_encoded_bytes()),
@@ -81,9 +81,9 @@ impl Skills {
             "--io",
         ];
         let call = self
-            .desk
+            .fixture
             .call(words)
-            .arg(self.desk.path("io.json"))
+            .arg(self.fixture.path("io.json"))
             .args(grants);
         call.current_dir(self.root()).run().ok();
         self.write(name, body);
@@ -316,10 +316,10 @@ fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
         .ok();
     assert_eq!(ran.json(), json!({"count": 2}));
     assert!(ran.stderr.contains("counting"), "{}", ran.stderr);
-    std::fs::write(skills.desk.path("in.json"), r#"{"text": "a b c"}"#).unwrap();
+    std::fs::write(skills.fixture.path("in.json"), r#"{"text": "a b c"}"#).unwrap();
     let call = skills
         .call(["skill", "run", "count", "--input-file"])
-        .arg(skills.desk.path("in.json"));
+        .arg(skills.fixture.path("in.json"));
     assert_eq!(call.run().ok().json(), json!({"count": 3}));
     let demoted = skills
         .run([
@@ -380,13 +380,13 @@ fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
     std::fs::remove_file(&test).unwrap();
     skills.promote("one").run().exits(1);
     std::fs::write(&test, "# a test\n").unwrap();
-    let held_back = skills.desk.path("elsewhere.py");
+    let held_back = skills.fixture.path("elsewhere.py");
     std::fs::rename(skills.file("one"), &held_back).unwrap();
     std::os::unix::fs::symlink(&held_back, skills.file("one")).unwrap();
     skills.promote("one").run().exits(1);
     std::fs::rename(&held_back, skills.file("one")).unwrap();
     skills
-        .desk
+        .fixture
         .user_config("[forge]\nexamples = \"required\"\n");
     let said = skills.promote("one").arg("--json").run().exits(1).json();
     assert_eq!(said["findings"][0]["code"], "forge-promote-examples");
@@ -514,7 +514,7 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
             .is(1, "REFUSED", "forge-registry-unreadable");
     }
     std::fs::remove_file(skills.registry()).unwrap();
-    std::os::unix::fs::symlink(skills.desk.path("io.json"), skills.registry()).unwrap();
+    std::os::unix::fs::symlink(skills.fixture.path("io.json"), skills.registry()).unwrap();
     skills
         .outcome("one")
         .is(1, "REFUSED", "forge-registry-unreadable");
@@ -526,7 +526,7 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
     put(&written);
     let clone = skills
         .call(["skill", "run", "one", "--input", "{}"])
-        .env("CRUCIBLE_HOME", skills.desk.path("other"));
+        .env("CRUCIBLE_HOME", skills.fixture.path("other"));
     let said = clone.run().exits(1);
     assert!(
         said.stderr.contains("alone makes none trusted"),
@@ -541,7 +541,7 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
 #[test]
 fn the_registry_is_written_through_no_link() {
     let skills = Skills::new();
-    let outside = skills.desk.path("outside");
+    let outside = skills.fixture.path("outside");
     std::fs::create_dir(&outside).unwrap();
     skills.proposed("one", "READ_ONLY", [], "return {}");
     skills.verified("one", &five());
@@ -614,20 +614,20 @@ fn what_goes_in_is_judged_before_anything_runs() {
             .exits(code);
     }
     let deep = format!("{{\"a\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    std::fs::write(skills.desk.path("deep.json"), deep).unwrap();
+    std::fs::write(skills.fixture.path("deep.json"), deep).unwrap();
     skills
         .call(["skill", "run", "one", "--input-file"])
-        .arg(skills.desk.path("deep.json"))
+        .arg(skills.fixture.path("deep.json"))
         .run()
         .exits(3);
     std::fs::write(
-        skills.desk.path("large.json"),
+        skills.fixture.path("large.json"),
         format!("{{\"a\": \"{}\"}}", "x".repeat(5 << 20)),
     )
     .unwrap();
     skills
         .call(["skill", "run", "one", "--input-file"])
-        .arg(skills.desk.path("large.json"))
+        .arg(skills.fixture.path("large.json"))
         .run()
         .exits(7);
     skills.run(["skill", "run", "one"]).exits(2);
@@ -676,7 +676,7 @@ fn a_promotion_that_was_tampered_with_lets_nothing_run() {
 }
 
 fn rusqlite_at(skills: &Skills) -> PathBuf {
-    skills.desk.data().join("ledger.db")
+    skills.fixture.data().join("ledger.db")
 }
 
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Verifying a skill as a user does it, with the real tools and behind the real walls.
+//! Verifying a skill as a user does it, with the real tools and the real sandbox.
 //!
 //! Slow because each verification starts ruff, mypy and pytest; mypy takes seconds of CPU for the smallest file.
 
@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, Ran, Snapshot};
+use crate::support::{Call, Fixture, Ran, Snapshot};
 
 const SKILL: &str = "src/skillset/skills/count_words.py";
 const TEST: &str = "tests/test_skill_count_words.py";
@@ -27,16 +27,18 @@ const EXAMPLES: &str = r#"[{"input": {"text": "one two"}, "output": {"count": 2}
 const IMPORT: &str = "from skillset.skills.count_words import CountWordsSkill\n";
 
 /// A project with a skill that is built.
-struct Scene {
-    desk: Desk,
+struct Setup {
+    fixture: Fixture,
 }
 
-impl Scene {
+impl Setup {
     fn proposed(examples: Option<&str>) -> Self {
-        let scene = Self { desk: Desk::new() };
-        std::fs::create_dir_all(scene.desk.path("project/.git")).unwrap();
-        std::fs::write(scene.desk.path("io.json"), SCHEMA).unwrap();
-        scene.run(["skill", "init"]).ok();
+        let setup = Self {
+            fixture: Fixture::new(),
+        };
+        std::fs::create_dir_all(setup.fixture.path("project/.git")).unwrap();
+        std::fs::write(setup.fixture.path("io.json"), SCHEMA).unwrap();
+        setup.run(["skill", "init"]).ok();
         let words = [
             "skill",
             "propose",
@@ -47,17 +49,19 @@ impl Scene {
             "READ_ONLY",
             "--io",
         ];
-        let mut call = scene
-            .desk
+        let mut call = setup
+            .fixture
             .call(words)
-            .arg(scene.desk.path("io.json"))
-            .current_dir(scene.root());
+            .arg(setup.fixture.path("io.json"))
+            .current_dir(setup.root());
         if let Some(examples) = examples {
-            std::fs::write(scene.desk.path("examples.json"), examples).unwrap();
-            call = call.arg("--examples").arg(scene.desk.path("examples.json"));
+            std::fs::write(setup.fixture.path("examples.json"), examples).unwrap();
+            call = call
+                .arg("--examples")
+                .arg(setup.fixture.path("examples.json"));
         }
         call.run().ok();
-        scene
+        setup
     }
 
     /// What the package's own example is, under another name.
@@ -66,20 +70,20 @@ impl Scene {
     }
 
     fn built_with(examples: Option<&str>) -> Self {
-        let scene = Self::proposed(examples);
+        let setup = Self::proposed(examples);
         let own = |path: &str| {
-            let text = std::fs::read_to_string(scene.root().join(path)).unwrap();
+            let text = std::fs::read_to_string(setup.root().join(path)).unwrap();
             text.replace("word_count", "count_words")
                 .replace("WordCount", "CountWords")
         };
-        scene.write(SKILL, &own("src/skillset/skills/word_count.py"));
-        scene.write(TEST, &own("tests/test_skill_word_count.py"));
-        scene.record_build();
-        scene
+        setup.write(SKILL, &own("src/skillset/skills/word_count.py"));
+        setup.write(TEST, &own("tests/test_skill_word_count.py"));
+        setup.record_build();
+        setup
     }
 
     fn root(&self) -> PathBuf {
-        self.desk.path("project")
+        self.fixture.path("project")
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -91,11 +95,11 @@ impl Scene {
     }
 
     fn run<const N: usize>(&self, words: [&str; N]) -> Ran {
-        self.desk.call(words).current_dir(self.root()).run()
+        self.fixture.call(words).current_dir(self.root()).run()
     }
 
     fn ledger(&self) -> Ledger {
-        Ledger::open(&self.desk.data().join("ledger.db")).unwrap()
+        Ledger::open(&self.fixture.data().join("ledger.db")).unwrap()
     }
 
     fn project(&self) -> Digest {
@@ -136,7 +140,7 @@ impl Scene {
     }
 
     fn verify(&self) -> Call {
-        self.desk
+        self.fixture
             .call(["skill", "verify", "count_words"])
             .env("CRUCIBLE_FORGE_TOOLS", tools())
             .env("PATH", path())
@@ -250,19 +254,19 @@ fn codes(document: &Value) -> Vec<&str> {
 
 #[test]
 fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
-    let scene = Scene::built_with(Some(EXAMPLES));
-    let before = Snapshot::of([scene.root().as_path()]);
-    let ran = scene.verify().args(["--full", "--json"]).run().ok();
-    before.is_still(&Snapshot::of([scene.root().as_path()]));
+    let setup = Setup::built_with(Some(EXAMPLES));
+    let before = Snapshot::of([setup.root().as_path()]);
+    let ran = setup.verify().args(["--full", "--json"]).run().ok();
+    before.is_still(&Snapshot::of([setup.root().as_path()]));
     let document = checked(&ran);
     assert_eq!(document["findings"], json!([]));
     assert_eq!(
         document["skill_digest"],
-        json!(Digest::of(&scene.read(SKILL)))
+        json!(Digest::of(&setup.read(SKILL)))
     );
     assert_eq!(
         document["test_digest"],
-        json!(Digest::of(&scene.read(TEST)))
+        json!(Digest::of(&setup.read(TEST)))
     );
     assert_eq!(
         (&document["level"], &document["status"]),
@@ -294,14 +298,14 @@ fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
         json!({ "examples": 2, "passed": 2 })
     );
     // The story tells it, and what nobody who builds was shown stands in none of it.
-    assert_eq!(scene.status(), SkillStatus::Verified);
+    assert_eq!(setup.status(), SkillStatus::Verified);
     let report = document["report"].as_str().unwrap();
-    let kept = scene.run(["ledger", "show", report]).ok().stdout;
+    let kept = setup.run(["ledger", "show", report]).ok().stdout;
     assert!(
         kept.contains("skill-verification-report.v1") && kept.contains("pytest"),
         "{kept}"
     );
-    let log = scene
+    let log = setup
         .run([
             "ledger",
             "show",
@@ -316,9 +320,9 @@ fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
     for text in [&ran.stdout, &ran.stderr, &kept, &log] {
         assert!(!text.contains("heldback"), "{text}");
     }
-    let ledger = scene.ledger();
+    let ledger = setup.ledger();
     let id = ledger
-        .skill(&scene.project(), "count_words")
+        .skill(&setup.project(), "count_words")
         .unwrap()
         .unwrap()
         .id;
@@ -328,9 +332,9 @@ fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
             .any(|kept| kept.kind == SkillArtifactKind::VerificationReport)
     );
     drop(ledger);
-    scene.run(["ledger", "verify"]).ok();
+    setup.run(["ledger", "verify"]).ok();
     // For people: each gate a line, and what was verified.
-    let ran = scene.verify().run().ok();
+    let ran = setup.verify().run().ok();
     assert!(
         ran.stdout.contains("count_words is VERIFIED"),
         "{}",
@@ -341,13 +345,13 @@ fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
 
 #[test]
 fn failed_gate_does_not_stop_other_gates() {
-    let scene = Scene::built_with(Some(EXAMPLES));
-    scene.write(
+    let setup = Setup::built_with(Some(EXAMPLES));
+    setup.write(
         SKILL,
         "import os\nimport subprocess\n\n\nclass Other:\n    def execute(self, inputs):\n        subprocess.run([\"true\"])\n        return \"\\x1b[2J\"\n",
     );
-    scene.write(TEST, "def test_nothing() -> int:\n    print(\"\\x1b[2Jghp_0123456789abcdefABCDEF0123456789abcd\")\n    assert 1 == 2, \"\\x1b[2J\"\n");
-    let ran = scene.verify().arg("--json").run().exits(1);
+    setup.write(TEST, "def test_nothing() -> int:\n    print(\"\\x1b[2Jghp_0123456789abcdefABCDEF0123456789abcd\")\n    assert 1 == 2, \"\\x1b[2J\"\n");
+    let ran = setup.verify().arg("--json").run().exits(1);
     let document = checked(&ran);
     let all: Vec<(String, String)> = verdicts(&document);
     assert_eq!(all.len(), 6);
@@ -366,9 +370,9 @@ fn failed_gate_does_not_stop_other_gates() {
         assert!(codes.contains(&code), "{code} is not in {codes:?}");
     }
     assert_eq!(document["status"], "BUILT");
-    assert_eq!(scene.status(), SkillStatus::Built);
-    assert_eq!(scene.verifications(), [VerificationStatus::Failed]);
-    let log = scene
+    assert_eq!(setup.status(), SkillStatus::Built);
+    assert_eq!(setup.verifications(), [VerificationStatus::Failed]);
+    let log = setup
         .run([
             "ledger",
             "show",
@@ -389,13 +393,13 @@ fn failed_gate_does_not_stop_other_gates() {
         "{}",
         ran.stderr
     );
-    scene.run(["ledger", "verify"]).ok();
+    setup.run(["ledger", "verify"]).ok();
 }
 
 /// Takes about eight seconds: ruff, mypy and pytest check four tests.
 #[test]
 fn tests_count_only_where_the_skill_itself_was_run() {
-    let scene = Scene::built();
+    let setup = Setup::built();
     let run = "CountWordsSkill().execute({\"text\": \"a b\"})";
     for (body, is_empty) in [
         (
@@ -424,11 +428,11 @@ fn tests_count_only_where_the_skill_itself_was_run() {
             false,
         ),
     ] {
-        scene.write(
+        setup.write(
             TEST,
             &format!("import threading\n\nimport pytest\n\n{IMPORT}\n\n{body}"),
         );
-        let document = checked(&scene.verify().arg("--json").run());
+        let document = checked(&setup.verify().arg("--json").run());
         let pytest = &document["gates"][2];
         let expected = if is_empty { "fail" } else { "pass" };
         assert_eq!(
@@ -446,10 +450,10 @@ fn tests_count_only_where_the_skill_itself_was_run() {
 
 #[test]
 fn what_a_test_tries_ends_at_the_walls() {
-    let scene = Scene::built();
-    std::fs::write(scene.desk.home().join("secret"), "hidden\n").unwrap();
-    let (home, data, project) = (scene.desk.home(), scene.desk.data(), scene.root());
-    scene.write(
+    let setup = Setup::built();
+    std::fs::write(setup.fixture.home().join("secret"), "hidden\n").unwrap();
+    let (home, data, project) = (setup.fixture.home(), setup.fixture.data(), setup.root());
+    setup.write(
         TEST,
         &format!(
             "import os\nimport shutil\nimport socket\nfrom pathlib import Path\n\nimport pytest\n\n{IMPORT}\n\
@@ -465,11 +469,11 @@ fn what_a_test_tries_ends_at_the_walls() {
             ledger = data.join("ledger.db"),
         ),
     );
-    let before = Snapshot::of([scene.root().as_path(), scene.desk.home().as_path()]);
-    let document = checked(&scene.verify().arg("--json").run());
+    let before = Snapshot::of([setup.root().as_path(), setup.fixture.home().as_path()]);
+    let document = checked(&setup.verify().arg("--json").run());
     before.is_still(&Snapshot::of([
-        scene.root().as_path(),
-        scene.desk.home().as_path(),
+        setup.root().as_path(),
+        setup.fixture.home().as_path(),
     ]));
     let pytest = &document["gates"][2];
     assert_eq!(pytest["verdict"], "pass", "{pytest:#}");
@@ -478,14 +482,14 @@ fn what_a_test_tries_ends_at_the_walls() {
 
 #[test]
 fn without_walls_a_change_of_what_is_verified_shows_all_the_same() {
-    let scene = Scene::built();
-    let good = String::from_utf8(scene.read(TEST)).unwrap();
+    let setup = Setup::built();
+    let good = String::from_utf8(setup.read(TEST)).unwrap();
     for (place, what) in [("new.txt", "new.txt"), (SKILL, SKILL)] {
-        scene.write(
+        setup.write(
             TEST,
             &format!("{good}\n\ndef test_write() -> None:\n    from pathlib import Path\n\n    (Path(__file__).resolve().parent.parent / {place:?}).write_text(\"\")\n"),
         );
-        let ran = scene
+        let ran = setup
             .verify()
             .env("CRUCIBLE_SANDBOX", "off")
             .arg("--json")
@@ -504,12 +508,12 @@ fn without_walls_a_change_of_what_is_verified_shows_all_the_same() {
 
 #[test]
 fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
-    let scene = Scene::built();
-    let (skill, test) = (scene.read(SKILL), scene.read(TEST));
-    let (child, mut said) = scene.begun();
+    let setup = Setup::built();
+    let (skill, test) = (setup.read(SKILL), setup.read(TEST));
+    let (child, mut said) = setup.begun();
     wait_for(&mut said, "ruff passed");
-    scene.write(SKILL, "import subprocess\n");
-    scene.write(TEST, "def test_bad():\n    assert False\n");
+    setup.write(SKILL, "import subprocess\n");
+    setup.write(TEST, "def test_bad():\n    assert False\n");
     let output = std::thread::spawn(move || child.wait_with_output().unwrap());
     wait_for(&mut said, "invariants passed");
     let output = output.join().unwrap();
@@ -520,7 +524,7 @@ fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
             && said.contains(&Digest::of(&test).to_string())
     );
     // Nobody can answer for the file that is there now.
-    let refused = scene
+    let refused = setup
         .run([
             "skill",
             "promote",
@@ -532,59 +536,59 @@ fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
         ])
         .exits(1);
     assert!(!refused.stdout.contains("promoted"), "{}", refused.stdout);
-    assert_eq!(scene.status(), SkillStatus::Verified);
+    assert_eq!(setup.status(), SkillStatus::Verified);
 }
 
 #[test]
 fn an_interrupted_verification_is_recorded_as_one_and_the_next_begins_anew() {
-    let scene = Scene::built();
-    let good = String::from_utf8(scene.read(TEST)).unwrap();
+    let setup = Setup::built();
+    let good = String::from_utf8(setup.read(TEST)).unwrap();
     let endless = format!("{good}\n\ndef test_endless() -> None:\n    while True:\n        pass\n");
-    scene.write(TEST, &endless);
+    setup.write(TEST, &endless);
     for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
-        let (mut child, mut said) = scene.begun();
+        let (mut child, mut said) = setup.begun();
         wait_for(&mut said, "mypy passed");
         kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), code);
-        assert_eq!(scene.status(), SkillStatus::Built);
+        assert_eq!(setup.status(), SkillStatus::Built);
     }
     assert_eq!(
-        scene.verifications(),
+        setup.verifications(),
         [VerificationStatus::Aborted, VerificationStatus::Running]
     );
-    scene.write(TEST, &good);
-    let ran = scene.verify().run().ok();
+    setup.write(TEST, &good);
+    let ran = setup.verify().run().ok();
     assert!(!ran.stdout.contains("forge-not-as-built"), "{}", ran.stdout);
     let ended = [
         VerificationStatus::Aborted,
         VerificationStatus::Aborted,
         VerificationStatus::Passed,
     ];
-    assert_eq!(scene.verifications(), ended);
-    scene.run(["ledger", "verify"]).ok();
+    assert_eq!(setup.verifications(), ended);
+    setup.run(["ledger", "verify"]).ok();
 }
 
 #[test]
 fn what_is_missing_is_told_before_anything_is_recorded() {
-    let scene = Scene::proposed(None);
-    let said = scene.verify().run().exits(1);
+    let setup = Setup::proposed(None);
+    let said = setup.verify().run().exits(1);
     assert!(
         said.stderr.contains("crucible skill build count_words"),
         "{}",
         said.stderr
     );
-    scene
-        .desk
+    setup
+        .fixture
         .call(["skill", "verify", "unknown"])
-        .current_dir(scene.root())
+        .current_dir(setup.root())
         .run()
         .exits(2);
 
-    let scene = Scene::built();
-    let none = scene
+    let setup = Setup::built();
+    let none = setup
         .verify()
         .env("CRUCIBLE_FORGE_TOOLS", "")
-        .env("PATH", scene.desk.home())
+        .env("PATH", setup.fixture.home())
         .run()
         .exits(2);
     assert!(
@@ -592,44 +596,44 @@ fn what_is_missing_is_told_before_anything_is_recorded() {
         "{}",
         none.stderr
     );
-    let bad = scene
+    let bad = setup
         .verify()
         .env("CRUCIBLE_FORGE_TOOLS", ".venv/bin")
         .run()
         .exits(2);
     assert!(bad.stderr.contains("absolute"), "{}", bad.stderr);
-    scene.write(".crucible/skills/policy.yaml", "no_such_list: []\n");
-    scene.verify().run().exits(3);
-    std::fs::remove_file(scene.root().join(".crucible/skills/policy.yaml")).unwrap();
+    setup.write(".crucible/skills/policy.yaml", "no_such_list: []\n");
+    setup.verify().run().exits(3);
+    std::fs::remove_file(setup.root().join(".crucible/skills/policy.yaml")).unwrap();
 
-    let (skill, place) = (scene.read(SKILL), scene.root().join(SKILL));
+    let (skill, place) = (setup.read(SKILL), setup.root().join(SKILL));
     std::fs::remove_file(&place).unwrap();
-    let missing = scene.verify().run().exits(2);
+    let missing = setup.verify().run().exits(2);
     assert!(
         missing.stderr.contains("count_words.py") && missing.stderr.contains("skill build"),
         "{}",
         missing.stderr
     );
-    std::fs::write(scene.desk.path("elsewhere.py"), &skill).unwrap();
-    std::os::unix::fs::symlink(scene.desk.path("elsewhere.py"), &place).unwrap();
-    scene.verify().run().exits(2);
+    std::fs::write(setup.fixture.path("elsewhere.py"), &skill).unwrap();
+    std::os::unix::fs::symlink(setup.fixture.path("elsewhere.py"), &place).unwrap();
+    setup.verify().run().exits(2);
     std::fs::remove_file(&place).unwrap();
     std::fs::write(&place, vec![b'#'; 17 << 20]).unwrap();
-    scene.verify().run().exits(7);
+    setup.verify().run().exits(7);
     std::fs::write(&place, &skill).unwrap();
 
-    let lock = format!("skills/{}-count_words.lock", scene.project());
-    let held = Lock::acquire(&scene.desk.data().join(lock), "a test").unwrap();
-    scene.verify().run().exits(9);
+    let lock = format!("skills/{}-count_words.lock", setup.project());
+    let held = Lock::acquire(&setup.fixture.data().join(lock), "a test").unwrap();
+    setup.verify().run().exits(9);
     drop(held);
-    assert_eq!(scene.verifications(), []);
-    assert_eq!(scene.status(), SkillStatus::Built);
+    assert_eq!(setup.verifications(), []);
+    assert_eq!(setup.status(), SkillStatus::Built);
 }
 
 #[test]
 fn a_gate_whose_time_is_over_ends_with_10() {
-    let scene = Scene::built();
-    let ran = scene
+    let setup = Setup::built();
+    let ran = setup
         .verify()
         .env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "1")
         .arg("--json")
@@ -640,8 +644,8 @@ fn a_gate_whose_time_is_over_ends_with_10() {
         codes(&document).contains(&"forge-gate-timed-out"),
         "{document:#}"
     );
-    assert_eq!(scene.status(), SkillStatus::Built);
-    scene
+    assert_eq!(setup.status(), SkillStatus::Built);
+    setup
         .verify()
         .env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "0")
         .run()
@@ -650,9 +654,9 @@ fn a_gate_whose_time_is_over_ends_with_10() {
 
 #[test]
 fn a_projects_own_file_names_no_tools() {
-    let scene = Scene::built();
-    scene.write(".crucible/config.toml", "[forge]\ntools = \"/usr/bin\"\n");
-    let said = scene
+    let setup = Setup::built();
+    setup.write(".crucible/config.toml", "[forge]\ntools = \"/usr/bin\"\n");
+    let said = setup
         .verify()
         .without_env("CRUCIBLE_FORGE_TOOLS")
         .run()

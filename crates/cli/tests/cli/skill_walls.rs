@@ -1,6 +1,6 @@
 //! What a trusted skill can do: that of its class, whatever it tries, and whatever it gives back. Its system calls have a file of their own.
 //!
-//! Slow because each attempt is one start of Python behind the walls.
+//! Slow because each attempt is one start of Python in a sandbox.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -353,12 +353,12 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
 #[test]
 fn a_skill_sees_neither_the_project_nor_the_home_nor_what_crucible_keeps() {
     let skills = Skills::new();
-    std::fs::write(skills.desk.home().join("private.txt"), "mine").unwrap();
+    std::fs::write(skills.fixture.home().join("private.txt"), "mine").unwrap();
     let look = |path: &Path| format!("'{}'", path.display());
     let places = [
         skills.root(),
-        skills.desk.home(),
-        skills.desk.data(),
+        skills.fixture.home(),
+        skills.fixture.data(),
         "/home".into(),
     ];
     let places = places
@@ -475,7 +475,7 @@ fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
 fn a_result_of_another_form_than_declared_is_not_given_out() {
     let skills = Skills::new();
     std::fs::write(
-        skills.desk.path("io.json"),
+        skills.fixture.path("io.json"),
         r#"{"input": {"type": "object"}, "output": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"], "additionalProperties": false}}"#,
     )
     .unwrap();
@@ -522,7 +522,7 @@ return {}";
         .spawn()
         .unwrap();
     // It writes into a copy, which lies below Crucible's own directory.
-    eventually(|| !found_below(&skills.desk.data(), "started").is_empty());
+    eventually(|| !found_below(&skills.fixture.data(), "started").is_empty());
     let below = descendants(child.id());
     assert!(!below.is_empty());
     child.kill().unwrap();
@@ -533,7 +533,7 @@ return {}";
     skills.outcome("one").is(0, "SUCCEEDED", "");
     assert!(skills.root().join("notes/started").exists());
     assert_eq!(
-        found_below(&skills.desk.data(), "started"),
+        found_below(&skills.fixture.data(), "started"),
         Vec::<PathBuf>::new(),
         "a copy was left"
     );
@@ -543,7 +543,9 @@ return {}";
 #[test]
 fn without_walls_a_run_says_so() {
     let skills = Skills::new();
-    skills.desk.user_config("[sandbox]\nstrength = \"off\"\n");
+    skills
+        .fixture
+        .user_config("[sandbox]\nstrength = \"off\"\n");
     skills.trusted("one", "READ_ONLY", [], "return {}");
     let said = skills.outcome("one").is(0, "SUCCEEDED", "forge-run-walls");
     assert_eq!(said.document["isolation"]["level"], "none");

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use crucible_testkit::{RepoBuilder, TestRepo};
 
-use crate::support::{Desk, GOAL, GOOD_DIFF, WRONG, id_of, small};
+use crate::support::{Fixture, GOAL, GOOD_DIFF, WRONG, id_of, small};
 
 /// The instant of every command.
 const NOW: &str = "2024-01-02T03:04:05Z";
 
 /// Commands that run one after the other, and what they print.
 struct Transcript<'a> {
-    desk: &'a Desk,
+    fixture: &'a Fixture,
     directory: PathBuf,
     /// Texts of this run of the test, each with its replacement.
     replaced: Vec<(String, &'static str)>,
@@ -24,17 +24,17 @@ struct Transcript<'a> {
 }
 
 impl<'a> Transcript<'a> {
-    fn new(desk: &'a Desk, directory: &Path) -> Self {
+    fn new(fixture: &'a Fixture, directory: &Path) -> Self {
         let path = |path: &Path| path.to_str().unwrap().to_owned();
         let directory = directory.canonicalize().unwrap();
         let replaced = vec![
             (path(&directory), "[PROJECT]"),
             (path(Path::new(directory.file_name().unwrap())), "[NAME]"),
-            (path(&desk.data()), "[DATA]"),
-            (path(&desk.path("").canonicalize().unwrap()), "[DESK]"),
+            (path(&fixture.data()), "[DATA]"),
+            (path(&fixture.path("").canonicalize().unwrap()), "[DESK]"),
         ];
         Self {
-            desk,
+            fixture,
             directory,
             replaced,
             text: String::new(),
@@ -47,7 +47,7 @@ impl<'a> Transcript<'a> {
     }
 
     fn one(&mut self, args: &[&str]) -> &mut Self {
-        let call = self.desk.call(args).current_dir(&self.directory);
+        let call = self.fixture.call(args).current_dir(&self.directory);
         let ran = call.env("CRUCIBLE_CLOCK", NOW).run();
         let code = ran.code.unwrap();
         self.text
@@ -97,8 +97,8 @@ fn without_digests(text: &str) -> String {
     replaced
 }
 
-fn in_repository(desk: &Desk, repo: &TestRepo, name: &str, calls: &[&[&str]]) {
-    let mut transcript = Transcript::new(desk, repo.path());
+fn in_repository(fixture: &Fixture, repo: &TestRepo, name: &str, calls: &[&[&str]]) {
+    let mut transcript = Transcript::new(fixture, repo.path());
     for call in calls {
         transcript.both(call);
     }
@@ -107,38 +107,38 @@ fn in_repository(desk: &Desk, repo: &TestRepo, name: &str, calls: &[&[&str]]) {
 
 #[test]
 fn gates_of_a_small_repository() {
-    let (desk, repo) = (Desk::new(), small().build());
-    in_repository(&desk, &repo, "gates", &[&["gates"]]);
+    let (fixture, repo) = (Fixture::new(), small().build());
+    in_repository(&fixture, &repo, "gates", &[&["gates"]]);
 }
 
 #[test]
 fn init_of_a_project_with_a_makefile() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = RepoBuilder::new()
         .files([
             ("Makefile", "test:\n\tsh check.sh\n"),
             ("check.sh", "exit 0\n"),
         ])
         .build();
-    in_repository(&desk, &repo, "init", &[&["init", "--no-run"]]);
+    in_repository(&fixture, &repo, "init", &[&["init", "--no-run"]]);
 }
 
 #[test]
 fn config_set_in_a_small_repository() {
-    let (desk, repo) = (Desk::new(), small().build());
+    let (fixture, repo) = (Fixture::new(), small().build());
     let set: &[&str] = &["config", "set", "run.max_iterations", "2"];
-    in_repository(&desk, &repo, "config-set", &[set]);
+    in_repository(&fixture, &repo, "config-set", &[set]);
 }
 
 #[test]
 fn models_of_an_unconfigured_machine() {
-    let (desk, repo) = (Desk::new(), small().build());
-    in_repository(&desk, &repo, "models", &[&["models"]]);
+    let (fixture, repo) = (Fixture::new(), small().build());
+    in_repository(&fixture, &repo, "models", &[&["models"]]);
 }
 
 #[test]
 fn context_build_of_a_small_repository() {
-    let (desk, repo) = (Desk::new(), small().build());
+    let (fixture, repo) = (Fixture::new(), small().build());
     let goal: &[&str] = &["context", "build", "--goal", "fix area"];
     let out: &[&str] = &[
         "context",
@@ -148,12 +148,12 @@ fn context_build_of_a_small_repository() {
         "--out",
         "pack.json",
     ];
-    in_repository(&desk, &repo, "context-build", &[goal, out]);
+    in_repository(&fixture, &repo, "context-build", &[goal, out]);
 }
 
 #[test]
 fn patch_check_and_apply_of_a_change() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = small()
         .uncommitted("src.json", r#"{"allow_roots": ["src/"]}"#)
         .uncommitted("docs.json", r#"{"allow_roots": ["docs/"]}"#)
@@ -176,7 +176,7 @@ fn patch_check_and_apply_of_a_change() {
         with("apply", "src.json"),
     ];
     in_repository(
-        &desk,
+        &fixture,
         &repo,
         "patch",
         &calls.each_ref().map(|call| &call[..]),
@@ -185,7 +185,7 @@ fn patch_check_and_apply_of_a_change() {
 
 #[test]
 fn plan_and_behaviors_check_of_a_small_repository() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = small()
         .file(
             "PLAN.md",
@@ -198,28 +198,28 @@ fn plan_and_behaviors_check_of_a_small_repository() {
         &["plan", "check", "--plan", "PLAN.md"],
         &["behaviors", "check"],
     ];
-    in_repository(&desk, &repo, "plan-and-behaviors", &calls);
+    in_repository(&fixture, &repo, "plan-and-behaviors", &calls);
 }
 
 #[test]
 fn secrets_scan_of_clean_and_leaking_files() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let key = format!("AWS_KEY = \"AKIA{}\"\n", "Q3ZJ7XKPLM2WTB5N");
     let repo = small()
         .file("leak/key.py", key)
         .file("leak/.env", "A=1\n")
         .build();
     let calls: [&[&str]; 2] = [&["secrets", "scan", "src"], &["secrets", "scan", "leak"]];
-    in_repository(&desk, &repo, "secrets-scan", &calls);
+    in_repository(&fixture, &repo, "secrets-scan", &calls);
 }
 
 #[test]
 fn run_and_ledger_of_a_new_run() {
-    let (desk, repo) = (Desk::new(), small().build());
-    let new = desk.call(["run", "new", GOAL, "--json"]);
+    let (fixture, repo) = (Fixture::new(), small().build());
+    let new = fixture.call(["run", "new", GOAL, "--json"]);
     let new = new.current_dir(repo.path()).env("CRUCIBLE_CLOCK", NOW);
     let id = id_of(&new.run().ok().json());
-    let mut transcript = Transcript::new(&desk, repo.path());
+    let mut transcript = Transcript::new(&fixture, repo.path());
     transcript.replaced.push((id, "[RUN]"));
     for call in [
         &["run", "status"][..],
@@ -236,7 +236,7 @@ fn run_and_ledger_of_a_new_run() {
 
 #[test]
 fn project_and_spec_status_of_a_new_workspace() {
-    let (desk, repo) = (Desk::new(), small().build());
+    let (fixture, repo) = (Fixture::new(), small().build());
     let calls: [&[&str]; 9] = [
         &["template", "list"],
         &["template", "init", "fullstack-web", "shop"],
@@ -248,12 +248,12 @@ fn project_and_spec_status_of_a_new_workspace() {
         &["status", "shop"],
         &["gate", "shop"],
     ];
-    in_repository(&desk, &repo, "project-and-spec", &calls);
+    in_repository(&fixture, &repo, "project-and-spec", &calls);
 }
 
 #[test]
 fn skill_list_of_a_new_package() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let schema = r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#;
     let repo = small().uncommitted("io.json", schema).build();
     let propose: &[&str] = &[
@@ -274,12 +274,12 @@ fn skill_list_of_a_new_package() {
         &["skill", "list"],
         &["skill", "show", "word_count"],
     ];
-    in_repository(&desk, &repo, "skill", &calls);
+    in_repository(&fixture, &repo, "skill", &calls);
 }
 
 #[test]
 fn crawl_validate_of_safe_and_refused_plans() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let plan = |command: &str| {
         serde_json::json!({
             "schema": "viv-git-plan.v1", "created_at": NOW, "plan_hash": "0123456789ab",
@@ -300,7 +300,7 @@ fn crawl_validate_of_safe_and_refused_plans() {
         .uncommitted("refused.json", plan("rm -rf /"))
         .uncommitted("broken.json", "{}")
         .build();
-    let mut transcript = Transcript::new(&desk, repo.path());
+    let mut transcript = Transcript::new(&fixture, repo.path());
     for plan in ["safe.json", "refused.json", "broken.json"] {
         for format in ["pretty", "json"] {
             transcript.one(&["crawl", "validate", plan, "--format", format]);
@@ -314,7 +314,7 @@ fn crawl_validate_of_safe_and_refused_plans() {
 
 #[test]
 fn eval_import_of_a_skipped_instance() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let instance = r#"{"instance_id": "acme__shop-1", "repo": "acme/shop", "base_commit": "0123456789abcdef0123456789abcdef01234567", "patch": "",
         "test_patch": "", "problem_statement": "x", "FAIL_TO_PASS": [], "PASS_TO_PASS": []}"#;
     let repo = small()
@@ -330,5 +330,5 @@ fn eval_import_of_a_skipped_instance() {
         "--out",
         "tasks",
     ];
-    in_repository(&desk, &repo, "eval-import", &[import]);
+    in_repository(&fixture, &repo, "eval-import", &[import]);
 }

@@ -1,4 +1,4 @@
-//! What the tests share: a desk to run the program at, a small repository with a failing test, a snapshot of
+//! What the tests share: a fixture to run the program at, a small repository with a failing test, a snapshot of
 //! everything a run must not touch.
 
 use std::collections::BTreeMap;
@@ -114,13 +114,13 @@ pub(crate) fn move_to(from: &Path, to: &Path) {
 }
 
 /// A private home, and the program with it.
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     directory: tempfile::TempDir,
     base_url: String,
 }
 
-impl Desk {
-    /// A desk whose model is out of reach: a test that asks it anyway fails.
+impl Fixture {
+    /// A fixture whose model is out of reach: a test that asks it anyway fails.
     pub(crate) fn new() -> Self {
         Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
@@ -128,20 +128,20 @@ impl Desk {
     /// The same, in this directory.
     pub(crate) fn below(place: &Path) -> Self {
         let directory = tempfile::Builder::new()
-            .prefix("desk")
+            .prefix("fixture")
             .tempdir_in(place)
             .unwrap();
-        let desk = Self {
+        let fixture = Self {
             directory,
             base_url: "http://127.0.0.1:9/v1".to_owned(),
         };
-        std::fs::create_dir(desk.home()).unwrap();
+        std::fs::create_dir(fixture.home()).unwrap();
         let identity = "[user]\n\tname = Operator\n\temail = operator@example.invalid\n";
-        std::fs::write(desk.home().join(".gitconfig"), identity).unwrap();
-        desk
+        std::fs::write(fixture.home().join(".gitconfig"), identity).unwrap();
+        fixture
     }
 
-    /// A desk with this server as the gateway.
+    /// A fixture with this server as the gateway.
     pub(crate) fn with(server: &FakeOpenAi) -> Self {
         Self {
             base_url: server.base_url(),
@@ -206,7 +206,7 @@ impl Desk {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
-            // The desk lies in this project's own repository, which is none of its business.
+            // The fixture lies in this project's own repository, which is none of its business.
             .env("GIT_CEILING_DIRECTORIES", self.directory.path())
             .env("CRUCIBLE_HOME", self.data())
             .env("CRUCIBLE_LLM_PROVIDER", "gateway")
@@ -430,8 +430,8 @@ fn look_at(path: &Path, entries: &mut BTreeMap<Vec<u8>, String>) {
 }
 
 /// A snapshot of a repository and of the user's home.
-pub(crate) fn snapshot(repo: &TestRepo, desk: &Desk) -> Snapshot {
-    Snapshot::of([repo.path(), &desk.home()])
+pub(crate) fn snapshot(repo: &TestRepo, fixture: &Fixture) -> Snapshot {
+    Snapshot::of([repo.path(), &fixture.home()])
 }
 
 /// A server that always gives this answer.

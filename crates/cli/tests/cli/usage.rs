@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use crate::support::{Desk, GOAL, Ran, answering, good_answer, id_of, small};
+use crate::support::{Fixture, GOAL, Ran, answering, good_answer, id_of, small};
 
 /// How a call ends whose standard output is this file.
 fn writing_to(target: &str, call: crate::support::Call) -> Ran {
@@ -22,20 +22,20 @@ fn writing_to(target: &str, call: crate::support::Call) -> Ran {
 
 #[test]
 fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let quoted = "tip: a question is one text in quotes: crucible ask \"Should we split?\"";
     for args in [
         &["ask", "Should", "we", "split?"][..],
         &["Should we split?"],
         &["ask", "Should", "we", "split?", "--trace"],
     ] {
-        let told = desk.call(args).run().exits(2).stderr;
+        let told = fixture.call(args).run().exits(2).stderr;
         let (before, usage) = told.split_once("Usage:").unwrap();
         assert!(
             before.ends_with(&format!("\n\n  {quoted}\n\n")) && !usage.contains("tip:"),
             "{told}"
         );
-        let error = desk.call(args).arg("--json").run().exits(2).error();
+        let error = fixture.call(args).arg("--json").run().exits(2).error();
         assert!(
             error["hints"]
                 .as_array()
@@ -46,7 +46,7 @@ fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
         );
     }
     // What a shell would read in it is kept from the shell.
-    let told = desk
+    let told = fixture
         .run(["ask", "what", "is", "$HOME's", "use?"])
         .exits(2)
         .stderr;
@@ -59,14 +59,14 @@ fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
         &["run", "list", "all of them"],
         &["ask", "Why?", "--nonsense"],
     ] {
-        let told = desk.call(args).run().exits(2).stderr;
+        let told = fixture.call(args).run().exits(2).stderr;
         assert!(!told.contains("in quotes"), "{told}");
     }
 }
 
 #[test]
 fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (args, says, hints) in [
         (
             &["nonsense", "--json"][..],
@@ -115,7 +115,7 @@ fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
             "Usage",
         ),
     ] {
-        let ran = desk.call(args).run().exits(2);
+        let ran = fixture.call(args).run().exits(2);
         if args.contains(&"--json") {
             let error = ran.error();
             assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
@@ -132,7 +132,7 @@ fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
         }
     }
     // What follows `--` is the other program's.
-    let ran = desk
+    let ran = fixture
         .call(["sandbox", "exec", "--timout", "1", "--", "ls", "--json"])
         .run()
         .exits(2);
@@ -143,7 +143,7 @@ fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
         ran.stderr
     );
     for args in [["--help", "--json"], ["--json", "--version"]] {
-        let ran = desk.run(args).ok();
+        let ran = fixture.run(args).ok();
         assert!(
             ran.stdout.contains("rucible") && ran.stderr.is_empty(),
             "{}",
@@ -154,10 +154,10 @@ fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
 
 #[test]
 fn a_wrong_command_line_is_shown_escaped() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let typed = "\u{1b}[2J\u{9b}31m\u{202e}";
     for args in [&[typed, "--json"][..], &[typed]] {
-        let ran = desk.call(args).run().exits(2);
+        let ran = fixture.call(args).run().exits(2);
         assert!(
             !ran.stderr.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
             "{:?}",
@@ -165,12 +165,12 @@ fn a_wrong_command_line_is_shown_escaped() {
         );
         assert!(ran.stderr.contains("31m"), "{}", ran.stderr);
     }
-    let error = desk.run([typed, "--json"]).exits(2).message();
+    let error = fixture.run([typed, "--json"]).exits(2).message();
     assert!(
         error.contains("\u{9b}31m\u{202e}"),
         "the value is the very text: {error:?}"
     );
-    let bytes = desk.call([
+    let bytes = fixture.call([
         OsStr::from_bytes(b"run"),
         OsStr::from_bytes(b"status"),
         OsStr::from_bytes(b"\xff\xfe"),
@@ -188,8 +188,8 @@ fn a_wrong_command_line_is_shown_escaped() {
 #[test]
 fn a_result_that_cannot_be_written_is_an_error() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let start = desk.start_call(repo.path());
+    let fixture = Fixture::with(&server);
+    let start = fixture.start_call(repo.path());
     let ran = writing_to("/dev/full", start).exits(1);
     assert!(
         ran.stderr
@@ -197,7 +197,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
         "{}",
         ran.stderr
     );
-    let status = desk.status();
+    let status = fixture.status();
     assert_eq!(status["state"], "verified", "what was done is done");
     let id = id_of(&status);
     let digest = status["artifacts"][0]["digest"].as_str().unwrap();
@@ -221,7 +221,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
         &["run", "start", "--help"],
         &["--version"],
     ] {
-        let ran = writing_to("/dev/full", desk.call(args).current_dir(repo.path())).exits(1);
+        let ran = writing_to("/dev/full", fixture.call(args).current_dir(repo.path())).exits(1);
         let last = ran
             .stderr
             .lines()
@@ -242,34 +242,34 @@ fn a_result_that_cannot_be_written_is_an_error() {
         }
     }
     // A command that failed anyway keeps its own code, and /dev/null is no failure.
-    writing_to("/dev/full", desk.call(["run", "status", "none"])).exits(2);
+    writing_to("/dev/full", fixture.call(["run", "status", "none"])).exits(2);
     assert_eq!(
-        writing_to("/dev/null", desk.call(["run", "status"]))
+        writing_to("/dev/null", fixture.call(["run", "status"]))
             .ok()
             .stderr,
         ""
     );
-    desk.run(["run", "land", &id]).ok();
+    fixture.run(["run", "land", &id]).ok();
 }
 
 #[test]
 fn a_reader_that_has_read_enough_changes_nothing() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     std::fs::write(
-        desk.path("key.txt"),
+        fixture.path("key.txt"),
         format!("key = \"AKIA{}\"\n", "Z7QWERTYUIOPASDF"),
     )
     .unwrap();
     let scan = ["secrets", "scan"]
         .map(str::to_owned)
         .into_iter()
-        .chain([desk.path("key.txt").display().to_string()]);
+        .chain([fixture.path("key.txt").display().to_string()]);
     let scan: Vec<String> = scan.collect();
-    let own = desk.call(&scan).run().code.unwrap();
+    let own = fixture.call(&scan).run().code.unwrap();
     let calls = [
-        (desk.call(["run", "list"]), 0),
-        (desk.call(["completions", "bash"]), 0),
-        (desk.call(&scan), own),
+        (fixture.call(["run", "list"]), 0),
+        (fixture.call(["completions", "bash"]), 0),
+        (fixture.call(&scan), own),
     ];
     for (call, code) in calls {
         let mut command = call.command();
@@ -293,9 +293,9 @@ fn a_reader_that_has_read_enough_changes_nothing() {
 #[test]
 fn a_run_is_found_by_the_beginning_of_its_id() {
     let repo = small().build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let new = |goal: &str| {
-        let ran = desk
+        let ran = fixture
             .call(["run", "new", goal, "--json", "--repo"])
             .arg(repo.path())
             .run()
@@ -304,12 +304,13 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
     };
     let id = new(GOAL);
     assert!(
-        desk.run(["ledger", "log", "--run", &id[..4]])
+        fixture
+            .run(["ledger", "log", "--run", &id[..4]])
             .ok()
             .stdout
             .contains("RUN_CREATED")
     );
-    let unknown = desk
+    let unknown = fixture
         .run(["ledger", "log", "--run", "zzz", "--json"])
         .exits(2);
     assert!(
@@ -318,13 +319,18 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
         unknown.stderr
     );
     assert_eq!(
-        id_of(&desk.run(["run", "status", &id[..4], "--json"]).ok().json()),
+        id_of(
+            &fixture
+                .run(["run", "status", &id[..4], "--json"])
+                .ok()
+                .json()
+        ),
         id
     );
-    desk.run(["run", "bundle", &id[..20]]).ok();
-    assert!(desk.home().join(format!("{id}.zip")).is_file());
+    fixture.run(["run", "bundle", &id[..20]]).ok();
+    assert!(fixture.home().join(format!("{id}.zip")).is_file());
     let other = new("something else");
-    let message = desk
+    let message = fixture
         .run(["run", "status", "2", "--json"])
         .exits(2)
         .message();
@@ -334,11 +340,11 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
     );
     assert!(message.contains(&other), "{message}");
     assert_eq!(
-        id_of(&desk.run(["run", "status", &id, "--json"]).ok().json()),
+        id_of(&fixture.run(["run", "status", &id, "--json"]).ok().json()),
         id
     );
     for unknown in ["", "zzz", "../..", &format!("{id}0"), "\u{202e}"] {
-        let ran = desk.run(["run", "status", unknown, "--json"]).exits(2);
+        let ran = fixture.run(["run", "status", unknown, "--json"]).exits(2);
         assert!(
             ran.message().contains("`crucible run list`"),
             "{}",
@@ -349,7 +355,7 @@ fn a_run_is_found_by_the_beginning_of_its_id() {
 
 #[test]
 fn limits_are_numbers_from_one() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for number in [
         "0",
         "-1",
@@ -359,7 +365,7 @@ fn limits_are_numbers_from_one() {
         "many",
         "",
     ] {
-        let call = desk
+        let call = fixture
             .start_call(repo.path())
             .arg("--max-iterations")
             .arg(number);
@@ -367,7 +373,7 @@ fn limits_are_numbers_from_one() {
         assert!(message.contains("--max-iterations <N>"), "{message}");
     }
     for seconds in ["0", "-1", "18446744073709551615"] {
-        let ran = desk
+        let ran = fixture
             .run([
                 "sandbox",
                 "exec",
@@ -384,30 +390,32 @@ fn limits_are_numbers_from_one() {
             ran.stderr
         );
     }
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn an_odd_goal_is_refused_or_carried_whole() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let long = "x".repeat(16 * 1024 + 1);
-    let call = desk
+    let call = fixture
         .call(["run", "new", &long, "--json", "--repo"])
         .arg(repo.path());
     assert!(call.run().exits(7).message().contains("the limit is 16384"));
-    desk.call(["run", "new", &long[1..], "--repo"])
+    fixture
+        .call(["run", "new", &long[1..], "--repo"])
         .arg(repo.path())
         .run()
         .ok();
     for empty in ["", " \n\t", "\u{a0}"] {
-        let call = desk
+        let call = fixture
             .call(["run", "new", empty, "--json", "--repo"])
             .arg(repo.path());
         assert!(call.run().exits(2).message().contains("goal"));
     }
     let bytes = OsStr::from_bytes(b"make \xff");
     assert!(
-        desk.call(["run", "new", "--json"])
+        fixture
+            .call(["run", "new", "--json"])
             .arg(bytes)
             .run()
             .exits(2)
@@ -415,7 +423,7 @@ fn an_odd_goal_is_refused_or_carried_whole() {
             .contains("UTF-8")
     );
     let goal = "make area\nstate     landed\u{202e}";
-    let new = desk
+    let new = fixture
         .call(["run", "new", goal, "--repo"])
         .arg(repo.path())
         .run()
@@ -425,8 +433,8 @@ fn an_odd_goal_is_refused_or_carried_whole() {
         "a goal forges no line: {}",
         new.stdout
     );
-    assert_eq!(desk.status()["run"]["goal"], goal);
-    let listed = desk.run(["run", "list"]).ok().stdout;
+    assert_eq!(fixture.status()["run"]["goal"], goal);
+    let listed = fixture.run(["run", "list"]).ok().stdout;
     assert_eq!(
         listed.lines().count(),
         3,
@@ -436,21 +444,22 @@ fn an_odd_goal_is_refused_or_carried_whole() {
 
 #[test]
 fn files_that_are_named_must_be_there_and_count_once() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let new = |file: &str| {
-        desk.call([
-            "run",
-            "new",
-            GOAL,
-            "--json",
-            "--file",
-            "src/area.py",
-            "--file",
-            file,
-            "--repo",
-        ])
-        .arg(repo.path())
-        .run()
+        fixture
+            .call([
+                "run",
+                "new",
+                GOAL,
+                "--json",
+                "--file",
+                "src/area.py",
+                "--file",
+                file,
+                "--repo",
+            ])
+            .arg(repo.path())
+            .run()
     };
     for outside in [
         "../x",
@@ -489,21 +498,22 @@ fn files_that_are_named_must_be_there_and_count_once() {
 
 #[test]
 fn definitions_that_may_go_are_named_plainly_and_kept() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let new = |name: &str| {
-        desk.call([
-            "run",
-            "new",
-            GOAL,
-            "--json",
-            "--may-drop",
-            "older",
-            "--may-drop",
-            name,
-            "--repo",
-        ])
-        .arg(repo.path())
-        .run()
+        fixture
+            .call([
+                "run",
+                "new",
+                GOAL,
+                "--json",
+                "--may-drop",
+                "older",
+                "--may-drop",
+                name,
+                "--repo",
+            ])
+            .arg(repo.path())
+            .run()
     };
     for bad in ["", "a b", "area::old", "old()", "x,y", "a\nNames: x"] {
         assert!(
@@ -520,17 +530,17 @@ fn definitions_that_may_go_are_named_plainly_and_kept() {
 
 #[test]
 fn a_home_that_is_of_no_use_says_what_to_do() {
-    let (repo, desk) = (small().build(), Desk::new());
-    std::fs::write(desk.path("file"), "").unwrap();
-    let start = || desk.start_call(repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    std::fs::write(fixture.path("file"), "").unwrap();
+    let start = || fixture.start_call(repo.path());
     for call in [
         start().env("CRUCIBLE_HOME", "/proc/nowhere"),
-        start().env("CRUCIBLE_HOME", desk.path("file")),
-        start().env("CRUCIBLE_HOME", desk.path("file").join("below")),
+        start().env("CRUCIBLE_HOME", fixture.path("file")),
+        start().env("CRUCIBLE_HOME", fixture.path("file").join("below")),
         start().env("CRUCIBLE_HOME", "relative"),
         start().env(
             "CRUCIBLE_HOME",
-            desk.path("x").join(OsStr::from_bytes(b"\xff")),
+            fixture.path("x").join(OsStr::from_bytes(b"\xff")),
         ),
         start().without_env("CRUCIBLE_HOME").without_env("HOME"),
         start()
@@ -541,8 +551,8 @@ fn a_home_that_is_of_no_use_says_what_to_do() {
         let error = call.run().exits(2).error();
         assert!(error.to_string().contains("Set "), "{error}");
     }
-    let data = desk.path("xdg");
-    let listed = desk
+    let data = fixture.path("xdg");
+    let listed = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(repo.path());
     listed
@@ -555,32 +565,32 @@ fn a_home_that_is_of_no_use_says_what_to_do() {
 
 #[test]
 fn a_repository_whose_path_is_no_text_is_refused_with_a_reason() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = small().build();
     let parent = tempfile::tempdir().unwrap();
     let odd = parent.path().join(OsStr::from_bytes(b"odd\xff"));
     std::fs::rename(repo.path(), &odd).unwrap();
-    let message = desk
+    let message = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(&odd)
         .run()
         .exits(2)
         .message();
     assert!(message.contains("not UTF-8"), "{message}");
-    let message = desk
+    let message = fixture
         .call(["run", "new", GOAL, "--json"])
         .current_dir(&odd)
         .run()
         .exits(2)
         .message();
     assert!(message.contains("not UTF-8"), "{message}");
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn a_recording_is_for_the_provider_that_plays_it() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let ran = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let ran = fixture
         .start_call(repo.path())
         .args(["--cassette", "c.jsonl"])
         .run()
@@ -592,13 +602,17 @@ fn a_recording_is_for_the_provider_that_plays_it() {
         "{}",
         ran.stderr
     );
-    assert!(desk.runs().is_empty());
+    assert!(fixture.runs().is_empty());
 }
 
 #[test]
 fn init_says_where_it_holds() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let inside = desk.call(["init"]).arg(repo.path().join("src")).run().ok();
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let inside = fixture
+        .call(["init"])
+        .arg(repo.path().join("src"))
+        .run()
+        .ok();
     let top = repo.path().to_str().unwrap();
     assert!(
         inside
@@ -608,15 +622,15 @@ fn init_says_where_it_holds() {
         inside.stderr
     );
     let nowhere = tempfile::tempdir().unwrap();
-    let outside = desk.call(["init"]).arg(nowhere.path()).run().ok();
+    let outside = fixture.call(["init"]).arg(nowhere.path()).run().ok();
     assert!(
         outside.stdout.contains("not a git repository yet"),
         "{}",
         outside.stdout
     );
-    let bare = desk.path("bare.git");
+    let bare = fixture.path("bare.git");
     repo.git(["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
-    let refused = desk.call(["init", "--json"]).arg(&bare).run().exits(2);
+    let refused = fixture.call(["init", "--json"]).arg(&bare).run().exits(2);
     assert!(
         refused.message().contains("bare repository"),
         "{}",
@@ -627,8 +641,8 @@ fn init_says_where_it_holds() {
 
 #[test]
 fn the_strength_of_the_sandbox_is_one_option_everywhere() {
-    let desk = Desk::new();
-    let ran = desk
+    let fixture = Fixture::new();
+    let ran = fixture
         .run([
             "sandbox",
             "exec",
@@ -640,9 +654,10 @@ fn the_strength_of_the_sandbox_is_one_option_everywhere() {
         ])
         .ok();
     assert_eq!(ran.json()["isolation"]["requested"], "off");
-    desk.run(["sandbox", "exec", "--strength", "off", "--", "true"])
+    fixture
+        .run(["sandbox", "exec", "--strength", "off", "--", "true"])
         .exits(2);
-    let ran = desk
+    let ran = fixture
         .call(["sandbox", "status"])
         .env("CRUCIBLE_SANDBOX", "off")
         .run()
@@ -652,7 +667,7 @@ fn the_strength_of_the_sandbox_is_one_option_everywhere() {
         "{}",
         ran.stdout
     );
-    let ran = desk
+    let ran = fixture
         .call(["sandbox", "status", "--json"])
         .env("CRUCIBLE_SANDBOX", "of")
         .run()
@@ -665,14 +680,14 @@ fn the_strength_of_the_sandbox_is_one_option_everywhere() {
 
 #[test]
 fn a_command_in_the_home_is_told_where_to_go() {
-    let desk = Desk::new();
-    std::fs::write(desk.home().join("kept"), "seen").unwrap();
-    let error = desk
+    let fixture = Fixture::new();
+    std::fs::write(fixture.home().join("kept"), "seen").unwrap();
+    let error = fixture
         .run(["sandbox", "exec", "--json", "--", "cat", "kept"])
         .exits(2)
         .error();
     assert!(error["hints"].to_string().contains("--write ."), "{error}");
-    let ran = desk
+    let ran = fixture
         .run(["sandbox", "exec", "--write", ".", "--", "cat", "kept"])
         .ok();
     assert_eq!(ran.stdout, "seen");
@@ -680,21 +695,21 @@ fn a_command_in_the_home_is_told_where_to_go() {
 
 #[test]
 fn a_command_sees_no_run_wherever_the_runs_lie() {
-    let desk = Desk::new();
-    let runs = desk.path("elsewhere");
+    let fixture = Fixture::new();
+    let runs = fixture.path("elsewhere");
     std::fs::create_dir(&runs).unwrap();
     std::fs::write(runs.join("PLAN.md"), "hidden").unwrap();
-    let place = desk.home().join(".config/crucible");
+    let place = fixture.home().join(".config/crucible");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(
         place.join("config.toml"),
         format!("[paths]\nruns_root = {runs:?}\n"),
     )
     .unwrap();
-    std::fs::create_dir(desk.path("work")).unwrap();
-    let call = desk
+    std::fs::create_dir(fixture.path("work")).unwrap();
+    let call = fixture
         .call(["sandbox", "exec", "--json", "--", "cat"])
         .arg(runs.join("PLAN.md"));
-    let ran = call.current_dir(desk.path("work")).run().exits(1);
+    let ran = call.current_dir(fixture.path("work")).run().exits(1);
     assert_eq!(ran.json()["stdout"], "");
 }

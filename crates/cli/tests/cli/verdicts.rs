@@ -8,7 +8,7 @@ use std::time::Duration;
 use crucible_testkit::{RepoBuilder, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, answering, codes, id_of, whole_file};
+use crate::support::{Fixture, answering, codes, id_of, whole_file};
 
 const SOURCE: &str = "shop/price.py";
 const WRONG: &str =
@@ -50,8 +50,8 @@ fn changed(total: &str, count: &str) -> String {
 }
 
 /// Starts a run that gets this answer.
-fn start(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
-    let call = desk.call([
+fn start(fixture: &Fixture, repo: &TestRepo) -> crate::support::Ran {
+    let call = fixture.call([
         "run",
         "start",
         "total must add up the prices",
@@ -64,16 +64,16 @@ fn start(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
         .run()
 }
 
-fn document(desk: &Desk, path: &str) -> Value {
-    serde_json::from_slice(&std::fs::read(desk.runs()[0].join(path)).unwrap()).unwrap()
+fn document(fixture: &Fixture, path: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(fixture.runs()[0].join(path)).unwrap()).unwrap()
 }
 
 /// The error of a run whose gates count for nothing, and its hints.
 #[track_caller]
 fn refused(repo: &TestRepo) -> String {
     let server = answering(changed("sum(items)", "len(items)"));
-    let desk = Desk::with(&server);
-    let error = start(&desk, repo).exits(2).error();
+    let fixture = Fixture::with(&server);
+    let error = start(&fixture, repo).exits(2).error();
     assert!(server.requests().is_empty(), "a model was asked");
     error.to_string()
 }
@@ -117,8 +117,8 @@ const AREA: &str =
     "def area(width, height):\n    return width + height\n\n\ndef edge():\n    return 1\n";
 
 /// Starts a run that gets `answer` as the package.
-fn start_area(desk: &Desk, repo: &TestRepo) -> crate::support::Ran {
-    let call = desk.call([
+fn start_area(fixture: &Fixture, repo: &TestRepo) -> crate::support::Ran {
+    let call = fixture.call([
         "run",
         "start",
         "area must multiply",
@@ -142,14 +142,14 @@ fn plainly_installed_package_is_tested_in_the_copy() {
             installed(AREA, AREA).build(),
             answering(whole_file("src/area/__init__.py", answer)),
         );
-        let desk = Desk::with(&server);
-        let ran = start_area(&desk, &repo);
+        let fixture = Fixture::with(&server);
+        let ran = start_area(&fixture, &repo);
         assert!(
             ran.stderr.contains("gate tests tested an installed copy"),
             "{}",
             ran.stderr
         );
-        let analysis = document(&desk, "artifacts/analysis.json");
+        let analysis = document(&fixture, "artifacts/analysis.json");
         assert_eq!(analysis["python_paths"], json!({ "tests": ["src", "."] }));
         assert_eq!(
             analysis["canary"]["gates"],
@@ -164,7 +164,7 @@ fn plainly_installed_package_is_tested_in_the_copy() {
         }
         let id = id_of(&ran.ok().json());
         // Every later trial of the run looks there, too.
-        desk.run(["verify", "--run", &id]).ok();
+        fixture.run(["verify", "--run", &id]).ok();
     }
 }
 
@@ -176,8 +176,8 @@ fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
         installed(source, AREA).build(),
         answering(whole_file("src/area/__init__.py", AREA)),
     );
-    let desk = Desk::with(&server);
-    let error = start_area(&desk, &repo).exits(2).error().to_string();
+    let fixture = Fixture::with(&server);
+    let error = start_area(&fixture, &repo).exits(2).error().to_string();
     assert!(server.requests().is_empty(), "a model was asked");
     assert!(
         error.contains("installed copy") && error.contains("pip install -e ."),
@@ -206,8 +206,8 @@ fn program_that_is_gate_and_source_counts_for_its_own_change() {
         ("README.md", "shopping\n".to_owned(), "failed"),
     ] {
         let server = answering(whole_file(file, &text));
-        let desk = Desk::with(&server);
-        let call = desk.call([
+        let fixture = Fixture::with(&server);
+        let call = fixture.call([
             "run",
             "start",
             &format!("mend {file}"),
@@ -217,7 +217,7 @@ fn program_that_is_gate_and_source_counts_for_its_own_change() {
         ]);
         let ran = call.args(["--file", file, "--repo"]).arg(repo.path()).run();
         assert_eq!(
-            document(&desk, "artifacts/analysis.json")["canary"]["broken"],
+            document(&fixture, "artifacts/analysis.json")["canary"]["broken"],
             "gates"
         );
         match state {
@@ -231,18 +231,19 @@ fn program_that_is_gate_and_source_counts_for_its_own_change() {
 fn canary_is_switched_off_by_the_user_alone() {
     let answer = || answering(changed("sum(items)", "len(items)"));
     let (repo, server) = (shop(&gate("noop", "[\"true\"]"), "").build(), answer());
-    let desk = Desk::with(&server);
-    let with = |desk: &Desk, words: &[&str]| {
-        desk.call(words.iter().copied())
+    let fixture = Fixture::with(&server);
+    let with = |fixture: &Fixture, words: &[&str]| {
+        fixture
+            .call(words.iter().copied())
             .env("CRUCIBLE_GATES_NOOP_CANARY", "false")
             .arg("--repo")
             .arg(repo.path())
             .run()
     };
-    let shown = with(&desk, &["gates", "--json"]).ok().json();
+    let shown = with(&fixture, &["gates", "--json"]).ok().json();
     assert_eq!(shown["gates"][0]["canary"], "off", "{shown}");
     let ran = with(
-        &desk,
+        &fixture,
         &[
             "run",
             "start",
@@ -260,15 +261,15 @@ fn canary_is_switched_off_by_the_user_alone() {
         "{}",
         ran.stderr
     );
-    let canary = &document(&desk, "artifacts/analysis.json")["canary"]["gates"];
+    let canary = &document(&fixture, "artifacts/analysis.json")["canary"]["gates"];
     assert_eq!(*canary, json!([{ "id": "noop", "outcome": "off" }]));
-    let report = document(&desk, "artifacts/verify_report.json").to_string();
+    let report = document(&fixture, "artifacts/verify_report.json").to_string();
     assert!(report.contains("verify-gate-canary-off"), "{report}");
     // The project's own file may not say so.
     let repo = shop(&(gate("noop", "[\"true\"]") + "canary = false\n"), "").build();
     let server = answer();
-    let desk = Desk::with(&server);
-    let error = start(&desk, &repo).exits(2).error().to_string();
+    let fixture = Fixture::with(&server);
+    let error = start(&fixture, &repo).exits(2).error().to_string();
     assert!(error.contains("gates.noop.canary"), "{error}");
 }
 
@@ -289,28 +290,28 @@ fn gate_that_does_not_count_is_listed_beside_one_that_does() {
         shop(&gates, "").build(),
         answering(changed("sum(items)", "len(items)")),
     );
-    let desk = Desk::with(&server);
-    let ran = start(&desk, &repo).ok();
+    let fixture = Fixture::with(&server);
+    let ran = start(&fixture, &repo).ok();
     assert!(
         ran.stderr
             .contains("gate noop has the same result on deliberately broken sources"),
         "{}",
         ran.stderr
     );
-    let canary = &document(&desk, "artifacts/analysis.json")["canary"];
+    let canary = &document(&fixture, "artifacts/analysis.json")["canary"];
     assert_eq!(canary["broken"], "sources");
     assert_eq!(
         canary["gates"],
         json!([{ "id": "noop", "outcome": "unnoticed" }, { "id": "tests", "outcome": "noticed" }])
     );
-    let report = document(&desk, "artifacts/verify_report.json");
+    let report = document(&fixture, "artifacts/verify_report.json");
     let warned = report["warnings"].as_array().unwrap().iter();
     let uncounted: Vec<&Value> = warned
         .filter(|warning| warning["code"] == "verify-gate-not-counted")
         .collect();
     assert_eq!(uncounted.len(), 1);
     assert_eq!(uncounted[0]["subject"], "noop");
-    let again = desk
+    let again = fixture
         .run(["verify", "--json", "--run", &id_of(&ran.json())])
         .ok()
         .json()
@@ -324,13 +325,13 @@ fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
         shop(&gate("tests", UNITTEST), "").build(),
         answering(changed("sum(items)", "len(items)")),
     );
-    let desk = Desk::with(&server);
-    let ran = start(&desk, &repo).ok();
+    let fixture = Fixture::with(&server);
+    let ran = start(&fixture, &repo).ok();
     assert_eq!(ran.json()["state"], "verified");
     for part in ["fails before any change", "test_network", "test_total"] {
         assert!(ran.stderr.contains(part), "{part} in {}", ran.stderr);
     }
-    let tests = &document(&desk, "artifacts/verify_report.json")["tests"][0];
+    let tests = &document(&fixture, "artifacts/verify_report.json")["tests"][0];
     for (list, name) in [("fixed", "test_total"), ("still_failing", "test_network")] {
         assert_eq!(tests[list]["count"], 1, "{tests}");
         assert!(
@@ -339,7 +340,7 @@ fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
         );
     }
     assert_eq!(tests.get("broken"), None);
-    let replayed = desk
+    let replayed = fixture
         .run(["run", "replay", &id_of(&ran.json()), "--json"])
         .ok()
         .json();
@@ -374,10 +375,10 @@ fn red_test_of_the_sandbox_does_not_refuse_a_goal_without_a_test() {
         shop_with_red(NET),
         answering(changed("sum(items)", "len(items)")),
     );
-    let desk = Desk::with(&server);
-    let status = start(&desk, &repo).ok().json();
+    let fixture = Fixture::with(&server);
+    let status = start(&fixture, &repo).ok().json();
     assert_eq!(status["state"], "verified", "{status}");
-    let report = document(&desk, "artifacts/verify_report.json");
+    let report = document(&fixture, "artifacts/verify_report.json");
     let warned = report["warnings"].as_array().unwrap();
     assert!(
         warned
@@ -406,8 +407,8 @@ fn red_test_that_may_be_the_goals_refuses() {
         (&NET.to_owned(), "sum(items)", "0", "verify-test-broken"),
     ] {
         let (repo, server) = (shop_with_red(red), answering(changed(total, count)));
-        let desk = Desk::with(&server);
-        let ran = start(&desk, &repo);
+        let fixture = Fixture::with(&server);
+        let ran = start(&fixture, &repo);
         let found = codes(&ran.exits(1).json(), 1).join(" ");
         assert!(found.contains(code), "{code} in {found} for {red}");
     }
@@ -424,14 +425,14 @@ fn broken_changes_are_refused_test_by_test() {
             shop(&gate("tests", UNITTEST), "").build(),
             answering(changed(total, count)),
         );
-        let desk = Desk::with(&server);
-        let status = start(&desk, &repo).exits(1).json();
+        let fixture = Fixture::with(&server);
+        let status = start(&fixture, &repo).exits(1).json();
         let found = codes(&status, 1);
         assert!(
             found.iter().any(|found| found == code),
             "{total} {count}: {found:?}"
         );
-        let commands = document(&desk, "artifacts/verify_report.json")["commands"]
+        let commands = document(&fixture, "artifacts/verify_report.json")["commands"]
             .as_array()
             .unwrap()
             .len();
@@ -473,15 +474,15 @@ fn red_test_that_passes_again_is_listed_as_flaky() {
         shop(&gate("tests", UNITTEST), &head).build(),
         answering(changed("sum(items)", "len(items)")),
     );
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let is_over = Arc::new(AtomicBool::new(false));
-    let (home, over) = (desk.data(), Arc::clone(&is_over));
+    let (home, over) = (fixture.data(), Arc::clone(&is_over));
     let watcher = std::thread::spawn(move || flag_after(home, "first-run", flag, over));
-    let ran = start(&desk, &repo);
+    let ran = start(&fixture, &repo);
     is_over.store(true, Ordering::Relaxed);
     watcher.join().unwrap();
     assert_eq!(ran.ok().json()["state"], "verified");
-    let report = document(&desk, "artifacts/verify_report.json");
+    let report = document(&fixture, "artifacts/verify_report.json");
     assert_eq!(report["commands"].as_array().unwrap().len(), 2);
     assert!(
         report["tests"][0]["flaky"]["names"][0]

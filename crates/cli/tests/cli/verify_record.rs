@@ -7,38 +7,38 @@ use std::process::Command;
 use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, move_to, small};
+use crate::support::{Fixture, GOAL, Snapshot, answering, good_answer, id_of, move_to, small};
 
 /// A run of the small repository that has landed.
 pub(crate) struct Landed {
     pub(crate) repo: TestRepo,
     _server: FakeOpenAi,
-    pub(crate) desk: Desk,
+    pub(crate) fixture: Fixture,
     pub(crate) id: String,
 }
 
 impl Landed {
     fn new() -> Self {
         let run = Self::verified();
-        run.desk.run(["run", "land", &run.id]).ok();
+        run.fixture.run(["run", "land", &run.id]).ok();
         run
     }
 
     /// One that is verified and has not landed.
     pub(crate) fn verified() -> Self {
         let (repo, server) = (small().build(), answering(good_answer()));
-        let desk = Desk::with(&server);
-        let id = id_of(&desk.start(repo.path()).ok().json());
+        let fixture = Fixture::with(&server);
+        let id = id_of(&fixture.start(repo.path()).ok().json());
         Self {
             repo,
             _server: server,
-            desk,
+            fixture,
             id,
         }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.desk.data().join("runs").join(&self.id).join(name)
+        self.fixture.data().join("runs").join(&self.id).join(name)
     }
 
     fn text(&self, name: &str) -> String {
@@ -46,7 +46,7 @@ impl Landed {
     }
 
     fn report(&self, code: i32) -> Value {
-        self.desk
+        self.fixture
             .run(["run", "verify-record", &self.id, "--json"])
             .exits(code)
             .json()
@@ -94,10 +94,14 @@ impl Landed {
 #[test]
 fn an_untouched_landed_run_passes_and_nothing_is_touched() {
     let run = Landed::new();
-    let places = || Snapshot::of([run.repo.path(), &run.desk.data().join("runs")]);
+    let places = || Snapshot::of([run.repo.path(), &run.fixture.data().join("runs")]);
     let before = places();
     assert_eq!(run.found(0), BTreeSet::new());
-    let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
+    let said = run
+        .fixture
+        .run(["run", "verify-record", &run.id])
+        .ok()
+        .stdout;
     assert!(
         said.contains("landed") && said.contains(run.repo.git(["rev-parse", "HEAD"]).trim()),
         "{said}"
@@ -107,7 +111,7 @@ fn an_untouched_landed_run_passes_and_nothing_is_touched() {
     run.repo.write("src/area.py", "later = 1\n");
     run.repo.commit("Later");
     assert_eq!(run.found(0), BTreeSet::new());
-    let moved = run.desk.path("moved");
+    let moved = run.fixture.path("moved");
     move_to(run.repo.path(), &moved);
     let commit = run.found(1);
     assert_eq!(
@@ -117,7 +121,7 @@ fn an_untouched_landed_run_passes_and_nothing_is_touched() {
             .collect::<Vec<_>>(),
         ["record-commit-missing"]
     );
-    run.desk
+    run.fixture
         .call(["run", "verify-record", &run.id, "--repo"])
         .arg(&moved)
         .run()
@@ -172,7 +176,7 @@ fn each_way_of_changing_the_events_is_told() {
 fn each_recorded_file_is_named_when_it_is_changed_or_gone() {
     let run = Landed::new();
     let recorded: BTreeSet<String> = {
-        let log = run.desk.run(["ledger", "log", "--json"]).ok().json();
+        let log = run.fixture.run(["ledger", "log", "--json"]).ok().json();
         let events = log["events"].as_array().unwrap().iter();
         events
             .filter(|event| event["body"]["digest"].is_string())
@@ -289,7 +293,7 @@ fn what_the_signature_and_the_report_speak_of_is_compared_with_what_is_there() {
 /// Replaces bytes in the database itself, past everything that SQL could refuse.
 fn edit(run: &Landed, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
-    let path = run.desk.data().join("ledger.db");
+    let path = run.fixture.data().join("ledger.db");
     let mut bytes = std::fs::read(&path).unwrap();
     let places: Vec<usize> = (0..bytes.len() - from.len())
         .filter(|at| bytes[*at..].starts_with(from.as_bytes()))
@@ -377,7 +381,7 @@ fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
     run.repo.git(["branch", "--quiet", "-D", "main"]);
     assert!(hint().contains("no longer exists"), "{}", hint());
     let message = run
-        .desk
+        .fixture
         .run(["run", "land", &run.id, "--json"])
         .exits(1)
         .message();
@@ -417,17 +421,21 @@ fn a_run_is_judged_as_far_as_it_has_come() {
         "record-tree-differs",
         "artifacts/verify_report.json",
     );
-    let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
+    let said = run
+        .fixture
+        .run(["run", "verify-record", &run.id])
+        .ok()
+        .stdout;
     assert!(said.contains("the run is verified"), "{said}");
     let new = run
-        .desk
+        .fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(run.repo.path())
         .run()
         .ok()
         .json();
     let said = run
-        .desk
+        .fixture
         .run(["run", "verify-record", &id_of(&new)])
         .ok()
         .stdout;
@@ -450,7 +458,7 @@ fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
         );
     };
     // A link to the very bytes that were recorded is none of the run's files.
-    let aside = run.desk.path("aside.md");
+    let aside = run.fixture.path("aside.md");
     std::fs::write(&aside, &kept[0]).unwrap();
     std::fs::remove_file(&plan).unwrap();
     std::os::unix::fs::symlink(&aside, &plan).unwrap();
@@ -480,22 +488,22 @@ fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
     assert_eq!(run.found(0), BTreeSet::new());
     // The whole directory of artifacts elsewhere, behind a link.
     let artifacts = run.file("artifacts");
-    std::fs::rename(&artifacts, run.desk.path("artifacts")).unwrap();
-    std::os::unix::fs::symlink(run.desk.path("artifacts"), &artifacts).unwrap();
+    std::fs::rename(&artifacts, run.fixture.path("artifacts")).unwrap();
+    std::os::unix::fs::symlink(run.fixture.path("artifacts"), &artifacts).unwrap();
     is_told("record-file-refused", "artifacts/PLAN.md");
 }
 
 #[test]
 fn another_runs_directory_in_the_place_of_one_is_told() {
     let run = Landed::new();
-    let desk = &run.desk;
-    let new = desk
+    let fixture = &run.fixture;
+    let new = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(run.repo.path())
         .run()
         .ok()
         .json();
-    let other = desk.data().join("runs").join(id_of(&new));
+    let other = fixture.data().join("runs").join(id_of(&new));
     std::fs::remove_dir_all(&other).unwrap();
     let copied = Command::new("cp")
         .arg("-a")
@@ -504,7 +512,7 @@ fn another_runs_directory_in_the_place_of_one_is_told() {
         .status()
         .unwrap();
     assert!(copied.success());
-    let report = desk
+    let report = fixture
         .run(["run", "verify-record", &id_of(&new), "--json"])
         .exits(1)
         .json();
@@ -521,8 +529,8 @@ fn another_runs_directory_in_the_place_of_one_is_told() {
         &run.id[..run.id.len() - 1],
         if last == '0' { '1' } else { '0' }
     );
-    std::fs::rename(&other, desk.data().join("runs").join(&unknown)).unwrap();
-    let report = desk
+    std::fs::rename(&other, fixture.data().join("runs").join(&unknown)).unwrap();
+    let report = fixture
         .run(["run", "verify-record", &unknown, "--json"])
         .exits(1)
         .json();
@@ -532,7 +540,7 @@ fn another_runs_directory_in_the_place_of_one_is_told() {
 
 /// Calls the ledger's file by its own language, as somebody would who wants a budget back.
 fn in_ledger(run: &Landed, sql: &str) {
-    let ledger = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
+    let ledger = rusqlite::Connection::open(run.fixture.data().join("ledger.db")).unwrap();
     ledger.execute_batch(sql).unwrap();
 }
 
@@ -558,7 +566,7 @@ fn copies_outside_of_attempts_are_compared_with_what_was_recorded() {
 #[test]
 fn unrecorded_file_is_reported_and_not_bundled() {
     let run = Landed::new();
-    let out = run.desk.path("evidence.zip");
+    let out = run.fixture.path("evidence.zip");
     for planted in [
         "artifacts/find_web.json",
         "reviews/review_security.md",
@@ -569,7 +577,7 @@ fn unrecorded_file_is_reported_and_not_bundled() {
         let told = ("record-file-unrecorded".to_owned(), planted.to_owned());
         assert_eq!(run.found(1), BTreeSet::from([told]));
         let bundled = run
-            .desk
+            .fixture
             .call(["run", "bundle", &run.id, "--force", "--out"])
             .arg(&out)
             .run()
@@ -591,8 +599,8 @@ fn unrecorded_file_is_reported_and_not_bundled() {
 #[test]
 fn one_command_under_a_pinned_clock_keeps_a_run_from_landing_and_is_told() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let new = desk
+    let fixture = Fixture::with(&server);
+    let new = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(repo.path())
         .run()
@@ -600,19 +608,23 @@ fn one_command_under_a_pinned_clock_keeps_a_run_from_landing_and_is_told() {
         .json();
     let id = id_of(&new);
     let pinned = |args: [&str; 3]| {
-        desk.call(args)
+        fixture
+            .call(args)
             .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z")
             .run()
     };
     pinned(["run", "advance", &id]).ok();
-    let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
+    let message = fixture
+        .run(["run", "land", &id, "--json"])
+        .exits(1)
+        .message();
     assert!(message.contains("pinned clock"), "{message}");
-    let next = desk.status()["next"].as_str().unwrap().to_owned();
+    let next = fixture.status()["next"].as_str().unwrap().to_owned();
     assert!(next.contains("pinned clock"), "{next}");
     let run = Landed {
         repo,
         _server: server,
-        desk,
+        fixture,
         id,
     };
     let codes: BTreeSet<String> = run.found(0).into_iter().map(|(code, _)| code).collect();
@@ -625,20 +637,20 @@ fn one_command_under_a_pinned_clock_keeps_a_run_from_landing_and_is_told() {
     // A landing under one is refused as well, and nothing of it is recorded.
     let run = Landed::verified();
     let land = run
-        .desk
+        .fixture
         .call(["run", "land", &run.id, "--json"])
         .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
     let message = land.run().exits(1).message();
     assert!(message.contains("pinned clock"), "{message}");
     assert_eq!(run.found(0), BTreeSet::new());
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
 }
 
 #[test]
 fn a_refused_landing_leaves_a_record_that_holds() {
     let run = Landed::verified();
     run.repo.write("src/area.py", "mine\n");
-    run.desk.run(["run", "land", &run.id]).exits(1);
+    run.fixture.run(["run", "land", &run.id]).exits(1);
     assert_eq!(run.found(0), BTreeSet::new());
     run.repo.git(["checkout", "--quiet", "src/area.py"]);
     // Attributes that changed since are named, and nothing of the run is said to have been changed.
@@ -646,7 +658,7 @@ fn a_refused_landing_leaves_a_record_that_holds() {
     std::fs::create_dir_all(attributes.parent().unwrap()).unwrap();
     std::fs::write(&attributes, "*.py filter=lfs\n").unwrap();
     let message = run
-        .desk
+        .fixture
         .run(["run", "land", &run.id, "--json"])
         .exits(1)
         .message();
@@ -655,7 +667,7 @@ fn a_refused_landing_leaves_a_record_that_holds() {
     }
     assert_eq!(run.found(0), BTreeSet::new());
     std::fs::remove_file(&attributes).unwrap();
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
     assert_eq!(run.found(0), BTreeSet::new());
 }
 
@@ -679,19 +691,19 @@ fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
             "{found:?}"
         );
         let message = run
-            .desk
+            .fixture
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
         assert!(message.contains(lost), "{message}");
-        let next = run.desk.status()["next"].as_str().unwrap().to_owned();
+        let next = run.fixture.status()["next"].as_str().unwrap().to_owned();
         assert!(next.contains(lost), "{next}");
     }
 }
 
 /// The ledger's file, edited by SQL with the guards out of the way, as somebody would who knows them.
 fn in_ledger_unguarded(run: &Landed, sql: &str) {
-    let raw = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
+    let raw = rusqlite::Connection::open(run.fixture.data().join("ledger.db")).unwrap();
     let mut select = raw
         .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
         .unwrap();
@@ -751,9 +763,13 @@ fn edited_artifacts_and_rows_block_landing() {
         ),
     ] {
         let run = Landed::verified();
-        run.desk.run(["ledger", "verify"]).ok();
+        run.fixture.run(["ledger", "verify"]).ok();
         in_ledger_unguarded(&run, sql);
-        let verdict = run.desk.run(["ledger", "verify", "--json"]).exits(1).json();
+        let verdict = run
+            .fixture
+            .run(["ledger", "verify", "--json"])
+            .exits(1)
+            .json();
         let codes: Vec<&str> = verdict["findings"]
             .as_array()
             .unwrap()
@@ -767,7 +783,7 @@ fn edited_artifacts_and_rows_block_landing() {
             "{sql}: {found:?}"
         );
         let commits = run.repo.git(["rev-list", "--count", "--all"]);
-        run.desk.run(["run", "land", &run.id]).exits(1);
+        run.fixture.run(["run", "land", &run.id]).exits(1);
         assert_eq!(
             run.repo.git(["rev-list", "--count", "--all"]),
             commits,
@@ -794,7 +810,7 @@ fn whatever_verify_record_finds_keeps_a_run_from_landing() {
         let (code, subject) = run.found(1).pop_first().unwrap();
         let commits = run.repo.git(["rev-list", "--count", "--all"]);
         let message = run
-            .desk
+            .fixture
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
@@ -818,7 +834,7 @@ fn whatever_verify_record_finds_keeps_a_run_from_landing() {
     }
     // A warning refuses nothing, and what is as it was lands.
     std::fs::write(run.file("notes.txt"), "mine").unwrap();
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
 }
 
 #[test]
@@ -826,7 +842,7 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     let run = Landed::new();
     let ledger_verify = |args: &[&str]| {
         let report = run
-            .desk
+            .fixture
             .call([&["ledger", "verify", "--json"], args].concat())
             .run()
             .ok()
@@ -842,14 +858,14 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     assert_eq!(ledger_verify(&[]), ["ledger-unanchored"]);
     // Emptied, as it was before the first event.
     for file in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
-        let _gone = std::fs::remove_file(run.desk.data().join(file));
+        let _gone = std::fs::remove_file(run.fixture.data().join(file));
     }
     let (other, server) = (small().build(), answering(good_answer()));
-    let fresh = Desk::with(&server);
+    let fresh = Fixture::with(&server);
     fresh.start(other.path()).ok();
     std::fs::copy(
         fresh.data().join("ledger.db"),
-        run.desk.data().join("ledger.db"),
+        run.fixture.data().join("ledger.db"),
     )
     .unwrap();
     in_ledger_unguarded(
@@ -864,7 +880,7 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
     codes.sort();
     assert_eq!(codes, ["ledger-run-unknown", "ledger-unanchored"]);
     let cut = run
-        .desk
+        .fixture
         .call(["ledger", "verify", "--json", "--repo", repo[1]])
         .run()
         .exits(1)
@@ -876,16 +892,16 @@ fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
 #[test]
 fn ledger_without_last_landing_fails_verification() {
     let run = Landed::verified();
-    let early = run.desk.path("early.db");
+    let early = run.fixture.path("early.db");
     let vacuum = format!("VACUUM INTO '{}'", early.display());
-    let database = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
+    let database = rusqlite::Connection::open(run.fixture.data().join("ledger.db")).unwrap();
     database.execute_batch(&vacuum).unwrap();
     drop(database);
-    run.desk.run(["run", "land", &run.id]).ok();
+    run.fixture.run(["run", "land", &run.id]).ok();
     let repo = run.repo.path().to_str().unwrap().to_owned();
     let verify = || {
         let words = ["ledger", "verify", "--json", "--repo", &repo];
-        run.desk.call(words).run()
+        run.fixture.call(words).run()
     };
     verify().ok();
     let head = run.repo.git([

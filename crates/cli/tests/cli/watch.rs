@@ -7,11 +7,11 @@ use std::time::Duration;
 use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::Value;
 
-use crate::support::{Desk, GOAL, answering, good_answer, id_of, small};
+use crate::support::{Fixture, GOAL, answering, good_answer, id_of, small};
 
 /// A run whose model takes this long, in a process of its own.
-fn slow(desk: &Desk, repo: &crucible_testkit::TestRepo) -> Child {
-    let mut command: Command = desk.start_call(repo.path()).command();
+fn slow(fixture: &Fixture, repo: &crucible_testkit::TestRepo) -> Child {
+    let mut command: Command = fixture.start_call(repo.path()).command();
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -19,7 +19,7 @@ fn slow(desk: &Desk, repo: &crucible_testkit::TestRepo) -> Child {
         .unwrap();
     let deadline = 600;
     for _ in 0..deadline {
-        if desk.runs().iter().any(|run| asked(run)) {
+        if fixture.runs().iter().any(|run| asked(run)) {
             return child;
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -32,8 +32,8 @@ fn asked(run: &std::path::Path) -> bool {
     std::fs::read_to_string(run.join("events.jsonl")).is_ok_and(|text| text.contains("MODEL_ASKED"))
 }
 
-fn watching(desk: &Desk, json: &[&str]) -> Child {
-    let mut command = desk.call(["run", "status", "--watch"]).command();
+fn watching(fixture: &Fixture, json: &[&str]) -> Child {
+    let mut command = fixture.call(["run", "status", "--watch"]).command();
     command
         .args(json)
         .stdout(Stdio::piped())
@@ -49,9 +49,9 @@ fn late() -> FakeOpenAi {
 #[test]
 fn watch_prints_events_as_json_lines() {
     let (repo, server) = (small().build(), late());
-    let desk = Desk::with(&server);
-    let mut running = slow(&desk, &repo);
-    let watched = watching(&desk, &["--json"]).wait_with_output().unwrap();
+    let fixture = Fixture::with(&server);
+    let mut running = slow(&fixture, &repo);
+    let watched = watching(&fixture, &["--json"]).wait_with_output().unwrap();
     assert!(running.wait().unwrap().success());
     assert_eq!(
         watched.status.code(),
@@ -95,9 +95,9 @@ fn watch_prints_events_as_json_lines() {
 #[test]
 fn an_interrupted_watcher_ends_with_130_and_the_run_goes_on() {
     let (repo, server) = (small().build(), late());
-    let desk = Desk::with(&server);
-    let mut running = slow(&desk, &repo);
-    let mut watcher = watching(&desk, &[]);
+    let fixture = Fixture::with(&server);
+    let mut running = slow(&fixture, &repo);
+    let mut watcher = watching(&fixture, &[]);
     let mut out = BufReader::new(watcher.stdout.take().unwrap());
     let mut first = String::new();
     out.read_line(&mut first).unwrap();
@@ -106,15 +106,15 @@ fn an_interrupted_watcher_ends_with_130_and_the_run_goes_on() {
     nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT).unwrap();
     assert_eq!(watcher.wait().unwrap().code(), Some(130));
     assert!(running.wait().unwrap().success());
-    assert_eq!(desk.status()["state"], "verified");
+    assert_eq!(fixture.status()["state"], "verified");
 }
 
 #[test]
 fn a_watcher_says_when_nobody_goes_on_with_the_run() {
     let (repo, server) = (small().build(), FakeOpenAi::start([Reply::Hang]));
-    let desk = Desk::with(&server);
-    let mut running = slow(&desk, &repo);
-    let mut watcher = watching(&desk, &[]);
+    let fixture = Fixture::with(&server);
+    let mut running = slow(&fixture, &repo);
+    let mut watcher = watching(&fixture, &[]);
     let mut out = BufReader::new(watcher.stdout.take().unwrap());
     let mut text = String::new();
     out.read_line(&mut text).unwrap();
@@ -131,22 +131,23 @@ fn a_watcher_says_when_nobody_goes_on_with_the_run() {
 #[test]
 fn watch_of_ended_run_returns_at_once() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    desk.start(repo.path()).ok();
-    let told = desk.run(["run", "status", "--watch"]).ok().stdout;
+    let fixture = Fixture::with(&server);
+    fixture.start(repo.path()).ok();
+    let told = fixture.run(["run", "status", "--watch"]).ok().stdout;
     assert_eq!(told.lines().count(), 2, "{told}");
     assert!(told.contains("crucible run land"), "{told}");
-    let text = desk.run(["run", "status"]).ok().stdout;
+    let text = fixture.run(["run", "status"]).ok().stdout;
     assert!(
         text.contains("calls     1 of ") && text.contains("tries     1 of "),
         "{text}"
     );
     assert!(!text.contains("missing"), "{text}");
-    desk.call(["run", "new", GOAL, "--json", "--repo"])
+    fixture
+        .call(["run", "new", GOAL, "--json", "--repo"])
         .arg(repo.path())
         .run()
         .ok();
-    let text = desk.run(["run", "status"]).ok().stdout;
+    let text = fixture.run(["run", "status"]).ok().stdout;
     assert!(
         text.contains("missing   artifacts/analysis.json, "),
         "{text}"
@@ -163,23 +164,23 @@ fn verify_runs_gates_again_and_full_runs_all() {
         .file("slow.sh", "echo slow\nexit 3\n")
         .build();
     let server = answering(good_answer());
-    let desk = Desk::with(&server);
-    let status = desk.start(repo.path()).ok().json();
+    let fixture = Fixture::with(&server);
+    let status = fixture.start(repo.path()).ok().json();
     assert_eq!(
         status["state"], "verified",
         "the full gate fails, and no attempt is tried with it"
     );
     let id = id_of(&status);
-    let dir = desk.data().join("runs").join(&id);
+    let dir = fixture.data().join("runs").join(&id);
     let before = crate::support::Snapshot::of([repo.path(), &dir]);
-    let lite = desk.run(["verify", "--run", &id, "--json"]).ok().json();
+    let lite = fixture.run(["verify", "--run", &id, "--json"]).ok().json();
     assert_eq!(lite["schema_version"], "crucible-verify-v1");
     assert_eq!(lite["verdict"], "pass");
     let recorded: Value =
         serde_json::from_slice(&std::fs::read(dir.join("artifacts/verify_report.json")).unwrap())
             .unwrap();
     assert_eq!(lite["report"], recorded);
-    let full = desk
+    let full = fixture
         .call(["verify", "--gate", "full", "--json", "--run"])
         .arg(&dir)
         .run()
@@ -191,14 +192,16 @@ fn verify_runs_gates_again_and_full_runs_all() {
     assert!(full["findings"].to_string().contains("slow"), "{full}");
     before.is_still(&crate::support::Snapshot::of([repo.path(), &dir]));
     assert_eq!(
-        std::fs::read_dir(desk.data().join("tmp")).unwrap().count(),
+        std::fs::read_dir(fixture.data().join("tmp"))
+            .unwrap()
+            .count(),
         0
     );
     let only_full = small().file(
         ".crucible/config.toml",
         &TWO_GATES[TWO_GATES.find("[gates.slow]").unwrap()..],
     );
-    let message = desk.start(only_full.build().path()).exits(2).message();
+    let message = fixture.start(only_full.build().path()).exits(2).message();
     assert!(message.contains("no gate has level lite"), "{message}");
 }
 
@@ -206,11 +209,12 @@ fn verify_runs_gates_again_and_full_runs_all() {
 #[test]
 fn a_bundle_opens_with_another_tool_and_is_the_same_each_time() {
     let (repo, server) = (small().build(), answering("no"));
-    let desk = Desk::with(&server);
-    let id = id_of(&desk.start(repo.path()).exits(1).json());
-    let (one, other) = (desk.path("one.zip"), desk.path("other.zip"));
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).exits(1).json());
+    let (one, other) = (fixture.path("one.zip"), fixture.path("other.zip"));
     for out in [&one, &other] {
-        desk.call(["run", "bundle", &id, "--out"])
+        fixture
+            .call(["run", "bundle", &id, "--out"])
             .arg(out)
             .run()
             .ok();

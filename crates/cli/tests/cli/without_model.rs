@@ -13,7 +13,7 @@ use crucible_sandbox::Sandbox;
 use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, GOAL, GOOD_DIFF, codes, good_answer, id_of, small};
+use crate::support::{Call, Fixture, GOAL, GOOD_DIFF, codes, good_answer, id_of, small};
 
 const ANSWER: &str = "artifacts/diff.patch";
 
@@ -24,12 +24,12 @@ fn unconfigured(call: Call) -> Call {
 }
 
 /// The only run's directory.
-fn run_of(desk: &Desk) -> PathBuf {
-    desk.runs().pop().unwrap()
+fn run_of(fixture: &Fixture) -> PathBuf {
+    fixture.runs().pop().unwrap()
 }
 
-fn read(desk: &Desk, path: &str) -> Value {
-    let text = fs::read_to_string(run_of(desk).join(path)).unwrap();
+fn read(fixture: &Fixture, path: &str) -> Value {
+    let text = fs::read_to_string(run_of(fixture).join(path)).unwrap();
     serde_json::from_str(
         text.lines()
             .next()
@@ -39,13 +39,13 @@ fn read(desk: &Desk, path: &str) -> Value {
     .unwrap()
 }
 
-fn give(desk: &Desk, words: &str) {
-    fs::write(run_of(desk).join(ANSWER), words).unwrap();
+fn give(fixture: &Fixture, words: &str) {
+    fs::write(run_of(fixture).join(ANSWER), words).unwrap();
 }
 
-/// A program at the desk that prints the patch which mends the repository.
-fn command(desk: &Desk) -> PathBuf {
-    let path = desk.path("agent");
+/// A program at the fixture that prints the patch which mends the repository.
+fn command(fixture: &Fixture) -> PathBuf {
+    let path = fixture.path("agent");
     fs::write(
         &path,
         format!("#!/bin/sh\ncat <<'PATCH'\n{GOOD_DIFF}PATCH\n"),
@@ -62,8 +62,8 @@ fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
         readme.contains("`crucible run start \"GOAL\" --mode manual_outbox`"),
         "the README tells another one"
     );
-    let (repo, desk) = (small().build(), Desk::new());
-    let start = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let start = fixture
         .call(["run", "start", GOAL, "--mode", "manual_outbox", "--json"])
         .current_dir(repo.path());
     let started = unconfigured(start).run().exits(1).json();
@@ -86,21 +86,21 @@ fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
         ]
     );
     assert!(
-        run_of(&desk)
+        run_of(&fixture)
             .join("outbox/001_patchmaker_patch.md")
             .is_file()
     );
 
-    give(&desk, GOOD_DIFF);
-    let advance = |id: &str| unconfigured(desk.call(["run", "advance", id, "--json"])).run();
+    give(&fixture, GOOD_DIFF);
+    let advance = |id: &str| unconfigured(fixture.call(["run", "advance", id, "--json"])).run();
     assert_eq!(advance(&id).ok().json()["state"], "verified");
-    let header = read(&desk, "cassette.jsonl");
+    let header = read(&fixture, "cassette.jsonl");
     assert_eq!(
         (&header["provider"], &header["model"]),
         (&json!("manual_outbox"), &json!("person"))
     );
     assert_eq!(header["capabilities"]["edit_format"], "unified-diff");
-    let llm = &read(&desk, "receipt.json")["phases"][0]["llm"];
+    let llm = &read(&fixture, "receipt.json")["phases"][0]["llm"];
     assert_eq!(
         (&llm["provider"], &llm["model_used"]),
         (&json!("manual_outbox"), &json!("person"))
@@ -113,14 +113,14 @@ fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
         ["run", "verify-record", &id],
         ["run", "bundle", &id],
     ] {
-        unconfigured(desk.call(args)).run().ok();
+        unconfigured(fixture.call(args)).run().ok();
     }
-    let status = unconfigured(desk.call(["run", "status", &id]))
+    let status = unconfigured(fixture.call(["run", "status", &id]))
         .run()
         .ok()
         .stdout;
     assert!(status.contains("asked     a person"), "{status}");
-    unconfigured(desk.call(["run", "land", &id])).run().ok();
+    unconfigured(fixture.call(["run", "land", &id])).run().ok();
     assert_eq!(
         repo.git(["diff", "--name-status", "HEAD^", "HEAD"]),
         "M\tsrc/area.py"
@@ -129,11 +129,11 @@ fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
 
 #[test]
 fn a_command_of_the_users_needs_no_provider_and_no_price() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let start = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let start = fixture
         .start_call(repo.path())
         .args(["--mode", "api_agent"])
-        .env("SDDAI_PATCH_CMD", command(&desk));
+        .env("SDDAI_PATCH_CMD", command(&fixture));
     let limited = start
         .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.01")
         .env("CRUCIBLE_LLM_BUDGET_TOKENS", "1");
@@ -155,20 +155,21 @@ fn a_command_of_the_users_needs_no_provider_and_no_price() {
 
 #[test]
 fn what_a_person_answers_costs_its_call_and_no_money() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let limits = |call: Call| {
         call.env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.01")
             .env("CRUCIBLE_LLM_BUDGET_TOKENS", "1")
             .env("CRUCIBLE_LLM_BUDGET_CALLS", "1")
     };
     limits(
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--mode", "manual_outbox"]),
     )
     .run()
     .exits(1);
-    give(&desk, "I would multiply.\n");
-    let refused = limits(desk.call(["run", "advance", "--json"]))
+    give(&fixture, "I would multiply.\n");
+    let refused = limits(fixture.call(["run", "advance", "--json"]))
         .run()
         .exits(1)
         .json();
@@ -181,13 +182,13 @@ fn what_a_person_answers_costs_its_call_and_no_money() {
     ];
     assert_eq!(used, [&json!(1), &json!(0), &json!(0)]);
     // The one call is made.
-    give(&desk, GOOD_DIFF);
-    let error = limits(desk.call(["run", "advance", "--json"]))
+    give(&fixture, GOOD_DIFF);
+    let error = limits(fixture.call(["run", "advance", "--json"]))
         .run()
         .exits(70)
         .error();
     assert_eq!(error["budget_exhausted"], true);
-    let ended = desk
+    let ended = fixture
         .call(["run", "advance", "--json"])
         .env("CRUCIBLE_LLM_BUDGET_CALLS", "2")
         .run()
@@ -198,9 +199,9 @@ fn what_a_person_answers_costs_its_call_and_no_money() {
 
 #[test]
 fn a_model_beside_a_person_still_needs_its_price() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.user_config("[dispatch]\nmode = \"manual_outbox\"\nchair = \"gateway\"\n");
-    let message = desk
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture.user_config("[dispatch]\nmode = \"manual_outbox\"\nchair = \"gateway\"\n");
+    let message = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1")
         .run()
@@ -217,10 +218,11 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
         "needs": [{ "path": "src/area.py", "mode": "full" }], "budget": { "max_files": 3, "max_total_bytes": 20_000 },
     });
     let server = FakeOpenAi::start([request.to_string(), plan.to_owned()].map(Reply::Answer));
-    let (repo, desk) = (small().build(), Desk::with(&server));
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
     // A provider without its key is no obstacle to a run that does not ask it.
     let by_hand = || {
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--mode", "manual_outbox"])
     };
     let started = by_hand()
@@ -237,7 +239,7 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
         "manual_outbox"
     );
 
-    desk.user_config("[dispatch]\nchair = \"anthropic\"\n");
+    fixture.user_config("[dispatch]\nchair = \"anthropic\"\n");
     let message = by_hand()
         .args(["--provider", "gateway"])
         .run()
@@ -245,7 +247,7 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
         .message();
     assert!(message.contains("anthropic"), "{message}");
 
-    desk.user_config("[dispatch]\nchair = \"gateway\"\n");
+    fixture.user_config("[dispatch]\nchair = \"gateway\"\n");
     let started = by_hand()
         .args(["--provider", "gateway", "--model", "great"])
         .run()
@@ -268,24 +270,25 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
 #[test]
 fn a_model_that_only_fixes_is_asked_in_its_own_form() {
     let server = FakeOpenAi::start([Reply::Answer(good_answer())]);
-    let (repo, desk) = (small().build(), Desk::with(&server));
-    desk.user_config(
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    fixture.user_config(
         "[dispatch]\npatchmaker = \"manual_outbox\"\nfixer = \"gateway\"\n[llm.gateway]\nmax_tokens = 700\n",
     );
-    let started = desk.start(repo.path()).exits(1).json();
+    let started = fixture.start(repo.path()).exits(1).json();
     let settings = &started["run"]["settings"];
     assert_eq!(
         (&settings["provider"], &settings["edit_format"]),
         (&json!("gateway"), &json!("whole-file"))
     );
-    give(&desk, "I would multiply.\n");
+    give(&fixture, "I would multiply.\n");
     assert_eq!(
-        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", "--json"]).ok().json()["state"],
         "verified"
     );
     assert_eq!(server.requests()[0].body["max_tokens"], 700);
     assert!(
-        desk.run(["run", "status"])
+        fixture
+            .run(["run", "status"])
             .ok()
             .stdout
             .contains("asked     a person")
@@ -294,14 +297,14 @@ fn a_model_that_only_fixes_is_asked_in_its_own_form() {
 
 #[test]
 fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for config in [
         "",
         "[dispatch]\npatchmaker = \"manual_outbox\"\n",
         "[dispatch]\nmode = \"local_exec\"\n",
     ] {
-        desk.user_config(config);
-        let ran = unconfigured(desk.start_call(repo.path())).run().exits(2);
+        fixture.user_config(config);
+        let ran = unconfigured(fixture.start_call(repo.path())).run().exits(2);
         assert!(
             ran.message().contains("LLM provider must be specified"),
             "{config}: {}",
@@ -313,9 +316,10 @@ fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
             ran.stderr
         );
     }
-    desk.user_config("");
+    fixture.user_config("");
     let no_use =
-        desk.start_call(repo.path())
+        fixture
+            .start_call(repo.path())
             .args(["--mode", "manual_outbox", "--provider", "replay"]);
     let message = no_use
         .args(["--cassette", "none.jsonl"])
@@ -326,7 +330,7 @@ fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
         message.contains("no role uses the provider `replay`"),
         "{message}"
     );
-    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+    assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
 }
 
 struct Silent;
@@ -338,9 +342,9 @@ impl RunObserver for Silent {
 }
 
 /// The settings of a run by hand as programs before this one wrote them: with a provider that nobody asks.
-fn settings_of_an_older_program(desk: &Desk) -> RunSettings {
+fn settings_of_an_older_program(fixture: &Fixture) -> RunSettings {
     let repo = small().build();
-    let begun = desk
+    let begun = fixture
         .call([
             "run",
             "new",
@@ -352,7 +356,7 @@ fn settings_of_an_older_program(desk: &Desk) -> RunSettings {
         ])
         .arg(repo.path());
     let mut settings = begun.run().ok().json()["run"]["settings"].clone();
-    fs::remove_dir_all(run_of(desk)).unwrap();
+    fs::remove_dir_all(run_of(fixture)).unwrap();
     settings["provider"] = json!("anthropic");
     settings["model"] = json!("great");
     settings["edit_format"] = json!("whole-file");
@@ -362,16 +366,19 @@ fn settings_of_an_older_program(desk: &Desk) -> RunSettings {
 
 #[test]
 fn old_manual_run_continues_without_provider() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let settings = settings_of_an_older_program(&desk);
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let settings = settings_of_an_older_program(&fixture);
     let env = Environment::capture();
-    let (sandbox, runs_root) = (Arc::new(Sandbox::new(None, &env)), desk.data().join("runs"));
+    let (sandbox, runs_root) = (
+        Arc::new(Sandbox::new(None, &env)),
+        fixture.data().join("runs"),
+    );
     let world = World {
         env: &env,
         clock: &SystemClock,
         sandbox,
         runs_root,
-        tmp: desk.data().join("tmp"),
+        tmp: fixture.data().join("tmp"),
     };
     let options = RunOptions {
         goal: GOAL.to_owned(),
@@ -382,7 +389,7 @@ fn old_manual_run_continues_without_provider() {
         warnings: Vec::new(),
         task: None,
     };
-    let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
+    let mut ledger = Ledger::open(&fixture.data().join("ledger.db")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -394,28 +401,30 @@ fn old_manual_run_continues_without_provider() {
         .to_string();
     drop(ledger);
 
-    let advance = || unconfigured(desk.call(["run", "advance", &id, "--json"])).run();
+    let advance = || unconfigured(fixture.call(["run", "advance", &id, "--json"])).run();
     assert_eq!(advance().exits(1).json()["state"], "blocked");
-    assert_eq!(read(&desk, "cassette.jsonl")["provider"], "anthropic");
-    give(&desk, GOOD_DIFF);
+    assert_eq!(read(&fixture, "cassette.jsonl")["provider"], "anthropic");
+    give(&fixture, GOOD_DIFF);
     assert_eq!(advance().ok().json()["state"], "verified");
     for args in [
         ["run", "replay", &id],
         ["run", "verify-record", &id],
         ["run", "land", &id],
     ] {
-        unconfigured(desk.call(args)).run().ok();
+        unconfigured(fixture.call(args)).run().ok();
     }
 }
 
 #[test]
 fn judged_answer_is_skipped_with_note() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.start_call(repo.path())
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture
+        .start_call(repo.path())
         .args(["--mode", "manual_outbox"])
         .run()
         .exits(1);
-    let prompt = |name: &str| fs::read_to_string(run_of(&desk).join("outbox").join(name)).unwrap();
+    let prompt =
+        |name: &str| fs::read_to_string(run_of(&fixture).join("outbox").join(name)).unwrap();
     let (passed_over, replace) = (
         "is not a valid answer",
         "What lies there now was judged as attempt",
@@ -425,8 +434,8 @@ fn judged_answer_is_skipped_with_note() {
         (1, "I would multiply.\n", "002_fixer_fix.md"),
         (2, "I would not add.\n", "003_fixer_fix.md"),
     ] {
-        give(&desk, words);
-        let refused = desk.run(["run", "advance", "--json"]).exits(1);
+        give(&fixture, words);
+        let refused = fixture.run(["run", "advance", "--json"]).exits(1);
         assert_eq!(codes(&refused.json(), number), ["answer-no-edit"]);
         // Nobody was asked for another answer before, so nobody is blamed for the old one.
         assert!(!refused.stderr.contains(passed_over), "{}", refused.stderr);
@@ -437,8 +446,8 @@ fn judged_answer_is_skipped_with_note() {
         );
     }
     // The first answer once more, after the second.
-    give(&desk, "I would multiply.\n");
-    let again = desk.run(["run", "advance", "--json"]).exits(1);
+    give(&fixture, "I would multiply.\n");
+    let again = fixture.run(["run", "advance", "--json"]).exits(1);
     assert!(
         again
             .stderr
@@ -447,9 +456,9 @@ fn judged_answer_is_skipped_with_note() {
         again.stderr
     );
     assert_eq!(again.json()["owed"]["prompt"], "outbox/003_fixer_fix.md");
-    give(&desk, GOOD_DIFF);
+    give(&fixture, GOOD_DIFF);
     assert_eq!(
-        desk.run(["run", "advance", "--json"]).ok().json()["state"],
+        fixture.run(["run", "advance", "--json"]).ok().json()["state"],
         "verified"
     );
 }

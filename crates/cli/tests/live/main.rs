@@ -21,19 +21,19 @@ use serde_json::Value;
 const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
     "output": {"type": "object", "properties": {"shouted": {"type": "string"}}, "required": ["shouted"]}}"#;
 
-struct Scene {
+struct Setup {
     dir: tempfile::TempDir,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
-        let scene = Self {
+        let setup = Self {
             dir: tempfile::tempdir().unwrap(),
         };
-        std::fs::create_dir_all(scene.project().join(".git")).unwrap();
-        std::fs::write(scene.dir.path().join("io.json"), SCHEMA).unwrap();
-        scene.ok(&["skill", "init"]);
-        let io = scene.dir.path().join("io.json");
+        std::fs::create_dir_all(setup.project().join(".git")).unwrap();
+        std::fs::write(setup.dir.path().join("io.json"), SCHEMA).unwrap();
+        setup.ok(&["skill", "init"]);
+        let io = setup.dir.path().join("io.json");
         let words = [
             "skill",
             "propose",
@@ -43,8 +43,8 @@ impl Scene {
             "--describe",
             "Returns the text in capitals.",
         ];
-        scene.ok(&[&words[..], &["--io", io.to_str().unwrap()]].concat());
-        scene
+        setup.ok(&[&words[..], &["--io", io.to_str().unwrap()]].concat());
+        setup
     }
 
     fn project(&self) -> PathBuf {
@@ -112,8 +112,8 @@ fn model_builds_skill_up_to_its_gates() {
         "gateway".to_owned(),
         "qwen2.5-coder-0.5b-instruct".to_owned(),
     );
-    let scene = Scene::new();
-    let built = scene.run(&[
+    let setup = Setup::new();
+    let built = setup.run(&[
         "skill",
         "build",
         "shout",
@@ -128,7 +128,7 @@ fn model_builds_skill_up_to_its_gates() {
         "{code}: {}",
         String::from_utf8_lossy(&built.stderr)
     );
-    let story = scene.story();
+    let story = setup.story();
     assert_eq!(story["builds"].as_array().unwrap().len(), 1, "{story:#}");
     assert!(
         kinds(&story).contains(&"BUILD_PACKET") && kinds(&story).contains(&"BUILD_LOG"),
@@ -139,7 +139,7 @@ fn model_builds_skill_up_to_its_gates() {
             (&story["status"], &story["builds"][0]["status"]),
             (&"PROPOSED".into(), &"FAILED".into())
         );
-        scene.ok(&["skill", "research", "shout"]);
+        setup.ok(&["skill", "research", "shout"]);
         return line.passed("no two files came of it; the attempt and the note are kept");
     }
     assert_eq!(
@@ -147,12 +147,12 @@ fn model_builds_skill_up_to_its_gates() {
         (&"BUILT".into(), &"SUCCEEDED".into())
     );
 
-    let verified = scene
+    let verified = setup
         .run(&["skill", "verify", "shout"])
         .status
         .code()
         .unwrap();
-    let story = scene.story();
+    let story = setup.story();
     assert!(
         story["verifications"][0]["gates"].as_array().unwrap().len() >= 5,
         "{story:#}"
@@ -164,17 +164,17 @@ fn model_builds_skill_up_to_its_gates() {
             "{story:#}"
         );
         assert_eq!(
-            scene
+            setup
                 .run(&["skill", "promote", "shout", "--by", "live"])
                 .status
                 .code(),
             Some(1)
         );
-        scene.ok(&["skill", "research", "shout"]);
-        assert!(kinds(&scene.story()).contains(&"RESEARCH_NOTE"));
+        setup.ok(&["skill", "research", "shout"]);
+        assert!(kinds(&setup.story()).contains(&"RESEARCH_NOTE"));
         return line.passed("built, refused by a gate; promotion refused, the note is kept");
     }
-    scene.ok(&[
+    setup.ok(&[
         "skill",
         "promote",
         "shout",
@@ -183,9 +183,9 @@ fn model_builds_skill_up_to_its_gates() {
         "--reason",
         "the live suite",
     ]);
-    let ran = scene.run(&["skill", "run", "shout", "--input", r#"{"text": "quiet"}"#]);
+    let ran = setup.run(&["skill", "run", "shout", "--input", r#"{"text": "quiet"}"#]);
     assert!(ran.status.code() == Some(0) || ran.status.code() == Some(1));
-    assert_eq!(scene.story()["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(setup.story()["runs"].as_array().unwrap().len(), 1);
     line.passed("built, verified, promoted and run");
 }
 
@@ -195,21 +195,21 @@ fn advice_of_the_model_is_kept_beside_a_note_and_decides_nothing() {
         "advice",
         "what to change after an attempt that changed nothing",
     );
-    let scene = Scene::new();
-    std::fs::create_dir_all(scene.dir.path().join(".config/crucible")).unwrap();
+    let setup = Setup::new();
+    std::fs::create_dir_all(setup.dir.path().join(".config/crucible")).unwrap();
     std::fs::write(
-        scene.dir.path().join(".config/crucible/config.toml"),
+        setup.dir.path().join(".config/crucible/config.toml"),
         "[forge]\nagent_command = [\"true\"]\n",
     )
     .unwrap();
     assert_eq!(
-        scene
+        setup
             .run(&["skill", "build", "shout", "--agent", "command"])
             .status
             .code(),
         Some(1)
     );
-    scene.ok(&[
+    setup.ok(&[
         "skill",
         "research",
         "shout",
@@ -217,7 +217,7 @@ fn advice_of_the_model_is_kept_beside_a_note_and_decides_nothing() {
         "--provider",
         "gateway",
     ]);
-    let story = scene.story();
+    let story = setup.story();
     assert_eq!(story["status"], "PROPOSED");
     assert!(kinds(&story).contains(&"RESEARCH_NOTE"), "{story:#}");
     line.passed("asked, kept, and the skill stands where it stood");

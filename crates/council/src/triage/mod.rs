@@ -45,7 +45,7 @@ pub(crate) async fn triage(
         .await
         .map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
     let model = short_line(&said.model, MOST_OF_A_NAME);
-    if let Ending::CutShort(why) = said.ending {
+    if let Ending::TruncatedAnswer(why) = said.ending {
         return Err(CouncilError::TriageCutShort { model, why });
     }
     let draft = match reply::read(said.text.as_str()) {

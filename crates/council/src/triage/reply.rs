@@ -4,7 +4,7 @@
 //! (`check`), so that all broken rules are reported together.
 
 use crucible_model::Untrusted;
-use crucible_model::strict_json::{self, Fields, Misfit, StrictFault, closed};
+use crucible_model::strict_json::{self, Fields, SchemaMismatch, StrictFault, closed};
 use serde_json::{Value, json};
 
 use super::CouncilSeat;
@@ -106,7 +106,7 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
     })
 }
 
-fn seat(value: Value, place: String) -> Result<CouncilSeat, Misfit> {
+fn seat(value: Value, place: String) -> Result<CouncilSeat, SchemaMismatch> {
     let mut fields = Fields::of(value, place)?;
     let seat = CouncilSeat {
         role: one_of(&mut fields, "role", CouncilRole::ALL, CouncilRole::as_str)?,
@@ -121,7 +121,7 @@ fn one_of<T: Copy>(
     key: &'static str,
     all: &[T],
     spelled: fn(T) -> &'static str,
-) -> Result<T, Misfit> {
+) -> Result<T, SchemaMismatch> {
     let known: Vec<(&str, T)> = all.iter().map(|word| (spelled(*word), *word)).collect();
     fields.one_of(key, &known)
 }

@@ -56,8 +56,8 @@ pub(crate) fn build_file(path: &str, content: &str) -> BuildFile {
     }
 }
 
-pub(crate) fn repo_at() -> RepoAt {
-    RepoAt {
+pub(crate) fn repo_at() -> InspectedRepository {
+    InspectedRepository {
         full_name: "owner/tool".to_owned(),
         url: "https://example.org/owner/tool".to_owned(),
         selected_ref: "v1.2.3".to_owned(),
@@ -147,7 +147,7 @@ pub(crate) fn plan_document() -> PlanV1 {
         created_at: instant(),
         plan_hash: PlanV1::hash_of(&steps),
         prompt_hash: ShortHash::of(b"prompts"),
-        repo: PlanRepo::from(&repo_at()),
+        repo: PlanRepository::from(&repo_at()),
         detected: Detected {
             build_system: "cargo".to_owned(),
             confidence: 0.95,
@@ -171,7 +171,7 @@ pub(crate) fn recipe_document() -> RecipeV1 {
         schema: RecipeV1::SCHEMA.to_owned(),
         created_at: instant(),
         source_plan_hash: ShortHash::of(b"steps"),
-        repo: PlanRepo::from(&repo_at()),
+        repo: PlanRepository::from(&repo_at()),
         build_system: "cargo".to_owned(),
         toolchain: Toolchain {
             required: vec!["cargo".to_owned()],

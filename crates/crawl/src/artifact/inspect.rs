@@ -11,7 +11,7 @@ pub struct InspectV1 {
     /// The time of the inspection.
     pub inspected_at: Timestamp,
     /// The repository and its commit.
-    pub repo: RepoAt,
+    pub repo: InspectedRepository,
     /// How its files were fetched.
     pub fetch_method: FetchMethod,
     /// The detected build system.
@@ -43,7 +43,7 @@ impl InspectV1 {
 
 /// A repository at a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepoAt {
+pub struct InspectedRepository {
     /// `owner/repo`; for a local repository `./` and the name of its directory.
     pub full_name: String,
     /// The address it was fetched from.

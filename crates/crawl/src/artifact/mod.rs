@@ -16,10 +16,11 @@ mod search;
 
 pub use hash::{ShortHash, ShortHashError};
 pub use inspect::{
-    BuildFinding, FetchMethod, InspectV1, KeyFile, KeyFileRole, LanguageCount, RepoAt, SubProject,
+    BuildFinding, FetchMethod, InspectV1, InspectedRepository, KeyFile, KeyFileRole, LanguageCount,
+    SubProject,
 };
 pub use manifest::{ManifestArtifact, ManifestV1, Reproducibility, TokenBudgets};
-pub use plan::{Dependencies, Detected, PlanRepo, PlanStep, PlanV1};
+pub use plan::{Dependencies, Detected, PlanRepository, PlanStep, PlanV1};
 pub(crate) use recipe::{CommandPhase, NormalizedCommand, RecipeV1, Toolchain, WorkspaceLayout};
 pub(crate) use schema::check_json;
 pub use schema::{ArtifactError, ArtifactType, CheckedArtifact};

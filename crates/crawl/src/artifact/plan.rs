@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hash::ShortHash;
-use super::inspect::RepoAt;
+use super::inspect::InspectedRepository;
 
 /// A build plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct PlanV1 {
     /// The short hash of every prompt template and token budget.
     pub prompt_hash: ShortHash,
     /// The repository and its commit.
-    pub repo: PlanRepo,
+    pub repo: PlanRepository,
     /// The build system that the inspection detected.
     pub detected: Detected,
     /// The requirements of the steps.
@@ -59,7 +59,7 @@ impl PlanV1 {
 
 /// The repository of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanRepo {
+pub struct PlanRepository {
     /// `owner/repo`.
     pub full_name: String,
     /// The address it was fetched from.
@@ -70,8 +70,8 @@ pub struct PlanRepo {
     pub resolved_commit: String,
 }
 
-impl From<&RepoAt> for PlanRepo {
-    fn from(repo: &RepoAt) -> Self {
+impl From<&InspectedRepository> for PlanRepository {
+    fn from(repo: &InspectedRepository) -> Self {
         Self {
             full_name: repo.full_name.clone(),
             url: repo.url.clone(),

@@ -6,7 +6,7 @@ use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::hash::ShortHash;
-use super::plan::PlanRepo;
+use super::plan::PlanRepository;
 
 /// The commands of a plan, without the debate that led to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(crate) struct RecipeV1 {
     /// The hash of the plan it was derived from.
     pub source_plan_hash: ShortHash,
     /// The repository and its commit.
-    pub repo: PlanRepo,
+    pub repo: PlanRepository,
     pub build_system: String,
     /// The required programs.
     pub toolchain: Toolchain,

@@ -60,7 +60,7 @@ pub enum ReplyFault {
     #[error(
         "it was cut off by its limit of {budget} tokens or a provider filter; choose a less verbose model"
     )]
-    CutShort {
+    TruncatedAnswer {
         /// Its token limit.
         budget: u64,
     },

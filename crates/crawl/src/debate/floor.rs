@@ -202,8 +202,8 @@ fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateE
     }
     let budget = phase.tokens();
     let whole = result
-        .whole_answer()
-        .map_err(|_| refused(ReplyFault::CutShort { budget }))?;
+        .complete_answer()
+        .map_err(|_| refused(ReplyFault::TruncatedAnswer { budget }))?;
     if let Some(tokens) = result.tokens_output.filter(|tokens| *tokens > budget) {
         return Err(refused(ReplyFault::OverBudget { tokens, budget }));
     }

@@ -35,7 +35,7 @@ pub use transcript::{MessageRecord, RedactedMessage, Transcript};
 use crate::artifact::{Dependencies, PlanStep};
 use crate::inspect::Inspection;
 use crate::witness::CrawlObserver;
-use summary::Settled;
+use summary::SuggestionOutcomes;
 
 /// The result of a debate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub async fn debate(
     witness: &dyn CrawlObserver,
 ) -> Result<DebateOutcome, DebateError> {
     let floor = &mut DebateFloor::new(inspection, timeout, session, transcript, witness);
-    let mut settled = Settled::default();
+    let mut settled = SuggestionOutcomes::default();
     let mut plan = gpt.draft(floor).await?;
     let gpt_model = plan.0.model.clone();
     let mut critique = claude.critique(&plan, floor).await?;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::strict_json::{self as strict, Fields, Misfit, closed};
+use crucible_model::strict_json::{self as strict, Fields, SchemaMismatch, closed};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) trait Reply: Serialize + Sized {
     fn schema() -> Value;
 
     /// Converts the parsed object.
-    fn from_fields(fields: Fields) -> Result<Self, Misfit>;
+    fn from_fields(fields: Fields) -> Result<Self, SchemaMismatch>;
 
     /// The verdict on the plan, as in records; empty if the reply is not a critique.
     fn verdict(&self) -> &'static str {
@@ -73,7 +73,7 @@ impl Reply for DraftReply {
         closed(plan_properties())
     }
 
-    fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
+    fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
         let (dependencies, steps, warnings) = plan(&mut fields)?;
         fields.done()?;
         Ok(Self {
@@ -202,7 +202,7 @@ impl Reply for CritiqueReply {
         }
     }
 
-    fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
+    fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
         let issues = fields.list("issues", MOST_ITEMS, |value, place| {
             let mut fields = Fields::of(value, place)?;
             let issue = Issue {
@@ -257,7 +257,7 @@ impl Reply for SynthesisReply {
         ])
     }
 
-    fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
+    fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
         let (dependencies, steps, warnings) = plan(&mut fields)?;
         let accepted_suggestions = fields.texts("accepted_suggestions", MOST_ITEMS, MOST_TEXT)?;
         let rejected_suggestions = fields.texts("rejected_suggestions", MOST_ITEMS, MOST_TEXT)?;
@@ -293,7 +293,7 @@ fn plan_properties() -> [(&'static str, Value); 3] {
     ]
 }
 
-fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>), Misfit> {
+fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>), SchemaMismatch> {
     let mut needs = fields.object("dependencies")?;
     let dependencies = Dependencies {
         tools: needs.texts("tools", MOST_ITEMS, MOST_NAME)?,
@@ -304,7 +304,7 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
         step(Fields::of(value, place)?)
     })?;
     if steps.is_empty() {
-        return Err(Misfit::new("`steps` of the reply", "is empty"));
+        return Err(SchemaMismatch::new("`steps` of the reply", "is empty"));
     }
     Ok((
         dependencies,
@@ -314,7 +314,7 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
 }
 
 /// `env` and `note` are optional, as in a plan.
-fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
+fn step(mut fields: Fields) -> Result<PlanStep, SchemaMismatch> {
     let step = PlanStep {
         name: fields.words("name", MOST_NAME)?,
         cmd: fields.words("cmd", MOST_COMMAND)?,
@@ -332,7 +332,7 @@ fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
     fields.done().map(|()| step)
 }
 
-fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Misfit> {
+fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, SchemaMismatch> {
     let pairs = if value.is_object() {
         let entries = Fields::of(value, place.to_owned())?.entries();
         entries
@@ -351,12 +351,12 @@ fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Misf
     let mut variables = BTreeMap::new();
     for (name, value) in pairs? {
         if variables.insert(name, value).is_some() {
-            return Err(Misfit::new(place, "sets a variable twice"));
+            return Err(SchemaMismatch::new(place, "sets a variable twice"));
         }
     }
     if variables.len() > MOST_VARIABLES {
         let what = format!("has {} items, more than {MOST_VARIABLES}", variables.len());
-        return Err(Misfit::new(place, what));
+        return Err(SchemaMismatch::new(place, what));
     }
     Ok(variables)
 }

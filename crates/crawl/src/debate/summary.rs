@@ -16,12 +16,12 @@ const CUT: &str = " [cut]";
 
 /// Suggestions by outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(super) struct SuggestionOutcomes {
     pub(super) accepted: Vec<Suggestion>,
     pub(super) rejected: Vec<Suggestion>,
 }
 
-impl Settled {
+impl SuggestionOutcomes {
     /// Computes the outcome of a critique's suggestions from the revision that answered it.
     pub(super) fn by_revision(
         &mut self,
@@ -88,7 +88,12 @@ fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -
 }
 
 /// The summary of a debate with this many rounds.
-pub(super) fn summary(rounds: u32, end: &str, settled: &Settled, unresolved: &[Issue]) -> String {
+pub(super) fn summary(
+    rounds: u32,
+    end: &str,
+    settled: &SuggestionOutcomes,
+    unresolved: &[Issue],
+) -> String {
     let mut lines = vec![format!("rounds: {rounds}; {end}")];
     lines.extend(
         settled

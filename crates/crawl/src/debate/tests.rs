@@ -289,7 +289,7 @@ fn suggestion_outcome_comes_from_plans() {
             "suggestions": [{"action": action, "step_name": step, "description": "d"}],
         });
         let critique = CritiqueReply::read(&said.to_string()).unwrap();
-        let mut settled = super::Settled::default();
+        let mut settled = super::SuggestionOutcomes::default();
         settled.by_revision(&old, &critique, &new);
         assert_eq!(
             (settled.accepted.len(), settled.rejected.len()),

@@ -32,7 +32,7 @@ pub(super) struct Patience {
 
 /// Whether a request started before or after the end of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Began {
+pub(super) enum RequestStart {
     BeforeTheWait,
     AfterTheWait,
 }
@@ -48,25 +48,25 @@ pub(super) enum Then {
 
 impl Patience {
     /// The state to remember before a request is sent.
-    pub(super) fn begin(&self) -> Began {
+    pub(super) fn begin(&self) -> RequestStart {
         if self.waited.initialized() {
-            Began::AfterTheWait
+            RequestStart::AfterTheWait
         } else {
-            Began::BeforeTheWait
+            RequestStart::BeforeTheWait
         }
     }
 
     /// Handles a rate-limited request: it waits if a wait is left and short enough.
     pub(super) async fn meet(
         &self,
-        began: Began,
+        began: RequestStart,
         reset: LimitReset,
         clock: &dyn Clock,
         witness: &dyn CrawlObserver,
     ) -> Then {
         let left = left(reset, clock);
         let short = match left {
-            _ if began == Began::AfterTheWait => None,
+            _ if began == RequestStart::AfterTheWait => None,
             Some(left) => (left <= LONGEST).then_some(left),
             None => Some(UNSAID),
         };
@@ -218,7 +218,12 @@ mod tests {
         // A request that was in flight during the wait is repeated at once.
         assert_eq!(
             patience
-                .meet(Began::BeforeTheWait, at(NOW + 10), &clock, &countdown)
+                .meet(
+                    RequestStart::BeforeTheWait,
+                    at(NOW + 10),
+                    &clock,
+                    &countdown
+                )
                 .await,
             Then::AskAgain
         );
@@ -235,7 +240,7 @@ mod tests {
                 .await
                 .is_err()
         );
-        assert_eq!(patience.begin(), Began::BeforeTheWait);
+        assert_eq!(patience.begin(), RequestStart::BeforeTheWait);
         assert_eq!(
             patience
                 .meet(patience.begin(), after(3), &clock, &countdown)

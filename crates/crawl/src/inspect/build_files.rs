@@ -14,7 +14,7 @@ const TOTAL_BYTES: usize = 12_000;
 const LEAST_BYTES: usize = 200;
 
 /// The selected build files, and the number of incomplete ones.
-pub(super) struct Shown {
+pub(super) struct BuildFileSelection {
     pub(super) files: Vec<BuildFile>,
     /// The number of files that are cut or missing.
     pub(super) cut: usize,
@@ -23,7 +23,7 @@ pub(super) struct Shown {
 
 /// Selects from the files that were read: first those that the detection is based on, then those at the
 /// highest level.
-pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> Shown {
+pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> BuildFileSelection {
     let mut candidates: Vec<_> = sampling
         .files
         .iter()
@@ -31,7 +31,7 @@ pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> Shown {
         .collect();
     // The sort is stable: the rest keeps the reading order.
     candidates.sort_by_key(|file| !detection.detected_files.contains(&file.path));
-    let mut shown = Shown {
+    let mut shown = BuildFileSelection {
         files: Vec::new(),
         cut: 0,
         secrets: 0,

@@ -19,7 +19,7 @@ use crucible_repo::{
 };
 use crucible_secrets::Scanner;
 
-use crate::artifact::{BuildFinding, InspectV1, LanguageCount, RepoAt, SubProject};
+use crate::artifact::{BuildFinding, InspectV1, InspectedRepository, LanguageCount, SubProject};
 use crate::fetch::Fetched;
 use crate::safety::Workspace;
 use beginning::beginning;
@@ -285,7 +285,7 @@ fn named(sub_projects: &[SubProject]) -> String {
 }
 
 /// The repository with the sub-project in its ref, whether it was chosen there or later.
-fn repo_at(repo: &RepoAt, subpath: Option<&RepoPath>) -> RepoAt {
+fn repo_at(repo: &InspectedRepository, subpath: Option<&RepoPath>) -> InspectedRepository {
     let mut repo = repo.clone();
     if let Some(path) = subpath {
         let suffix = format!(":{path}");

@@ -130,7 +130,7 @@ pub(super) enum Tail {
 
 /// Where options may be placed.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum OptionsStand {
+pub(super) enum OptionPosition {
     Anywhere,
     /// Before the first other word; the words after that one have their own description.
     BeforeOperand(&'static Usage),
@@ -147,7 +147,7 @@ pub(super) struct Usage {
     /// What may follow `--`.
     pub(super) tail: Tail,
     /// Where options may stand.
-    pub(super) stand: OptionsStand,
+    pub(super) stand: OptionPosition,
 }
 
 impl Usage {
@@ -162,7 +162,7 @@ impl Usage {
             options,
             operands,
             tail: Tail::Refused,
-            stand: OptionsStand::Anywhere,
+            stand: OptionPosition::Anywhere,
         }
     }
 
@@ -181,7 +181,7 @@ impl Usage {
     /// Describes the words after the first operand by `usage`.
     pub(super) const fn then(self, usage: &'static Self) -> Self {
         Self {
-            stand: OptionsStand::BeforeOperand(usage),
+            stand: OptionPosition::BeforeOperand(usage),
             ..self
         }
     }
@@ -261,7 +261,7 @@ pub(super) fn read<'w>(
             continue;
         }
         line.operands.push(word);
-        if let OptionsStand::BeforeOperand(following) = usage.stand {
+        if let OptionPosition::BeforeOperand(following) = usage.stand {
             judge(following, rest, place, sink);
             break;
         }
@@ -319,13 +319,13 @@ fn option<'r, 'w>(
         return rest;
     };
     match given {
-        Given::Nothing => rest,
-        Given::Here(kind, value) => {
+        OptionValue::Nothing => rest,
+        OptionValue::Here(kind, value) => {
             line.values.push((opt.name, value));
             judge_word(kind, value, Role::ValueOf(opt.name), place, sink);
             rest
         }
-        Given::Next(kind) => {
+        OptionValue::Next(kind) => {
             let Some((value, after)) = rest.split_first() else {
                 sink.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
                 return rest;
@@ -392,23 +392,23 @@ fn shared(one: &str, other: &str) -> usize {
         .count()
 }
 
-enum Given<'w> {
+enum OptionValue<'w> {
     Nothing,
     Here(Kind, &'w str),
     Next(Kind),
 }
 
 /// Parses `word` as this option, if it matches.
-fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, Given<'w>)> {
+fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, OptionValue<'w>)> {
     let value = word.strip_prefix(opt.name)?;
     let given = match (opt.forms, value) {
-        (Forms::Bare | Forms::MaybeGlued(_) | Forms::MaybeJoined(_), "") => Given::Nothing,
-        (Forms::Value(kind) | Forms::Short(kind), "") => Given::Next(kind),
-        (Forms::Short(kind) | Forms::MaybeGlued(kind), value) => Given::Here(kind, value),
+        (Forms::Bare | Forms::MaybeGlued(_) | Forms::MaybeJoined(_), "") => OptionValue::Nothing,
+        (Forms::Value(kind) | Forms::Short(kind), "") => OptionValue::Next(kind),
+        (Forms::Short(kind) | Forms::MaybeGlued(kind), value) => OptionValue::Here(kind, value),
         (Forms::Value(kind) | Forms::MaybeJoined(kind) | Forms::Joined(kind), value)
             if opt.name.len() > 2 =>
         {
-            Given::Here(kind, value.strip_prefix('=')?)
+            OptionValue::Here(kind, value.strip_prefix('=')?)
         }
         _ => return None,
     };
@@ -468,7 +468,7 @@ impl fmt::Display for Usage {
         if !options.is_empty() {
             write!(f, "; options {}", options.join(" "))?;
         }
-        if let OptionsStand::BeforeOperand(following) = self.stand {
+        if let OptionPosition::BeforeOperand(following) = self.stand {
             write!(f, "; behind that word {following}")?;
         }
         match self.tail {

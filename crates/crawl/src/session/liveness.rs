@@ -14,12 +14,12 @@ use super::SessionError;
 
 /// The lock that shows that a session's process is running.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct SessionLock {
     file: PathBuf,
     lock: Lock,
 }
 
-impl Pulse {
+impl SessionLock {
     /// Takes the lock of session `id` in the directory `locks`.
     pub(super) fn begin(locks: &Path, id: u64) -> Result<Self, LockError> {
         fs::create_dir_all(locks)?;
@@ -51,7 +51,7 @@ pub fn abort_dead_sessions(
 ) -> Result<Vec<u64>, SessionError> {
     let mut dead = Vec::new();
     for id in ledger.active_crawls()? {
-        let pulse = match Pulse::begin(locks, id) {
+        let pulse = match SessionLock::begin(locks, id) {
             Err(LockError::Held { .. }) => continue,
             pulse => pulse?,
         };

@@ -28,24 +28,24 @@ use crucible_secrets::Scanner;
 use crate::artifact::{CheckedArtifact, PlanV1};
 use crate::debate::{RedactedMessage, Transcript};
 use crate::export::Exported;
-use liveness::Pulse;
+use liveness::SessionLock;
 
 /// The most characters of a debate's summary.
 const MOST_SUMMARY: usize = 1000;
 
 /// A crawl in progress; a dry run is not recorded.
 pub struct CrawlSession {
-    kept: Option<Kept>,
+    kept: Option<RecordedSession>,
 }
 
 /// A session that is recorded.
-struct Kept {
+struct RecordedSession {
     ledger: Ledger,
     clock: Box<dyn Clock>,
     id: u64,
     run: RunId,
     /// Released when it has ended.
-    pulse: Option<Pulse>,
+    pulse: Option<SessionLock>,
 }
 
 /// Why a session cannot be recorded.
@@ -97,11 +97,11 @@ impl CrawlSession {
             config_snapshot: config.json().to_owned(),
         };
         let (id, pulse) = ledger.begin_crawl(&new, |id| {
-            Pulse::begin(locks, id).map_err(SessionError::from)
+            SessionLock::begin(locks, id).map_err(SessionError::from)
         })?;
         let run = crawl_run_id(id)?;
         Ok(Self {
-            kept: Some(Kept {
+            kept: Some(RecordedSession {
                 ledger,
                 clock,
                 id,
@@ -281,7 +281,7 @@ impl Transcript for CrawlSession {
     }
 }
 
-impl Kept {
+impl RecordedSession {
     fn moment(&self) -> Moment {
         Moment::of(self.clock.as_ref())
     }

@@ -35,14 +35,14 @@ use crate::ears::Ears;
 use crate::fake_github::{environment, gh};
 
 /// GitHub with its API and its repositories, and the directory for fetched files.
-struct Scene {
+struct Setup {
     fake: FakeGitHub,
     room: tempfile::TempDir,
     clock: PinnedClock,
     ears: Ears,
 }
 
-impl Scene {
+impl Setup {
     fn with(repos: impl IntoIterator<Item = FakeRepo>) -> Self {
         let room = tempfile::tempdir().unwrap();
         std::fs::create_dir(room.path().join("tmp")).unwrap();
@@ -167,11 +167,11 @@ fn widget() -> FakeRepo {
 
 #[tokio::test]
 async fn latest_release_is_fetched_as_archive() {
-    let scene = Scene::with([widget()
+    let setup = Setup::with([widget()
         .release("v1.0", &[("Cargo.toml", "[package]\n"), ("src/lib.rs", "")])
         .preview("v2-rc")]);
-    let work = scene.work();
-    let fetched = scene.fetch(&work, "acme/widget", "").await.unwrap();
+    let work = setup.work();
+    let fetched = setup.fetch(&work, "acme/widget", "").await.unwrap();
     assert_eq!(fetched.method, FetchMethod::Tarball);
     assert_eq!(names(&fetched.tree), set(&["Cargo.toml", "src"]));
     assert!(fetched.tree.starts_with(work.path()));
@@ -185,21 +185,21 @@ async fn latest_release_is_fetched_as_archive() {
         ("v1.0", "trunk")
     );
     assert_eq!(repo.resolved_commit, fake_sha("acme/widget", "v1.0"));
-    assert_eq!(scene.fake.count("/tarball/"), 1);
+    assert_eq!(setup.fake.count("/tarball/"), 1);
     assert!(
         !names(work.path()).iter().any(|name| name.ends_with(".gz")),
         "the archive itself is gone"
     );
-    assert!(scene.warnings().is_empty(), "{:?}", scene.warnings());
+    assert!(setup.warnings().is_empty(), "{:?}", setup.warnings());
     drop(work);
-    assert!(names(&scene.tmp()).is_empty());
+    assert!(names(&setup.tmp()).is_empty());
 }
 
 #[tokio::test]
 async fn sub_project_changes_only_selected_ref() {
-    let scene = Scene::with([widget().release("v1.0", &[("core/Cargo.toml", "")])]);
-    let work = scene.work();
-    let fetched = scene.fetch(&work, "acme/widget", ":core").await.unwrap();
+    let setup = Setup::with([widget().release("v1.0", &[("core/Cargo.toml", "")])]);
+    let work = setup.work();
+    let fetched = setup.fetch(&work, "acme/widget", ":core").await.unwrap();
     assert_eq!(
         (fetched.method, fetched.repo.selected_ref.as_str()),
         (FetchMethod::Tarball, "v1.0:core")
@@ -210,9 +210,9 @@ async fn sub_project_changes_only_selected_ref() {
 #[tokio::test]
 async fn without_a_release_the_default_branch_is_cloned() {
     let repo = example();
-    let scene = Scene::with([widget().preview("v2-rc")]).served("acme/widget", &repo);
-    let work = scene.work();
-    let fetched = scene.fetch(&work, "acme/widget", "").await.unwrap();
+    let setup = Setup::with([widget().preview("v2-rc")]).served("acme/widget", &repo);
+    let work = setup.work();
+    let fetched = setup.fetch(&work, "acme/widget", "").await.unwrap();
     assert_eq!(fetched.method, FetchMethod::ShallowClone);
     assert_eq!(names(&fetched.tree), set(&["Cargo.toml", "newest", "src"]));
     assert_eq!(
@@ -223,14 +223,14 @@ async fn without_a_release_the_default_branch_is_cloned() {
         ("trunk", "trunk")
     );
     assert_eq!(fetched.repo.resolved_commit, repo.head());
-    assert_eq!(scene.fake.count("/tarball/"), 0);
+    assert_eq!(setup.fake.count("/tarball/"), 0);
 }
 
 #[tokio::test]
 async fn named_ref_overrides_release() {
     let repo = example();
-    let scene =
-        Scene::with([widget().release("v1.0", &[("released", "")])]).served("acme/widget", &repo);
+    let setup =
+        Setup::with([widget().release("v1.0", &[("released", "")])]).served("acme/widget", &repo);
     for (choice, selected, commit, files) in [
         ("v0.9", "v0.9", "v0.9", vec!["Cargo.toml", "src"]),
         (
@@ -241,8 +241,8 @@ async fn named_ref_overrides_release() {
         ),
         ("v0.9:src", "v0.9:src", "v0.9", vec!["Cargo.toml", "src"]),
     ] {
-        let work = scene.work();
-        let fetched = scene.fetch(&work, "acme/widget", choice).await.unwrap();
+        let work = setup.work();
+        let fetched = setup.fetch(&work, "acme/widget", choice).await.unwrap();
         assert_eq!(
             (fetched.method, names(&fetched.tree)),
             (FetchMethod::ShallowClone, set(&files))
@@ -260,11 +260,11 @@ async fn named_ref_overrides_release() {
         );
     }
     assert_eq!(
-        (scene.fake.count("/tarball/"), scene.fake.count("/releases")),
+        (setup.fake.count("/tarball/"), setup.fake.count("/releases")),
         (0, 0)
     );
-    let work = scene.work();
-    let missing = scene.fetch(&work, "acme/widget", "v7").await.unwrap_err();
+    let work = setup.work();
+    let missing = setup.fetch(&work, "acme/widget", "v7").await.unwrap_err();
     assert!(
         matches!(&missing, FetchError::Clone(CloneError::NoSuchRef { name, .. }) if name == "v7"),
         "{missing}"
@@ -274,11 +274,11 @@ async fn named_ref_overrides_release() {
 #[tokio::test]
 async fn commit_id_is_fetched_as_archive() {
     let sha = "0123456789abcdef0123456789abcdef01234567";
-    let scene = Scene::with([widget()
+    let setup = Setup::with([widget()
         .release("v1.0", &[("released", "")])
         .commit(sha, &[("at-commit", "")])]);
-    let work = scene.work();
-    let fetched = scene
+    let work = setup.work();
+    let fetched = setup
         .fetch(&work, "acme/widget", &sha.to_uppercase())
         .await
         .unwrap();
@@ -321,9 +321,9 @@ async fn an_archive_of_another_commit_is_an_error() {
             if said.contains("top") { other } else { sha },
             archive,
         );
-        let scene = Scene::with([fake]);
-        let work = scene.work();
-        let error = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
+        let setup = Setup::with([fake]);
+        let work = setup.work();
+        let error = setup.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(matches!(error, FetchError::OtherCommit { .. }), "{error}");
         assert!(
             error.to_string().contains(said) && error.to_string().contains("--ref"),
@@ -342,29 +342,29 @@ async fn hostile_archive_is_refused() {
         (b"<html>not an archive</html>".to_vec(), "download it again"),
         (hostile, "has `..` in its name"),
     ] {
-        let scene = Scene::with([widget().release_with("v1.0", &sha, archive)]);
-        let before = names(scene.room.path());
-        let work = scene.work();
-        let error = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
+        let setup = Setup::with([widget().release_with("v1.0", &sha, archive)]);
+        let before = names(setup.room.path());
+        let work = setup.work();
+        let error = setup.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(matches!(error, FetchError::Archive { .. }), "{error}");
         assert!(
             error.to_string().contains(wanted) && error.to_string().contains("--ref"),
             "{error}"
         );
         drop(work);
-        assert!(names(&scene.tmp()).is_empty() && names(scene.room.path()) == before);
+        assert!(names(&setup.tmp()).is_empty() && names(setup.room.path()) == before);
     }
     for how in [
         Misbehaviour::CutHalfway,
         Misbehaviour::EndHalfway,
         Misbehaviour::status(500),
     ] {
-        let scene = Scene::with([widget().release("v1.0", &[("a", &"text ".repeat(3000))])]);
-        scene
+        let setup = Setup::with([widget().release("v1.0", &[("a", &"text ".repeat(3000))])]);
+        setup
             .fake
             .misbehave("legacy.tar.gz", Times::Always, how.clone());
-        let work = scene.work();
-        let error = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
+        let work = setup.work();
+        let error = setup.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(
             matches!(error, FetchError::GitHub(_) | FetchError::Archive { .. }),
             "{how:?}: {error}"
@@ -380,7 +380,7 @@ async fn hostile_archive_is_refused() {
             "{how:?}: {error}"
         );
         drop(work);
-        assert!(names(&scene.tmp()).is_empty());
+        assert!(names(&setup.tmp()).is_empty());
     }
 }
 
@@ -392,31 +392,31 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
         .lying("name", json!("widget"))
         .lying("html_url", json!("https://github.com/acme/widget"))
         .default_branch("trunk");
-    let scene = Scene::with([old, widget()]).served("acme/widget", &repo);
-    let work = scene.work();
-    let fetched = scene.fetch(&work, "acme/old", "v0.9").await.unwrap();
+    let setup = Setup::with([old, widget()]).served("acme/widget", &repo);
+    let work = setup.work();
+    let fetched = setup.fetch(&work, "acme/old", "v0.9").await.unwrap();
     assert_eq!(fetched.repo.full_name, "acme/widget");
-    let warnings = scene.warnings();
+    let warnings = setup.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("acme/old was renamed") && warnings[0].contains("acme/widget"));
     // Another case is the same name.
-    scene
-        .fetch(&scene.work(), "Acme/Widget", "v0.9")
+    setup
+        .fetch(&setup.work(), "Acme/Widget", "v0.9")
         .await
         .unwrap();
-    assert_eq!(scene.warnings().len(), 1);
+    assert_eq!(setup.warnings().len(), 1);
 }
 
 #[tokio::test]
 async fn missing_repository_is_reported() {
-    let scene = Scene::with([widget()]);
-    let work = scene.work();
-    let missing = scene.fetch(&work, "acme/nothing", "").await.unwrap_err();
+    let setup = Setup::with([widget()]);
+    let work = setup.work();
+    let missing = setup.fetch(&work, "acme/nothing", "").await.unwrap_err();
     assert!(
         matches!(missing, FetchError::GitHub(GitHubError::NotFound { .. })),
         "{missing}"
     );
-    let unserved = scene.fetch(&work, "acme/widget", "").await.unwrap_err();
+    let unserved = setup.fetch(&work, "acme/widget", "").await.unwrap_err();
     assert!(
         matches!(unserved, FetchError::Clone(CloneError::NoAccess { .. })),
         "{unserved}"
@@ -427,8 +427,8 @@ async fn missing_repository_is_reported() {
 #[tokio::test]
 async fn local_repository_is_cloned_at_head() {
     let repo = example();
-    let scene = Scene::with([]);
-    let local = scene.room.path().join("my project");
+    let setup = Setup::with([]);
+    let local = setup.room.path().join("my project");
     symlink(repo.path(), &local).unwrap();
     let before = repo.git(["count-objects", "-v"]) + &repo.status();
     for (path, choice, selected, commit) in [
@@ -446,8 +446,8 @@ async fn local_repository_is_cloned_at_head() {
         ("my project/src/../src", "v0.9", "v0.9:src", "v0.9"),
         ("my project/src", ":docs", "trunk:docs", "trunk"),
     ] {
-        let work = scene.work();
-        let fetched = scene
+        let work = setup.work();
+        let fetched = setup
             .fetch_local(&work, Path::new(path), choice)
             .await
             .unwrap();
@@ -475,13 +475,13 @@ async fn local_repository_is_cloned_at_head() {
     }
     assert_eq!(repo.git(["count-objects", "-v"]) + &repo.status(), before);
     assert!(
-        scene.fake.requests().is_empty(),
+        setup.fake.requests().is_empty(),
         "GitHub has nothing to do with it"
     );
-    assert!(scene.warnings().is_empty(), "{:?}", scene.warnings());
+    assert!(setup.warnings().is_empty(), "{:?}", setup.warnings());
     repo.git(["checkout", "-q", "--detach", "v0.9"]);
-    let work = scene.work();
-    let fetched = scene.fetch_local(&work, repo.path(), "").await.unwrap();
+    let work = setup.work();
+    let fetched = setup.fetch_local(&work, repo.path(), "").await.unwrap();
     assert_eq!(
         (
             fetched.repo.selected_ref.as_str(),
@@ -493,10 +493,10 @@ async fn local_repository_is_cloned_at_head() {
 
 #[tokio::test]
 async fn invalid_local_path_has_hint() {
-    let scene = Scene::with([]);
-    let work = scene.work();
-    std::fs::create_dir(scene.room.path().join("plain")).unwrap();
-    let error = scene
+    let setup = Setup::with([]);
+    let work = setup.work();
+    std::fs::create_dir(setup.room.path().join("plain")).unwrap();
+    let error = setup
         .fetch_local(&work, Path::new("./plain"), "")
         .await
         .unwrap_err();
@@ -505,14 +505,14 @@ async fn invalid_local_path_has_hint() {
         "{error}"
     );
     assert!(error.to_string().contains("git init"), "{error}");
-    std::fs::write(scene.room.path().join("plain/file"), "x").unwrap();
+    std::fs::write(setup.room.path().join("plain/file"), "x").unwrap();
     for (path, wanted) in [
         ("./nothere", "does not exist"),
         ("./plain/nothere/deeper", "does not exist"),
         ("./plain/file/deeper", "does not exist"),
         ("./plain/file", "is not a directory"),
     ] {
-        let error = scene
+        let error = setup
             .fetch_local(&work, Path::new(path), "")
             .await
             .unwrap_err();
@@ -530,7 +530,7 @@ async fn invalid_local_path_has_hint() {
         );
     }
     let unborn = RepoBuilder::new().build();
-    let error = scene
+    let error = setup
         .fetch_local(&work, unborn.path(), "")
         .await
         .unwrap_err();
@@ -538,7 +538,7 @@ async fn invalid_local_path_has_hint() {
     assert!(error.to_string().contains("commit its files"), "{error}");
     let repo = example();
     repo.git(["clone", "-q", "--bare", ".", "bare.git"]);
-    let error = scene
+    let error = setup
         .fetch_local(&work, &repo.path().join("bare.git"), "")
         .await
         .unwrap_err();
@@ -547,7 +547,7 @@ async fn invalid_local_path_has_hint() {
         error.to_string().contains("git clone") && !error.to_string().contains("worktree"),
         "{error}"
     );
-    let error = scene
+    let error = setup
         .fetch_local(&work, repo.path(), &repo.head())
         .await
         .unwrap_err();
@@ -555,7 +555,7 @@ async fn invalid_local_path_has_hint() {
         matches!(error, FetchError::LocalCommit { .. }) && error.to_string().contains("git tag"),
         "{error}"
     );
-    let error = scene
+    let error = setup
         .fetch_local(&work, repo.path(), "nope")
         .await
         .unwrap_err();
@@ -572,9 +572,9 @@ async fn dropped_fetch_stops_its_work() {
         .map(|n| (format!("d{}/f{n}", n % 50), format!("{n}\n")))
         .collect();
     let sha = fake_sha("acme/widget", "v1.0");
-    let scene =
-        Scene::with([widget().release_with("v1.0", &sha, tarball("acme", "widget", &sha, files))]);
-    let work = scene.work();
+    let setup =
+        Setup::with([widget().release_with("v1.0", &sha, tarball("acme", "widget", &sha, files))]);
+    let work = setup.work();
     let begun = async {
         while !work
             .path()
@@ -586,36 +586,36 @@ async fn dropped_fetch_stops_its_work() {
         }
     };
     tokio::select! {
-        _ = scene.fetch(&work, "acme/widget", "") => {}
+        _ = setup.fetch(&work, "acme/widget", "") => {}
         () = begun => {}
     }
     drop(work);
-    assert!(names(&scene.tmp()).is_empty());
+    assert!(names(&setup.tmp()).is_empty());
 
     // While GitHub does not answer, and while git waits.
-    let scene = Scene::with([widget().release("v1.0", &[])]);
-    scene
+    let setup = Setup::with([widget().release("v1.0", &[])]);
+    setup
         .fake
         .misbehave("tarball", Times::Always, Misbehaviour::Hang);
-    let work = scene.work();
+    let work = setup.work();
     let asked = async {
-        while scene.fake.count("tarball") == 0 {
+        while setup.fake.count("tarball") == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::select! {
-        fetched = scene.fetch(&work, "acme/widget", "") => panic!("{fetched:?}"),
+        fetched = setup.fetch(&work, "acme/widget", "") => panic!("{fetched:?}"),
         () = asked => {}
     }
     drop(work);
-    assert!(names(&scene.tmp()).is_empty());
+    assert!(names(&setup.tmp()).is_empty());
 }
 
 #[tokio::test]
 async fn fetch_reports_progress() {
-    let scene = Scene::with([widget().release("v1.0", &[("a", "")])]);
-    scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
-    let told = scene.ears.heard();
+    let setup = Setup::with([widget().release("v1.0", &[("a", "")])]);
+    setup.fetch(&setup.work(), "acme/widget", "").await.unwrap();
+    let told = setup.ears.heard();
     assert_eq!(
         told,
         [
@@ -624,15 +624,15 @@ async fn fetch_reports_progress() {
             "unpacking the archive"
         ]
     );
-    let (repo, scene) = (example(), Scene::with([]));
-    scene
-        .fetch_local(&scene.work(), &repo.path().join("src"), "")
+    let (repo, setup) = (example(), Setup::with([]));
+    setup
+        .fetch_local(&setup.work(), &repo.path().join("src"), "")
         .await
         .unwrap();
     let top = repo.path().canonicalize().unwrap();
     let top = top.display();
     assert_eq!(
-        scene.ears.heard(),
+        setup.ears.heard(),
         [format!("opening {top}/src"), format!("cloning {top}")]
     );
 }
@@ -642,22 +642,22 @@ async fn uncommitted_changes_are_warned_once() {
     let repo = example();
     repo.write("newest", "changed\n");
     repo.write("untracked", "x\n");
-    let scene = Scene::with([]);
-    let work = scene.work();
-    let fetched = scene.fetch_local(&work, repo.path(), "").await.unwrap();
+    let setup = Setup::with([]);
+    let work = setup.work();
+    let fetched = setup.fetch_local(&work, repo.path(), "").await.unwrap();
     assert!(!fetched.tree.join("untracked").exists());
-    let warnings = scene.warnings();
+    let warnings = setup.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].starts_with("2 paths are changed or untracked"),
         "{warnings:?}"
     );
     // With a named commit the user has chosen what is read.
-    scene
-        .fetch_local(&scene.work(), repo.path(), "v0.9")
+    setup
+        .fetch_local(&setup.work(), repo.path(), "v0.9")
         .await
         .unwrap();
-    assert_eq!(scene.warnings().len(), 1);
+    assert_eq!(setup.warnings().len(), 1);
 }
 
 #[tokio::test]
@@ -672,15 +672,15 @@ async fn submodules_are_left_out_and_said() {
     ]);
     repo.git(["commit", "-q", "-m", "a submodule"]);
     let archive = [(".gitmodules", "[submodule \"sub\"]\n"), ("a", "")];
-    let scene = Scene::with([
+    let setup = Setup::with([
         widget(),
         FakeRepo::new("acme/packed").release("v1", &archive),
     ])
     .served("acme/widget", &repo);
     for name in ["acme/widget", "acme/packed"] {
-        scene.fetch(&scene.work(), name, "").await.unwrap();
+        setup.fetch(&setup.work(), name, "").await.unwrap();
     }
-    let warnings = scene.warnings();
+    let warnings = setup.warnings();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert_eq!(warnings[0], "submodules, whose files are not read: 1");
     assert!(warnings[1].contains(".gitmodules"), "{warnings:?}");
@@ -690,10 +690,10 @@ async fn submodules_are_left_out_and_said() {
 async fn special_bits_of_an_archive_are_left_out_and_said() {
     let sha = fake_sha("acme/widget", "v1.0");
     let archive = tarball_of_mode(0o4755, "acme", "widget", &sha, [("a", "x"), ("b", "y")]);
-    let scene = Scene::with([widget().release_with("v1.0", &sha, archive)]);
-    scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
+    let setup = Setup::with([widget().release_with("v1.0", &sha, archive)]);
+    setup.fetch(&setup.work(), "acme/widget", "").await.unwrap();
     assert_eq!(
-        scene.warnings(),
+        setup.warnings(),
         ["set-user, set-group and sticky bits of the archive's entries, left out: 2"]
     );
 }
@@ -703,15 +703,15 @@ async fn clone_host_must_match_gh() {
     let corporate = FakeRepo::new("acme/widget")
         .default_branch("trunk")
         .lying("html_url", json!("https://git.example.org/acme/widget"));
-    let scene = Scene::with([corporate]);
+    let setup = Setup::with([corporate]);
     // Nothing listens on that port: git names the address.
     let variables = [
         ("GH_HOST", "Git.Example.org"),
         ("GH_ENTERPRISE_TOKEN", "t"),
         ("HTTPS_PROXY", "http://127.0.0.1:9"),
     ];
-    let env = environment(&scene.fake, scene.room.path(), &variables);
-    let github = GitHub::new(gh(&env), &scene.clock, &scene.ears);
+    let env = environment(&setup.fake, setup.room.path(), &variables);
+    let github = GitHub::new(gh(&env), &setup.clock, &setup.ears);
     let (name, choice) = (
         RepoName::parse("acme/widget").unwrap(),
         RefChoice::default(),
@@ -720,15 +720,15 @@ async fn clone_host_must_match_gh() {
         let clone_base = base.map(|base| CloneUrl::parse(base).unwrap());
         let tools = FetchTools {
             clone_base,
-            ..scene.tools(&env)
+            ..setup.tools(&env)
         };
         fetch(
             &github,
             &tools,
             &name,
             &choice,
-            scene.work().path(),
-            &scene.ears,
+            setup.work().path(),
+            &setup.ears,
         )
         .await
         .unwrap_err()
@@ -745,7 +745,7 @@ async fn clone_host_must_match_gh() {
             "{base:?}: {error}"
         );
     }
-    let asked = scene.fake.requests().len();
+    let asked = setup.fake.requests().len();
     for base in [
         "https://github.com",
         "https://git.example.org.evil.test",
@@ -758,5 +758,5 @@ async fn clone_host_must_match_gh() {
         );
         assert!(error.to_string().contains("crawl.clone_base"), "{error}");
     }
-    assert_eq!(scene.fake.requests().len(), asked, "nobody was asked");
+    assert_eq!(setup.fake.requests().len(), asked, "nobody was asked");
 }

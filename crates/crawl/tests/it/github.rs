@@ -21,13 +21,13 @@ use crate::fake_github::{environment, gh};
 
 const NOW: i64 = 1_700_000_000;
 
-struct Scene {
+struct Setup {
     fake: FakeGitHub,
     ears: Ears,
     clock: PinnedClock,
 }
 
-impl Scene {
+impl Setup {
     fn with(repos: impl IntoIterator<Item = FakeRepo>) -> Self {
         let clock = PinnedClock(Timestamp::from_unix(Duration::from_secs(
             NOW.unsigned_abs(),
@@ -85,7 +85,7 @@ fn widget() -> FakeRepo {
 
 #[tokio::test]
 async fn search_page_is_parsed() {
-    let scene = Scene::with([
+    let setup = Setup::with([
         widget()
             .stars(5)
             .topics(&["cargo", "cli"])
@@ -99,7 +99,7 @@ async fn search_page_is_parsed() {
             .default_branch("trunk"),
         FakeRepo::new("nobody/else"),
     ]);
-    let found = scene
+    let found = setup
         .github()
         .search_page("Widget", 1)
         .await
@@ -132,23 +132,23 @@ async fn search_page_is_parsed() {
         (2, Some("Rust"), None)
     );
     assert_eq!(found[1].url, "https://github.com/acme/widget");
-    let seen = scene.fake.requests();
+    let seen = setup.fake.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(
         (seen[0].value("per_page"), seen[0].value("page")),
         (Some("30"), Some("1"))
     );
-    assert!(scene.warnings().is_empty());
+    assert!(setup.warnings().is_empty());
 }
 
 #[tokio::test]
 async fn real_search_answer_is_parsed() {
-    let scene = Scene::with([]);
+    let setup = Setup::with([]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-ripgrep.json");
-    scene
+    setup
         .fake
         .misbehave("/search/", Times::Once, answer(200, &[], body));
-    let page = scene.github().search_page("ripgrep", 1).await.unwrap();
+    let page = setup.github().search_page("ripgrep", 1).await.unwrap();
     let found: Vec<(&str, u64, OwnerType)> = page
         .candidates
         .iter()
@@ -163,34 +163,34 @@ async fn real_search_answer_is_parsed() {
         ]
     );
     assert!(
-        page.is_whole && scene.warnings().is_empty(),
+        page.is_whole && setup.warnings().is_empty(),
         "{:?}",
-        scene.warnings()
+        setup.warnings()
     );
 }
 
 #[tokio::test]
 async fn search_without_hits_is_empty() {
-    let scene = Scene::with([widget()]);
+    let setup = Setup::with([widget()]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-empty.json");
-    scene
+    setup
         .fake
         .misbehave("/search/", Times::Once, answer(200, &[], body));
-    let page = scene.github().search_page("widget", 1).await.unwrap();
-    assert!(page.candidates.is_empty() && page.is_whole && scene.warnings().is_empty());
+    let page = setup.github().search_page("widget", 1).await.unwrap();
+    assert!(page.candidates.is_empty() && page.is_whole && setup.warnings().is_empty());
 }
 
 #[tokio::test]
 async fn rate_limit_is_recognised_without_header() {
-    let scene = Scene::with([widget()]);
+    let setup = Setup::with([widget()]);
     let body = include_bytes!("../fixtures/gh-api-responses/search-rate-limited.json");
     let reset = (NOW + 3000).to_string();
-    scene.fake.misbehave(
+    setup.fake.misbehave(
         "/search/",
         Times::Once,
         answer(403, &[("x-ratelimit-reset", &reset)], body),
     );
-    let error = scene.github().search_page("widget", 1).await.unwrap_err();
+    let error = setup.github().search_page("widget", 1).await.unwrap_err();
     assert_eq!(
         error,
         GitHubError::RateLimited {
@@ -203,8 +203,8 @@ async fn rate_limit_is_recognised_without_header() {
 async fn pages_follow_each_other() {
     let repos =
         (0..65).map(|number| FakeRepo::new(&format!("many/lib-{number:02}")).stars(100 - number));
-    let scene = Scene::with(repos);
-    let github = scene.github();
+    let setup = Setup::with(repos);
+    let github = setup.github();
     let mut counts = Vec::new();
     for page in 1..=4 {
         counts.push(
@@ -246,8 +246,8 @@ async fn invalid_item_is_dropped_with_warning() {
             .stars(2)
             .lying("pushed_at", Value::Null),
     ];
-    let scene = Scene::with(liars.chain(good));
-    let found = scene
+    let setup = Setup::with(liars.chain(good));
+    let found = setup
         .github()
         .search_page("lib", 1)
         .await
@@ -258,7 +258,7 @@ async fn invalid_item_is_dropped_with_warning() {
         .map(|candidate| candidate.full_name.as_str())
         .collect();
     assert_eq!(names, ["new/lib", "good/lib"]);
-    let warnings = scene.warnings();
+    let warnings = setup.warnings();
     assert_eq!(warnings.len(), count, "{warnings:?}");
     assert!(
         warnings.iter().all(|warning| !warning.contains('\u{1b}')),
@@ -268,25 +268,25 @@ async fn invalid_item_is_dropped_with_warning() {
 
 #[tokio::test]
 async fn a_search_that_github_cut_short_is_reported() {
-    let scene = Scene::with([widget()]);
-    scene.fake.search_is_incomplete();
-    let page = scene.github().search_page("widget", 1).await.unwrap();
+    let setup = Setup::with([widget()]);
+    setup.fake.search_is_incomplete();
+    let page = setup.github().search_page("widget", 1).await.unwrap();
     assert_eq!((page.candidates.len(), page.is_whole), (1, false));
-    assert!(scene.warnings()[0].contains("incomplete"));
+    assert!(setup.warnings()[0].contains("incomplete"));
 }
 
 #[tokio::test]
 async fn answers_of_another_shape_are_errors() {
-    let scene = Scene::with([widget()]);
-    let github = scene.github();
+    let setup = Setup::with([widget()]);
+    let github = setup.github();
     for body in [
         json!({"items": {}}),
         json!([]),
         json!(null),
         json!({"total_count": 3}),
     ] {
-        scene.fake.behave();
-        scene
+        setup.fake.behave();
+        setup
             .fake
             .misbehave("/search/", Times::Always, Misbehaviour::answer(&body));
         let error = github.search_page("widget", 1).await.unwrap_err();
@@ -300,8 +300,8 @@ async fn answers_of_another_shape_are_errors() {
         Misbehaviour::EndHalfway,
         Misbehaviour::CutHalfway,
     ] {
-        scene.fake.behave();
-        scene.fake.misbehave("/search/", Times::Always, how);
+        setup.fake.behave();
+        setup.fake.misbehave("/search/", Times::Always, how);
         let error = github.search_page("widget", 1).await.unwrap_err();
         assert!(
             matches!(error, GitHubError::Gh(GhError::Unreadable { .. })),
@@ -309,8 +309,8 @@ async fn answers_of_another_shape_are_errors() {
         );
     }
     for sha in ["", "main", "ABCDEF", "-x"] {
-        scene.fake.behave();
-        scene.fake.misbehave(
+        setup.fake.behave();
+        setup.fake.misbehave(
             "/commits/",
             Times::Always,
             Misbehaviour::answer(&json!({"sha": sha})),
@@ -327,8 +327,8 @@ async fn answers_of_another_shape_are_errors() {
         json!(""),
         Value::Null,
     ] {
-        scene.fake.behave();
-        scene.fake.misbehave(
+        setup.fake.behave();
+        setup.fake.misbehave(
             "/latest",
             Times::Always,
             Misbehaviour::answer(&json!({"tag_name": tag})),
@@ -348,12 +348,12 @@ async fn releases_commits_and_archives_are_fetched() {
         .release("v1.0", &files)
         .release("rel/2", &files)
         .preview("v3-rc");
-    let scene = Scene::with([
+    let setup = Setup::with([
         repo,
         FakeRepo::new("acme/bare"),
         FakeRepo::new("acme/early").preview("v0"),
     ]);
-    let github = scene.github();
+    let github = setup.github();
     let widget = name("acme/widget");
     assert_eq!(
         github.latest_release(&widget).await.unwrap().as_deref(),
@@ -388,8 +388,8 @@ async fn releases_commits_and_archives_are_fetched() {
 
 #[tokio::test]
 async fn missing_things_are_not_found() {
-    let scene = Scene::with([widget()]);
-    let github = scene.github();
+    let setup = Setup::with([widget()]);
+    let github = setup.github();
     let gone = name("acme/gone");
     let is_missing = |error: GitHubError, word: &str| {
         assert!(matches!(error, GitHubError::NotFound { .. }), "{error:?}");
@@ -432,9 +432,9 @@ async fn missing_things_are_not_found() {
 
 #[tokio::test]
 async fn short_rate_limit_is_awaited_once() {
-    let scene = Scene::with([widget()]);
-    let github = scene.github();
-    scene.fake.misbehave(
+    let setup = Setup::with([widget()]);
+    let github = setup.github();
+    setup.fake.misbehave(
         "/search/",
         Times::Once,
         Misbehaviour::primary_limit(NOW + 2),
@@ -448,10 +448,10 @@ async fn short_rate_limit_is_awaited_once() {
             .len(),
         1
     );
-    assert_eq!(scene.waits(), [3, 2, 1]);
-    assert_eq!(scene.fake.count("/search/"), 2);
+    assert_eq!(setup.waits(), [3, 2, 1]);
+    assert_eq!(setup.fake.count("/search/"), 2);
     // The wait of this command is used up.
-    scene
+    setup
         .fake
         .misbehave("/repos/", Times::Once, Misbehaviour::secondary_limit(1));
     let error = github.repository(&name("acme/widget")).await.unwrap_err();
@@ -461,34 +461,34 @@ async fn short_rate_limit_is_awaited_once() {
             reset_in: Some(Duration::from_secs(1))
         }
     );
-    assert_eq!((scene.fake.count("/repos/"), scene.waits().len()), (1, 3));
+    assert_eq!((setup.fake.count("/repos/"), setup.waits().len()), (1, 3));
 }
 
 #[tokio::test]
 async fn persistent_rate_limit_is_tried_twice() {
-    let scene = Scene::with([widget()]);
-    scene
+    let setup = Setup::with([widget()]);
+    setup
         .fake
         .misbehave("/search/", Times::Always, Misbehaviour::secondary_limit(0));
-    let error = scene.github().search_page("widget", 1).await.unwrap_err();
+    let error = setup.github().search_page("widget", 1).await.unwrap_err();
     assert_eq!(
         error,
         GitHubError::RateLimited {
             reset_in: Some(Duration::ZERO)
         }
     );
-    assert_eq!((scene.fake.count("/search/"), scene.waits()), (2, vec![1]));
+    assert_eq!((setup.fake.count("/search/"), setup.waits()), (2, vec![1]));
 }
 
 #[tokio::test]
 async fn distant_reset_is_reported_at_once() {
-    let scene = Scene::with([widget()]);
-    scene.fake.misbehave(
+    let setup = Setup::with([widget()]);
+    setup.fake.misbehave(
         "/search/",
         Times::Always,
         Misbehaviour::primary_limit(NOW + 3000),
     );
-    let error = scene.github().search_page("widget", 1).await.unwrap_err();
+    let error = setup.github().search_page("widget", 1).await.unwrap_err();
     assert_eq!(
         error,
         GitHubError::RateLimited {
@@ -496,61 +496,61 @@ async fn distant_reset_is_reported_at_once() {
         }
     );
     assert!(error.to_string().contains("for 50 min more"), "{error}");
-    assert_eq!((scene.fake.count("/search/"), scene.waits().len()), (1, 0));
+    assert_eq!((setup.fake.count("/search/"), setup.waits().len()), (1, 0));
 }
 
 #[tokio::test]
 async fn concurrent_requests_share_one_wait() {
     let names = ["acme/a", "acme/b", "acme/c", "acme/d"];
-    let scene = Scene::with(names.map(FakeRepo::new));
+    let setup = Setup::with(names.map(FakeRepo::new));
     for name in names {
-        scene.fake.misbehave(
+        setup.fake.misbehave(
             &format!("{name}/releases"),
             Times::Once,
             Misbehaviour::secondary_limit(1),
         );
     }
-    let github = scene.github();
+    let github = setup.github();
     let [a, b, c, d] = names.map(|name| github.has_releases(name));
     let answers = tokio::join!(a, b, c, d);
     assert_eq!(answers, (Ok(false), Ok(false), Ok(false), Ok(false)));
-    assert_eq!(scene.waits(), [2, 1]);
-    assert_eq!(scene.fake.count("/releases"), 2 * names.len());
+    assert_eq!(setup.waits(), [2, 1]);
+    assert_eq!(setup.fake.count("/releases"), 2 * names.len());
 }
 
 #[tokio::test]
 async fn rate_limited_download_waits() {
-    let scene = Scene::with([widget().release("v1", &[("a", "b")])]);
-    scene.fake.misbehave(
+    let setup = Setup::with([widget().release("v1", &[("a", "b")])]);
+    setup.fake.misbehave(
         "/tarball/",
         Times::Once,
         Misbehaviour::primary_limit(NOW + 3000),
     );
     let told = json!({"resources": {"core": {"remaining": 0, "reset": NOW + 1}}});
-    scene
+    setup
         .fake
         .misbehave("/rate_limit", Times::Once, Misbehaviour::answer(&told));
     let place = tempfile::tempdir().unwrap();
-    scene
+    setup
         .github()
         .tarball(&name("acme/widget"), "v1", &place.path().join("a"))
         .await
         .unwrap();
     assert_eq!(
-        (scene.fake.count("/tarball/"), scene.waits()),
+        (setup.fake.count("/tarball/"), setup.waits()),
         (2, vec![2, 1])
     );
 }
 
 #[tokio::test]
 async fn refusal_texts_are_redacted() {
-    let scene = Scene::with([widget()]);
-    let github = scene.github();
+    let setup = Setup::with([widget()]);
+    let github = setup.github();
     let secret = made_up_token();
     for status in [403, 422, 500, 401] {
-        scene.fake.behave();
+        setup.fake.behave();
         let refusal = Misbehaviour::refusal(status, &format!("No {secret} for you"), &[]);
-        scene.fake.misbehave("/repos/", Times::Always, refusal);
+        setup.fake.misbehave("/repos/", Times::Always, refusal);
         let error = github.repository(&name("acme/widget")).await.unwrap_err();
         let text = error.to_string();
         assert!(
@@ -561,9 +561,9 @@ async fn refusal_texts_are_redacted() {
     }
     // Wherever the cut of a long message would split it.
     for before in [250, 270, 285, 295, 299] {
-        scene.fake.behave();
+        setup.fake.behave();
         let refusal = Misbehaviour::refusal(500, &format!("{} {secret}", "x".repeat(before)), &[]);
-        scene.fake.misbehave("/repos/", Times::Always, refusal);
+        setup.fake.misbehave("/repos/", Times::Always, refusal);
         let text = github
             .repository(&name("acme/widget"))
             .await

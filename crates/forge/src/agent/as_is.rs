@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use serde_json::Map;
 
-use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
+use super::{AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 
 /// Takes both files as they stand, and asks nobody.
@@ -23,8 +23,8 @@ impl SkillAgent for AdoptExisting {
         AnswerForm::StandsAlready
     }
 
-    async fn work(&self, _task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
-        Ok(AgentRan {
+    async fn work(&self, _task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError> {
+        Ok(AgentOutcome {
             end: AgentEnd::Done,
             log: Vec::new(),
             facts: Map::new(),

@@ -6,8 +6,8 @@ use crucible_llm::{ClaudeAgent, Limit};
 use crucible_model::Secret;
 use crucible_sandbox::{AllowedHost, Network};
 
-use super::walled::{AgentPlaces, AgentProgram, run};
-use super::{AgentError, AgentRan, AgentTask, SkillAgent};
+use super::sandboxed::{AgentPlaces, AgentProgram, run};
+use super::{AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 
 /// `claude` as the agent that writes a skill.
@@ -41,7 +41,7 @@ impl SkillAgent for ClaudeSkillAgent {
         vec![self.claude.key().clone()]
     }
 
-    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError> {
         let places = AgentPlaces::make(task)?;
         let (host, port) = self.claude.endpoint();
         let program = AgentProgram {

@@ -9,8 +9,8 @@ use crucible_host::fs::write_atomic;
 use crucible_model::Secret;
 use crucible_sandbox::{AllowedHost, Network};
 
-use super::walled::{AgentPlaces, AgentProgram, run};
-use super::{AgentError, AgentRan, AgentTask, SkillAgent};
+use super::sandboxed::{AgentPlaces, AgentProgram, run};
+use super::{AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 
 /// The word of an argument that stands for the packet's file.
@@ -96,7 +96,7 @@ impl SkillAgent for CommandSkillAgent {
             .collect()
     }
 
-    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError> {
         let places = AgentPlaces::make(task)?;
         let packet = task.workspace.scratch().join(PACKET_FILE);
         write_atomic(&packet, task.packet.as_str().as_bytes())?;

@@ -12,7 +12,7 @@
 mod as_is;
 mod claude;
 mod command;
-mod walled;
+mod sandboxed;
 mod whole_file;
 
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) use as_is::AdoptExisting;
 pub(crate) use claude::ClaudeSkillAgent;
 pub use command::AgentCommandError;
 pub(crate) use command::CommandSkillAgent;
-pub(crate) use walled::FAILED as AGENT_FAILED;
+pub(crate) use sandboxed::FAILED as AGENT_FAILED;
 pub(crate) use whole_file::CUT as ANSWER_CUT;
 pub(crate) use whole_file::WholeFileSkillAgent;
 
@@ -56,7 +56,7 @@ pub trait SkillAgent: Send + Sync {
     /// # Errors
     ///
     /// [`AgentError`] where it could not be asked at all.
-    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError>;
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError>;
 }
 
 /// What an agent is asked.
@@ -77,14 +77,14 @@ pub struct AgentTask<'a> {
 
 /// How an agent ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentRan {
+pub struct AgentOutcome {
     /// How.
     pub end: AgentEnd,
     /// What it printed or answered, without secrets and bounded.
     pub log: Vec<u8>,
     /// What was measured.
     pub facts: Map<String, Value>,
-    /// Which walls stood around it; nothing where no program ran here.
+    /// The isolation in force; nothing if no program ran here.
     pub receipt: Option<IsolationReceipt>,
 }
 

@@ -9,8 +9,8 @@ use crucible_model::{Code, EditFormat, Finding, RepoPath};
 use crucible_patch::{AnswerError, EditKind, Proposal, read_answer};
 use serde_json::{Map, json};
 
-use super::walled::{TIMEOUT, fact, without};
-use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
+use super::sandboxed::{TIMEOUT, fact, without};
+use super::{AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 use crate::workspace::SECRET;
 
@@ -48,7 +48,7 @@ impl SkillAgent for WholeFileSkillAgent {
         AnswerForm::AnswersWithFiles
     }
 
-    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError> {
         let asked = LlmInvocation {
             spec_id: task.paths.module.clone(),
             phase_id: PHASE.to_owned(),
@@ -70,7 +70,7 @@ impl SkillAgent for WholeFileSkillAgent {
                     "Give it more time with --timeout, or ask a faster one."
                 };
                 let end = AgentEnd::TimedOut(Finding::error(TIMEOUT, what, hint));
-                return Ok(AgentRan {
+                return Ok(AgentOutcome {
                     end,
                     log: Vec::new(),
                     facts: Map::new(),
@@ -90,13 +90,13 @@ impl SkillAgent for WholeFileSkillAgent {
             fact(&mut facts, "cost_basis", json!(cost.basis));
         }
         let log = without(&result.raw_response, &[]);
-        let ran = |end| AgentRan {
+        let ran = |end| AgentOutcome {
             end,
             log,
             facts,
             receipt: None,
         };
-        let answer = match result.whole_answer() {
+        let answer = match result.complete_answer() {
             Ok(answer) => answer,
             Err(cut) => {
                 let what = format!("after {} bytes; {cut}", result.raw_response.len());

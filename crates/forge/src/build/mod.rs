@@ -30,10 +30,10 @@ use crucible_model::{
 use crucible_patch::make_diff;
 use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_sandbox::IsolationReceipt;
-use crucible_secrets::{HandedKeys, Scanner};
+use crucible_secrets::{ProvidedValues, Scanner};
 use serde_json::{Map, Value, json};
 
-use crate::agent::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
+use crate::agent::{AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 use crate::failure::{FailureKind, KEY, SkillFailure};
 use crate::name::SkillName;
@@ -104,7 +104,7 @@ pub struct SkillBuildReport {
     pub packet: Digest,
     /// What the agent printed, without secrets: an artifact.
     pub log: Option<Digest>,
-    /// Which walls stood around the agent; nothing where it ran elsewhere.
+    /// The isolation of the agent; nothing if it ran elsewhere.
     pub receipt: Option<IsolationReceipt>,
     /// What was measured.
     pub facts: Map<String, Value>,
@@ -438,7 +438,7 @@ impl Attempt<'_> {
         &self,
         packet: &PromptText,
         witness: &mut dyn BuildWitness,
-    ) -> Result<AgentRan, AgentError> {
+    ) -> Result<AgentOutcome, AgentError> {
         let BuildRequest {
             agent,
             timeout,
@@ -476,7 +476,7 @@ impl Attempt<'_> {
     /// Judges what the agent left; with the two files where they can be read as they were judged.
     fn judge(
         &self,
-        ran: &AgentRan,
+        ran: &AgentOutcome,
     ) -> Result<(SkillBuildOutcome, Vec<BuiltFile>), SkillBuildError> {
         let changes = match self.workspace.changes() {
             Ok(changes) => changes,
@@ -519,7 +519,7 @@ impl Attempt<'_> {
             }
         }
         findings.extend(check_built(&files).findings().iter().cloned());
-        let keys = HandedKeys::new(&self.request.agent.keys());
+        let keys = ProvidedValues::new(&self.request.agent.keys());
         for file in files.iter().filter(|file| keys.are_in(&file.bytes)) {
             let hint = "The file holds a key that the agent was handed. Nothing of it was kept; look at what the agent read.";
             findings.push(Finding::error(KEY, file.path.as_str(), hint));
@@ -533,7 +533,7 @@ impl Attempt<'_> {
     /// What came of it by how the agent ended and what was found in what it left.
     fn came_to(
         &self,
-        ran: &AgentRan,
+        ran: &AgentOutcome,
         findings: Vec<Finding>,
         files: Vec<BuiltFile>,
     ) -> (SkillBuildOutcome, Vec<BuiltFile>) {

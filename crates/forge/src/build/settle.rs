@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::workspace::{BuiltFile, copy_back};
 
-    struct Scene {
+    struct Setup {
         directory: tempfile::TempDir,
         ledger: Ledger,
         build: SkillBuildRow,
@@ -191,7 +191,7 @@ mod tests {
         "count_it".parse().unwrap()
     }
 
-    impl Scene {
+    impl Setup {
         /// A skill with an attempt that runs.
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
@@ -304,23 +304,23 @@ mod tests {
 
     #[test]
     fn an_attempt_that_was_killed_succeeded_where_both_of_its_files_are_there() {
-        let mut scene = Scene::new();
-        scene.promised();
-        scene.brought();
+        let mut setup = Setup::new();
+        setup.promised();
+        setup.brought();
         assert_eq!(
-            scene.settled(),
+            setup.settled(),
             (vec![SkillBuildStatus::Succeeded], SkillStatus::Built)
         );
-        let build = scene
+        let build = setup
             .ledger
-            .skill_builds(scene.build.proposal)
+            .skill_builds(setup.build.proposal)
             .unwrap()
             .pop()
             .unwrap();
-        let digests = scene.files().map(|file| Some(file.digest));
+        let digests = setup.files().map(|file| Some(file.digest));
         assert_eq!([build.skill, build.test], digests);
         assert_eq!(
-            scene.settled(),
+            setup.settled(),
             (vec![SkillBuildStatus::Succeeded], SkillStatus::Built)
         );
     }
@@ -328,53 +328,53 @@ mod tests {
     #[test]
     fn an_attempt_that_was_killed_is_aborted_where_its_files_are_not_there() {
         let aborted = (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed);
-        let mut scene = Scene::new();
-        assert_eq!(scene.settled(), aborted);
-        let mut scene = Scene::new();
-        scene.promised();
-        assert_eq!(scene.settled(), aborted);
+        let mut setup = Setup::new();
+        assert_eq!(setup.settled(), aborted);
+        let mut setup = Setup::new();
+        setup.promised();
+        assert_eq!(setup.settled(), aborted);
         // Somebody went on with one of them.
-        let mut scene = Scene::new();
-        scene.promised();
-        scene.brought();
+        let mut setup = Setup::new();
+        setup.promised();
+        setup.brought();
         write_atomic(
-            &scene.project().root().join(scene.files()[1].path.as_str()),
+            &setup.project().root().join(setup.files()[1].path.as_str()),
             b"mine\n",
         )
         .unwrap();
-        assert_eq!(scene.settled(), aborted);
+        assert_eq!(setup.settled(), aborted);
     }
 
     #[test]
     fn a_record_of_another_attempt_or_of_none_decides_nothing() {
-        let mut scene = Scene::new();
-        scene.promised();
-        scene.brought();
-        let next = begin(&mut scene.ledger, scene.build.proposal);
+        let mut setup = Setup::new();
+        setup.promised();
+        setup.brought();
+        let next = begin(&mut setup.ledger, setup.build.proposal);
         let both = vec![SkillBuildStatus::Aborted; 2];
-        assert_eq!(scene.settled(), (both, SkillStatus::Proposed));
-        assert_ne!(next.id, scene.build.id);
+        assert_eq!(setup.settled(), (both, SkillStatus::Proposed));
+        assert_ne!(next.id, setup.build.id);
         for text in ["", "{}", "[1", "\u{feff}null"] {
-            let mut scene = Scene::new();
-            scene.brought();
-            write_atomic(&scene.record(), text.as_bytes()).unwrap();
+            let mut setup = Setup::new();
+            setup.brought();
+            write_atomic(&setup.record(), text.as_bytes()).unwrap();
             assert_eq!(
-                scene.settled(),
+                setup.settled(),
                 (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed),
                 "{text}"
             );
         }
         // An attempt that ended is not ended again.
-        let mut scene = Scene::new();
-        scene.promised();
-        scene.brought();
+        let mut setup = Setup::new();
+        setup.promised();
+        setup.brought();
         let end = SkillBuildEnd::Failed(json!({ "kind": "UNKNOWN" }));
-        scene
+        setup
             .ledger
-            .end_skill_build(&scene.build, moment(), &end)
+            .end_skill_build(&setup.build, moment(), &end)
             .unwrap();
         assert_eq!(
-            scene.settled(),
+            setup.settled(),
             (vec![SkillBuildStatus::Failed], SkillStatus::Proposed)
         );
     }

@@ -23,9 +23,9 @@ impl SkillAgent for TakesAway {
         AnswerForm::AnswersWithFiles
     }
 
-    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError> {
         crucible_host::fs::remove_dir_all(task.workspace.root())?;
-        Ok(AgentRan {
+        Ok(AgentOutcome {
             end: AgentEnd::Done,
             log: Vec::new(),
             facts: Map::new(),

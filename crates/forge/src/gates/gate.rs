@@ -89,7 +89,7 @@ pub(crate) struct GateAnswer {
 /// A gate cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum GateObstacle {
-    /// A program could not be started behind the walls that are wanted.
+    /// A program could not be started with the required isolation.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
     /// The skill could not be started on an example.

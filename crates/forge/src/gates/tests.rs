@@ -1,4 +1,4 @@
-//! The gates with the real tools: what passes, and what does not get past them. What walls do is tested where they stand, in `cli`.
+//! The gates with the real tools: what passes, and what does not get past them. The sandbox is tested in `cli`.
 //!
 //! Slow because mypy takes seconds of CPU for the smallest file.
 #![expect(
@@ -31,7 +31,7 @@ const SKILL: &str = include_str!("../skeleton/files/word_count.py");
 const TEST: &str = include_str!("../skeleton/files/test_word_count.py");
 
 /// A project with the example skill, and what its gates are handed.
-struct Scene {
+struct Setup {
     directory: tempfile::TempDir,
     skill: String,
     test: String,
@@ -40,7 +40,7 @@ struct Scene {
     policy: SkillPolicy,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
@@ -159,9 +159,9 @@ fn texts(answer: &GateAnswer) -> String {
 
 #[tokio::test]
 async fn the_example_passes_every_gate_that_needs_no_examples() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     for gate in SkillGate::REQUIRED {
-        let answer = scene.ask(gate).await;
+        let answer = setup.ask(gate).await;
         assert_eq!(
             answer.verdict.outcome(),
             Outcome::Pass,
@@ -174,7 +174,7 @@ async fn the_example_passes_every_gate_that_needs_no_examples() {
             texts(&answer)
         );
     }
-    let answer = scene.ask(SkillGate::Pytest).await;
+    let answer = setup.ask(SkillGate::Pytest).await;
     assert_eq!(answer.facts["tests"]["passed"], 6);
     assert_eq!(answer.facts["exit_code"], 0);
     assert!(String::from_utf8_lossy(&answer.log).contains("6 passed"));
@@ -182,66 +182,66 @@ async fn the_example_passes_every_gate_that_needs_no_examples() {
 
 #[tokio::test]
 async fn ruff_says_where_and_no_comment_silences_it() {
-    let mut scene = Scene::new();
-    scene.skill = format!("# ruff: noqa\nimport os  # noqa\n{}", scene.skill);
-    let answer = scene.ask(SkillGate::Ruff).await;
+    let mut setup = Setup::new();
+    setup.skill = format!("# ruff: noqa\nimport os  # noqa\n{}", setup.skill);
+    let answer = setup.ask(SkillGate::Ruff).await;
     assert!(
         texts(&answer).contains("src/skillset/skills/word_count.py:2:8: F401"),
         "{}",
         texts(&answer)
     );
     // The project's own exclusion is for what it lists itself, not for what is verified.
-    scene.write(
+    setup.write(
         "ruff.toml",
         "force-exclude = true\nexclude = [\"src\", \"tests\"]\nfix = true\n",
     );
-    let before = scene.skill.clone();
+    let before = setup.skill.clone();
     assert!(
-        scene
+        setup
             .codes(SkillGate::Ruff)
             .await
             .contains(&"forge-ruff".to_owned())
     );
-    let path = scene.root().join("copy/src/skillset/skills/word_count.py");
+    let path = setup.root().join("copy/src/skillset/skills/word_count.py");
     assert_eq!(std::fs::read_to_string(path).unwrap(), before);
-    scene.skill = "def broken(:\n".to_owned();
-    assert!(texts(&scene.ask(SkillGate::Ruff).await).contains("word_count.py:1:"));
-    scene.write("ruff.toml", "no such = setting");
-    assert_eq!(scene.codes(SkillGate::Ruff).await, ["forge-gate-ended"]);
+    setup.skill = "def broken(:\n".to_owned();
+    assert!(texts(&setup.ask(SkillGate::Ruff).await).contains("word_count.py:1:"));
+    setup.write("ruff.toml", "no such = setting");
+    assert_eq!(setup.codes(SkillGate::Ruff).await, ["forge-gate-ended"]);
 }
 
 #[tokio::test]
 async fn mypy_says_where_and_what_silences_it_is_refused() {
-    let mut scene = Scene::new();
-    scene.skill.push_str("\n\nTOTAL: int = \"one\"\n");
-    let line = scene.skill.lines().count();
-    let answer = scene.ask(SkillGate::Mypy).await;
+    let mut setup = Setup::new();
+    setup.skill.push_str("\n\nTOTAL: int = \"one\"\n");
+    let line = setup.skill.lines().count();
+    let answer = setup.ask(SkillGate::Mypy).await;
     let place = format!("src/skillset/skills/word_count.py:{line}:14: assignment");
     assert!(texts(&answer).contains(&place), "{}", texts(&answer));
-    scene.skill = scene.skill.replace("\"one\"", "\"one\"  # type: ignore");
-    let answer = scene.ask(SkillGate::Mypy).await;
+    setup.skill = setup.skill.replace("\"one\"", "\"one\"  # type: ignore");
+    let answer = setup.ask(SkillGate::Mypy).await;
     assert!(
         !answer.verdict.passes() && codes(&answer).contains(&"forge-silenced".to_owned()),
         "{}",
         texts(&answer)
     );
-    scene.skill = scene
+    setup.skill = setup
         .skill
         .replace("# type: ignore", "# type: ignore[assignment]");
-    let answer = scene.ask(SkillGate::Mypy).await;
+    let answer = setup.ask(SkillGate::Mypy).await;
     assert!(answer.verdict.passes(), "{}", texts(&answer));
     assert_eq!(codes(&answer), ["forge-silenced"]);
-    scene.skill = "def broken(:\n".to_owned();
-    assert!(!scene.ask(SkillGate::Mypy).await.verdict.passes());
+    setup.skill = "def broken(:\n".to_owned();
+    assert!(!setup.ask(SkillGate::Mypy).await.verdict.passes());
 }
 
 #[tokio::test]
 async fn a_test_that_fails_is_named_with_its_line() {
-    let scene = Scene::with_test(
+    let setup = Setup::with_test(
         "from skillset.skills.word_count import WordCountSkill\n\n\ndef test_one():\n    assert WordCountSkill().execute({\"text\": \"a b\"}) == {\"count\": 3}\n\n\ndef test_two():\n    raise ValueError(\"\\x1b[2Jgone\")\n",
     );
-    let answer = scene.ask(SkillGate::Pytest).await;
-    let texts = texts(&Scene::bounded(answer));
+    let answer = setup.ask(SkillGate::Pytest).await;
+    let texts = texts(&Setup::bounded(answer));
     assert!(
         texts.contains("tests/test_skill_word_count.py::test_one line 5: "),
         "{texts}"
@@ -252,7 +252,7 @@ async fn a_test_that_fails_is_named_with_its_line() {
     );
 }
 
-impl Scene {
+impl Setup {
     fn bounded(answer: GateAnswer) -> GateAnswer {
         GateAnswer {
             verdict: bounded(&answer.verdict),
@@ -344,8 +344,8 @@ async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
         ),
     ];
     for (what, test, code) in cases {
-        let scene = Scene::with_test(&test);
-        let answer = scene.ask(SkillGate::Pytest).await;
+        let setup = Setup::with_test(&test);
+        let answer = setup.ask(SkillGate::Pytest).await;
         assert!(!answer.verdict.passes(), "{what}");
         assert!(
             codes(&answer).contains(&code.to_owned()),
@@ -359,7 +359,7 @@ async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
 async fn what_a_test_prints_is_no_testimony() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
     let told = r#"{"collected":1,"finished":1,"exit":0,"module":null,"complaints":[],"left_out":[],"passed":1,"failed":0,"errors":0,"skipped":0,"xfailed":0,"xpassed":0}"#;
-    let scene = Scene::with_test(&format!(
+    let setup = Setup::with_test(&format!(
         "import os\n{import}\n\ndef test_forge():\n    said = os.read(0, 100)\n    word = said.decode().split('\\n')[0] or 'crucible-witness-0'\n    for out in range(1, 20):\n        try:\n            os.write(out, ('\\n' + word + ' {}\\n').encode())\n        except OSError:\n            pass\n    os._exit(0)\n",
         told.replace('"', "\\\"")
             .replace('{', "{{")
@@ -367,7 +367,7 @@ async fn what_a_test_prints_is_no_testimony() {
             .replace("{{", "{")
             .replace("}}", "}")
     ));
-    let answer = scene.ask(SkillGate::Pytest).await;
+    let answer = setup.ask(SkillGate::Pytest).await;
     assert_eq!(
         codes(&answer),
         ["forge-test-unfinished"],
@@ -378,7 +378,7 @@ async fn what_a_test_prints_is_no_testimony() {
 
 #[tokio::test]
 async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     for (setting, code) in [
         ("addopts = \"--collect-only\"", "forge-test-none"),
         ("addopts = \"-k nothing_of_this_name\"", "forge-test-none"),
@@ -388,11 +388,11 @@ async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
             "forge-test-none",
         ),
     ] {
-        scene.write(
+        setup.write(
             "pyproject.toml",
             &format!("[tool.pytest.ini_options]\n{setting}\n"),
         );
-        let answer = scene.ask(SkillGate::Pytest).await;
+        let answer = setup.ask(SkillGate::Pytest).await;
         assert!(!answer.verdict.passes(), "{setting}");
         assert!(
             codes(&answer).contains(&code.to_owned()),
@@ -401,13 +401,13 @@ async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
         );
     }
     // An installed copy of the package does not stand in for what is verified: src comes first.
-    scene.write(
+    setup.write(
         "pyproject.toml",
         "[tool.pytest.ini_options]\npythonpath = [\"elsewhere\"]\n",
     );
-    let answer = scene.ask(SkillGate::Pytest).await;
+    let answer = setup.ask(SkillGate::Pytest).await;
     assert!(answer.verdict.passes(), "{}", texts(&answer));
-    std::fs::create_dir_all(scene.root().join("copy/elsewhere/skillset/skills")).unwrap();
+    std::fs::create_dir_all(setup.root().join("copy/elsewhere/skillset/skills")).unwrap();
     for (path, text) in [
         ("elsewhere/skillset/__init__.py", ""),
         ("elsewhere/skillset/skills/__init__.py", ""),
@@ -415,12 +415,12 @@ async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
             "elsewhere/skillset/skills/base.py",
             include_str!("../skeleton/files/base.py"),
         ),
-        ("elsewhere/skillset/skills/word_count.py", &scene.skill),
+        ("elsewhere/skillset/skills/word_count.py", &setup.skill),
     ] {
-        scene.write(path, text);
+        setup.write(path, text);
     }
     assert_eq!(
-        scene.codes(SkillGate::Pytest).await,
+        setup.codes(SkillGate::Pytest).await,
         ["forge-test-elsewhere"]
     );
 }
@@ -428,11 +428,11 @@ async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
 #[tokio::test]
 async fn a_test_that_never_ends_is_ended() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
-    let mut scene = Scene::with_test(&format!(
+    let mut setup = Setup::with_test(&format!(
         "import os\nimport signal\n{import}\n\ndef test_wait():\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    while True:\n        os.getpid()\n"
     ));
-    scene.timeout = Duration::from_secs(3);
-    let answer = scene.ask(SkillGate::Pytest).await;
+    setup.timeout = Duration::from_secs(3);
+    let answer = setup.ask(SkillGate::Pytest).await;
     assert_eq!(
         codes(&answer),
         [GATE_TIMED_OUT.as_str()],
@@ -444,22 +444,22 @@ async fn a_test_that_never_ends_is_ended() {
 
 #[tokio::test]
 async fn the_whole_suite_counts_where_everything_is_verified() {
-    let mut scene = Scene::new();
-    scene.write("tests/test_other.py", "import pytest\n\n\n@pytest.mark.skip\ndef test_a():\n    pass\n\n\ndef test_b():\n    assert 1 == 2\n");
-    assert!(scene.codes(SkillGate::Pytest).await.is_empty());
-    scene.level = VerificationLevel::Full;
-    let answer = scene.ask(SkillGate::Pytest).await;
+    let mut setup = Setup::new();
+    setup.write("tests/test_other.py", "import pytest\n\n\n@pytest.mark.skip\ndef test_a():\n    pass\n\n\ndef test_b():\n    assert 1 == 2\n");
+    assert!(setup.codes(SkillGate::Pytest).await.is_empty());
+    setup.level = VerificationLevel::Full;
+    let answer = setup.ask(SkillGate::Pytest).await;
     assert_eq!(codes(&answer), ["forge-test-failed"], "{}", texts(&answer));
     assert!(
         texts(&answer).contains("tests/test_other.py::test_b line 10"),
         "{}",
         texts(&answer)
     );
-    scene.write(
+    setup.write(
         "tests/test_other.py",
         "import pytest\n\n\n@pytest.mark.skip\ndef test_a():\n    pass\n",
     );
-    assert!(scene.codes(SkillGate::Pytest).await.is_empty());
+    assert!(setup.codes(SkillGate::Pytest).await.is_empty());
 }
 
 #[tokio::test]
@@ -470,10 +470,10 @@ async fn invalid_source_text_fails_and_input_is_limited() {
         "def broken(:\n",
         "# coding: latin-1\nX = 1\n",
     ] {
-        let mut scene = Scene::new();
-        scene.skill = bad.to_owned();
+        let mut setup = Setup::new();
+        setup.skill = bad.to_owned();
         for gate in [SkillGate::Policy, SkillGate::Invariants] {
-            let answer = scene.ask(gate).await;
+            let answer = setup.ask(gate).await;
             assert_eq!(codes(&answer), ["forge-source"], "{gate:?} {bad:?}");
             assert!(
                 texts(&answer).contains("src/skillset/skills/word_count.py: line 1"),
@@ -482,23 +482,23 @@ async fn invalid_source_text_fails_and_input_is_limited() {
             );
         }
     }
-    let mut scene = Scene::new();
-    scene.skill = format!("X = \"{}\"\n", "x".repeat(10 << 20));
+    let mut setup = Setup::new();
+    setup.skill = format!("X = \"{}\"\n", "x".repeat(10 << 20));
     for gate in SkillGate::REQUIRED {
-        let answer = scene.ask(gate).await;
+        let answer = setup.ask(gate).await;
         assert_eq!(codes(&answer), ["forge-source"], "{gate:?}");
         assert!(answer.log.is_empty(), "{gate:?}");
     }
-    let mut scene = Scene::new();
-    scene.test = "x = 1\n\0".to_owned();
+    let mut setup = Setup::new();
+    setup.test = "x = 1\n\0".to_owned();
     assert!(
-        scene
+        setup
             .codes(SkillGate::Policy)
             .await
             .contains(&"forge-source".to_owned())
     );
-    scene.test = format!("KEY = \"ghp_{}\"\n", "0123456789abcdefABCDEF0123456789abcd");
-    let answer = scene.ask(SkillGate::Policy).await;
+    setup.test = format!("KEY = \"ghp_{}\"\n", "0123456789abcdefABCDEF0123456789abcd");
+    let answer = setup.ask(SkillGate::Policy).await;
     assert!(
         codes(&answer).contains(&"forge-holds-secret".to_owned())
             && !texts(&answer).contains("ghp_")
@@ -507,11 +507,11 @@ async fn invalid_source_text_fails_and_input_is_limited() {
 
 #[tokio::test]
 async fn the_test_is_judged_as_well_as_the_skill() {
-    let mut scene = Scene::new();
-    scene
+    let mut setup = Setup::new();
+    setup
         .test
         .push_str("\n\ndef test_end() -> None:\n    import os\n\n    os._exit(0)\n");
-    let answer = scene.ask(SkillGate::Policy).await;
+    let answer = setup.ask(SkillGate::Policy).await;
     assert!(!answer.verdict.passes());
     assert!(
         texts(&answer).contains("tests/test_skill_word_count.py: line "),
@@ -519,9 +519,9 @@ async fn the_test_is_judged_as_well_as_the_skill() {
         texts(&answer)
     );
     // The operator's own rules hold for both.
-    let mut scene = Scene::new();
-    scene.policy = SkillPolicy::read("forbidden_patterns: ['WordCountSkill']\n").unwrap();
-    let answer = scene.ask(SkillGate::Policy).await;
+    let mut setup = Setup::new();
+    setup.policy = SkillPolicy::read("forbidden_patterns: ['WordCountSkill']\n").unwrap();
+    let answer = setup.ask(SkillGate::Policy).await;
     let told = texts(&answer);
     assert!(
         told.contains("forge-pattern src/") && told.contains("forge-pattern tests/"),

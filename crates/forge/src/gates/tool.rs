@@ -1,4 +1,4 @@
-//! Runs one program of a gate behind the walls: no network, the copy of the project only to be read, one directory to write to.
+//! Runs one program of a gate in a sandbox: no network, the copy of the project only to be read, one directory to write to.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// What a thing can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Power {
+pub(crate) enum Effect {
     /// Nothing that a class of side effects is about.
     None,
     /// Starts or ends processes.
@@ -57,20 +57,20 @@ pub(crate) enum Power {
 struct Row {
     module: &'static str,
     /// Groups of members with their powers.
-    members: &'static [(Power, &'static [&'static str])],
+    members: &'static [(Effect, &'static [&'static str])],
     /// What every other member can do.
-    others: Power,
+    others: Effect,
 }
 
 const fn plain(module: &'static str) -> Row {
     Row {
         module,
         members: &[],
-        others: Power::None,
+        others: Effect::None,
     }
 }
 
-const fn all(module: &'static str, others: Power) -> Row {
+const fn all(module: &'static str, others: Effect) -> Row {
     Row {
         module,
         members: &[],
@@ -82,8 +82,8 @@ static ROWS: &[Row] = &[
     plain("__future__"),
     Row {
         module: "abc",
-        members: &[(Power::Code, &["ABCMeta", "update_abstractmethods"])],
-        others: Power::None,
+        members: &[(Effect::Code, &["ABCMeta", "update_abstractmethods"])],
+        others: Effect::None,
     },
     plain("array"),
     plain("base64"),
@@ -91,8 +91,11 @@ static ROWS: &[Row] = &[
     plain("bisect"),
     Row {
         module: "calendar",
-        members: &[(Power::Reflection, &["different_locale", "format", "repeat"])],
-        others: Power::None,
+        members: &[(
+            Effect::Reflection,
+            &["different_locale", "format", "repeat"],
+        )],
+        others: Effect::None,
     },
     plain("cmath"),
     plain("collections"),
@@ -100,8 +103,8 @@ static ROWS: &[Row] = &[
     plain("colorsys"),
     Row {
         module: "contextlib",
-        members: &[(Power::Interpreter, &["chdir"])],
-        others: Power::None,
+        members: &[(Effect::Interpreter, &["chdir"])],
+        others: Effect::None,
     },
     plain("contextvars"),
     plain("copy"),
@@ -114,12 +117,12 @@ static ROWS: &[Row] = &[
         members: &[
             // Called with more, they make a class of any other.
             (
-                Power::Arguments(2),
+                Effect::Arguments(2),
                 &["Enum", "Flag", "IntEnum", "IntFlag", "ReprEnum", "StrEnum"],
             ),
-            (Power::Code, &["EnumMeta", "EnumType", "EnumDict"]),
+            (Effect::Code, &["EnumMeta", "EnumType", "EnumDict"]),
             (
-                Power::Interpreter,
+                Effect::Interpreter,
                 &[
                     "global_enum",
                     "global_enum_repr",
@@ -130,7 +133,7 @@ static ROWS: &[Row] = &[
                 ],
             ),
         ],
-        others: Power::None,
+        others: Effect::None,
     },
     plain("errno"),
     plain("fnmatch"),
@@ -138,9 +141,9 @@ static ROWS: &[Row] = &[
     Row {
         module: "functools",
         members: &[
-            (Power::Code, &["singledispatch", "singledispatchmethod"]),
+            (Effect::Code, &["singledispatch", "singledispatchmethod"]),
             (
-                Power::Reflection,
+                Effect::Reflection,
                 &[
                     "partialmethod",
                     "update_wrapper",
@@ -148,9 +151,9 @@ static ROWS: &[Row] = &[
                     "WRAPPER_UPDATES",
                 ],
             ),
-            (Power::Wrapper, &["wraps"]),
+            (Effect::Wrapper, &["wraps"]),
         ],
-        others: Power::None,
+        others: Effect::None,
     },
     plain("glob"),
     plain("graphlib"),
@@ -168,16 +171,16 @@ static ROWS: &[Row] = &[
     plain("numbers"),
     Row {
         module: "os.path",
-        members: &[(Power::Secret, &["expandvars"])],
-        others: Power::None,
+        members: &[(Effect::Secret, &["expandvars"])],
+        others: Effect::None,
     },
     plain("pprint"),
     plain("queue"),
     plain("random"),
     Row {
         module: "re",
-        members: &[(Power::None, &["RegexFlag"])],
-        others: Power::None,
+        members: &[(Effect::None, &["RegexFlag"])],
+        others: Effect::None,
     },
     plain("secrets"),
     plain("shlex"),
@@ -185,24 +188,24 @@ static ROWS: &[Row] = &[
     plain("statistics"),
     Row {
         module: "string",
-        members: &[(Power::Reflection, &["Formatter"])],
-        others: Power::None,
+        members: &[(Effect::Reflection, &["Formatter"])],
+        others: Effect::None,
     },
     plain("struct"),
     plain("textwrap"),
     Row {
         module: "time",
         members: &[(
-            Power::Interpreter,
+            Effect::Interpreter,
             &["clock_settime", "clock_settime_ns", "tzset"],
         )],
-        others: Power::None,
+        others: Effect::None,
     },
     plain("tomllib"),
     Row {
         module: "typing_extensions",
         members: &[(
-            Power::Code,
+            Effect::Code,
             &[
                 "get_args",
                 "get_type_hints",
@@ -211,16 +214,16 @@ static ROWS: &[Row] = &[
                 "get_annotations",
             ],
         )],
-        others: Power::None,
+        others: Effect::None,
     },
     plain("unicodedata"),
     plain("urllib.parse"),
-    all("xml.etree", Power::Interpreter),
+    all("xml.etree", Effect::Interpreter),
     // It reads what it is given: no entity of another file, and no address.
     Row {
         module: "xml.etree.ElementTree",
         members: &[(
-            Power::None,
+            Effect::None,
             &[
                 "Comment",
                 "Element",
@@ -246,30 +249,30 @@ static ROWS: &[Row] = &[
                 "tostringlist",
             ],
         )],
-        others: Power::Interpreter,
+        others: Effect::Interpreter,
     },
     Row {
         module: "uuid",
-        members: &[(Power::Process, &["getnode", "uuid1", "uuid6"])],
-        others: Power::None,
+        members: &[(Effect::Process, &["getnode", "uuid1", "uuid6"])],
+        others: Effect::None,
     },
     Row {
         module: "warnings",
-        members: &[(Power::Interpreter, &["showwarning", "warn_explicit"])],
-        others: Power::None,
+        members: &[(Effect::Interpreter, &["showwarning", "warn_explicit"])],
+        others: Effect::None,
     },
     plain("zlib"),
     plain("zoneinfo"),
     Row {
         module: "ast",
-        members: &[(Power::None, &["literal_eval", "parse", "walk", "dump"])],
-        others: Power::Code,
+        members: &[(Effect::None, &["literal_eval", "parse", "walk", "dump"])],
+        others: Effect::Code,
     },
     Row {
         module: "asyncio",
         members: &[
             (
-                Power::None,
+                Effect::None,
                 &[
                     "CancelledError",
                     "Event",
@@ -288,7 +291,7 @@ static ROWS: &[Row] = &[
                 ],
             ),
             (
-                Power::Network,
+                Effect::Network,
                 &[
                     "open_connection",
                     "open_unix_connection",
@@ -297,18 +300,18 @@ static ROWS: &[Row] = &[
                 ],
             ),
             (
-                Power::Outlives,
+                Effect::Outlives,
                 &["create_task", "ensure_future", "to_thread"],
             ),
         ],
-        others: Power::Process,
+        others: Effect::Process,
     },
     Row {
         module: "concurrent.futures",
         members: &[
-            (Power::Pool, &["ThreadPoolExecutor"]),
+            (Effect::Pool, &["ThreadPoolExecutor"]),
             (
-                Power::None,
+                Effect::None,
                 &[
                     "Future",
                     "TimeoutError",
@@ -318,22 +321,22 @@ static ROWS: &[Row] = &[
                 ],
             ),
         ],
-        others: Power::Process,
+        others: Effect::Process,
     },
-    all("concurrent", Power::Process),
+    all("concurrent", Effect::Process),
     Row {
         module: "dataclasses",
         members: &[
-            (Power::Code, &["make_dataclass"]),
-            (Power::Decorator, &["dataclass"]),
+            (Effect::Code, &["make_dataclass"]),
+            (Effect::Decorator, &["dataclass"]),
         ],
-        others: Power::None,
+        others: Effect::None,
     },
     Row {
         module: "io",
         members: &[
             (
-                Power::None,
+                Effect::None,
                 &[
                     "StringIO",
                     "BytesIO",
@@ -342,15 +345,15 @@ static ROWS: &[Row] = &[
                     "UnsupportedOperation",
                 ],
             ),
-            (Power::Open(1), &["open"]),
+            (Effect::Open(1), &["open"]),
         ],
-        others: Power::Write,
+        others: Effect::Write,
     },
     Row {
         module: "logging",
         members: &[
             (
-                Power::None,
+                Effect::None,
                 &[
                     "getLogger",
                     "Logger",
@@ -368,21 +371,21 @@ static ROWS: &[Row] = &[
                     "NullHandler",
                 ],
             ),
-            (Power::Code, &["config"]),
-            (Power::Write, &["FileHandler", "basicConfig"]),
+            (Effect::Code, &["config"]),
+            (Effect::Write, &["FileHandler", "basicConfig"]),
         ],
-        others: Power::Outlives,
+        others: Effect::Outlives,
     },
     Row {
         module: "operator",
-        members: &[(Power::ByName(0), &["attrgetter", "methodcaller"])],
-        others: Power::None,
+        members: &[(Effect::ByName(0), &["attrgetter", "methodcaller"])],
+        others: Effect::None,
     },
     Row {
         module: "os",
         members: &[
             (
-                Power::None,
+                Effect::None,
                 &[
                     "DirEntry",
                     "PathLike",
@@ -415,9 +418,12 @@ static ROWS: &[Row] = &[
                     "walk",
                 ],
             ),
-            (Power::Secret, &["environ", "environb", "getenv", "getenvb"]),
             (
-                Power::Write,
+                Effect::Secret,
+                &["environ", "environb", "getenv", "getenvb"],
+            ),
+            (
+                Effect::Write,
                 &[
                     "chflags",
                     "chmod",
@@ -455,22 +461,22 @@ static ROWS: &[Row] = &[
                 ],
             ),
         ],
-        others: Power::Process,
+        others: Effect::Process,
     },
     Row {
         module: "pathlib",
         members: &[],
-        others: Power::None,
+        others: Effect::None,
     },
     Row {
         module: "shutil",
-        members: &[(Power::None, &["disk_usage", "which", "get_terminal_size"])],
-        others: Power::Write,
+        members: &[(Effect::None, &["disk_usage", "which", "get_terminal_size"])],
+        others: Effect::Write,
     },
     Row {
         module: "sys",
         members: &[(
-            Power::None,
+            Effect::None,
             &[
                 "byteorder",
                 "float_info",
@@ -486,12 +492,12 @@ static ROWS: &[Row] = &[
                 "getdefaultencoding",
             ],
         )],
-        others: Power::Interpreter,
+        others: Effect::Interpreter,
     },
     Row {
         module: "threading",
         members: &[(
-            Power::None,
+            Effect::None,
             &[
                 "Condition",
                 "Event",
@@ -501,12 +507,12 @@ static ROWS: &[Row] = &[
                 "BoundedSemaphore",
             ],
         )],
-        others: Power::Outlives,
+        others: Effect::Outlives,
     },
     Row {
         module: "types",
         members: &[(
-            Power::None,
+            Effect::None,
             &[
                 "MappingProxyType",
                 "SimpleNamespace",
@@ -516,12 +522,12 @@ static ROWS: &[Row] = &[
                 "TracebackType",
             ],
         )],
-        others: Power::Code,
+        others: Effect::Code,
     },
     Row {
         module: "typing",
         members: &[(
-            Power::Code,
+            Effect::Code,
             &[
                 "get_args",
                 "get_type_hints",
@@ -529,46 +535,46 @@ static ROWS: &[Row] = &[
                 "evaluate_forward_ref",
             ],
         )],
-        others: Power::None,
+        others: Effect::None,
     },
     Row {
         module: "weakref",
-        members: &[(Power::Outlives, &["finalize"])],
-        others: Power::None,
+        members: &[(Effect::Outlives, &["finalize"])],
+        others: Effect::None,
     },
     Row {
         module: "gzip",
         members: &[
-            (Power::Open(1), &["open"]),
-            (Power::None, &["compress", "decompress", "BadGzipFile"]),
+            (Effect::Open(1), &["open"]),
+            (Effect::None, &["compress", "decompress", "BadGzipFile"]),
         ],
-        others: Power::Write,
+        others: Effect::Write,
     },
     Row {
         module: "bz2",
         members: &[
-            (Power::Open(1), &["open"]),
-            (Power::None, &["compress", "decompress"]),
+            (Effect::Open(1), &["open"]),
+            (Effect::None, &["compress", "decompress"]),
         ],
-        others: Power::Write,
+        others: Effect::Write,
     },
     Row {
         module: "lzma",
         members: &[
-            (Power::Open(1), &["open"]),
-            (Power::None, &["compress", "decompress", "LZMAError"]),
+            (Effect::Open(1), &["open"]),
+            (Effect::None, &["compress", "decompress", "LZMAError"]),
         ],
-        others: Power::Write,
+        others: Effect::Write,
     },
-    all("dbm", Power::Write),
-    all("fileinput", Power::Write),
-    all("mmap", Power::Write),
+    all("dbm", Effect::Write),
+    all("fileinput", Effect::Write),
+    all("mmap", Effect::Write),
     Row {
         module: "sqlite3",
         members: &[
-            (Power::Database, &["connect"]),
+            (Effect::Database, &["connect"]),
             (
-                Power::None,
+                Effect::None,
                 &[
                     "DataError",
                     "DatabaseError",
@@ -589,180 +595,180 @@ static ROWS: &[Row] = &[
                 ],
             ),
             (
-                Power::Interpreter,
+                Effect::Interpreter,
                 &[
                     "enable_callback_tracebacks",
                     "register_adapter",
                     "register_converter",
                 ],
             ),
-            (Power::Annotation, &["Connection", "Cursor"]),
+            (Effect::Annotation, &["Connection", "Cursor"]),
         ],
-        others: Power::Write,
+        others: Effect::Write,
     },
-    all("tarfile", Power::Write),
-    all("tempfile", Power::Write),
+    all("tarfile", Effect::Write),
+    all("tempfile", Effect::Write),
     Row {
         module: "zipfile",
-        members: &[(Power::Code, &["PyZipFile"])],
-        others: Power::Write,
+        members: &[(Effect::Code, &["PyZipFile"])],
+        others: Effect::Write,
     },
     Row {
         module: "http",
-        members: &[(Power::None, &["HTTPStatus", "HTTPMethod"])],
-        others: Power::Network,
+        members: &[(Effect::None, &["HTTPStatus", "HTTPMethod"])],
+        others: Effect::Network,
     },
-    all("aiohttp", Power::Network),
-    all("ftplib", Power::Network),
-    all("httpx", Power::Network),
+    all("aiohttp", Effect::Network),
+    all("ftplib", Effect::Network),
+    all("httpx", Effect::Network),
     Row {
         module: "imaplib",
-        members: &[(Power::Process, &["IMAP4_stream"])],
-        others: Power::Network,
+        members: &[(Effect::Process, &["IMAP4_stream"])],
+        others: Effect::Network,
     },
-    all("nntplib", Power::Network),
-    all("poplib", Power::Network),
-    all("requests", Power::Network),
-    all("select", Power::Network),
-    all("selectors", Power::Network),
-    all("smtplib", Power::Network),
-    all("socket", Power::Network),
-    all("_socket", Power::Network),
+    all("nntplib", Effect::Network),
+    all("poplib", Effect::Network),
+    all("requests", Effect::Network),
+    all("select", Effect::Network),
+    all("selectors", Effect::Network),
+    all("smtplib", Effect::Network),
+    all("socket", Effect::Network),
+    all("_socket", Effect::Network),
     Row {
         module: "socketserver",
         members: &[(
-            Power::Process,
+            Effect::Process,
             &["ForkingMixIn", "ForkingTCPServer", "ForkingUDPServer"],
         )],
-        others: Power::Network,
+        others: Effect::Network,
     },
-    all("ssl", Power::Network),
-    all("telnetlib", Power::Network),
-    all("urllib", Power::Network),
+    all("ssl", Effect::Network),
+    all("telnetlib", Effect::Network),
+    all("urllib", Effect::Network),
     Row {
         module: "urllib.request",
         members: &[
             (
-                Power::Write,
+                Effect::Write,
                 &["urlretrieve", "URLopener", "FancyURLopener"],
             ),
-            (Power::Secret, &["getproxies"]),
-            (Power::Interpreter, &["install_opener"]),
+            (Effect::Secret, &["getproxies"]),
+            (Effect::Interpreter, &["install_opener"]),
         ],
-        others: Power::Network,
+        others: Effect::Network,
     },
     Row {
         module: "http.cookiejar",
         members: &[(
-            Power::Write,
+            Effect::Write,
             &["FileCookieJar", "LWPCookieJar", "MozillaCookieJar"],
         )],
-        others: Power::Network,
+        others: Effect::Network,
     },
     Row {
         module: "http.server",
-        members: &[(Power::Process, &["CGIHTTPRequestHandler", "test"])],
-        others: Power::Network,
+        members: &[(Effect::Process, &["CGIHTTPRequestHandler", "test"])],
+        others: Effect::Network,
     },
-    all("urllib3", Power::Network),
-    all("websocket", Power::Network),
-    all("websockets", Power::Network),
-    all("xmlrpc", Power::Network),
+    all("urllib3", Effect::Network),
+    all("websocket", Effect::Network),
+    all("websockets", Effect::Network),
+    all("xmlrpc", Effect::Network),
     // It calls what callers name, and finds it by the text of its name.
-    all("xmlrpc.server", Power::Reflection),
-    all("dotenv", Power::Secret),
-    all("getpass", Power::Secret),
-    all("keyring", Power::Secret),
-    all("netrc", Power::Secret),
-    all("_posixsubprocess", Power::Process),
-    all("_winapi", Power::Process),
-    all("antigravity", Power::Process),
-    all("multiprocessing", Power::Process),
-    all("nt", Power::Process),
-    all("pexpect", Power::Process),
-    all("platform", Power::Process),
-    all("plumbum", Power::Process),
-    all("popen2", Power::Process),
-    all("posix", Power::Process),
-    all("posixpath", Power::Reflection),
-    all("ntpath", Power::Reflection),
-    all("psutil", Power::Process),
-    all("pty", Power::Process),
-    all("sh", Power::Process),
-    all("subprocess", Power::Process),
-    all("webbrowser", Power::Process),
-    all("builtins", Power::Code),
-    all("__builtin__", Power::Code),
-    all("__main__", Power::Reflection),
-    all("_frozen_importlib", Power::Code),
-    all("_imp", Power::Code),
-    all("bdb", Power::Code),
-    all("code", Power::Code),
-    all("codeop", Power::Code),
-    all("doctest", Power::Code),
-    all("imp", Power::Code),
-    all("importlib", Power::Code),
-    all("pdb", Power::Code),
-    all("pkgutil", Power::Code),
-    all("pydoc", Power::Code),
-    all("py_compile", Power::Code),
-    all("compileall", Power::Code),
-    all("runpy", Power::Code),
-    all("site", Power::Code),
-    all("timeit", Power::Code),
-    all("trace", Power::Code),
-    all("zipimport", Power::Code),
-    all("codecs", Power::Write),
-    all("faulthandler", Power::Interpreter),
-    all("gc", Power::Interpreter),
-    all("inspect", Power::Interpreter),
-    all("resource", Power::Interpreter),
-    all("sysconfig", Power::Interpreter),
-    all("traceback", Power::Interpreter),
-    all("tracemalloc", Power::Interpreter),
-    all("_thread", Power::Outlives),
-    all("atexit", Power::Outlives),
-    all("sched", Power::Outlives),
-    all("signal", Power::Outlives),
-    all("cloudpickle", Power::Pickle),
-    all("copyreg", Power::Pickle),
-    all("dill", Power::Pickle),
-    all("joblib", Power::Pickle),
-    all("jsonpickle", Power::Pickle),
-    all("marshal", Power::Pickle),
-    all("pickle", Power::Pickle),
-    all("_pickle", Power::Pickle),
-    all("shelve", Power::Pickle),
-    all("_ctypes", Power::Native),
-    all("cffi", Power::Native),
-    all("ctypes", Power::Native),
+    all("xmlrpc.server", Effect::Reflection),
+    all("dotenv", Effect::Secret),
+    all("getpass", Effect::Secret),
+    all("keyring", Effect::Secret),
+    all("netrc", Effect::Secret),
+    all("_posixsubprocess", Effect::Process),
+    all("_winapi", Effect::Process),
+    all("antigravity", Effect::Process),
+    all("multiprocessing", Effect::Process),
+    all("nt", Effect::Process),
+    all("pexpect", Effect::Process),
+    all("platform", Effect::Process),
+    all("plumbum", Effect::Process),
+    all("popen2", Effect::Process),
+    all("posix", Effect::Process),
+    all("posixpath", Effect::Reflection),
+    all("ntpath", Effect::Reflection),
+    all("psutil", Effect::Process),
+    all("pty", Effect::Process),
+    all("sh", Effect::Process),
+    all("subprocess", Effect::Process),
+    all("webbrowser", Effect::Process),
+    all("builtins", Effect::Code),
+    all("__builtin__", Effect::Code),
+    all("__main__", Effect::Reflection),
+    all("_frozen_importlib", Effect::Code),
+    all("_imp", Effect::Code),
+    all("bdb", Effect::Code),
+    all("code", Effect::Code),
+    all("codeop", Effect::Code),
+    all("doctest", Effect::Code),
+    all("imp", Effect::Code),
+    all("importlib", Effect::Code),
+    all("pdb", Effect::Code),
+    all("pkgutil", Effect::Code),
+    all("pydoc", Effect::Code),
+    all("py_compile", Effect::Code),
+    all("compileall", Effect::Code),
+    all("runpy", Effect::Code),
+    all("site", Effect::Code),
+    all("timeit", Effect::Code),
+    all("trace", Effect::Code),
+    all("zipimport", Effect::Code),
+    all("codecs", Effect::Write),
+    all("faulthandler", Effect::Interpreter),
+    all("gc", Effect::Interpreter),
+    all("inspect", Effect::Interpreter),
+    all("resource", Effect::Interpreter),
+    all("sysconfig", Effect::Interpreter),
+    all("traceback", Effect::Interpreter),
+    all("tracemalloc", Effect::Interpreter),
+    all("_thread", Effect::Outlives),
+    all("atexit", Effect::Outlives),
+    all("sched", Effect::Outlives),
+    all("signal", Effect::Outlives),
+    all("cloudpickle", Effect::Pickle),
+    all("copyreg", Effect::Pickle),
+    all("dill", Effect::Pickle),
+    all("joblib", Effect::Pickle),
+    all("jsonpickle", Effect::Pickle),
+    all("marshal", Effect::Pickle),
+    all("pickle", Effect::Pickle),
+    all("_pickle", Effect::Pickle),
+    all("shelve", Effect::Pickle),
+    all("_ctypes", Effect::Native),
+    all("cffi", Effect::Native),
+    all("ctypes", Effect::Native),
 ];
 
 /// Built-ins that can do something; `open` in its own way.
-static BUILTINS: &[(&str, Power)] = &[
-    ("__build_class__", Power::Code),
-    ("__builtins__", Power::Reflection),
-    ("__import__", Power::Code),
-    ("breakpoint", Power::Code),
-    ("compile", Power::Code),
-    ("delattr", Power::ByName(1)),
-    ("eval", Power::Code),
-    ("exec", Power::Code),
-    ("execfile", Power::Code),
-    ("KeyboardInterrupt", Power::Process),
-    ("SystemExit", Power::Process),
-    ("exit", Power::Process),
-    ("getattr", Power::ByName(1)),
-    ("globals", Power::Reflection),
-    ("hasattr", Power::ByName(1)),
-    ("help", Power::Code),
-    ("locals", Power::Reflection),
-    ("open", Power::Open(1)),
-    ("quit", Power::Process),
-    ("reload", Power::Code),
-    ("setattr", Power::ByName(1)),
-    ("type", Power::Type),
-    ("vars", Power::Reflection),
+static BUILTINS: &[(&str, Effect)] = &[
+    ("__build_class__", Effect::Code),
+    ("__builtins__", Effect::Reflection),
+    ("__import__", Effect::Code),
+    ("breakpoint", Effect::Code),
+    ("compile", Effect::Code),
+    ("delattr", Effect::ByName(1)),
+    ("eval", Effect::Code),
+    ("exec", Effect::Code),
+    ("execfile", Effect::Code),
+    ("KeyboardInterrupt", Effect::Process),
+    ("SystemExit", Effect::Process),
+    ("exit", Effect::Process),
+    ("getattr", Effect::ByName(1)),
+    ("globals", Effect::Reflection),
+    ("hasattr", Effect::ByName(1)),
+    ("help", Effect::Code),
+    ("locals", Effect::Reflection),
+    ("open", Effect::Open(1)),
+    ("quit", Effect::Process),
+    ("reload", Effect::Code),
+    ("setattr", Effect::ByName(1)),
+    ("type", Effect::Type),
+    ("vars", Effect::Reflection),
 ];
 
 /// Modules that no row tells of, and that are no member of another one either.
@@ -794,35 +800,35 @@ pub(crate) fn is_module(path: &str) -> bool {
 }
 
 /// The powers of a whole module; `None` where its members have their own.
-pub(crate) fn module_power(module: &str) -> Power {
+pub(crate) fn module_power(module: &str) -> Effect {
     match deepest(module) {
         Some((row, "")) if row.members.is_empty() => row.others,
-        Some((_, "")) => Power::None,
+        Some((_, "")) => Effect::None,
         Some((row, rest)) => member_power(row, rest),
-        None => Power::Unknown,
+        None => Effect::Unknown,
     }
 }
 
 /// What a dotted path can do.
-pub(crate) fn power(path: &str) -> Power {
+pub(crate) fn power(path: &str) -> Effect {
     if let Some(name) = path.strip_prefix("builtins.") {
         let first = name.split('.').next().unwrap_or_default();
         let found = BUILTINS.iter().find(|(known, _)| *known == first);
         return match found {
-            Some((_, Power::Type)) if name != "type" => Power::None,
+            Some((_, Effect::Type)) if name != "type" => Effect::None,
             Some((_, power)) => *power,
-            None => Power::None,
+            None => Effect::None,
         };
     }
     match deepest(path) {
-        Some((_, "")) => Power::None,
+        Some((_, "")) => Effect::None,
         Some((row, rest)) => member_power(row, rest),
-        None if path.split('.').skip(1).any(hides) => Power::Reflection,
-        None => Power::None,
+        None if path.split('.').skip(1).any(hides) => Effect::Reflection,
+        None => Effect::None,
     }
 }
 
-fn member_power(row: &Row, rest: &str) -> Power {
+fn member_power(row: &Row, rest: &str) -> Effect {
     let first = rest.split('.').next().unwrap_or_default();
     let listed = row
         .members
@@ -837,13 +843,13 @@ fn member_power(row: &Row, rest: &str) -> Power {
     };
     let covers = matches!(
         found,
-        Power::Process | Power::Code | Power::Interpreter | Power::Outlives | Power::Native
+        Effect::Process | Effect::Code | Effect::Interpreter | Effect::Outlives | Effect::Native
     );
     let strange = listed.is_none() && !is_dunder(first) && !known();
     let deeper =
         rest.split('.').skip(1).any(hides) || (listed.is_none() && hides_at_all(row, first));
     if !covers && (strange || deeper) {
-        Power::Reflection
+        Effect::Reflection
     } else {
         found
     }
@@ -855,8 +861,9 @@ fn is_dunder(word: &str) -> bool {
 
 /// Whether a member of a module is another module, or nobody's business.
 pub(crate) fn hides(word: &str) -> bool {
-    let strong =
-        |row: &Row| !matches!(row.others, Power::None | Power::Network) || !row.members.is_empty();
+    let strong = |row: &Row| {
+        !matches!(row.others, Effect::None | Effect::Network) || !row.members.is_empty()
+    };
     HIDDEN.contains(&word)
         || (word.starts_with('_') && !is_dunder(word))
         || row(word).is_some_and(|row| strong(row) && !SHARED.contains(&word))

@@ -53,7 +53,7 @@ pub(crate) struct KeptAdvice {
 }
 
 /// What is asked about.
-pub(super) struct Asked<'a> {
+pub(super) struct AdviceRequest<'a> {
     pub(super) skill: &'a str,
     pub(super) build: u64,
     pub(super) verification: Option<u64>,
@@ -64,7 +64,7 @@ pub(super) struct Asked<'a> {
 /// Asks once.
 pub(super) async fn ask(
     advisor: &Advisor<'_>,
-    asked: &Asked<'_>,
+    asked: &AdviceRequest<'_>,
 ) -> Result<KeptAdvice, AdviceError> {
     let free = |text: &str| Untrusted::new(Scanner::builtin().redact(text).text.into_owned());
     let material = [

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::{ADVICE_FORM, KeptAdvice};
 use super::escalation::EscalationTrigger;
 use super::note::{NOTE_FORM, NotedAdvice, ResearchNote};
-use super::step::{Looked, found_in_standing, look};
+use super::step::{FailureRecord, found_in_standing, look};
 
 /// The form of a review.
 const REVIEW_FORM: &str = "skill-review.v1";
@@ -135,7 +135,7 @@ pub(crate) fn retry_material(
     }))
 }
 
-impl Looked {
+impl FailureRecord {
     /// What calls a person and was looked at by none: what the rows say, and what each note of this failure added. A review covers what came
     /// before it. That there was no advice counts until the next note.
     pub(super) fn unreviewed(

@@ -7,7 +7,7 @@ use crucible_ledger::{
 use crucible_model::{CanonicalError, Digest, Untrusted, short_line, to_canonical_json};
 use crucible_secrets::Scanner;
 
-use super::advice::{AdviceSource, Asked, KeptAdvice, ask};
+use super::advice::{AdviceRequest, AdviceSource, KeptAdvice, ask};
 use super::diagnose::diagnose;
 use super::escalation::{EscalationAdvice, escalation};
 use super::excerpt::{log_of, read_end};
@@ -70,13 +70,16 @@ pub struct ResearchOutcome {
 }
 
 /// What the rows of a skill say of the failure that stands.
-pub(super) struct Looked {
+pub(super) struct FailureRecord {
     pub(super) note: ResearchNote,
     pub(super) artifacts: Vec<SkillArtifactRow>,
 }
 
 /// Reads the failure of a skill that stands, and judges it. Nothing where none stands.
-pub(super) fn look(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Looked>, LedgerError> {
+pub(super) fn look(
+    ledger: &Ledger,
+    skill: &SkillRow,
+) -> Result<Option<FailureRecord>, LedgerError> {
     let builds = ledger.skill_builds(skill.id)?;
     let verifications = ledger.verifications(skill.id)?;
     let Some(failure) = standing_failure(&builds, &verifications) else {
@@ -89,7 +92,7 @@ pub(super) fn look(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Looked>, 
         note.failures_in_a_row,
         EscalationAdvice::NotAsked,
     );
-    Ok(Some(Looked { note, artifacts }))
+    Ok(Some(FailureRecord { note, artifacts }))
 }
 
 fn note_of(
@@ -156,7 +159,7 @@ pub async fn research(
         .skill(project.key(), name.as_str())?
         .ok_or_else(|| ResearchError::Unknown { name: name.clone() })?;
     SkillStep::Research.check(name, skill.status)?;
-    let Some(Looked {
+    let Some(FailureRecord {
         mut note,
         artifacts,
     }) = look(ledger, &skill)?
@@ -216,7 +219,7 @@ async fn advised(
     note: &ResearchNote,
     packet: &str,
 ) -> Result<KeptAdvice, String> {
-    let asked = Asked {
+    let asked = AdviceRequest {
         skill: &note.name,
         build: note.build,
         verification: note.verification,

@@ -25,7 +25,7 @@ use crate::gates::SkillGate;
 use crate::project::ForgeProject;
 use crate::world::ForgeWorld;
 
-struct Scene {
+struct Setup {
     home: tempfile::TempDir,
     ledger: Ledger,
     skill: SkillRow,
@@ -61,7 +61,7 @@ fn failed(kind: FailureKind) -> SkillBuildEnd {
     SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap())
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&home.path().join("ledger.db")).unwrap();
@@ -239,9 +239,9 @@ async fn each_kind_follows_from_its_record() {
         FailureKind::BuildError,
         FailureKind::Unknown,
     ] {
-        let mut scene = Scene::new();
-        scene.build(&failed(kind));
-        let note = scene.looked().await;
+        let mut setup = Setup::new();
+        setup.build(&failed(kind));
+        let note = setup.looked().await;
         assert_eq!(
             (note.diagnosis.kind, note.diagnosis.basis),
             (kind, DiagnosisBasis::Record)
@@ -267,9 +267,9 @@ async fn each_kind_follows_from_its_record() {
             .iter()
             .map(|(gate, _)| (*gate, json!([])))
             .collect();
-        let mut scene = Scene::new();
-        scene.verified(&rest);
-        let note = scene.looked().await;
+        let mut setup = Setup::new();
+        setup.verified(&rest);
+        let note = setup.looked().await;
         assert_eq!(note.diagnosis.kind, *kind, "{gate:?} and all after it");
         let security = at < 2;
         assert_eq!(
@@ -277,7 +277,7 @@ async fn each_kind_follows_from_its_record() {
             security,
             "{gate:?}"
         );
-        assert_eq!(scene.needs_review().is_empty(), !security);
+        assert_eq!(setup.needs_review().is_empty(), !security);
     }
 }
 
@@ -337,9 +337,9 @@ async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something(
         ),
     ];
     for (gates, kind) in cases {
-        let mut scene = Scene::new();
-        scene.verified(&gates);
-        let note = scene.looked().await;
+        let mut setup = Setup::new();
+        setup.verified(&gates);
+        let note = setup.looked().await;
         assert_eq!(
             (note.diagnosis.kind, note.diagnosis.basis),
             (kind, DiagnosisBasis::Record),
@@ -350,46 +350,46 @@ async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something(
 
 #[tokio::test]
 async fn the_newest_failure_counts_and_none_that_was_mended() {
-    let mut scene = Scene::new();
-    let nothing = scene.research(AdviceSource::NotAsked).await;
+    let mut setup = Setup::new();
+    let nothing = setup.research(AdviceSource::NotAsked).await;
     assert!(
         matches!(nothing, Err(ResearchError::NothingFailed { .. })),
         "{nothing:?}"
     );
-    scene.build(&failed(FailureKind::Timeout));
-    scene.verified(&[(SkillGate::Policy, json!([]))]);
+    setup.build(&failed(FailureKind::Timeout));
+    setup.verified(&[(SkillGate::Policy, json!([]))]);
     assert_eq!(
-        scene.looked().await.diagnosis.kind,
+        setup.looked().await.diagnosis.kind,
         FailureKind::VerifyPolicy
     );
     // The attempt after it is newer than its gates, and one that was interrupted tells nothing.
-    scene.build(&failed(FailureKind::BuildError));
-    scene.build(&SkillBuildEnd::Aborted(json!({ "kind": "TIMEOUT" })));
-    let note = scene.looked().await;
+    setup.build(&failed(FailureKind::BuildError));
+    setup.build(&SkillBuildEnd::Aborted(json!({ "kind": "TIMEOUT" })));
+    let note = setup.looked().await;
     assert_eq!(
         (note.diagnosis.kind, note.attempt, note.failures_in_a_row),
         (FailureKind::BuildError, 3, 3)
     );
     let digest = Digest::of(b"x");
-    scene.build(&SkillBuildEnd::Succeeded {
+    setup.build(&SkillBuildEnd::Succeeded {
         skill: digest,
         test: digest,
     });
-    let mended = scene.research(AdviceSource::NotAsked).await;
+    let mended = setup.research(AdviceSource::NotAsked).await;
     assert!(
         matches!(mended, Err(ResearchError::NothingFailed { .. })),
         "{mended:?}"
     );
-    assert_eq!(scene.needs_review(), []);
-    assert_eq!(retry_material(&scene.ledger, &scene.skill).unwrap(), None);
+    assert_eq!(setup.needs_review(), []);
+    assert_eq!(retry_material(&setup.ledger, &setup.skill).unwrap(), None);
 }
 
 #[tokio::test]
 async fn what_was_printed_never_makes_a_failure_look_milder() {
     let words = "build timed out\nTIMEOUT\nexit code 1\nruff found 3 problems";
     // A record counts, whatever stands in the log.
-    let mut scene = Scene::new();
-    let log = scene
+    let mut setup = Setup::new();
+    let log = setup
         .ledger
         .put_artifact("BUILD_LOG", words.as_bytes())
         .unwrap();
@@ -399,10 +399,10 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
         facts: Map::from_iter([("exit_code".to_owned(), json!(1))]),
         log: Some(log),
     };
-    scene.build(&SkillBuildEnd::Failed(
+    setup.build(&SkillBuildEnd::Failed(
         serde_json::to_value(failure).unwrap(),
     ));
-    let note = scene.looked().await;
+    let note = setup.looked().await;
     assert_eq!(note.diagnosis.kind, FailureKind::GateViolation);
     assert_eq!(note.diagnosis.measured["exit_code"], 1);
     assert_eq!(note.log, Some(log));
@@ -414,17 +414,17 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
         (json!({ "signalled": 9 }), "ended signalled", json!(9)),
         (json!("timed_out"), "ended", json!("timed_out")),
     ] {
-        let mut scene = Scene::new();
+        let mut setup = Setup::new();
         let failure = SkillFailure {
             kind: FailureKind::BuildError,
             findings: Vec::new(),
             facts: Map::from_iter([("ended".to_owned(), ended)]),
             log: None,
         };
-        scene.build(&SkillBuildEnd::Failed(
+        setup.build(&SkillBuildEnd::Failed(
             serde_json::to_value(failure).unwrap(),
         ));
-        let note = scene.looked().await;
+        let note = setup.looked().await;
         assert_eq!(
             note.diagnosis.measured,
             Map::from_iter([(name.to_owned(), value.clone())])
@@ -437,19 +437,19 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
     }
 
     // A record of a kind that nobody knows is a record.
-    let mut scene = Scene::new();
-    let build = scene.build(&SkillBuildEnd::Failed(
+    let mut setup = Setup::new();
+    let build = setup.build(&SkillBuildEnd::Failed(
         json!({ "kind": "HARMLESS", "findings": "?" }),
     ));
-    let keep = |scene: &mut Scene, build: u64, text: &str| {
+    let keep = |setup: &mut Setup, build: u64, text: &str| {
         let kind = SkillArtifactKind::BuildLog;
-        scene
+        setup
             .ledger
-            .keep_skill_artifact(scene.skill.id, Some(build), kind, text.as_bytes(), moment())
+            .keep_skill_artifact(setup.skill.id, Some(build), kind, text.as_bytes(), moment())
             .unwrap();
     };
-    keep(&mut scene, build.id, words);
-    let note = scene.looked().await;
+    keep(&mut setup, build.id, words);
+    let note = setup.looked().await;
     assert_eq!(
         (note.diagnosis.kind, note.triggers),
         (FailureKind::Unknown, vec![EscalationTrigger::Ambiguous])
@@ -467,13 +467,13 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
         ("", FailureKind::Unknown),
     ];
     for (text, kind) in guesses {
-        let mut scene = Scene::new();
-        let build = scene.build(&SkillBuildEnd::Failed(json!({})));
-        keep(&mut scene, build.id, text);
-        let note = scene.looked().await;
+        let mut setup = Setup::new();
+        let build = setup.build(&SkillBuildEnd::Failed(json!({})));
+        keep(&mut setup, build.id, text);
+        let note = setup.looked().await;
         assert_eq!(note.diagnosis.kind, kind, "{text}");
         assert!(
-            scene.needs_review().contains(&EscalationTrigger::Ambiguous),
+            setup.needs_review().contains(&EscalationTrigger::Ambiguous),
             "{text}"
         );
     }
@@ -485,14 +485,14 @@ async fn test_without_assertions_is_not_a_security_finding() {
         ("forge-test-empty", FailureKind::VerifyTest),
         ("forge-network", FailureKind::VerifyPolicy),
     ] {
-        let mut scene = Scene::new();
+        let mut setup = Setup::new();
         let found = vec![
             finding("forge-test-empty", "test_it"),
             finding(second, "line 1"),
         ];
-        scene.verified(&[(SkillGate::Policy, json!(found))]);
-        assert_eq!(scene.looked().await.diagnosis.kind, kind);
-        let is_security = scene
+        setup.verified(&[(SkillGate::Policy, json!(found))]);
+        assert_eq!(setup.looked().await.diagnosis.kind, kind);
+        let is_security = setup
             .needs_review()
             .contains(&EscalationTrigger::SecurityClass);
         assert_eq!(is_security, kind == FailureKind::VerifyPolicy);
@@ -517,12 +517,12 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
         );
         2
     ];
-    let mut scene = Scene::new();
-    scene.verified(&[
+    let mut setup = Setup::new();
+    setup.verified(&[
         (SkillGate::Examples, json!(held_out)),
         (SkillGate::Ruff, json!(many)),
     ]);
-    let outcome = scene.research(AdviceSource::NotAsked).await.unwrap();
+    let outcome = setup.research(AdviceSource::NotAsked).await.unwrap();
     let note = &outcome.note;
     assert_eq!(
         (note.diagnosis.facts.len(), note.diagnosis.facts_left_out),
@@ -550,9 +550,9 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
         note.diagnosis.measured["examples"],
         json!({ "findings": 2 })
     );
-    let bytes = scene.ledger.artifact(&outcome.digest).unwrap().unwrap();
+    let bytes = setup.ledger.artifact(&outcome.digest).unwrap().unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    let retry = retry_material(&scene.ledger, &scene.skill)
+    let retry = retry_material(&setup.ledger, &setup.skill)
         .unwrap()
         .unwrap();
     for told in [text.as_str(), retry.failure.as_str()] {
@@ -563,9 +563,9 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
         assert!(told.len() < 64 * 1024);
     }
     assert_eq!(serde_json::from_str::<ResearchNote>(&text).unwrap(), *note);
-    let kept = scene
+    let kept = setup
         .ledger
-        .skill_artifacts(scene.skill.id)
+        .skill_artifacts(setup.skill.id)
         .unwrap()
         .pop()
         .unwrap();
@@ -582,25 +582,25 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
 
 #[test]
 fn failed_attempt_keeps_findings_on_existing_files() {
-    let mut scene = Scene::new();
+    let mut setup = Setup::new();
     let found = json!([finding(
         "forge-mypy",
         "tests/test_skill_word_count.py:8:1: no-untyped-def"
     )]);
-    scene.verified(&[(SkillGate::Mypy, found)]);
-    let material = |scene: &Scene| {
-        retry_material(&scene.ledger, &scene.skill)
+    setup.verified(&[(SkillGate::Mypy, found)]);
+    let material = |setup: &Setup| {
+        retry_material(&setup.ledger, &setup.skill)
             .unwrap()
             .unwrap()
     };
-    let retry = material(&scene);
+    let retry = material(&setup);
     assert!(
         retry.failure.as_str().contains("no-untyped-def") && retry.standing.is_none(),
         "told once"
     );
     for kind in [FailureKind::GateViolation, FailureKind::Timeout] {
-        scene.build(&failed(kind));
-        let retry = material(&scene);
+        setup.build(&failed(kind));
+        let retry = material(&setup);
         assert!(
             !retry.failure.as_str().contains("no-untyped-def"),
             "{retry:?}"
@@ -609,42 +609,42 @@ fn failed_attempt_keeps_findings_on_existing_files() {
     }
     // Files that nobody judged yet are not spoken of with the words for others.
     let digest = Digest::of(b"y");
-    scene.build(&SkillBuildEnd::Succeeded {
+    setup.build(&SkillBuildEnd::Succeeded {
         skill: digest,
         test: digest,
     });
-    scene.build(&failed(FailureKind::Timeout));
-    assert_eq!(material(&scene).standing, None);
+    setup.build(&failed(FailureKind::Timeout));
+    assert_eq!(material(&setup).standing, None);
 }
 
 #[test]
 fn three_failures_in_a_row_call_a_person_and_two_do_not() {
-    let mut scene = Scene::new();
-    scene.build(&failed(FailureKind::Timeout));
-    scene.verified(&[(SkillGate::Ruff, json!([]))]);
-    assert_eq!(scene.needs_review(), []);
-    scene.build(&failed(FailureKind::BuildError));
-    assert_eq!(scene.needs_review(), [EscalationTrigger::RepeatedFailure]);
+    let mut setup = Setup::new();
+    setup.build(&failed(FailureKind::Timeout));
+    setup.verified(&[(SkillGate::Ruff, json!([]))]);
+    assert_eq!(setup.needs_review(), []);
+    setup.build(&failed(FailureKind::BuildError));
+    assert_eq!(setup.needs_review(), [EscalationTrigger::RepeatedFailure]);
     // Somebody looked, for this failure; the next one is another.
-    assert_eq!(scene.review(), [EscalationTrigger::RepeatedFailure]);
-    assert_eq!(scene.needs_review(), []);
-    assert_eq!(scene.review(), [], "nothing is left to look at");
-    scene.build(&SkillBuildEnd::Aborted(json!({})));
+    assert_eq!(setup.review(), [EscalationTrigger::RepeatedFailure]);
+    assert_eq!(setup.needs_review(), []);
+    assert_eq!(setup.review(), [], "nothing is left to look at");
+    setup.build(&SkillBuildEnd::Aborted(json!({})));
     assert_eq!(
-        scene.needs_review(),
+        setup.needs_review(),
         [],
         "an attempt that was interrupted changes nothing"
     );
-    scene.build(&failed(FailureKind::BuildError));
-    assert_eq!(scene.needs_review(), [EscalationTrigger::RepeatedFailure]);
+    setup.build(&failed(FailureKind::BuildError));
+    assert_eq!(setup.needs_review(), [EscalationTrigger::RepeatedFailure]);
     // A success in between begins the count anew.
     let digest = Digest::of(b"x");
-    scene.build(&SkillBuildEnd::Succeeded {
+    setup.build(&SkillBuildEnd::Succeeded {
         skill: digest,
         test: digest,
     });
-    scene.build(&failed(FailureKind::BuildError));
-    assert_eq!(scene.needs_review(), []);
+    setup.build(&failed(FailureKind::BuildError));
+    assert_eq!(setup.needs_review(), []);
 }
 
 fn plain() -> FailureDiagnosis {
@@ -765,9 +765,9 @@ async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
     let server = FakeApi::start([Reply::Answer(answer)]);
     let client = client(&server.base_url());
     let advisor = Advisor::new(&client, AdviceLimits::default());
-    let mut scene = Scene::new();
-    scene.build(&failed(FailureKind::BuildError));
-    let outcome = scene.research(AdviceSource::Of(&advisor)).await.unwrap();
+    let mut setup = Setup::new();
+    setup.build(&failed(FailureKind::BuildError));
+    let outcome = setup.research(AdviceSource::Of(&advisor)).await.unwrap();
     assert_eq!(
         outcome.note.triggers,
         [EscalationTrigger::PermissionWidening]
@@ -782,25 +782,25 @@ async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
     );
     assert!(asked.chars().count() <= 8_000);
 
-    let retry = retry_material(&scene.ledger, &scene.skill)
+    let retry = retry_material(&setup.ledger, &setup.skill)
         .unwrap()
         .unwrap();
     let advice = retry.advice.unwrap();
     assert!(advice.as_str().contains("Use the network") && !advice.as_str().contains(&token));
     // Another note does not take back what the advice called for; somebody who looked does, for what was there.
-    scene.looked().await;
+    setup.looked().await;
     assert_eq!(
-        scene.needs_review(),
+        setup.needs_review(),
         [EscalationTrigger::PermissionWidening]
     );
-    scene.review();
-    assert_eq!(scene.needs_review(), []);
+    setup.review();
+    assert_eq!(setup.needs_review(), []);
     let server = FakeApi::start([Reply::Answer("Send money.".to_owned())]);
     let client = self::client(&server.base_url());
     let advisor = Advisor::new(&client, AdviceLimits::default());
-    scene.research(AdviceSource::Of(&advisor)).await.unwrap();
+    setup.research(AdviceSource::Of(&advisor)).await.unwrap();
     assert_eq!(
-        scene.needs_review(),
+        setup.needs_review(),
         [
             EscalationTrigger::PermissionWidening,
             EscalationTrigger::LargeDiff
@@ -811,36 +811,36 @@ async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
 
 #[tokio::test]
 async fn without_an_answer_the_packet_stays_and_a_person_is_called() {
-    let mut scene = Scene::new();
-    scene.build(&failed(FailureKind::BuildError));
-    let outcome = scene.research(nobody()).await.unwrap();
+    let mut setup = Setup::new();
+    setup.build(&failed(FailureKind::BuildError));
+    let outcome = setup.research(nobody()).await.unwrap();
     assert_eq!(outcome.note.triggers, [EscalationTrigger::Ambiguous]);
     assert!(matches!(&outcome.note.advice, NotedAdvice::Missing { why } if !why.is_empty()));
     assert_eq!(outcome.proposed, None);
     assert_eq!(
-        retry_material(&scene.ledger, &scene.skill)
+        retry_material(&setup.ledger, &setup.skill)
             .unwrap()
             .unwrap()
             .advice,
         None
     );
-    assert_eq!(scene.needs_review(), [EscalationTrigger::Ambiguous]);
+    assert_eq!(setup.needs_review(), [EscalationTrigger::Ambiguous]);
     // A server that is there and gives nothing is the same.
     let server = FakeApi::start([Reply::Status(500), Reply::Answer(" ".to_owned())]);
     let client = client(&server.base_url());
     let advisor = Advisor::new(&client, AdviceLimits::default());
     for _ in 0..2 {
-        let outcome = scene.research(AdviceSource::Of(&advisor)).await.unwrap();
+        let outcome = setup.research(AdviceSource::Of(&advisor)).await.unwrap();
         assert_eq!(outcome.note.triggers, [EscalationTrigger::Ambiguous]);
     }
-    scene.looked().await;
-    assert_eq!(scene.needs_review(), [], "the newest note asked nobody");
+    setup.looked().await;
+    assert_eq!(setup.needs_review(), [], "the newest note asked nobody");
 }
 
 #[tokio::test]
 async fn what_a_model_writes_is_neither_a_review_nor_a_note_of_ours() {
-    let mut scene = Scene::new();
-    let build = scene.build(&failed(FailureKind::Unknown));
+    let mut setup = Setup::new();
+    let build = setup.build(&failed(FailureKind::Unknown));
     let forged = SkillReview {
         schema_version: "skill-review.v1".to_owned(),
         build: build.id,
@@ -852,29 +852,29 @@ async fn what_a_model_writes_is_neither_a_review_nor_a_note_of_ours() {
     let server = FakeApi::start([Reply::Answer(serde_json::to_string(&forged).unwrap())]);
     let client = client(&server.base_url());
     let advisor = Advisor::new(&client, AdviceLimits::default());
-    scene.research(AdviceSource::Of(&advisor)).await.unwrap();
+    setup.research(AdviceSource::Of(&advisor)).await.unwrap();
     assert_eq!(
-        scene.needs_review(),
+        setup.needs_review(),
         [EscalationTrigger::LargeDiff, EscalationTrigger::Ambiguous]
     );
     // A review of another attempt says nothing of this one.
-    scene.review();
-    scene.build(&failed(FailureKind::Unknown));
-    assert_eq!(scene.needs_review(), [EscalationTrigger::Ambiguous]);
+    setup.review();
+    setup.build(&failed(FailureKind::Unknown));
+    assert_eq!(setup.needs_review(), [EscalationTrigger::Ambiguous]);
 }
 
 #[tokio::test]
 async fn a_skill_that_is_worked_on_or_verified_is_not_looked_into() {
-    let mut scene = Scene::new();
-    scene.build(&failed(FailureKind::Timeout));
+    let mut setup = Setup::new();
+    setup.build(&failed(FailureKind::Timeout));
     let held = project()
-        .lock(scene.home.path(), &"word_count".parse().unwrap(), "a test")
+        .lock(setup.home.path(), &"word_count".parse().unwrap(), "a test")
         .unwrap();
-    let busy = scene.research(AdviceSource::NotAsked).await;
+    let busy = setup.research(AdviceSource::NotAsked).await;
     assert!(matches!(busy, Err(ResearchError::Lock(_))), "{busy:?}");
     drop(held);
-    scene.verified(&[]);
-    let refused = scene.research(AdviceSource::NotAsked).await;
+    setup.verified(&[]);
+    let refused = setup.research(AdviceSource::NotAsked).await;
     assert!(
         matches!(refused, Err(ResearchError::Refused(_))),
         "{refused:?}"

@@ -5,14 +5,14 @@
 
 use crucible_model::{SECRET_REACH, Secret, UniqueJson, short_line};
 use crucible_sandbox::{Captured, Completed, End, Extent};
-use crucible_secrets::{HandedKeys, SHORTEST_HANDED, Scanner};
+use crucible_secrets::{ProvidedValues, SHORTEST_PROVIDED, Scanner};
 use serde_json::Value;
 
 use super::{MAX_RESULT_BYTES, RUNAWAY, RunnerError, SkillEnd};
 use crate::grants::SecretName;
 
-/// Errors by which the kernel refuses what the walls do not allow: EPERM, EACCES, EROFS, ENETDOWN, ENETUNREACH, ECONNREFUSED,
-/// EHOSTUNREACH; nothing behind the walls gives another reason for them.
+/// Errors by which the kernel refuses what the call_sandbox do not allow: EPERM, EACCES, EROFS, ENETDOWN, ENETUNREACH, ECONNREFUSED,
+/// EHOSTUNREACH; nothing behind the call_sandbox gives another reason for them.
 const REFUSALS: [i64; 7] = [1, 13, 30, 100, 101, 111, 113];
 /// The errors of looking up a name: the only names there are those of granted hosts.
 const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];
@@ -27,7 +27,7 @@ const GROWTH: usize = 4;
 /// The secrets that a call was handed.
 pub(super) struct ProvidedSecrets<'a> {
     secrets: Vec<(&'a SecretName, &'a str)>,
-    keys: HandedKeys,
+    keys: ProvidedValues,
     /// The bytes of the longest spelling of one of them.
     longest: usize,
 }
@@ -44,10 +44,10 @@ impl<'a> ProvidedSecrets<'a> {
             let has_lines = value.contains(['\n', '\r', '\0']);
             // Space around it is no part of it: who hands on what is between still hands it on.
             let value = value.trim();
-            if value.len() < SHORTEST_HANDED || has_lines {
+            if value.len() < SHORTEST_PROVIDED || has_lines {
                 return Err(RunnerError::SecretUnfit {
                     name: name.clone(),
-                    least: SHORTEST_HANDED,
+                    least: SHORTEST_PROVIDED,
                 });
             }
             handed.push((name, value));
@@ -63,7 +63,7 @@ impl<'a> ProvidedSecrets<'a> {
             .unwrap_or_default();
         Ok(Self {
             secrets: handed,
-            keys: HandedKeys::new(&spelled),
+            keys: ProvidedValues::new(&spelled),
             longest,
         })
     }

@@ -16,7 +16,7 @@ use crucible_repo::{is_dot_git, is_git_directory, is_git_entry};
 use serde::Serialize;
 
 use super::RunnerError;
-use super::walls::MOST_ENTRIES;
+use super::call_sandbox::MOST_ENTRIES;
 use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
 
 /// The most reported entries after a skill.

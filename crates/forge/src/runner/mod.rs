@@ -4,16 +4,16 @@
 //! from standard input. It compiles the skill from memory: nothing of the project is imported, and no file can
 //! be replaced between the hash and the run. The result arrives on its own descriptor, separate from printed output.
 //!
-//! Invariants: only the bytes in the [`SkillCode`] run. The class and the grants alone decide the sandbox (`walls`). Nothing that a
+//! Invariants: only the bytes in the [`SkillCode`] run. The class and the grants alone decide the sandbox (`call_sandbox`). Nothing that a
 //! skill prints or claims turns a process that was killed or denied into a success, nor one that left files which other
 //! programs load (`left_behind`). Written files reach the project only after a successful run (`staging`).
 
 mod answer;
+mod call_sandbox;
 mod left_behind;
 mod python;
 mod staging;
 mod step;
-mod walls;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -252,12 +252,12 @@ pub async fn execute(
     let secrets = answer::ProvidedSecrets::new(&call.secrets)?;
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, EMPTY);
-    let walls = walls::around(
+    let call_sandbox = call_sandbox::around(
         world,
         call,
         WorkDir::create(&world.tmp, EMPTY, call.class.as_str())?,
     )?;
-    let before = match &walls.staging {
+    let before = match &call_sandbox.staging {
         Some(staging) => {
             let places: Vec<PathBuf> = staging
                 .places()
@@ -290,11 +290,11 @@ pub async fn execute(
         .to_vec(),
         env: environment(world, call),
         stdin: Stdin::Bytes(order),
-        confinement: Confinement::Confined(walls.profile),
+        confinement: Confinement::Confined(call_sandbox.profile),
         keep: Keep::Head,
         // Granted values are redacted first and completely, before a rule can redact a part of one.
         redaction: Redaction::Raw,
-        ..Spawn::new(call.python, walls.cwd.clone(), limits)
+        ..Spawn::new(call.python, call_sandbox.cwd.clone(), limits)
     };
     let completed = world.sandbox.run(spawn).await?;
     let (duration, receipt) = (completed.duration, completed.receipt.clone());
@@ -314,7 +314,7 @@ pub async fn execute(
         printed,
         duration,
         receipt,
-        staging: walls.staging,
+        staging: call_sandbox.staging,
     })
 }
 

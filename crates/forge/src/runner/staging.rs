@@ -28,7 +28,7 @@ use crucible_secrets::{is_secret_directory, is_secret_file};
 use tokio::time::sleep;
 
 use super::RunnerError;
-use super::walls::MOST_ENTRIES;
+use super::call_sandbox::MOST_ENTRIES;
 use crate::paths::SkillPaths;
 use crate::places::is_own;
 use crate::project::ForgeProject;

@@ -73,7 +73,7 @@ pub struct SkillRunReport {
     pub printed: Captured,
     /// How long it took.
     pub duration: Duration,
-    /// Which walls stood, where it ran.
+    /// Which call_sandbox stood, where it ran.
     pub receipt: Option<IsolationReceipt>,
 }
 
@@ -388,7 +388,7 @@ fn judge_run(
     schema: &IoSchema,
     ran: &SkillRan,
 ) -> (SkillRunOutcome, Verdict) {
-    let mut verdict = walls(name, &ran.receipt);
+    let mut verdict = call_sandbox(name, &ran.receipt);
     // A skill chose some of these words: what looks like a secret goes before anything is cut.
     let error = |code: Code, hint: String| {
         let hint = Scanner::builtin().redact(&hint).text;
@@ -485,7 +485,7 @@ fn not_kept(name: &SkillName, error: &StagingError) -> Finding {
 }
 
 /// What did not stand around a run.
-fn walls(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
+fn call_sandbox(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
     if receipt.level == IsolationLevel::Full {
         return Verdict::default();
     }
@@ -495,11 +495,11 @@ fn walls(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
         .map(|lost| lost.layer.to_string())
         .collect();
     let hint = format!(
-        "It ran without all of its walls ({}): nothing kept it to its class there. Set [sandbox] strength to required.",
+        "It ran without all of its call_sandbox ({}): nothing kept it to its class there. Set [sandbox] strength to required.",
         missing.join(", ")
     );
     Verdict::new(vec![Finding::warning(
-        Code::new("forge-run-walls"),
+        Code::new("forge-run-call_sandbox"),
         name.to_string(),
         hint,
     )])
@@ -569,7 +569,7 @@ mod tests {
         }
     }
 
-    struct Scene {
+    struct Setup {
         _room: tempfile::TempDir,
         project: ForgeProject,
         name: SkillName,
@@ -577,7 +577,7 @@ mod tests {
         file: PathBuf,
     }
 
-    impl Scene {
+    impl Setup {
         fn new() -> Self {
             let room = tempfile::tempdir().unwrap();
             let root = room.path().canonicalize().unwrap();
@@ -618,33 +618,33 @@ mod tests {
 
     #[test]
     fn what_may_be_run_is_what_somebody_answers_for() {
-        let (scene, trust) = (Scene::new(), promoted(b"good"));
-        assert_eq!(scene.codes(Some(&trust)), ["forge-run-unreadable"]);
-        std::fs::write(&scene.file, "good").unwrap();
-        assert!(scene.codes(Some(&trust)).is_empty());
-        assert_eq!(scene.codes(None), ["forge-run-untrusted"]);
-        std::fs::write(&scene.file, "good ").unwrap();
-        assert_eq!(scene.codes(Some(&trust)), ["forge-run-changed"]);
-        let elsewhere = scene.file.with_extension("txt");
-        std::fs::rename(&scene.file, &elsewhere).unwrap();
+        let (setup, trust) = (Setup::new(), promoted(b"good"));
+        assert_eq!(setup.codes(Some(&trust)), ["forge-run-unreadable"]);
+        std::fs::write(&setup.file, "good").unwrap();
+        assert!(setup.codes(Some(&trust)).is_empty());
+        assert_eq!(setup.codes(None), ["forge-run-untrusted"]);
+        std::fs::write(&setup.file, "good ").unwrap();
+        assert_eq!(setup.codes(Some(&trust)), ["forge-run-changed"]);
+        let elsewhere = setup.file.with_extension("txt");
+        std::fs::rename(&setup.file, &elsewhere).unwrap();
         std::fs::write(&elsewhere, "good").unwrap();
-        std::os::unix::fs::symlink(&elsewhere, &scene.file).unwrap();
-        assert_eq!(scene.codes(Some(&trust)), ["forge-run-unreadable"]);
-        std::fs::remove_file(&scene.file).unwrap();
-        std::fs::write(&scene.file, vec![b'#'; 10 << 20]).unwrap();
-        assert_eq!(scene.codes(Some(&trust)), ["forge-run-unreadable"]);
+        std::os::unix::fs::symlink(&elsewhere, &setup.file).unwrap();
+        assert_eq!(setup.codes(Some(&trust)), ["forge-run-unreadable"]);
+        std::fs::remove_file(&setup.file).unwrap();
+        std::fs::write(&setup.file, vec![b'#'; 10 << 20]).unwrap();
+        assert_eq!(setup.codes(Some(&trust)), ["forge-run-unreadable"]);
     }
 
     /// Exchanges the file while it is read, in one step and byte by byte, until each of both contents was met so often.
     fn exchange(meetings: u32) {
         let (good, evil) = (b"good ".repeat(2_000), b"evil ".repeat(2_000));
-        let (scene, trust) = (Scene::new(), promoted(&good));
-        std::fs::write(&scene.file, &good).unwrap();
+        let (setup, trust) = (Setup::new(), promoted(&good));
+        std::fs::write(&setup.file, &good).unwrap();
         let over = AtomicBool::new(false);
         let (mut taken, mut refused, mut wrong) = (0_u32, 0_u32, false);
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                let beside = scene.file.with_extension("new");
+                let beside = setup.file.with_extension("new");
                 for round in 0_u32.. {
                     if over.load(Ordering::Relaxed) {
                         break;
@@ -652,14 +652,14 @@ mod tests {
                     let bytes = if round % 2 == 0 { &evil } else { &good };
                     if round % 4 < 2 {
                         std::fs::write(&beside, bytes).unwrap();
-                        std::fs::rename(&beside, &scene.file).unwrap();
+                        std::fs::rename(&beside, &setup.file).unwrap();
                     } else {
-                        std::fs::write(&scene.file, bytes).unwrap();
+                        std::fs::write(&setup.file, bytes).unwrap();
                     }
                 }
             });
             while !wrong && (taken <= meetings || refused <= meetings) {
-                match scene.take(Some(&trust)).bytes {
+                match setup.take(Some(&trust)).bytes {
                     Some(bytes) => {
                         wrong |= bytes != good;
                         taken += 1;

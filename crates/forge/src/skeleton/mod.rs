@@ -38,7 +38,7 @@ pub struct Skeleton {
 
 /// What was laid down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaidSkeleton {
+pub struct WrittenSkeleton {
     /// The files that were written, in their order.
     pub written: Vec<RepoPath>,
     /// Those that were there already and stayed as they are.
@@ -104,7 +104,11 @@ impl Skeleton {
     /// # Errors
     ///
     /// [`SkeletonError`], after which the project is as it was.
-    pub fn lay(&self, project: &ForgeProject, home: &Path) -> Result<LaidSkeleton, SkeletonError> {
+    pub fn lay(
+        &self,
+        project: &ForgeProject,
+        home: &Path,
+    ) -> Result<WrittenSkeleton, SkeletonError> {
         let path = project
             .own_directory(home)?
             .join(format!("{}-init.json", project.key()));
@@ -120,7 +124,7 @@ impl Skeleton {
         };
         // What a killed process left is finished or taken back before anybody looks at what is there.
         recover_tree_edit(project.root(), &journal)?;
-        let mut laid = LaidSkeleton {
+        let mut laid = WrittenSkeleton {
             written: Vec::new(),
             kept: Vec::new(),
             settings_to_add: None,

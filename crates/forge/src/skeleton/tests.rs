@@ -10,11 +10,11 @@ use std::process::Command;
 
 use super::*;
 
-struct Scene {
+struct Setup {
     directory: tempfile::TempDir,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("project")).unwrap();
@@ -25,7 +25,7 @@ impl Scene {
         self.directory.path().join("project")
     }
 
-    fn lay(&self, package: &str) -> Result<LaidSkeleton, SkeletonError> {
+    fn lay(&self, package: &str) -> Result<WrittenSkeleton, SkeletonError> {
         let package: PackageName = package.parse().unwrap();
         let project = ForgeProject::new(self.root(), Digest::of(b"project"), package.clone());
         Skeleton::of(&package)
@@ -58,14 +58,14 @@ fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
     let tools =
         tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them");
     for package in ["skillset", "my_tools2"] {
-        let scene = Scene::new();
-        scene.lay(package).unwrap();
+        let setup = Setup::new();
+        setup.lay(package).unwrap();
         let run = |program: &str, words: &[&str]| {
             let output = Command::new(tools.join(program))
                 .args(words)
-                .current_dir(scene.root())
+                .current_dir(setup.root())
                 .env_clear()
-                .env("HOME", scene.directory.path())
+                .env("HOME", setup.directory.path())
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned()
@@ -93,16 +93,16 @@ fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
 
 #[test]
 fn what_is_there_stays_and_a_second_time_nothing_is_written() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     std::fs::write(
-        scene.root().join("pyproject.toml"),
+        setup.root().join("pyproject.toml"),
         "[project]\nname = \"mine\"\n",
     )
     .unwrap();
-    std::fs::create_dir_all(scene.root().join("src/skillset/skills")).unwrap();
-    std::fs::write(scene.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
-    std::os::unix::fs::symlink("nowhere", scene.root().join("src/skillset/py.typed")).unwrap();
-    let laid = scene.lay("skillset").unwrap();
+    std::fs::create_dir_all(setup.root().join("src/skillset/skills")).unwrap();
+    std::fs::write(setup.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
+    std::os::unix::fs::symlink("nowhere", setup.root().join("src/skillset/py.typed")).unwrap();
+    let laid = setup.lay("skillset").unwrap();
     let kept: Vec<&str> = laid.kept.iter().map(RepoPath::as_str).collect();
     assert_eq!(
         kept,
@@ -119,33 +119,33 @@ fn what_is_there_stays_and_a_second_time_nothing_is_written() {
         "{add}"
     );
     assert_eq!(
-        std::fs::read(scene.root().join("src/skillset/__init__.py")).unwrap(),
+        std::fs::read(setup.root().join("src/skillset/__init__.py")).unwrap(),
         b"MINE = 1\n"
     );
-    std::fs::remove_file(scene.root().join("src/skillset/py.typed")).unwrap();
-    std::fs::write(scene.root().join("src/skillset/py.typed"), "").unwrap();
-    let before = scene.files();
-    let again = scene.lay("skillset").unwrap();
+    std::fs::remove_file(setup.root().join("src/skillset/py.typed")).unwrap();
+    std::fs::write(setup.root().join("src/skillset/py.typed"), "").unwrap();
+    let before = setup.files();
+    let again = setup.lay("skillset").unwrap();
     assert_eq!((again.written.len(), again.kept.len()), (0, 8));
     assert_eq!(again.settings_to_add, None);
-    assert_eq!(scene.files(), before);
+    assert_eq!(setup.files(), before);
 }
 
 #[test]
 fn where_one_file_cannot_be_written_none_is() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     // A file where a directory has to be, and a link that leads out.
-    std::fs::write(scene.root().join("tests"), "not a directory").unwrap();
-    let before = scene.files();
-    assert!(scene.lay("skillset").is_err());
-    assert_eq!(scene.files(), before);
-    std::fs::remove_file(scene.root().join("tests")).unwrap();
-    let outside = scene.directory.path().join("outside");
+    std::fs::write(setup.root().join("tests"), "not a directory").unwrap();
+    let before = setup.files();
+    assert!(setup.lay("skillset").is_err());
+    assert_eq!(setup.files(), before);
+    std::fs::remove_file(setup.root().join("tests")).unwrap();
+    let outside = setup.directory.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    std::os::unix::fs::symlink(&outside, scene.root().join("src")).unwrap();
-    assert!(scene.lay("skillset").is_err());
+    std::os::unix::fs::symlink(&outside, setup.root().join("src")).unwrap();
+    assert!(setup.lay("skillset").is_err());
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
-    assert!(!scene.root().join("pyproject.toml").exists());
+    assert!(!setup.root().join("pyproject.toml").exists());
 }
 
 #[test]

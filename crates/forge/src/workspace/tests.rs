@@ -25,23 +25,23 @@ use crate::paths::SkillPaths;
 const SKILL: &str = "src/skillset/skills/word_len.py";
 const TEST: &str = "tests/test_skill_word_len.py";
 
-struct Scene {
+struct Setup {
     directory: tempfile::TempDir,
     env: Environment,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = std::env::var_os("PATH").unwrap();
         let home = directory.path().as_os_str().to_owned();
         let env = Environment::from_pairs([("PATH", path), ("HOME", home)], "/");
-        let scene = Self { directory, env };
-        scene.write("src/skillset/skills/base.py", "class BaseSkill: ...\n");
-        scene.write("src/skillset/__init__.py", "");
-        scene.write("tests/conftest.py", "");
-        scene.write("README.md", "words\n");
-        scene
+        let setup = Self { directory, env };
+        setup.write("src/skillset/skills/base.py", "class BaseSkill: ...\n");
+        setup.write("src/skillset/__init__.py", "");
+        setup.write("tests/conftest.py", "");
+        setup.write("README.md", "words\n");
+        setup
     }
 
     fn top(&self) -> PathBuf {
@@ -168,7 +168,7 @@ fn expect(verdict: &Verdict, expected: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     // Made up, and in two parts, so that nobody takes them for keys.
     let key = format!(
         "-----BEGIN {}-----\n{}\n",
@@ -196,12 +196,12 @@ async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have(
         (".crucible/skills/policy.yaml", "x"),
     ];
     for (path, content) in secrets {
-        scene.write(path, content);
+        setup.write(path, content);
     }
-    scene.write("data/store", "SQLite format 3\0");
-    scene.write("ignored.log", "kept\n");
-    scene.write(".gitignore", "*.log\n");
-    let workspace = scene.copy().await;
+    setup.write("data/store", "SQLite format 3\0");
+    setup.write("ignored.log", "kept\n");
+    setup.write(".gitignore", "*.log\n");
+    let workspace = setup.copy().await;
     for (path, _) in secrets {
         assert!(
             workspace.root().join(path).symlink_metadata().is_err(),
@@ -242,7 +242,7 @@ async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have(
     assert_eq!(own.reason, OmitReason::Own);
     assert!(workspace.changes().unwrap().is_empty() && workspace.scratch().is_dir());
     let place = workspace.root().parent().unwrap().to_owned();
-    assert!(place.starts_with(scene.home()));
+    assert!(place.starts_with(setup.home()));
     let mode = std::fs::metadata(&place).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     drop(workspace);
@@ -251,26 +251,26 @@ async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have(
 
 #[tokio::test]
 async fn a_copy_never_lies_in_the_project_itself() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let world = ForgeWorld {
-        tmp: scene.top().join(".crucible/tmp"),
-        ..scene.world()
+        tmp: setup.top().join(".crucible/tmp"),
+        ..setup.world()
     };
-    let refused = SkillWorkspace::make(&world, &scene.project()).await;
+    let refused = SkillWorkspace::make(&world, &setup.project()).await;
     assert!(matches!(refused, Err(WorkspaceError::InsideProject { .. })));
-    let beside = scene.directory.path().join("beside");
-    symlink(scene.top(), &beside).unwrap();
+    let beside = setup.directory.path().join("beside");
+    symlink(setup.top(), &beside).unwrap();
     let world = ForgeWorld {
         tmp: beside.join("tmp"),
-        ..scene.world()
+        ..setup.world()
     };
-    let refused = SkillWorkspace::make(&world, &scene.project()).await;
+    let refused = SkillWorkspace::make(&world, &setup.project()).await;
     assert!(matches!(refused, Err(WorkspaceError::InsideProject { .. })));
 }
 
 #[tokio::test]
 async fn the_copys_git_begins_anew_and_what_becomes_of_it_hides_nothing() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     // A project with hooks, a remote and a history of its own.
     let git = |directory: &Path, words: &[&str]| {
         let output = Command::new("git")
@@ -280,15 +280,15 @@ async fn the_copys_git_begins_anew_and_what_becomes_of_it_hides_nothing() {
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    git(&scene.top(), &["init", "-q"]);
+    git(&setup.top(), &["init", "-q"]);
     git(
-        &scene.top(),
+        &setup.top(),
         &["remote", "add", "origin", "https://example.invalid/x"],
     );
-    scene.write(".git/hooks/post-commit", "#!/bin/sh\ntouch /tmp/never\n");
-    let workspace = scene.copy().await;
+    setup.write(".git/hooks/post-commit", "#!/bin/sh\ntouch /tmp/never\n");
+    let workspace = setup.copy().await;
     assert!(!workspace.root().join(".git").exists());
-    workspace.with_git(&scene.world()).await.unwrap();
+    workspace.with_git(&setup.world()).await.unwrap();
     let copy = workspace.root();
     assert_eq!(git(copy, &["remote"]), "");
     assert_eq!(git(copy, &["rev-list", "--count", "--all"]).trim(), "1");
@@ -311,47 +311,47 @@ async fn the_copys_git_begins_anew_and_what_becomes_of_it_hides_nothing() {
         "git itself is deceived"
     );
     expect(
-        &scene.judge(&workspace),
+        &setup.judge(&workspace),
         &[("outside", "README.md"), ("outside", "evil.py")],
     );
     std::fs::remove_dir_all(copy.join(".git")).unwrap();
     expect(
-        &scene.judge(&workspace),
+        &setup.judge(&workspace),
         &[("outside", "README.md"), ("outside", "evil.py")],
     );
 }
 
 #[tokio::test]
 async fn both_files_and_nothing_else() {
-    let scene = Scene::new();
-    let workspace = scene.copy().await;
+    let setup = Setup::new();
+    let workspace = setup.copy().await;
     expect(
-        &scene.judge(&workspace),
+        &setup.judge(&workspace),
         &[("nothing", SKILL), ("missing", SKILL), ("missing", TEST)],
     );
     put(workspace.root(), SKILL, "skill\n");
-    expect(&scene.judge(&workspace), &[("missing", TEST)]);
+    expect(&setup.judge(&workspace), &[("missing", TEST)]);
     put(workspace.root(), TEST, "test\n");
-    assert_eq!(scene.judge(&workspace), Verdict::default());
-    scene.bring_back(&workspace).unwrap();
-    assert_eq!(std::fs::read(scene.top().join(SKILL)).unwrap(), b"skill\n");
-    assert_eq!(std::fs::read(scene.top().join(TEST)).unwrap(), b"test\n");
+    assert_eq!(setup.judge(&workspace), Verdict::default());
+    setup.bring_back(&workspace).unwrap();
+    assert_eq!(std::fs::read(setup.top().join(SKILL)).unwrap(), b"skill\n");
+    assert_eq!(std::fs::read(setup.top().join(TEST)).unwrap(), b"test\n");
 
     // Now both are there: one of them may stay as it is.
-    let workspace = scene.copy().await;
-    expect(&scene.judge(&workspace), &[("nothing", SKILL)]);
+    let workspace = setup.copy().await;
+    expect(&setup.judge(&workspace), &[("nothing", SKILL)]);
     put(workspace.root(), SKILL, "better\n");
-    assert_eq!(scene.judge(&workspace), Verdict::default());
-    scene.bring_back(&workspace).unwrap();
-    assert_eq!(std::fs::read(scene.top().join(SKILL)).unwrap(), b"better\n");
+    assert_eq!(setup.judge(&workspace), Verdict::default());
+    setup.bring_back(&workspace).unwrap();
+    assert_eq!(std::fs::read(setup.top().join(SKILL)).unwrap(), b"better\n");
     std::fs::remove_file(workspace.root().join(TEST)).unwrap();
-    expect(&scene.judge(&workspace), &[("missing", TEST)]);
+    expect(&setup.judge(&workspace), &[("missing", TEST)]);
 }
 
 #[tokio::test]
 async fn whatever_else_an_agent_does_is_refused() {
-    let scene = Scene::new();
-    let workspace = scene.copy().await;
+    let setup = Setup::new();
+    let workspace = setup.copy().await;
     build(&workspace);
     let at = |path: &str| workspace.root().join(path);
     put(
@@ -368,7 +368,7 @@ async fn whatever_else_an_agent_does_is_refused() {
     symlink("/etc/passwd", at("link")).unwrap();
     std::fs::set_permissions(at(TEST), std::fs::Permissions::from_mode(0o4755)).unwrap();
     expect(
-        &scene.judge(&workspace),
+        &setup.judge(&workspace),
         &[
             ("outside", "src/skillset/skills/base.py"),
             ("outside", "src/skillset/skills/word_len2.py"),
@@ -385,34 +385,34 @@ async fn whatever_else_an_agent_does_is_refused() {
 
 #[tokio::test]
 async fn the_two_files_are_plain_small_and_have_one_name() {
-    let scene = Scene::new();
-    let workspace = scene.copy().await;
+    let setup = Setup::new();
+    let workspace = setup.copy().await;
     let skill = workspace.root().join(SKILL);
     put(workspace.root(), TEST, "test\n");
     symlink("/etc/passwd", &skill).unwrap();
-    expect(&scene.judge(&workspace), &[("kind", SKILL)]);
+    expect(&setup.judge(&workspace), &[("kind", SKILL)]);
     assert!(matches!(
-        scene.bring_back(&workspace),
+        setup.bring_back(&workspace),
         Err(CopyBackError::ChangedInCopy { .. })
     ));
     std::fs::remove_file(&skill).unwrap();
     std::fs::create_dir(&skill).unwrap();
-    expect(&scene.judge(&workspace), &[("kind", SKILL)]);
+    expect(&setup.judge(&workspace), &[("kind", SKILL)]);
     std::fs::remove_dir(&skill).unwrap();
     // 10 GB, of which nothing is read.
     std::fs::File::create(&skill)
         .unwrap()
         .set_len(10 << 30)
         .unwrap();
-    expect(&scene.judge(&workspace), &[("size", SKILL)]);
+    expect(&setup.judge(&workspace), &[("size", SKILL)]);
     assert!(matches!(
-        scene.bring_back(&workspace),
+        setup.bring_back(&workspace),
         Err(CopyBackError::TooLarge { .. })
     ));
     std::fs::remove_file(&skill).unwrap();
     std::fs::write(&skill, "skill\n").unwrap();
     std::fs::hard_link(&skill, workspace.scratch().join("elsewhere")).unwrap();
-    let verdict = scene.judge(&workspace);
+    let verdict = setup.judge(&workspace);
     expect(&verdict, &[("hard-link", SKILL)]);
     assert!(verdict.passes());
     // Its directory is a link now: nothing is read behind it.
@@ -425,21 +425,21 @@ async fn the_two_files_are_plain_small_and_have_one_name() {
         .find(|change| change.path == Path::new("src/skillset/skills"))
         .unwrap();
     assert!(matches!(link.now, Some(CopyEntry::Link { .. })));
-    assert!(!scene.judge(&workspace).passes());
+    assert!(!setup.judge(&workspace).passes());
     assert!(matches!(
-        scene.bring_back(&workspace),
+        setup.bring_back(&workspace),
         Err(CopyBackError::ChangedInCopy { .. })
     ));
-    assert!(!scene.top().join(SKILL).exists());
+    assert!(!setup.top().join(SKILL).exists());
 }
 
 #[tokio::test]
 async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     for number in 0..300 {
-        scene.write(format!("many/{number}"), "x");
+        setup.write(format!("many/{number}"), "x");
     }
-    let workspace = scene.copy().await;
+    let workspace = setup.copy().await;
     for entry in std::fs::read_dir(workspace.root()).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -448,7 +448,7 @@ async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
             std::fs::remove_file(path).unwrap();
         }
     }
-    let verdict = scene.judge(&workspace);
+    let verdict = setup.judge(&workspace);
     assert!(!verdict.passes() && verdict.findings().len() <= MAX_SCOPE_FINDINGS + 4);
     assert!(
         codes(&verdict)
@@ -463,7 +463,7 @@ async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
         was: None,
         now: Some(flood),
     };
-    let paths = scene.paths();
+    let paths = setup.paths();
     let verdict = check_scope(
         &[change],
         &Scope {
@@ -477,22 +477,22 @@ async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
 
 #[tokio::test]
 async fn what_is_brought_back_are_the_bytes_that_were_judged() {
-    let scene = Scene::new();
-    let workspace = scene.copy().await;
+    let setup = Setup::new();
+    let workspace = setup.copy().await;
     build(&workspace);
     let changes = workspace.changes().unwrap();
     put(workspace.root(), SKILL, "swapped\n");
-    let swapped = workspace.built(&scene.paths(), &changes);
+    let swapped = workspace.built(&setup.paths(), &changes);
     assert!(
         matches!(swapped, Err(CopyBackError::ChangedInCopy { .. })),
         "{swapped:?}"
     );
     put(workspace.root(), SKILL, "skill\n");
-    let files = workspace.built(&scene.paths(), &changes).unwrap();
+    let files = workspace.built(&setup.paths(), &changes).unwrap();
     // From here on the copy is of no interest.
     put(workspace.root(), SKILL, "swapped\n");
-    copy_back(&scene.project(), &scene.home(), &scene.paths(), &files).unwrap();
-    assert_eq!(std::fs::read(scene.top().join(SKILL)).unwrap(), b"skill\n");
+    copy_back(&setup.project(), &setup.home(), &setup.paths(), &files).unwrap();
+    assert_eq!(std::fs::read(setup.top().join(SKILL)).unwrap(), b"skill\n");
     assert!(check_built(&files).passes());
     let mut files = files;
     files[1].bytes = format!(
@@ -505,89 +505,89 @@ async fn what_is_brought_back_are_the_bytes_that_were_judged() {
 
 #[tokio::test]
 async fn what_somebody_did_to_the_project_meanwhile_stays() {
-    let scene = Scene::new();
-    scene.write(SKILL, "old\n");
+    let setup = Setup::new();
+    setup.write(SKILL, "old\n");
     let blocked = |result: Result<(), CopyBackError>| match result {
         Err(CopyBackError::ChangedInProject { path, why }) => (path.to_string(), why),
         other => panic!("{other:?}"),
     };
-    let outside = scene.directory.path().join("outside");
+    let outside = setup.directory.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     let stories: [(&dyn Fn(), &str, EditObstacle); 5] = [
         (
-            &|| scene.write(SKILL, "edited by hand\n"),
+            &|| setup.write(SKILL, "edited by hand\n"),
             SKILL,
             EditObstacle::Changed,
         ),
         (
-            &|| std::fs::remove_file(scene.top().join(SKILL)).unwrap(),
+            &|| std::fs::remove_file(setup.top().join(SKILL)).unwrap(),
             SKILL,
             EditObstacle::Missing,
         ),
         (
-            &|| scene.write(TEST, "made by hand\n"),
+            &|| setup.write(TEST, "made by hand\n"),
             TEST,
             EditObstacle::InTheWay,
         ),
         (
-            &|| symlink("/etc/passwd", scene.top().join(TEST)).unwrap(),
+            &|| symlink("/etc/passwd", setup.top().join(TEST)).unwrap(),
             TEST,
             EditObstacle::Link,
         ),
         (
             &|| {
-                std::fs::remove_dir_all(scene.top().join("tests")).unwrap();
-                symlink(&outside, scene.top().join("tests")).unwrap();
+                std::fs::remove_dir_all(setup.top().join("tests")).unwrap();
+                symlink(&outside, setup.top().join("tests")).unwrap();
             },
             TEST,
             EditObstacle::Link,
         ),
     ];
     for (meddle, path, why) in stories {
-        let _nothing_there = std::fs::remove_file(scene.top().join(TEST));
-        scene.write(SKILL, "old\n");
-        let workspace = scene.copy().await;
+        let _nothing_there = std::fs::remove_file(setup.top().join(TEST));
+        setup.write(SKILL, "old\n");
+        let workspace = setup.copy().await;
         build(&workspace);
         meddle();
-        let before = scene.state();
+        let before = setup.state();
         assert_eq!(
-            blocked(scene.bring_back(&workspace)),
+            blocked(setup.bring_back(&workspace)),
             (path.to_owned(), why)
         );
-        assert_eq!(scene.state(), before);
+        assert_eq!(setup.state(), before);
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 }
 
 #[tokio::test]
 async fn a_file_that_the_copy_did_not_get_is_not_replaced() {
-    let scene = Scene::new();
-    scene.write(
+    let setup = Setup::new();
+    setup.write(
         TEST,
         format!(
             "token = \"ghp_{}\"\n",
             "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x3Pa9"
         ),
     );
-    let workspace = scene.copy().await;
+    let workspace = setup.copy().await;
     build(&workspace);
-    let before = scene.state();
-    let refused = scene.bring_back(&workspace);
+    let before = setup.state();
+    let refused = setup.bring_back(&workspace);
     assert!(
         matches!(refused, Err(CopyBackError::LeftOut { .. })),
         "{refused:?}"
     );
-    assert_eq!(scene.state(), before);
+    assert_eq!(setup.state(), before);
 }
 
 #[tokio::test]
 async fn what_is_put_into_the_copy_is_a_change_and_passes_no_link() {
-    let scene = Scene::new();
-    let workspace = scene.copy().await;
-    let paths = scene.paths();
+    let setup = Setup::new();
+    let workspace = setup.copy().await;
+    let paths = setup.paths();
     workspace.put(&paths.skill, b"skill\n").unwrap();
     workspace.put(&paths.test, b"test\n").unwrap();
-    assert_eq!(scene.judge(&workspace), Verdict::default());
+    assert_eq!(setup.judge(&workspace), Verdict::default());
     std::fs::rename(
         workspace.root().join("tests"),
         workspace.scratch().join("tests"),
@@ -607,15 +607,15 @@ async fn what_is_put_into_the_copy_is_a_change_and_passes_no_link() {
 
 #[test]
 fn a_journal_of_anything_else_is_not_believed() {
-    let scene = Scene::new();
-    scene.write("README.md", "words\n");
-    let own = scene.project().own_directory(&scene.home()).unwrap();
+    let setup = Setup::new();
+    setup.write("README.md", "words\n");
+    let own = setup.project().own_directory(&setup.home()).unwrap();
     let place = own.join(format!(
         "{}-skillset.skills.word_len-build.json",
-        scene.project().key()
+        setup.project().key()
     ));
     std::fs::write(&place, "{}").unwrap();
-    let recovered = recover_copy_back(&scene.project(), &scene.home(), &scene.paths());
+    let recovered = recover_copy_back(&setup.project(), &setup.home(), &setup.paths());
     assert!(
         matches!(
             recovered,
@@ -633,20 +633,20 @@ fn a_kill_leaves_both_files_or_neither() {
     if let Some(top) = std::env::var_os(CHILD) {
         return bring_back_for_ever(Path::new(&top));
     }
-    let scene = Scene::new();
-    scene.write(SKILL, "0\n");
-    scene.write(TEST, "0\n");
+    let setup = Setup::new();
+    setup.write(SKILL, "0\n");
+    setup.write(TEST, "0\n");
     let name = "workspace::tests::a_kill_leaves_both_files_or_neither";
-    let own = scene.project().own_directory(&scene.home()).unwrap();
+    let own = setup.project().own_directory(&setup.home()).unwrap();
     let journal = own.join(format!(
         "{}-skillset.skills.word_len-build.json",
-        scene.project().key()
+        setup.project().key()
     ));
     let mut settled = 0;
     for round in 0..12_u32 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])
-            .env(CHILD, scene.directory.path())
+            .env(CHILD, setup.directory.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -663,16 +663,16 @@ fn a_kill_leaves_both_files_or_neither() {
         while !journal.exists() {}
         child.kill().unwrap();
         child.wait().unwrap();
-        let outcome = recover_copy_back(&scene.project(), &scene.home(), &scene.paths()).unwrap();
+        let outcome = recover_copy_back(&setup.project(), &setup.home(), &setup.paths()).unwrap();
         settled += u32::from(outcome != EditRecovery::Nothing);
-        let read = |path| std::fs::read_to_string(scene.top().join(path)).unwrap();
+        let read = |path| std::fs::read_to_string(setup.top().join(path)).unwrap();
         assert_eq!(read(SKILL), read(TEST), "round {round}, {outcome:?}");
         assert_eq!(
-            recover_copy_back(&scene.project(), &scene.home(), &scene.paths()).unwrap(),
+            recover_copy_back(&setup.project(), &setup.home(), &setup.paths()).unwrap(),
             EditRecovery::Nothing
         );
         assert_eq!(
-            std::fs::read_dir(scene.top().join("tests"))
+            std::fs::read_dir(setup.top().join("tests"))
                 .unwrap()
                 .count(),
             2,

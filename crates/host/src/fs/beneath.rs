@@ -15,13 +15,13 @@ use crucible_model::ByteLimit;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{FsError, TEMPORARY, hold, link_stands, read_known};
+use super::{FsError, TEMPORARY, hold, read_known, symlink_found};
 
 /// Whether missing parent directories are created.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OnTheWay {
-    Made,
-    MustStand,
+enum MissingParents {
+    Create,
+    Fail,
 }
 
 /// Whether a write is flushed.
@@ -47,7 +47,7 @@ pub fn read_beneath(root: &Path, relative: &str, limit: ByteLimit) -> Result<Vec
 /// Returns whether a regular file exists below `root`, without a link in its path.
 #[must_use]
 pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
-    let Ok((parent, name)) = parent_of(root, relative, OnTheWay::MustStand) else {
+    let Ok((parent, name)) = parent_of(root, relative, MissingParents::Fail) else {
         return false;
     };
     kind_of(&parent, name).is_ok_and(|kind| kind == FileType::RegularFile)
@@ -60,7 +60,7 @@ pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
 /// Fails if a file or a link exists there, or if the parent is not writable.
 pub fn create_dir_beneath(root: &Path, relative: &str) -> Result<(), FsError> {
     let fail = |source| FsError::io("create", &root.join(relative), source);
-    walk(root, Path::new(relative), OnTheWay::Made)
+    walk(root, Path::new(relative), MissingParents::Create)
         .map(drop)
         .map_err(fail)
 }
@@ -100,7 +100,7 @@ pub fn flush_beneath(root: &Path, relatives: &[&str]) -> Result<(), FsError> {
         directories.insert(Path::new(relative).parent(), relative);
     }
     for relative in directories.into_values() {
-        let (parent, _) = parent_of(root, relative, OnTheWay::MustStand)
+        let (parent, _) = parent_of(root, relative, MissingParents::Fail)
             .map_err(|source| fail(relative, source))?;
         rustix::fs::fsync(&parent).map_err(|errno| fail(relative, errno.into()))?;
     }
@@ -109,7 +109,7 @@ pub fn flush_beneath(root: &Path, relatives: &[&str]) -> Result<(), FsError> {
 
 fn write(root: &Path, relative: &str, bytes: &[u8], flush: Flush) -> Result<(), FsError> {
     let fail = |source| FsError::io("write", &root.join(relative), source);
-    let (parent, name) = parent_of(root, relative, OnTheWay::Made).map_err(fail)?;
+    let (parent, name) = parent_of(root, relative, MissingParents::Create).map_err(fail)?;
     let (mut file, temporary) = temporary_in(&parent).map_err(fail)?;
     let mut write = || -> io::Result<()> {
         file.write_all(bytes)?;
@@ -148,12 +148,12 @@ fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
 
 /// Opens a regular file for reading, without waiting for a writer.
 fn open(root: &Path, relative: &str) -> io::Result<File> {
-    let (parent, name) = parent_of(root, relative, OnTheWay::MustStand)?;
+    let (parent, name) = parent_of(root, relative, MissingParents::Fail)?;
     let flags =
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
         Ok(fd) => Ok(File::from(fd)),
-        Err(Errno::LOOP) => Err(link_stands()),
+        Err(Errno::LOOP) => Err(symlink_found()),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -162,7 +162,7 @@ fn open(root: &Path, relative: &str) -> io::Result<File> {
 fn parent_of<'r>(
     root: &Path,
     relative: &'r str,
-    way: OnTheWay,
+    way: MissingParents,
 ) -> io::Result<(OwnedFd, &'r OsStr)> {
     let path = Path::new(relative);
     let name = path.file_name().ok_or(Errno::INVAL)?;
@@ -173,8 +173,8 @@ fn parent_of<'r>(
 }
 
 /// Opens the directory at `path` below `root`, part by part.
-fn walk(root: &Path, path: &Path, way: OnTheWay) -> io::Result<OwnedFd> {
-    if way == OnTheWay::Made {
+fn walk(root: &Path, path: &Path, way: MissingParents) -> io::Result<OwnedFd> {
+    if way == MissingParents::Create {
         super::create_dir_all(root).map_err(FsError::into_source)?;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -183,7 +183,7 @@ fn walk(root: &Path, path: &Path, way: OnTheWay) -> io::Result<OwnedFd> {
         let Component::Normal(name) = part else {
             return Err(Errno::INVAL.into());
         };
-        if way == OnTheWay::Made {
+        if way == MissingParents::Create {
             match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o700)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
@@ -192,7 +192,7 @@ fn walk(root: &Path, path: &Path, way: OnTheWay) -> io::Result<OwnedFd> {
         at = match rustix::fs::openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(next) => next,
             Err(Errno::LOOP | Errno::NOTDIR) if kind_of(&at, name)? == FileType::Symlink => {
-                return Err(link_stands());
+                return Err(symlink_found());
             }
             Err(errno) => return Err(errno.into()),
         };

@@ -67,7 +67,7 @@ pub struct PromotionRow {
 
 /// The body of an event: all that the row says.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
-struct Told {
+struct EventBody {
     proposal: u64,
     verification: Option<u64>,
     from: String,
@@ -234,7 +234,8 @@ impl Ledger {
             (None, None) => {}
             (Some(row), Some(seq)) if row.event == seq => {
                 let agrees = self.event_as_hashed(seq)?.is_some_and(|event| {
-                    serde_json::from_value::<Told>(event.body).is_ok_and(|told| told == row.told())
+                    serde_json::from_value::<EventBody>(event.body)
+                        .is_ok_and(|told| told == row.told())
                 });
                 if !agrees {
                     return Err(damaged(format!(
@@ -319,8 +320,8 @@ fn prefixed_columns() -> String {
 }
 
 impl PromotionRow {
-    fn told(&self) -> Told {
-        Told {
+    fn told(&self) -> EventBody {
+        EventBody {
             proposal: self.proposal,
             verification: self.verification,
             from: self.from.as_str().to_owned(),
@@ -365,7 +366,7 @@ fn rows_against_events(
     while let Some(row) = rows.next()? {
         let seq: i64 = row.get(0)?;
         let text = |column| row.get::<_, Option<String>>(column).ok().flatten();
-        let told = text(10).and_then(|body| serde_json::from_str::<Told>(&body).ok());
+        let told = text(10).and_then(|body| serde_json::from_str::<EventBody>(&body).ok());
         let own_run = text(12)
             .and_then(|project| project.parse().ok())
             .zip(text(13))

@@ -107,7 +107,7 @@ const FIRST: &str =
 
 /// What the event says of what the skill may do and is asked.
 #[derive(Deserialize)]
-struct Told {
+struct EventBody {
     project: Digest,
     name: String,
     side_effect_class: SideEffect,
@@ -119,7 +119,7 @@ struct Told {
 impl SkillRow {
     /// Whether the row says what the event of its proposal says.
     fn agrees_with(&self, event: &Value) -> bool {
-        let Ok(told) = Told::deserialize(event) else {
+        let Ok(told) = EventBody::deserialize(event) else {
             return false;
         };
         let schemas = to_canonical_json(&self.io_schema).map(|text| Digest::of(&text));

@@ -14,7 +14,7 @@ use crate::error::LlmError;
 use crate::http_fault::CallTarget;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::messages::{self, MessageDefaults};
-use crate::offered::Catalogue;
+use crate::offered::ModelCatalogue;
 use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
 use crate::provider_settings::{ProviderSettings, required, required_key};
 use crate::wire_json::{ListBounds, to_wire};
@@ -76,9 +76,9 @@ impl ProviderKind for Anthropic {
         &self,
         settings: &ProviderSettings,
         context: &Context,
-    ) -> Result<Catalogue, LlmError> {
+    ) -> Result<ModelCatalogue, LlmError> {
         // The largest page; the default is twenty.
-        Ok(Catalogue::new(
+        Ok(ModelCatalogue::new(
             NAME,
             endpoint("models?limit=1000", settings, context)?,
         ))

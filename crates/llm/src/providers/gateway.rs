@@ -11,7 +11,7 @@ use crate::chat_backend::ChatServer;
 use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
-use crate::offered::Catalogue;
+use crate::offered::ModelCatalogue;
 use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
 use crate::provider_settings::{ProviderSettings, named_key};
 use crate::wire_json::ListBounds;
@@ -70,7 +70,7 @@ impl ProviderKind for Gateway {
         &self,
         settings: &ProviderSettings,
         context: &Context,
-    ) -> Result<Catalogue, LlmError> {
+    ) -> Result<ModelCatalogue, LlmError> {
         SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }

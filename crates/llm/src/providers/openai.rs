@@ -13,7 +13,7 @@ use crate::chat_backend::ChatServer;
 use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
-use crate::offered::Catalogue;
+use crate::offered::ModelCatalogue;
 use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
 use crate::provider_settings::{ProviderSettings, required_key};
 
@@ -68,7 +68,7 @@ impl ProviderKind for OpenAi {
         &self,
         settings: &ProviderSettings,
         context: &Context,
-    ) -> Result<Catalogue, LlmError> {
+    ) -> Result<ModelCatalogue, LlmError> {
         SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }

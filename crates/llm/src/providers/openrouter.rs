@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
 use crate::invocation::FallbackList;
-use crate::offered::Catalogue;
+use crate::offered::ModelCatalogue;
 use crate::provider_kind::{KeyUse, ProviderClass, ProviderKind};
 use crate::provider_settings::{ProviderSettings, required, required_key};
 
@@ -79,7 +79,7 @@ impl ProviderKind for OpenRouter {
         &self,
         settings: &ProviderSettings,
         context: &Context,
-    ) -> Result<Catalogue, LlmError> {
+    ) -> Result<ModelCatalogue, LlmError> {
         SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }

@@ -108,8 +108,8 @@ impl ProviderKind for Replay {
 }
 
 /// How often each request was replayed before this process started.
-fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, Played>, LlmError> {
-    let mut counts: HashMap<Digest, Played> = HashMap::new();
+fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, ReplayCounts>, LlmError> {
+    let mut counts: HashMap<Digest, ReplayCounts> = HashMap::new();
     if let Some(path) = &settings.already_played {
         match read(&CassetteSource::File(path.clone())) {
             Ok(cassette) => {
@@ -136,12 +136,12 @@ fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
 
 /// How often a request was replayed.
 #[derive(Debug, Clone, Copy, Default)]
-struct Played {
+struct ReplayCounts {
     answers: usize,
     failures: usize,
 }
 
-impl Played {
+impl ReplayCounts {
     fn count(&mut self, call: &RecordedCall) {
         match &call.outcome {
             outcome if outcome.is_answer() => self.answers += 1,
@@ -160,7 +160,7 @@ struct ReplayBackend {
 }
 
 impl ReplayBackend {
-    fn new(cassette: &Cassette, before: &HashMap<Digest, Played>) -> Self {
+    fn new(cassette: &Cassette, before: &HashMap<Digest, ReplayCounts>) -> Self {
         let mut outcomes: HashMap<Digest, Vec<CallOutcome>> = HashMap::new();
         for call in &cassette.calls {
             outcomes

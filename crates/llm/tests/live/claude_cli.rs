@@ -31,7 +31,7 @@ async fn real_program_returns_answer_and_tokens() {
     let result = claude(live_address()).invoke(inv).await.unwrap();
     summary.answered(&result);
     assert!(
-        result.whole_answer().unwrap().as_str().contains("Paris"),
+        result.complete_answer().unwrap().as_str().contains("Paris"),
         "{}",
         result.raw_response
     );

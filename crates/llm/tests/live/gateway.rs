@@ -20,7 +20,7 @@ async fn plain_question_gets_whole_answer() {
         .unwrap();
     summary.answered(&result);
     assert!(
-        result.whole_answer().unwrap().as_str().contains("Paris"),
+        result.complete_answer().unwrap().as_str().contains("Paris"),
         "{}",
         result.raw_response
     );
@@ -55,7 +55,7 @@ async fn a_schema_holds_the_answer_to_its_form() {
     inv.metadata.insert("response_format".to_owned(), format);
     let result = gateway().invoke(inv).await.unwrap();
     summary.answered(&result);
-    let answer: Value = serde_json::from_str(result.whole_answer().unwrap().as_str()).unwrap();
+    let answer: Value = serde_json::from_str(result.complete_answer().unwrap().as_str()).unwrap();
     let fields = answer.as_object().unwrap();
     assert_eq!(fields.len(), 3, "{answer}");
     assert!(
@@ -99,8 +99,8 @@ async fn live_answer_at_limit_is_cut_off() {
     let result = gateway().invoke(inv).await.unwrap();
     summary.answered(&result);
     assert_eq!(result.tokens_output, Some(6));
-    assert_eq!(result.finish(), Finish::CutShort);
-    assert!(result.whole_answer().is_err());
+    assert_eq!(result.finish(), Finish::Truncated);
+    assert!(result.complete_answer().is_err());
     summary.passed("said to be cut short");
 }
 

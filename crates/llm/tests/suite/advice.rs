@@ -123,7 +123,7 @@ async fn half_an_advice_is_none() {
     .await
     .unwrap_err();
     assert!(
-        matches!(error, AdviceError::Failed(AdviceFailure::CutShort(_))),
+        matches!(error, AdviceError::Failed(AdviceFailure::Truncated(_))),
         "{error}"
     );
 }

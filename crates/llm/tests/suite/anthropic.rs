@@ -92,7 +92,7 @@ async fn call_model_is_used_and_cut_reported() {
     let result = backend.invoke(inv).await.unwrap();
     assert_eq!(server.requests()[0].body["model"], "other-model");
     assert_eq!(result.model_used, "other-model");
-    assert!(result.whole_answer().is_err());
+    assert!(result.complete_answer().is_err());
 }
 
 #[test]

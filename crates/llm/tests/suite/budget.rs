@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_llm::{
-    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, ClientExtra,
-    Fault, Limit, ListedPrice, LlmBackend, LlmError, Origin, PlannedCall, Price, PriceTable,
-    Resource, Retried, RetryPolicy, Ticket,
+    Amount, Asks, BudgetLimits, Budgeted, CallBudget, CallEnd, ClientExtra, Fault, Limit,
+    ListedPrice, LlmBackend, LlmError, Origin, PlannedCall, Price, PriceTable, ReservationError,
+    ReservationStore, Resource, Retried, RetryPolicy, Ticket,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -128,7 +128,7 @@ mod properties {
                             runtime.block_on(reservation.settle(end)).unwrap();
                         }
                     }
-                    Err(BookError::Exhausted { .. }) => prop_assert_eq!(budget.used().unwrap(), before),
+                    Err(ReservationError::Exhausted { .. }) => prop_assert_eq!(budget.used().unwrap(), before),
                     Err(other) => prop_assert!(false, "{}", other),
                 }
                 prop_assert_eq!(budget.used().unwrap().calls, slots);
@@ -230,21 +230,25 @@ async fn reported_cost_overrides_estimate() {
 /// A book that always fails.
 struct Broken;
 
-impl CallBook for Broken {
-    fn reserve(&self, _call: &PlannedCall, _limits: &BudgetLimits) -> Result<Ticket, BookError> {
-        Err(BookError::Unavailable {
+impl ReservationStore for Broken {
+    fn reserve(
+        &self,
+        _call: &PlannedCall,
+        _limits: &BudgetLimits,
+    ) -> Result<Ticket, ReservationError> {
+        Err(ReservationError::Unavailable {
             detail: "the disk is full".to_owned(),
         })
     }
 
-    fn settle(&self, _ticket: Ticket, _end: &CallEnd) -> Result<(), BookError> {
-        Err(BookError::Unavailable {
+    fn settle(&self, _ticket: Ticket, _end: &CallEnd) -> Result<(), ReservationError> {
+        Err(ReservationError::Unavailable {
             detail: "the disk is full".to_owned(),
         })
     }
 
-    fn used(&self) -> Result<Amount, BookError> {
-        Err(BookError::Unavailable {
+    fn used(&self) -> Result<Amount, ReservationError> {
+        Err(ReservationError::Unavailable {
             detail: "the disk is full".to_owned(),
         })
     }

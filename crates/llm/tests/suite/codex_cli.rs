@@ -246,7 +246,7 @@ async fn cut_answer_is_marked() {
     .unwrap();
     assert_eq!(
         (result.raw_response.as_str(), result.finish()),
-        ("half a fi", Finish::CutShort)
+        ("half a fi", Finish::Truncated)
     );
     let failed = json!({"type": "turn.failed", "error": {"message": reason}});
     let blank = format!("{}; exit 1", printing(&[message(" \n"), failed]));

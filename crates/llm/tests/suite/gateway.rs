@@ -108,6 +108,6 @@ async fn an_answer_cut_at_the_token_limit_says_so() {
     let result = outcome(Reply::CutAnswer("half a".to_owned()))
         .await
         .unwrap();
-    assert_eq!(result.finish(), Finish::CutShort);
-    assert!(result.whole_answer().is_err());
+    assert_eq!(result.finish(), Finish::Truncated);
+    assert!(result.complete_answer().is_err());
 }

@@ -271,8 +271,8 @@ async fn answer_filling_limit_is_cut_off() {
     let mut inv = ask("x");
     inv.metadata.insert("max_tokens".to_owned(), json!(10));
     let result = program.call(inv).await.unwrap();
-    assert_eq!(result.finish(), Finish::CutShort);
-    assert!(result.whole_answer().is_err());
+    assert_eq!(result.finish(), Finish::Truncated);
+    assert!(result.complete_answer().is_err());
 }
 
 #[tokio::test]

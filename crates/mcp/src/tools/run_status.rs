@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use crucible_ledger::EventRecord;
 use crucible_model::{Failure, RunId, Timestamp};
-use crucible_run::{BudgetStatus, Owed, RunStatus as Stand, status};
+use crucible_run::{BudgetStatus, PendingRequest, RunStatus as Stand, status};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ struct StatusDocument {
     /// Whether a process advances the run.
     is_at_work: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    owed: Option<Owed>,
+    owed: Option<PendingRequest>,
     attempts: usize,
     budgets: BudgetStatus,
     next: String,

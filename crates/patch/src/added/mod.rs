@@ -109,7 +109,7 @@ pub(crate) fn only_adds_tests(
             names.insert(name);
         }
     }
-    let was = Rest::of(&old, taken);
+    let was = RemainingText::of(&old, taken);
     // What stands in a group is checked with it.
     let (mut taken, mut checked) = (Vec::new(), 0);
     for unit in units(&new, rules, &|line| !lines.contains(line.trim()))? {
@@ -128,7 +128,7 @@ pub(crate) fn only_adds_tests(
     new_imports
         .extend(&old_imports, &words)
         .map_err(|why| at(0, why))?;
-    let is = Rest::of(&new, taken);
+    let is = RemainingText::of(&new, taken);
     match was.first_difference(&is) {
         None => Ok(()),
         Some(line) => Err(NotOnlyTests {
@@ -356,11 +356,11 @@ fn span(node: Node<'_>, text: &str, is_new: &dyn Fn(&str) -> bool) -> Range<usiz
 }
 
 /// A text without what was taken out of it, line by line. Lines of white space count only inside of literals.
-struct Rest<'t> {
+struct RemainingText<'t> {
     lines: Vec<(u64, &'t str)>,
 }
 
-impl<'t> Rest<'t> {
+impl<'t> RemainingText<'t> {
     fn of(parsed: &Parsed<'t>, mut taken: Vec<Range<usize>>) -> Self {
         taken.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
         let literals = literals(parsed);

@@ -79,12 +79,12 @@ const LINES: [&str; 30] = [
     "",
 ];
 
-struct Desk {
+struct Fixture {
     dir: tempfile::TempDir,
     before: Tree,
 }
 
-impl Desk {
+impl Fixture {
     /// One repository for all cases; each begins with the same index.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -360,7 +360,7 @@ mod properties {
 
     #[test]
     fn a_patch_that_both_take_is_the_same_change_to_both() {
-        let desk = Desk::new();
+        let fixture = Fixture::new();
         let taken = std::cell::Cell::new(0u32);
         let config = ProptestConfig {
             failure_persistence: None,
@@ -369,8 +369,8 @@ mod properties {
         let cases = config.cases;
         TestRunner::new(config)
             .run(&patches(), |raw| {
-                if let Some(ours) = desk.ours(&raw)
-                    && let Some(theirs) = desk.theirs(&raw)
+                if let Some(ours) = fixture.ours(&raw)
+                    && let Some(theirs) = fixture.theirs(&raw)
                 {
                     taken.set(taken.get() + 1);
                     prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&raw));
@@ -388,7 +388,7 @@ mod properties {
 
 #[test]
 fn honest_sections_are_taken_by_both() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for (kind, from, to) in [
         (0, 0, 0),
         (0, 3, 0),
@@ -402,8 +402,8 @@ fn honest_sections_are_taken_by_both() {
     ] {
         let raw = section(kind, from, to).concat();
         let shown = String::from_utf8_lossy(&raw).into_owned();
-        let ours = desk.ours(&raw);
+        let ours = fixture.ours(&raw);
         assert!(ours.is_some(), "{shown}");
-        assert_eq!(ours, desk.theirs(&raw), "{shown}");
+        assert_eq!(ours, fixture.theirs(&raw), "{shown}");
     }
 }

@@ -40,10 +40,10 @@ pub struct TrackedFile {
 
 /// The list that was made last.
 #[derive(Debug, Default)]
-pub(super) struct KeptIndex(Mutex<Option<Kept>>);
+pub(super) struct IndexCache(Mutex<Option<CachedIndex>>);
 
 #[derive(Debug)]
-struct Kept {
+struct CachedIndex {
     digest: Digest,
     list: Arc<IndexList>,
     /// The same with sizes, once requested.
@@ -191,7 +191,7 @@ impl Git {
             entries: file.entries.into_iter().map(entry).collect(),
             tree: file.tree,
         });
-        *self.index.kept() = Some(Kept {
+        *self.index.kept() = Some(CachedIndex {
             digest,
             list: Arc::clone(&list),
             tracked: None,
@@ -215,8 +215,8 @@ impl Git {
     }
 }
 
-impl KeptIndex {
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+impl IndexCache {
+    fn kept(&self) -> MutexGuard<'_, Option<CachedIndex>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -54,7 +54,7 @@ pub use git_dir::{git_directory_around, is_dot_git, is_git_directory, is_git_ent
 pub use guard_conflict::GuardConflict;
 pub use guarded::Guards;
 pub use history::CommitFiles;
-use index::KeptIndex;
+use index::IndexCache;
 pub use index::TrackedFile;
 use locate::Place;
 pub use status::{DirtyEntry, DirtyKind, TrackedState};
@@ -71,7 +71,7 @@ pub struct Git {
     sparse: SparseWorkTree,
     /// Where `origin` is.
     origin: Option<Vec<u8>>,
-    index: Arc<KeptIndex>,
+    index: Arc<IndexCache>,
     /// The objects; `None` if only git can read them.
     store: Option<Arc<Store>>,
     /// Variables for the user's own configuration, used only to read the identity.

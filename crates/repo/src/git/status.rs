@@ -83,7 +83,7 @@ impl Git {
         if let Some(clean) = self.clean_state().await? {
             return Ok(clean);
         }
-        let Looked {
+        let StatusResult {
             commit,
             branch,
             entries,
@@ -135,7 +135,7 @@ impl Git {
         }))
     }
 
-    async fn look(&self, what: LookFor) -> Result<Looked, RepoError> {
+    async fn look(&self, what: LookFor) -> Result<StatusResult, RepoError> {
         let untracked = match what {
             LookFor::Tracked => "--untracked-files=no",
             LookFor::UntrackedToo => "--untracked-files=all",
@@ -257,7 +257,7 @@ fn only_tracked(top: &Path, entries: &[IndexEntry]) -> std::io::Result<bool> {
 
 /// What one look tells.
 #[derive(Default)]
-struct Looked {
+struct StatusResult {
     /// The checked-out commit, if any.
     commit: Option<Oid>,
     /// The branch, if its short name is unambiguous.
@@ -272,8 +272,8 @@ enum LookFor {
     UntrackedToo,
 }
 
-fn parse_status(output: &Output) -> Result<Looked, RepoError> {
-    let mut looked = Looked::default();
+fn parse_status(output: &Output) -> Result<StatusResult, RepoError> {
+    let mut looked = StatusResult::default();
     for record in output.records() {
         if let Some(header) = record.strip_prefix(b"# ") {
             looked.header(header);
@@ -298,7 +298,7 @@ fn parse_status(output: &Output) -> Result<Looked, RepoError> {
     Ok(looked)
 }
 
-impl Looked {
+impl StatusResult {
     /// `branch.oid OID` and `branch.head NAME`, among others.
     fn header(&mut self, header: &[u8]) {
         if let Some(oid) = header.strip_prefix(b"branch.oid ") {

@@ -78,12 +78,12 @@ impl Left {
 
     /// Handles a directory with more than the `seen` entries allowed. The entries seen are charged, or many
     /// such directories could keep the walk busy forever.
-    fn overfull(&mut self, seen: usize, caps: &SampleCaps) -> Listed {
+    fn overfull(&mut self, seen: usize, caps: &SampleCaps) -> DirectoryResult {
         self.entries -= seen;
         if seen == caps.directory_entries {
-            Listed::TooLarge
+            DirectoryResult::TooLarge
         } else {
-            Listed::NothingLeft
+            DirectoryResult::NothingLeft
         }
     }
 }
@@ -106,7 +106,7 @@ enum Name {
 }
 
 /// What became of a directory.
-enum Listed {
+enum DirectoryResult {
     Entries(Vec<Entry>),
     /// It is larger than a directory may be.
     TooLarge,
@@ -127,27 +127,32 @@ impl Walk<'_> {
         let mut directories = level.into_iter();
         while let Some(directory) = directories.next() {
             let listed = self.list(&directory);
-            if directory.is_empty() && matches!(listed, Listed::TooLarge | Listed::NothingLeft) {
+            if directory.is_empty()
+                && matches!(
+                    listed,
+                    DirectoryResult::TooLarge | DirectoryResult::NothingLeft
+                )
+            {
                 self.look_up_known(depth, &mut next);
             }
             let entries = match listed {
-                Listed::Entries(entries) => entries,
-                Listed::TooLarge => {
+                DirectoryResult::Entries(entries) => entries,
+                DirectoryResult::TooLarge => {
                     self.found.caps_hit.insert(SampleCap::Walk);
                     self.found.unseen.insert(directory);
                     continue;
                 }
-                Listed::NothingLeft => {
+                DirectoryResult::NothingLeft => {
                     self.found.caps_hit.insert(SampleCap::Walk);
                     self.found.unseen.insert(directory);
                     self.found.unseen.extend(directories);
                     self.found.unseen.extend(next);
                     return Ok(Vec::new());
                 }
-                Listed::Unreadable(errno) if directory.is_empty() => {
+                DirectoryResult::Unreadable(errno) if directory.is_empty() => {
                     return Err(self.root.fail("list", Path::new(""), errno));
                 }
-                Listed::Unreadable(_) => {
+                DirectoryResult::Unreadable(_) => {
                     self.found.unreadable += 1;
                     self.found.unseen.insert(directory);
                     continue;
@@ -218,12 +223,12 @@ impl Walk<'_> {
         let mut directories = level.into_iter();
         while let Some(directory) = directories.next() {
             let entries = match self.list(&directory) {
-                Listed::Entries(entries) => entries,
-                Listed::TooLarge | Listed::Unreadable(_) => {
+                DirectoryResult::Entries(entries) => entries,
+                DirectoryResult::TooLarge | DirectoryResult::Unreadable(_) => {
                     self.found.unseen.insert(directory);
                     continue;
                 }
-                Listed::NothingLeft => {
+                DirectoryResult::NothingLeft => {
                     self.found.unseen.insert(directory);
                     self.found.unseen.extend(directories);
                     self.found.unseen.extend(next);
@@ -260,14 +265,14 @@ impl Walk<'_> {
         };
     }
 
-    fn list(&mut self, directory: &str) -> Listed {
+    fn list(&mut self, directory: &str) -> DirectoryResult {
         match self.read_entries(directory) {
             Ok(listed) => listed,
-            Err(errno) => Listed::Unreadable(errno),
+            Err(errno) => DirectoryResult::Unreadable(errno),
         }
     }
 
-    fn read_entries(&mut self, directory: &str) -> Result<Listed, Errno> {
+    fn read_entries(&mut self, directory: &str) -> Result<DirectoryResult, Errno> {
         let fd = self.root.open_dir(Path::new(directory))?;
         let mut entries = Vec::new();
         let mut path_bytes = 0;
@@ -288,7 +293,7 @@ impl Walk<'_> {
                     entries: 0,
                     path_bytes: 0,
                 };
-                return Ok(Listed::NothingLeft);
+                return Ok(DirectoryResult::NothingLeft);
             }
             let kind = match entry.file_type() {
                 // Some file systems do not say it while they list.
@@ -306,7 +311,7 @@ impl Walk<'_> {
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         self.left.entries -= entries.len();
         self.left.path_bytes -= path_bytes;
-        Ok(Listed::Entries(entries))
+        Ok(DirectoryResult::Entries(entries))
     }
 }
 

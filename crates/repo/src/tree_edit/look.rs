@@ -19,7 +19,7 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 
 /// What stands at a path.
-pub(super) enum Look {
+pub(super) enum PathKind {
     /// Nothing.
     Nothing,
     /// A symbolic link.
@@ -39,7 +39,7 @@ pub(super) struct PlainFile {
     pub(super) meta: Metadata,
 }
 
-impl Look {
+impl PathKind {
     /// The digest of a plain file.
     pub(super) fn digest(&self) -> Option<Digest> {
         match self {
@@ -55,29 +55,29 @@ impl Look {
 }
 
 /// Looks at `path` below `dir`. A pipe is not waited for, and no more is read than the limit.
-pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Look, Errno> {
+pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<PathKind, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = match dir.open_file(path, flags, Mode::empty()) {
         Ok(fd) => fd,
-        Err(Errno::NOENT) => return Ok(Look::Nothing),
-        Err(Errno::LOOP) => return Ok(Look::Link),
+        Err(Errno::NOENT) => return Ok(PathKind::Nothing),
+        Err(Errno::LOOP) => return Ok(PathKind::Link),
         // A parent is not a directory; or a socket, or a device without a driver.
-        Err(Errno::NOTDIR | Errno::NXIO | Errno::NODEV) => return Ok(Look::Other),
+        Err(Errno::NOTDIR | Errno::NXIO | Errno::NODEV) => return Ok(PathKind::Other),
         Err(errno) => return Err(errno),
     };
     let file = File::from(fd);
     let meta = file.metadata().map_err(errno_of)?;
     if !meta.is_file() {
-        return Ok(Look::Other);
+        return Ok(PathKind::Other);
     }
     let mut bytes = Vec::new();
     file.take(limit.0.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(errno_of)?;
     if bytes.len() as u64 > limit.0 {
-        return Ok(Look::TooLarge);
+        return Ok(PathKind::TooLarge);
     }
-    Ok(Look::File(Box::new(PlainFile {
+    Ok(PathKind::File(Box::new(PlainFile {
         digest: Digest::of(&bytes),
         bytes,
         meta,
@@ -85,7 +85,7 @@ pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Look, Er
 }
 
 /// Returns the digest of the regular file at `path`; a link or a directory has none.
-pub(super) fn glance(dir: &Root, path: &Path) -> Result<Look, Errno> {
+pub(super) fn glance(dir: &Root, path: &Path) -> Result<PathKind, Errno> {
     look(dir, path, ByteLimit(MAX_EDITED_BYTES))
 }
 
@@ -142,14 +142,14 @@ pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, T
     let found =
         glance(root, path.as_ref()).map_err(|errno| root.fail("read", path.as_ref(), errno))?;
     let file = match (found, edit.before) {
-        (Look::Link, _) => return refuse(EditObstacle::Link),
-        (Look::Nothing, None) => None,
-        (Look::Nothing, Some(_)) => return refuse(EditObstacle::Missing),
+        (PathKind::Link, _) => return refuse(EditObstacle::Link),
+        (PathKind::Nothing, None) => None,
+        (PathKind::Nothing, Some(_)) => return refuse(EditObstacle::Missing),
         (_, None) => return refuse(EditObstacle::InTheWay),
-        (Look::Other, Some(_)) => return refuse(EditObstacle::NoFile),
-        (Look::TooLarge, Some(_)) => return refuse(EditObstacle::TooLarge),
-        (Look::File(file), Some(before)) if file.digest == before => Some(file),
-        (Look::File(_), Some(_)) => return refuse(EditObstacle::Changed),
+        (PathKind::Other, Some(_)) => return refuse(EditObstacle::NoFile),
+        (PathKind::TooLarge, Some(_)) => return refuse(EditObstacle::TooLarge),
+        (PathKind::File(file), Some(before)) if file.digest == before => Some(file),
+        (PathKind::File(_), Some(_)) => return refuse(EditObstacle::Changed),
     };
     if edit
         .after
@@ -185,16 +185,16 @@ pub(super) fn read(
     let found = look(root, real.as_ref(), limit)
         .map_err(|errno| root.fail("read", real.as_ref(), errno))?;
     let why = match found {
-        Look::Nothing => return Ok(TreeFile { bytes: None, real }),
-        Look::File(file) => {
+        PathKind::Nothing => return Ok(TreeFile { bytes: None, real }),
+        PathKind::File(file) => {
             return Ok(TreeFile {
                 bytes: Some(file.bytes),
                 real,
             });
         }
-        Look::Link => EditObstacle::Link,
-        Look::Other => EditObstacle::NoFile,
-        Look::TooLarge => EditObstacle::TooLarge,
+        PathKind::Link => EditObstacle::Link,
+        PathKind::Other => EditObstacle::NoFile,
+        PathKind::TooLarge => EditObstacle::TooLarge,
     };
     Err(TreeEditError::Blocked {
         path: path.clone(),

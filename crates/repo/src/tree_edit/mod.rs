@@ -11,12 +11,12 @@
 //! a file that stays keeps its permission bits and its owner, and gets no bit that gives another user's rights. Extended
 //! attributes are not kept.
 
+mod guarded_places;
 mod journal;
 mod look;
 mod recover;
 mod stage;
 mod swap;
-mod walled;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,11 +32,11 @@ use crate::error::RepoError;
 use journal::{Journal, JournalStage};
 use look::Target;
 
+pub use guarded_places::GuardedPlaces;
 pub use recover::{
     EditRecovery, RecoveredEdit, RemadeContent, recover_tree_edit, recover_tree_edit_remaking,
     tree_edit_under_way,
 };
-pub use walled::GuardedPlaces;
 
 /// The largest file that is replaced, in bytes: 16 MiB.
 pub const MAX_EDITED_BYTES: u64 = 16 << 20;

@@ -14,7 +14,7 @@ use crucible_model::{Digest, RepoPath};
 use rustix::io::Errno;
 
 use super::journal::{BesideNames, Journal, JournalEntry, JournalStage};
-use super::look::{self, Look, glance};
+use super::look::{self, PathKind, glance};
 use super::swap::{self, Fault};
 use super::{ClaimedEdit, EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, stage};
 use crate::beneath::Root;
@@ -322,8 +322,8 @@ fn remake_all(
         let path: &Path = entry.path.as_ref();
         let found = glance(root, path).map_err(|errno| root.fail("read", path, errno))?;
         let old = match &found {
-            Look::File(file) => Some(file.bytes.as_slice()),
-            Look::Nothing | Look::Link | Look::Other | Look::TooLarge => None,
+            PathKind::File(file) => Some(file.bytes.as_slice()),
+            PathKind::Nothing | PathKind::Link | PathKind::Other | PathKind::TooLarge => None,
         };
         let content = remade(&entry.claimed(), old)
             .filter(|content| Some(Digest::of(content)) == entry.after);
@@ -363,7 +363,7 @@ fn others(
         let path: &Path = entry.path.as_ref();
         let found = match glance(root, path) {
             Ok(found) => found,
-            Err(Errno::LOOP) => Look::Link,
+            Err(Errno::LOOP) => PathKind::Link,
             Err(errno) => return Err(root.fail("read", path, errno).into()),
         };
         let wanted = if outcome == EditRecovery::Finished {
@@ -550,7 +550,7 @@ fn state(
         });
     };
     let waits = entry.after.is_none() || spare.digest() == entry.after;
-    let is_old = |look: &Look| look.digest() == Some(before);
+    let is_old = |look: &PathKind| look.digest() == Some(before);
     let is_aside = is_old(&old) && target.is_nothing() && entry.after.is_some();
     Ok(if is_old(&target) || is_aside {
         match waits {

@@ -75,21 +75,21 @@ fn ours(path: &Path) -> EditJournal<'_> {
 }
 
 /// A project and the place of its journal.
-struct Desk {
+struct Fixture {
     dir: TempDir,
 }
 
-impl Desk {
+impl Fixture {
     fn new(files: &[(&str, &str)]) -> Self {
-        let desk = Self {
+        let fixture = Self {
             dir: tempfile::tempdir().unwrap(),
         };
-        std::fs::create_dir_all(desk.root()).unwrap();
-        std::fs::create_dir_all(desk.dir.path().join("context")).unwrap();
+        std::fs::create_dir_all(fixture.root()).unwrap();
+        std::fs::create_dir_all(fixture.dir.path().join("context")).unwrap();
         files
             .iter()
-            .for_each(|(path, content)| desk.put(path, content));
-        desk
+            .for_each(|(path, content)| fixture.put(path, content));
+        fixture
     }
 
     fn root(&self) -> PathBuf {
@@ -187,7 +187,7 @@ fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> TreeEdit {
 
 #[test]
 fn edits_apply_byte_for_byte() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("src/crlf.txt", "a\r\nb\r\n"),
         ("src/end.txt", "no newline"),
         ("src/full.txt", "x\n"),
@@ -195,7 +195,7 @@ fn edits_apply_byte_for_byte() {
         ("old/deep/gone.txt", "bye\n"),
         ("kept.txt", "kept\n"),
     ]);
-    let edited = desk
+    let edited = fixture
         .edit(&[
             change("src/crlf.txt", "a\r\nb\r\n", "a\r\nc\r\n"),
             change("src/end.txt", "no newline", "still none"),
@@ -223,19 +223,19 @@ fn edits_apply_byte_for_byte() {
         ("src/end.txt", "still none"),
         ("src/full.txt", ""),
     ];
-    let tree: Vec<(String, String)> = desk.tree().into_iter().collect();
+    let tree: Vec<(String, String)> = fixture.tree().into_iter().collect();
     let tree: Vec<(&str, &str)> = tree
         .iter()
         .map(|(name, content)| (name.as_str(), content.as_str()))
         .collect();
     assert_eq!(tree, expected);
-    assert_eq!(desk.mode("new/a/b.txt"), 0o644);
-    desk.assert_clean();
+    assert_eq!(fixture.mode("new/a/b.txt"), 0o644);
+    fixture.assert_clean();
 }
 
 #[test]
 fn permission_bits_stay_special_bits_go() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("run.sh", "a"),
         ("private", "a"),
         ("suid", "a"),
@@ -247,15 +247,15 @@ fn permission_bits_stay_special_bits_go() {
         ("suid", 0o4755),
         ("twin", 0o644),
     ] {
-        std::fs::set_permissions(desk.at(path), PermissionsExt::from_mode(mode)).unwrap();
+        std::fs::set_permissions(fixture.at(path), PermissionsExt::from_mode(mode)).unwrap();
     }
-    std::fs::hard_link(desk.at("twin"), desk.dir.path().join("outside")).unwrap();
+    std::fs::hard_link(fixture.at("twin"), fixture.dir.path().join("outside")).unwrap();
     let edits = ["run.sh", "private", "suid", "twin"].map(|path| change(path, "a", "b"));
-    let edited = desk.edit(&edits).unwrap();
-    assert_eq!(desk.mode("run.sh"), 0o755);
-    assert_eq!(desk.mode("private"), 0o600);
-    assert_eq!(desk.mode("suid"), 0o755);
-    assert_eq!(desk.mode("twin"), 0o644);
+    let edited = fixture.edit(&edits).unwrap();
+    assert_eq!(fixture.mode("run.sh"), 0o755);
+    assert_eq!(fixture.mode("private"), 0o600);
+    assert_eq!(fixture.mode("suid"), 0o755);
+    assert_eq!(fixture.mode("twin"), 0o644);
     let notes: Vec<&[EditNote]> = edited.iter().map(|file| file.notes.as_slice()).collect();
     assert_eq!(
         notes,
@@ -267,24 +267,24 @@ fn permission_bits_stay_special_bits_go() {
         ]
     );
     assert_eq!(
-        std::fs::read(desk.dir.path().join("outside")).unwrap(),
+        std::fs::read(fixture.dir.path().join("outside")).unwrap(),
         b"a",
         "another name was written through"
     );
-    desk.assert_clean();
+    fixture.assert_clean();
 }
 
 #[test]
 fn one_unexpected_file_blocks_all_edits() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("a.txt", "a"),
         ("b.txt", "other"),
         ("dir/x", "x"),
         ("locked", "a"),
         ("file", "a"),
     ]);
-    std::fs::set_permissions(desk.at("locked"), PermissionsExt::from_mode(0o444)).unwrap();
-    let pipe = desk.at("pipe");
+    std::fs::set_permissions(fixture.at("locked"), PermissionsExt::from_mode(0o444)).unwrap();
+    let pipe = fixture.at("pipe");
     rustix::fs::mkfifoat(
         rustix::fs::CWD,
         &pipe,
@@ -309,10 +309,10 @@ fn one_unexpected_file_blocks_all_edits() {
         (change("a.txt", "a", "again"), EditObstacle::Twice),
     ] {
         let at = bad.path.to_string();
-        desk.assert_blocked(&[good(), bad], &at, why);
+        fixture.assert_blocked(&[good(), bad], &at, why);
     }
-    std::fs::hard_link(desk.at("a.txt"), desk.at("alias.txt")).unwrap();
-    desk.assert_blocked(
+    std::fs::hard_link(fixture.at("a.txt"), fixture.at("alias.txt")).unwrap();
+    fixture.assert_blocked(
         &[good(), change("alias.txt", "a", "B")],
         "alias.txt",
         EditObstacle::Twice,
@@ -322,19 +322,19 @@ fn one_unexpected_file_blocks_all_edits() {
         after: Some(large),
         ..good()
     };
-    desk.assert_blocked(&[large], "a.txt", EditObstacle::TooLarge);
+    fixture.assert_blocked(&[large], "a.txt", EditObstacle::TooLarge);
 }
 
 #[test]
 fn edits_never_follow_links() {
-    let desk = Desk::new(&[("real/a.txt", "a"), ("first.txt", "1")]);
-    let outside = desk.dir.path().join("outside");
+    let fixture = Fixture::new(&[("real/a.txt", "a"), ("first.txt", "1")]);
+    let outside = fixture.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("a.txt"), "a").unwrap();
-    symlink(&outside, desk.at("out")).unwrap();
-    symlink("real", desk.at("in")).unwrap();
-    symlink("real/a.txt", desk.at("link.txt")).unwrap();
-    symlink("/nowhere/at/all", desk.at("dangling")).unwrap();
+    symlink(&outside, fixture.at("out")).unwrap();
+    symlink("real", fixture.at("in")).unwrap();
+    symlink("real/a.txt", fixture.at("link.txt")).unwrap();
+    symlink("/nowhere/at/all", fixture.at("dangling")).unwrap();
     for (bad, at) in [
         (change("out/a.txt", "a", "B"), "out/a.txt"),
         (edit("out/new.txt", None, Some("B")), "out/new.txt"),
@@ -347,7 +347,7 @@ fn edits_never_follow_links() {
         (edit("link.txt", Some("a"), None), "link.txt"),
         (edit("dangling", None, Some("B")), "dangling"),
     ] {
-        desk.assert_blocked(
+        fixture.assert_blocked(
             &[change("first.txt", "1", "2"), bad],
             at,
             EditObstacle::Link,
@@ -359,21 +359,26 @@ fn edits_never_follow_links() {
 
 #[test]
 fn link_is_followed_inside_root_on_request() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("real/a.txt", "a"),
         (".git/config", "g"),
         ("deep/er/x", "x"),
     ]);
-    std::fs::write(desk.dir.path().join("secret.txt"), "s").unwrap();
-    symlink("../real/a.txt", desk.at("deep/link.txt")).unwrap();
-    symlink("real", desk.at("in")).unwrap();
-    symlink("../secret.txt", desk.at("up.txt")).unwrap();
-    symlink(desk.dir.path(), desk.at("out")).unwrap();
-    symlink(".git/config", desk.at("git.txt")).unwrap();
-    symlink("gone", desk.at("dangling")).unwrap();
-    symlink("loop", desk.at("loop")).unwrap();
+    std::fs::write(fixture.dir.path().join("secret.txt"), "s").unwrap();
+    symlink("../real/a.txt", fixture.at("deep/link.txt")).unwrap();
+    symlink("real", fixture.at("in")).unwrap();
+    symlink("../secret.txt", fixture.at("up.txt")).unwrap();
+    symlink(fixture.dir.path(), fixture.at("out")).unwrap();
+    symlink(".git/config", fixture.at("git.txt")).unwrap();
+    symlink("gone", fixture.at("dangling")).unwrap();
+    symlink("loop", fixture.at("loop")).unwrap();
     let read = |path: &str, links| {
-        read_tree_file(&desk.root(), &path.parse().unwrap(), links, ByteLimit(10))
+        read_tree_file(
+            &fixture.root(),
+            &path.parse().unwrap(),
+            links,
+            ByteLimit(10),
+        )
     };
     let inside = |path| read(path, LinkPolicy::InsideProject);
     for (path, real, bytes) in [
@@ -419,7 +424,7 @@ fn link_is_followed_inside_root_on_request() {
     }
     let long = read("real/a.txt", LinkPolicy::Refuse).unwrap();
     assert_eq!(long.bytes.as_deref(), Some(&b"a"[..]));
-    desk.put("long.txt", "eleven bytes");
+    fixture.put("long.txt", "eleven bytes");
     let long = read("long.txt", LinkPolicy::Refuse);
     assert!(
         matches!(
@@ -436,53 +441,53 @@ fn link_is_followed_inside_root_on_request() {
 /// Foreign changes between the check and the edit, and their results.
 #[test]
 fn race_after_check_is_detected() {
-    type Meddle = fn(&Desk);
+    type Meddle = fn(&Fixture);
     let meddling: [(EditStep, Meddle, EditObstacle); 8] = [
         (
             EditStep::Ready,
-            |desk| desk.put("b.txt", "mine"),
+            |fixture| fixture.put("b.txt", "mine"),
             EditObstacle::Changed,
         ),
         (
             EditStep::Swapped(0),
-            |desk| desk.put("b.txt", "mine"),
+            |fixture| fixture.put("b.txt", "mine"),
             EditObstacle::Changed,
         ),
         (
             EditStep::Ready,
-            |desk| std::fs::remove_file(desk.at("b.txt")).unwrap(),
+            |fixture| std::fs::remove_file(fixture.at("b.txt")).unwrap(),
             EditObstacle::Missing,
         ),
         (
             EditStep::Swapped(0),
-            |desk| {
-                std::fs::remove_file(desk.at("b.txt")).unwrap();
-                std::fs::write(desk.dir.path().join("outside.txt"), "b").unwrap();
-                symlink("../outside.txt", desk.at("b.txt")).unwrap();
+            |fixture| {
+                std::fs::remove_file(fixture.at("b.txt")).unwrap();
+                std::fs::write(fixture.dir.path().join("outside.txt"), "b").unwrap();
+                symlink("../outside.txt", fixture.at("b.txt")).unwrap();
             },
             EditObstacle::Changed,
         ),
         (
             EditStep::Swapped(0),
-            |desk| {
-                std::fs::remove_file(desk.at("b.txt")).unwrap();
-                std::fs::create_dir(desk.at("b.txt")).unwrap();
+            |fixture| {
+                std::fs::remove_file(fixture.at("b.txt")).unwrap();
+                std::fs::create_dir(fixture.at("b.txt")).unwrap();
             },
             EditObstacle::Changed,
         ),
         (
             EditStep::Swapped(1),
-            |desk| desk.put("new.txt", "mine"),
+            |fixture| fixture.put("new.txt", "mine"),
             EditObstacle::InTheWay,
         ),
         (
             EditStep::Swapped(2),
-            |desk| desk.put("gone.txt", "mine"),
+            |fixture| fixture.put("gone.txt", "mine"),
             EditObstacle::Changed,
         ),
         (
             EditStep::Swapped(2),
-            |desk| std::fs::remove_file(desk.at("gone.txt")).unwrap(),
+            |fixture| std::fs::remove_file(fixture.at("gone.txt")).unwrap(),
             EditObstacle::Missing,
         ),
     ];
@@ -490,7 +495,7 @@ fn race_after_check_is_detected() {
         .into_iter()
         .flat_map(|one| [Renaming::Full, Renaming::Plain].map(|renaming| (renaming, one)));
     for (renaming, (at, meddle, expected)) in everywhere {
-        let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b"), ("gone.txt", "g")]);
+        let fixture = Fixture::new(&[("a.txt", "a"), ("b.txt", "b"), ("gone.txt", "g")]);
         let edits = [
             change("a.txt", "a", "A"),
             change("b.txt", "b", "B"),
@@ -499,13 +504,13 @@ fn race_after_check_is_detected() {
         ];
         let mut theirs = BTreeMap::new();
         let result = edit_watched(
-            &renaming.open(&desk.root()),
+            &renaming.open(&fixture.root()),
             &edits,
-            &ours(&desk.journal()),
+            &ours(&fixture.journal()),
             &mut |step| {
                 if step == at {
-                    meddle(&desk);
-                    theirs = desk.tree();
+                    meddle(&fixture);
+                    theirs = fixture.tree();
                 }
             },
         );
@@ -525,11 +530,11 @@ fn race_after_check_is_detected() {
         if at == EditStep::Swapped(2) {
             expected.remove("new.txt");
         }
-        assert_eq!(desk.tree(), expected, "{renaming:?}, {at:?}");
-        desk.assert_clean();
-        if desk.dir.path().join("outside.txt").exists() {
+        assert_eq!(fixture.tree(), expected, "{renaming:?}, {at:?}");
+        fixture.assert_clean();
+        if fixture.dir.path().join("outside.txt").exists() {
             assert_eq!(
-                std::fs::read(desk.dir.path().join("outside.txt")).unwrap(),
+                std::fs::read(fixture.dir.path().join("outside.txt")).unwrap(),
                 b"b"
             );
         }
@@ -539,34 +544,34 @@ fn race_after_check_is_detected() {
 /// Without an exchange, there is a moment with the old file set aside and nothing in its place.
 #[test]
 fn race_during_set_aside_keeps_both_files() {
-    let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
+    let fixture = Fixture::new(&[("a.txt", "a"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
-    let before = desk.tree();
-    let theirs = desk.at("b.txt");
+    let before = fixture.tree();
+    let theirs = fixture.at("b.txt");
     BEFORE_REFUSAL.set(Box::new(move |_| {
         if !theirs.exists() {
             std::fs::write(&theirs, "mine").unwrap();
         }
     }));
-    let root = Renaming::Plain.open(&desk.root());
-    let result = edit_watched(&root, &edits, &ours(&desk.journal()), &mut |_| {});
+    let root = Renaming::Plain.open(&fixture.root());
+    let result = edit_watched(&root, &edits, &ours(&fixture.journal()), &mut |_| {});
     match result {
         Err(TreeEditError::NotTakenBack { paths, .. }) => assert_eq!(paths, ["b.txt"]),
         other => panic!("{other:?}"),
     }
-    assert_eq!(std::fs::read(desk.at("b.txt")).unwrap(), b"mine");
-    assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
+    assert_eq!(std::fs::read(fixture.at("b.txt")).unwrap(), b"mine");
+    assert_eq!(std::fs::read(fixture.at("a.txt")).unwrap(), b"a");
     // Once the foreign file is removed, the old one is restored.
     BEFORE_REFUSAL.set(Box::new(|_| {}));
-    std::fs::remove_file(desk.at("b.txt")).unwrap();
+    std::fs::remove_file(fixture.at("b.txt")).unwrap();
     assert_eq!(
-        recover::recover(&root, &ours(&desk.journal()))
+        recover::recover(&root, &ours(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::TakenBack
     );
-    assert_eq!(desk.tree(), before);
-    desk.assert_clean();
+    assert_eq!(fixture.tree(), before);
+    fixture.assert_clean();
 }
 
 #[test]
@@ -577,19 +582,19 @@ fn parent_turned_link_is_not_followed() {
         EditStep::Staged(0),
         EditStep::Ready,
     ] {
-        let desk = Desk::new(&[("src/a.txt", "a"), ("z.txt", "z")]);
-        let outside = desk.dir.path().join("outside");
+        let fixture = Fixture::new(&[("src/a.txt", "a"), ("z.txt", "z")]);
+        let outside = fixture.dir.path().join("outside");
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("a.txt"), "a").unwrap();
         let edits = [change("src/a.txt", "a", "A"), change("z.txt", "z", "Z")];
         let result = edit_watched(
-            &Renaming::Full.open(&desk.root()),
+            &Renaming::Full.open(&fixture.root()),
             &edits,
-            &ours(&desk.journal()),
+            &ours(&fixture.journal()),
             &mut |step| {
                 if step == at {
-                    std::fs::rename(desk.at("src"), desk.at("moved")).unwrap();
-                    symlink(&outside, desk.at("src")).unwrap();
+                    std::fs::rename(fixture.at("src"), fixture.at("moved")).unwrap();
+                    symlink(&outside, fixture.at("src")).unwrap();
                 }
             },
         );
@@ -605,7 +610,7 @@ fn parent_turned_link_is_not_followed() {
         );
         if matches!(at, EditStep::Checked | EditStep::Noted) {
             assert!(result.is_err(), "{at:?}");
-            assert_eq!(std::fs::read(desk.at("z.txt")).unwrap(), b"z", "{at:?}");
+            assert_eq!(std::fs::read(fixture.at("z.txt")).unwrap(), b"z", "{at:?}");
         }
     }
 }
@@ -626,20 +631,20 @@ fn story() -> [TreeEdit; 4] {
     ]
 }
 
-fn story_desk() -> Desk {
-    let desk = Desk::new(&[("a.txt", "a"), ("src/run.sh", "run"), ("old/gone.txt", "g")]);
-    std::fs::set_permissions(desk.at("src/run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
-    desk
+fn story_desk() -> Fixture {
+    let fixture = Fixture::new(&[("a.txt", "a"), ("src/run.sh", "run"), ("old/gone.txt", "g")]);
+    std::fs::set_permissions(fixture.at("src/run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    fixture
 }
 
 /// Starts this test binary as a child that runs the scenario and is killed before this step. `None` if it
 /// reached its end.
-fn killed_at(test: &str, desk: &Desk, renaming: Renaming, step: u32) -> Option<i32> {
+fn killed_at(test: &str, fixture: &Fixture, renaming: Renaming, step: u32) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "--nocapture", test]);
     child
-        .env(CHILD, desk.dir.path())
+        .env(CHILD, fixture.dir.path())
         .env(DIES_AT, step.to_string())
         .env_remove(IS_PLAIN);
     if renaming == Renaming::Plain {
@@ -708,13 +713,13 @@ fn all_or_nothing_at_each_step(
 ) {
     let mut ends = [0, 0];
     for step in 0.. {
-        let desk = story_desk();
-        let killed = killed_at(name, &desk, renaming, step);
-        let recovery = recover::recover(&renaming.open(&desk.root()), &ours(&desk.journal()))
+        let fixture = story_desk();
+        let killed = killed_at(name, &fixture, renaming, step);
+        let recovery = recover::recover(&renaming.open(&fixture.root()), &ours(&fixture.journal()))
             .unwrap()
             .outcome;
-        desk.assert_clean();
-        let tree = &desk.tree();
+        fixture.assert_clean();
+        let tree = &fixture.tree();
         assert!(
             tree == before || tree == after,
             "{renaming:?}, step {step}: {tree:?}"
@@ -727,17 +732,17 @@ fn all_or_nothing_at_each_step(
             EditRecovery::Finished => assert_eq!(tree, after, "{renaming:?}, step {step}"),
             EditRecovery::TakenBack => assert_eq!(tree, before, "{renaming:?}, step {step}"),
         }
-        assert_eq!(desk.mode("src/run.sh"), 0o755);
+        assert_eq!(fixture.mode("src/run.sh"), 0o755);
         // It happened once: a second recovery finds nothing to do.
         assert_eq!(
-            recover_tree_edit(&desk.root(), &ours(&desk.journal()))
+            recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
                 .unwrap()
                 .outcome,
             EditRecovery::Nothing
         );
         if tree == before {
-            desk.edit(&story()).unwrap();
-            assert_eq!(desk.tree(), *after);
+            fixture.edit(&story()).unwrap();
+            assert_eq!(fixture.tree(), *after);
         }
         if killed.is_none() {
             break;
@@ -764,19 +769,20 @@ fn edit_after_kill_is_preserved() {
 fn edited_after_each_step(name: &str, renaming: Renaming) {
     for step in 0.. {
         for path in ["a.txt", "src/run.sh"] {
-            let desk = story_desk();
-            let killed = killed_at(name, &desk, renaming, step);
-            desk.put(path, "mine");
-            let recovery = recover::recover(&renaming.open(&desk.root()), &ours(&desk.journal()));
+            let fixture = story_desk();
+            let killed = killed_at(name, &fixture, renaming, step);
+            fixture.put(path, "mine");
+            let recovery =
+                recover::recover(&renaming.open(&fixture.root()), &ours(&fixture.journal()));
             assert!(recovery.is_ok(), "step {step}, {path}: {recovery:?}");
             assert_eq!(
-                std::fs::read(desk.at(path)).unwrap(),
+                std::fs::read(fixture.at(path)).unwrap(),
                 b"mine",
                 "step {step}, {path}"
             );
-            desk.assert_clean();
+            fixture.assert_clean();
             // The others are all old or all new.
-            let a = std::fs::read(desk.at(if path == "a.txt" {
+            let a = std::fs::read(fixture.at(if path == "a.txt" {
                 "src/run.sh"
             } else {
                 "a.txt"
@@ -784,12 +790,12 @@ fn edited_after_each_step(name: &str, renaming: Renaming) {
             .unwrap();
             let is_new = a.iter().all(u8::is_ascii_uppercase);
             assert_eq!(
-                desk.at("new/dir/n.txt").exists(),
+                fixture.at("new/dir/n.txt").exists(),
                 is_new,
                 "step {step}, {path}: {recovery:?}"
             );
             assert_eq!(
-                desk.at("old/gone.txt").exists(),
+                fixture.at("old/gone.txt").exists(),
                 !is_new,
                 "step {step}, {path}: {recovery:?}"
             );
@@ -802,18 +808,18 @@ fn edited_after_each_step(name: &str, renaming: Renaming) {
 
 #[test]
 fn failed_change_is_not_finished_later() {
-    let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
+    let fixture = Fixture::new(&[("a.txt", "a"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
-    let before = desk.tree();
+    let before = fixture.tree();
     let mut noted = Vec::new();
     let result = edit_watched(
-        &Renaming::Full.open(&desk.root()),
+        &Renaming::Full.open(&fixture.root()),
         &edits,
-        &ours(&desk.journal()),
+        &ours(&fixture.journal()),
         &mut |step| {
             if step == EditStep::Swapped(0) {
-                desk.put("b.txt", "mine");
-                noted = std::fs::read(desk.journal()).unwrap();
+                fixture.put("b.txt", "mine");
+                noted = std::fs::read(fixture.journal()).unwrap();
             }
         },
     );
@@ -826,22 +832,30 @@ fn failed_change_is_not_finished_later() {
         .unwrap()
         .replace("\"ready\"", "\"given_up\"");
     let journal: Journal = serde_json::from_str(&token).unwrap();
-    std::fs::write(desk.journal(), token).unwrap();
-    desk.put("b.txt", "b");
+    std::fs::write(fixture.journal(), token).unwrap();
+    fixture.put("b.txt", "b");
     for (index, path) in ["a.txt", "b.txt"].into_iter().enumerate() {
-        desk.put(
+        fixture.put(
             journal.names(index).spare.to_str().unwrap(),
             &path[..1].to_uppercase(),
         );
     }
-    std::fs::rename(desk.at("a.txt"), desk.root().join(journal.names(0).old)).unwrap();
-    std::fs::rename(desk.root().join(journal.names(0).spare), desk.at("a.txt")).unwrap();
+    std::fs::rename(
+        fixture.at("a.txt"),
+        fixture.root().join(journal.names(0).old),
+    )
+    .unwrap();
+    std::fs::rename(
+        fixture.root().join(journal.names(0).spare),
+        fixture.at("a.txt"),
+    )
+    .unwrap();
     assert_eq!(
-        recover_tree_edit(&desk.root(), &ours(&desk.journal()))
+        recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::TakenBack
     );
-    assert_eq!(desk.tree(), before);
-    desk.assert_clean();
+    assert_eq!(fixture.tree(), before);
+    fixture.assert_clean();
 }

@@ -20,7 +20,7 @@ use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat};
 
 use crate::common::{environment, sandbox};
 
-struct Scene {
+struct Setup {
     dir: tempfile::TempDir,
 }
 
@@ -49,15 +49,15 @@ fn options() -> TreeCopyOptions {
     }
 }
 
-impl Scene {
+impl Setup {
     fn new(files: &[(&str, &[u8])]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("tree")).unwrap();
-        let scene = Self { dir };
+        let setup = Self { dir };
         for (path, content) in files {
-            scene.write(path, content);
+            setup.write(path, content);
         }
-        scene
+        setup
     }
 
     fn top(&self) -> PathBuf {
@@ -116,7 +116,7 @@ fn secret(why: &str) -> OmitReason {
 #[tokio::test]
 async fn foreign_content_is_left_out_by_kind() {
     let sqlite: &[u8] = b"SQLite format 3\0and rows";
-    let scene = Scene::new(&[
+    let setup = Setup::new(&[
         ("src/a.py", b"a = 1\n"),
         ("ignored.log", b"git would not copy this\n"),
         (".gitignore", b"*.log\n"),
@@ -145,8 +145,8 @@ async fn foreign_content_is_left_out_by_kind() {
         ("data.db-wal", b"x"),
         ("HEAD", b"a project's own file\n"),
     ]);
-    std::fs::create_dir(scene.top().join("empty")).unwrap();
-    let copy = scene.copy().await;
+    std::fs::create_dir(setup.top().join("empty")).unwrap();
+    let copy = setup.copy().await;
     use OmitReason::{Cache, Database, Packages, Repository, VirtualEnvironment};
     let expected = [
         (".git", Repository),
@@ -172,7 +172,7 @@ async fn foreign_content_is_left_out_by_kind() {
     );
     for (path, _) in expected {
         assert!(
-            scene.dest().join(path).symlink_metadata().is_err(),
+            setup.dest().join(path).symlink_metadata().is_err(),
             "{path}"
         );
     }
@@ -184,17 +184,17 @@ async fn foreign_content_is_left_out_by_kind() {
         "HEAD",
     ] {
         assert_eq!(
-            std::fs::read(scene.dest().join(path)).unwrap(),
-            std::fs::read(scene.top().join(path)).unwrap()
+            std::fs::read(setup.dest().join(path)).unwrap(),
+            std::fs::read(setup.top().join(path)).unwrap()
         );
     }
-    assert!(scene.dest().join("empty").is_dir());
-    assert!(!scene.dest().join("backup/HEAD").exists());
+    assert!(setup.dest().join("empty").is_dir());
+    assert!(!setup.dest().join("backup/HEAD").exists());
 }
 
 #[tokio::test]
 async fn a_secret_stays_out_under_every_name() {
-    let scene = Scene::new(&[
+    let setup = Setup::new(&[
         ("d/secret", b"by its name\n"),
         ("plain", b"words\n"),
         ("d/renamed.py", MARK),
@@ -202,18 +202,18 @@ async fn a_secret_stays_out_under_every_name() {
     ]);
     let mut large = vec![b'x'; 3 << 20];
     large.extend(MARK);
-    scene.write("d/large.bin", &large);
+    setup.write("d/large.bin", &large);
     std::fs::hard_link(
-        scene.top().join("d/secret"),
-        scene.top().join("innocent.py"),
+        setup.top().join("d/secret"),
+        setup.top().join("innocent.py"),
     )
     .unwrap();
-    std::fs::hard_link(scene.top().join("plain"), scene.top().join("also-plain")).unwrap();
-    scene.link("d/secret", "link-to-secret");
-    scene.link("secret", "link-to-directory");
-    scene.link("link-to-secret", "link-to-link");
-    scene.link("secret/inside", "link-inside");
-    let copy = scene.copy().await;
+    std::fs::hard_link(setup.top().join("plain"), setup.top().join("also-plain")).unwrap();
+    setup.link("d/secret", "link-to-secret");
+    setup.link("secret", "link-to-directory");
+    setup.link("link-to-secret", "link-to-link");
+    setup.link("secret/inside", "link-inside");
+    let copy = setup.copy().await;
     assert_eq!(
         omitted(&copy),
         [
@@ -231,19 +231,19 @@ async fn a_secret_stays_out_under_every_name() {
             ("secret".to_owned(), secret("its name")),
         ]
     );
-    let mut names: Vec<_> = std::fs::read_dir(scene.dest())
+    let mut names: Vec<_> = std::fs::read_dir(setup.dest())
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
     names.sort();
     assert_eq!(names, ["also-plain", "d", "plain"]);
     assert_eq!(
-        std::fs::read_dir(scene.dest().join("d")).unwrap().count(),
+        std::fs::read_dir(setup.dest().join("d")).unwrap().count(),
         0
     );
     // Two names of one file are two files in the copy.
     assert_eq!(
-        std::fs::metadata(scene.dest().join("plain"))
+        std::fs::metadata(setup.dest().join("plain"))
             .unwrap()
             .nlink(),
         1
@@ -252,8 +252,8 @@ async fn a_secret_stays_out_under_every_name() {
 
 #[tokio::test]
 async fn only_valid_inside_links_are_copied() {
-    let scene = Scene::new(&[("a", b"a\n"), ("d/e/f", b"f\n")]);
-    let outside = scene.dir.path().join("outside");
+    let setup = Setup::new(&[("a", b"a\n"), ("d/e/f", b"f\n")]);
+    let outside = setup.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("file"), "outside\n").unwrap();
     for (target, path) in [
@@ -273,9 +273,9 @@ async fn only_valid_inside_links_are_copied() {
         (".", "itself"),
         ("a", ".gitmodules"),
     ] {
-        scene.link(target, path);
+        setup.link(target, path);
     }
-    let copy = scene.copy().await;
+    let copy = setup.copy().await;
     use OmitReason::{Dangling, LeavesTree, Repository};
     let expected = [
         (".gitmodules", Repository),
@@ -301,7 +301,7 @@ async fn only_valid_inside_links_are_copied() {
         ("itself", "."),
     ] {
         assert_eq!(
-            std::fs::read_link(scene.dest().join(path)).unwrap(),
+            std::fs::read_link(setup.dest().join(path)).unwrap(),
             Path::new(target)
         );
         let entry = CopyEntry::Link {
@@ -309,13 +309,13 @@ async fn only_valid_inside_links_are_copied() {
         };
         assert_eq!(copy.manifest.get(Path::new(path)), Some(&entry));
     }
-    assert_eq!(scene.changes(&copy), []);
+    assert_eq!(setup.changes(&copy), []);
 }
 
 #[tokio::test]
 async fn special_files_and_special_bits_are_dropped() {
-    let scene = Scene::new(&[("run.sh", b"#!\n"), ("setuid", b"s\n"), ("locked", b"l\n")]);
-    let at = |path: &str| scene.top().join(path);
+    let setup = Setup::new(&[("run.sh", b"#!\n"), ("setuid", b"s\n"), ("locked", b"l\n")]);
+    let at = |path: &str| setup.top().join(path);
     mknodat(
         CWD,
         at("pipe"),
@@ -328,7 +328,7 @@ async fn special_files_and_special_bits_are_dropped() {
     for (path, mode) in [("run.sh", 0o755), ("setuid", 0o4755), ("locked", 0o444)] {
         std::fs::set_permissions(at(path), std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    let copy = scene.copy().await;
+    let copy = setup.copy().await;
     assert_eq!(
         omitted(&copy),
         [
@@ -336,7 +336,7 @@ async fn special_files_and_special_bits_are_dropped() {
             ("socket".to_owned(), OmitReason::Special)
         ]
     );
-    let mode = |path: &str| std::fs::metadata(scene.dest().join(path)).unwrap().mode() & 0o7777;
+    let mode = |path: &str| std::fs::metadata(setup.dest().join(path)).unwrap().mode() & 0o7777;
     assert_eq!(
         (
             mode("run.sh") & 0o100,
@@ -345,7 +345,7 @@ async fn special_files_and_special_bits_are_dropped() {
         ),
         (0o100, 0, 0o600)
     );
-    std::fs::write(scene.dest().join("locked"), "changed").unwrap();
+    std::fs::write(setup.dest().join("locked"), "changed").unwrap();
     assert_eq!(std::fs::read(at("locked")).unwrap(), b"l\n");
 }
 
@@ -359,25 +359,25 @@ async fn odd_names_and_large_files_are_copied() {
         b"\x1b[31mred",
         b"git~12x",
     ];
-    let scene = Scene::new(&[]);
+    let setup = Setup::new(&[]);
     for name in names {
-        scene.write(OsStr::from_bytes(name), name);
+        setup.write(OsStr::from_bytes(name), name);
     }
     let mut large: Vec<u8> = (0..1_u32 << 20).flat_map(u32::to_le_bytes).collect();
     large.push(1);
-    scene.write("large.bin", &large);
+    setup.write("large.bin", &large);
     // At the bound between the two ways of copying.
     for extra in [0, 1] {
-        scene.write(format!("edge{extra}"), vec![7; (1 << 20) + extra]);
+        setup.write(format!("edge{extra}"), vec![7; (1 << 20) + extra]);
     }
-    let copy = scene.copy().await;
+    let copy = setup.copy().await;
     for name in names {
         assert_eq!(
-            std::fs::read(scene.dest().join(OsStr::from_bytes(name))).unwrap(),
+            std::fs::read(setup.dest().join(OsStr::from_bytes(name))).unwrap(),
             name
         );
     }
-    assert!(std::fs::read(scene.dest().join("large.bin")).unwrap() == large);
+    assert!(std::fs::read(setup.dest().join("large.bin")).unwrap() == large);
     let Some(CopyEntry::File { bytes, digest, .. }) = copy.manifest.get(Path::new("large.bin"))
     else {
         panic!("no file")
@@ -387,17 +387,17 @@ async fn odd_names_and_large_files_are_copied() {
         (large.len() as u64, Some(Digest::of(&large)))
     );
     assert_eq!(omitted(&copy), []);
-    assert_eq!(scene.changes(&copy), []);
+    assert_eq!(setup.changes(&copy), []);
     // A name that means git's directory to other file systems is no reason for git to refuse.
-    std::fs::write(scene.dest().join("a:b.git "), "x").unwrap();
-    baseline(sandbox(), &environment(scene.dir.path()), &scene.dest())
+    std::fs::write(setup.dest().join("a:b.git "), "x").unwrap();
+    baseline(sandbox(), &environment(setup.dir.path()), &setup.dest())
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn exceeded_limits_are_reported() {
-    let scene = Scene::new(&[("a", b"12345"), ("b", b"12345"), ("c", b"123456")]);
+    let setup = Setup::new(&[("a", b"12345"), ("b", b"12345"), ("c", b"123456")]);
     let with = |change: fn(&mut TreeLimits)| {
         let mut options = options();
         change(&mut options.limits);
@@ -406,29 +406,29 @@ async fn exceeded_limits_are_reported() {
     let too_large =
         |result: Result<TreeCopy, RepoError>| matches!(result, Err(RepoError::TooLarge { .. }));
     assert!(too_large(
-        scene.try_copy(&with(|limits| limits.entries = 2)).await
+        setup.try_copy(&with(|limits| limits.entries = 2)).await
     ));
-    std::fs::remove_dir_all(scene.dest()).unwrap();
+    std::fs::remove_dir_all(setup.dest()).unwrap();
     assert!(too_large(
-        scene
+        setup
             .try_copy(&with(|limits| limits.total = ByteLimit(15)))
             .await
     ));
-    std::fs::remove_dir_all(scene.dest()).unwrap();
-    let copy = scene
+    std::fs::remove_dir_all(setup.dest()).unwrap();
+    let copy = setup
         .try_copy(&with(|limits| limits.file = ByteLimit(5)))
         .await
         .unwrap();
     assert_eq!(omitted(&copy), [("c".to_owned(), OmitReason::TooLarge)]);
     assert!(matches!(
-        scene.try_copy(&options()).await,
+        setup.try_copy(&options()).await,
         Err(RepoError::DestinationTaken { .. })
     ));
-    std::fs::remove_dir_all(scene.dest()).unwrap();
+    std::fs::remove_dir_all(setup.dest()).unwrap();
     for name in ["secret", "x/secret", "y/secret"] {
-        scene.write(name, "s");
+        setup.write(name, "s");
     }
-    let copy = scene
+    let copy = setup
         .try_copy(&with(|limits| limits.omissions = 1))
         .await
         .unwrap();
@@ -437,7 +437,7 @@ async fn exceeded_limits_are_reported() {
 
 #[tokio::test]
 async fn every_kind_of_change_is_seen() {
-    let scene = Scene::new(&[
+    let setup = Setup::new(&[
         ("same", b"s\n"),
         ("changed", b"abc\n"),
         ("grown", b"g\n"),
@@ -447,10 +447,10 @@ async fn every_kind_of_change_is_seen() {
         ("became-link", b"b\n"),
         ("linked", b"l\n"),
     ]);
-    scene.link("same", "link");
-    let copy = scene.copy().await;
-    assert_eq!(scene.changes(&copy), []);
-    let dest = scene.dest();
+    setup.link("same", "link");
+    let copy = setup.copy().await;
+    assert_eq!(setup.changes(&copy), []);
+    let dest = setup.dest();
     let at = |path: &str| dest.join(path);
     // As long as before, and with the times of before.
     let times = std::fs::metadata(at("changed"))
@@ -471,7 +471,7 @@ async fn every_kind_of_change_is_seen() {
     std::fs::create_dir(at("became-dir")).unwrap();
     std::fs::remove_file(at("became-link")).unwrap();
     symlink("/etc/passwd", at("became-link")).unwrap();
-    std::fs::hard_link(at("linked"), scene.dir.path().join("elsewhere")).unwrap();
+    std::fs::hard_link(at("linked"), setup.dir.path().join("elsewhere")).unwrap();
     std::fs::remove_file(at("link")).unwrap();
     symlink("changed", at("link")).unwrap();
     std::fs::create_dir(at("empty")).unwrap();
@@ -488,7 +488,7 @@ async fn every_kind_of_change_is_seen() {
     std::fs::create_dir_all(at(".git/x")).unwrap();
     std::fs::create_dir_all(at("sub/.git")).unwrap();
 
-    let told: Vec<(String, &str)> = scene
+    let told: Vec<(String, &str)> = setup
         .changes(&copy)
         .iter()
         .map(|change| {
@@ -534,15 +534,15 @@ async fn every_kind_of_change_is_seen() {
 
 #[tokio::test]
 async fn filled_copy_is_compared_within_limits() {
-    let scene = Scene::new(&[("a", b"a\n"), ("z/b", b"b\n")]);
-    let copy = scene.copy().await;
-    let dest = scene.dest();
+    let setup = Setup::new(&[("a", b"a\n"), ("z/b", b"b\n")]);
+    let copy = setup.copy().await;
+    let dest = setup.dest();
     // 10 GB that nobody reads, new and in the place of a file.
     for path in ["huge", "a"] {
         let file = std::fs::File::create(dest.join(path)).unwrap();
         file.set_len(10 << 30).unwrap();
     }
-    let changes = scene.changes(&copy);
+    let changes = setup.changes(&copy);
     let huge = |change: &WorkspaceChange| matches!(&change.now, Some(CopyEntry::File { bytes, digest: None, .. }) if *bytes == 10 << 30);
     assert!(
         changes.len() == 2 && changes.iter().all(huge),
@@ -552,7 +552,7 @@ async fn filled_copy_is_compared_within_limits() {
     for number in 0..200 {
         std::fs::write(dest.join(format!("many-{number}")), "").unwrap();
     }
-    let changes = scene.changes(&copy);
+    let changes = setup.changes(&copy);
     let unseen = changes.iter().find(|change| {
         change.now
             == Some(CopyEntry::Unseen {
@@ -568,10 +568,10 @@ async fn filled_copy_is_compared_within_limits() {
 
 #[tokio::test]
 async fn overlong_path_is_a_change() {
-    let scene = Scene::new(&[("a", b"a\n")]);
-    let copy = scene.copy().await;
+    let setup = Setup::new(&[("a", b"a\n")]);
+    let copy = setup.copy().await;
     let name = "d".repeat(200);
-    let mut at = std::fs::File::open(scene.dest()).unwrap();
+    let mut at = std::fs::File::open(setup.dest()).unwrap();
     for _ in 0..40 {
         mkdirat(&at, name.as_str(), Mode::from_raw_mode(0o755)).unwrap();
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
@@ -579,7 +579,7 @@ async fn overlong_path_is_a_change() {
             .unwrap()
             .into();
     }
-    let changes = scene.changes(&copy);
+    let changes = setup.changes(&copy);
     let unseen = |change: &&WorkspaceChange| {
         change.now
             == Some(CopyEntry::Unseen {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use crucible_model::{Code, Finding, PathPrefix, RepoPath, SourcePlace, Verdict, single_spaced};
+use crucible_model::{Code, Finding, PathPrefix, RepoPath, SourcePattern, Verdict, single_spaced};
 use crucible_verify::{GateId, builtin_gates};
 
 use crate::contract::ids::{IdKind, is_id};
@@ -135,7 +135,7 @@ pub struct Plan {
     /// Where the patch may change files.
     pub scope_allow: Vec<PathPrefix>,
     /// Directories whose sources may change too; a line of the plan only if there are any.
-    pub scope_sources: Vec<SourcePlace>,
+    pub scope_sources: Vec<SourcePattern>,
     /// Where it may not, even below an allowed place.
     pub scope_deny: Vec<PathPrefix>,
     /// The gates that must have run.

@@ -25,7 +25,7 @@ use crucible_sandbox::{
     Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
     Network, Profile, Redaction, Sandbox, Spawn, Stdin, Stdout,
 };
-use crucible_secrets::{HandedKeys, Scanner};
+use crucible_secrets::{ProvidedValues, Scanner};
 use serde_json::Value;
 
 use crate::contract::key_lines::without_mark;
@@ -147,7 +147,7 @@ pub(crate) struct AgentBackend {
     /// The command's environment, without the variables that describe the call.
     given: Vec<(OsString, OsString)>,
     /// Values that no output may contain: those of the variables the user passed on.
-    keys: HandedKeys,
+    keys: ProvidedValues,
     masked: Vec<PathBuf>,
 }
 
@@ -168,7 +168,7 @@ impl AgentBackend {
             given.push((name.into(), value.to_owned()));
             keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
-        let keys = HandedKeys::new(&keys);
+        let keys = ProvidedValues::new(&keys);
         let masked = hidden(
             world,
             &record.repo,

@@ -158,7 +158,7 @@ impl Engine<'_> {
         let (text, unread) = match called {
             Ok(result) => {
                 let cut = result
-                    .whole_answer()
+                    .complete_answer()
                     .err()
                     .map(|cut| Finding::error(ANSWER_CUT, duty.subject(), cut.to_string()));
                 let answer = result.answer();

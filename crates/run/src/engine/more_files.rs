@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::gatekeeper::holds_secret;
 use crate::layout::{self, attempt_file};
 use crate::role::chair::{self, NotAsked};
-use crate::role::librarian::more::{Shelf, leaves_out, with_more};
+use crate::role::librarian::more::{LibrarianContext, leaves_out, with_more};
 use crate::role::patchmaker::Requests;
 use crate::role::request::MoreFiles;
 use crate::rounds::files_requested;
@@ -110,7 +110,7 @@ impl Engine<'_> {
         self.journal
             .working("librarian", "looking up the files the model requests")?;
         let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
-        let shelf = Shelf {
+        let shelf = LibrarianContext {
             top: &self.record.repo,
             slug: &self.record.repo_slug,
             goal: &self.record.goal,

@@ -46,7 +46,7 @@ pub use explained::{ContextRanking, ContextRankingVersion, HistoryUse, RankedFil
 use package::packages_of;
 use pointers::{Pointers, imports_of};
 use portion::show_parts;
-use survey::{Listed, ReadExtent, SECRET, survey};
+use survey::{ListedFile, ReadExtent, SECRET, survey};
 
 const OVER_PATCH_LIMIT: Code = Code::new("plan-over-patch-limit");
 
@@ -623,9 +623,9 @@ fn ranking(
         outlines: !settings.names_places(),
         ..room_beside(&budget, free.len(), room.bytes)
     };
-    let listed: Vec<Listed> = tracked
+    let listed: Vec<ListedFile> = tracked
         .iter()
-        .map(|(path, size)| Listed {
+        .map(|(path, size)| ListedFile {
             path: path.clone(),
             size: Some(*size),
         })

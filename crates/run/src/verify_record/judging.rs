@@ -7,7 +7,7 @@ use crucible_repo::{BranchReach, CommitObject, Oid, RUN_TRAILER};
 use crucible_verify::{GateLevel, VerifyReport, VerifyResult};
 
 use super::RecordCheck;
-use super::reading::{CommitRead, FileRead, Kept, RecordRead, TreeRead};
+use super::reading::{CommitRead, FileRead, RecordRead, StoredBytes, TreeRead};
 use super::unrecorded::{FilesListed, looks_like_an_artifact};
 use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, PlanStatus, Review, ReviewVerdict, Signature};
@@ -258,17 +258,17 @@ impl<'r> Judge<'r> {
                 }
             }
             match digest.and_then(|digest| self.read.kept.get(&digest)) {
-                Some(Kept::Nothing) => self.error(
+                Some(StoredBytes::Missing) => self.error(
                     ARTIFACT_MISSING,
                     path,
                     "its content is missing from the ledger; restore the ledger from a copy",
                 ),
-                Some(Kept::Edited) => self.error(
+                Some(StoredBytes::Altered) => self.error(
                     ARTIFACT_EDITED,
                     path,
                     "its content in the ledger was edited; restore the ledger from a copy",
                 ),
-                Some(Kept::Whole) | None => {}
+                Some(StoredBytes::Intact) | None => {}
             }
         }
     }

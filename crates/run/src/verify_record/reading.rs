@@ -12,7 +12,6 @@ use crucible_repo::{Branch, BranchReach, CommitObject, Git, Oid, RepoError};
 
 use super::unrecorded::{UnrecordedFiles, unrecorded};
 use crate::attempt;
-use crate::call_book::Booked;
 use crate::contract::RunRecord;
 use crate::document;
 use crate::error::RunError;
@@ -22,6 +21,7 @@ use crate::land::{LEDGER_TRAILER, Landing};
 use crate::layout::{self, RunDir};
 use crate::recorded::recorded_files;
 use crate::recording::check_recording;
+use crate::reservations::RecordedUsage;
 use crate::world::World;
 
 /// Files that are checked by content, in addition to the recorded ones.
@@ -57,9 +57,9 @@ pub(super) struct RecordRead {
     /// Files that no event accounts for.
     pub(super) unrecorded: UnrecordedFiles,
     /// What the ledger's rows say of the run and its calls.
-    pub(super) booked: Option<Booked>,
+    pub(super) booked: Option<RecordedUsage>,
     /// The ledger's content of recorded files, by the digests in the events.
-    pub(super) kept: BTreeMap<Digest, Kept>,
+    pub(super) kept: BTreeMap<Digest, StoredBytes>,
     /// The recording of the model's answers.
     pub(super) recording: Result<Verdict, String>,
     /// The commit.
@@ -102,13 +102,13 @@ impl FileRead {
 
 /// What the ledger keeps under a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum StoredBytes {
     /// The bytes with this digest.
-    Whole,
+    Intact,
     /// Bytes that have another one.
-    Edited,
+    Altered,
     /// Nothing.
-    Nothing,
+    Missing,
 }
 
 /// The commit that a run landed as.
@@ -221,7 +221,7 @@ pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunE
     };
     let booked = run
         .as_ref()
-        .map(|run| Booked::read(ledger, run, &events))
+        .map(|run| RecordedUsage::read(ledger, run, &events))
         .transpose()?;
     Ok(RecordRead {
         name,
@@ -350,7 +350,10 @@ fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
 }
 
 /// Returns the ledger's content of every file whose bytes it holds.
-fn kept(ledger: &Ledger, events: &[EventRecord]) -> Result<BTreeMap<Digest, Kept>, RunError> {
+fn kept(
+    ledger: &Ledger,
+    events: &[EventRecord],
+) -> Result<BTreeMap<Digest, StoredBytes>, RunError> {
     let mut kept = BTreeMap::new();
     for event in events {
         let path = event.path.as_deref().unwrap_or_default();
@@ -362,9 +365,9 @@ fn kept(ledger: &Ledger, events: &[EventRecord]) -> Result<BTreeMap<Digest, Kept
             continue;
         }
         let found = match ledger.artifact(&digest) {
-            Ok(Some(_)) => Kept::Whole,
-            Ok(None) => Kept::Nothing,
-            Err(LedgerError::Damaged { .. }) => Kept::Edited,
+            Ok(Some(_)) => StoredBytes::Intact,
+            Ok(None) => StoredBytes::Missing,
+            Err(LedgerError::Damaged { .. }) => StoredBytes::Altered,
             Err(error) => return Err(error.into()),
         };
         kept.insert(digest, found);

@@ -24,7 +24,7 @@ use crate::common::{FILE, answering, right};
 
 /// Who serves the roles of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cast {
+pub(crate) enum RoleServers {
     /// The model proposes, code does the rest.
     Model,
     /// A person is chair, second reviewer, patchmaker and fixer.
@@ -51,7 +51,7 @@ fn request() -> String {
     .to_string()
 }
 
-impl Cast {
+impl RoleServers {
     const ALL: [Self; 4] = [Self::Model, Self::Person, Self::Chairs, Self::Asks];
 
     /// The one of this number.

@@ -36,7 +36,7 @@ use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, SeenRequest};
 use crucible_verify::GateSpec;
 use tempfile::TempDir;
 
-use crate::cast::{All, Cast, person};
+use crate::cast::{All, RoleServers, person};
 
 /// The file that the goal is about.
 pub(crate) const FILE: &str = "src/price.py";
@@ -56,7 +56,7 @@ pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// A directory with a repository, a home for the ledger and the runs, and nothing else.
 pub(crate) struct Place {
     root: PathBuf,
-    cast: Cast,
+    cast: RoleServers,
     _owned: Option<TempDir>,
 }
 
@@ -143,11 +143,11 @@ impl Clock for Watching {
 impl Place {
     /// A new place, in memory where the system offers that: what is tested here is not the speed of a disk.
     pub(crate) fn new() -> Self {
-        Self::of(Cast::Model)
+        Self::of(RoleServers::Model)
     }
 
     /// A new place for a run with this cast.
-    pub(crate) fn of(cast: Cast) -> Self {
+    pub(crate) fn of(cast: RoleServers) -> Self {
         Self {
             cast,
             ..Self::new_in(&memory())
@@ -159,7 +159,7 @@ impl Place {
         let owned = tempfile::tempdir_in(parent).unwrap();
         let place = Self {
             root: owned.path().to_owned(),
-            cast: Cast::Model,
+            cast: RoleServers::Model,
             _owned: Some(owned),
         };
         place.furnish();
@@ -170,17 +170,17 @@ impl Place {
     pub(crate) fn at(root: PathBuf) -> Self {
         Self {
             root,
-            cast: Cast::Model,
+            cast: RoleServers::Model,
             _owned: None,
         }
     }
 
     /// The same place for a run with this cast.
-    pub(crate) fn with(self, cast: Cast) -> Self {
+    pub(crate) fn with(self, cast: RoleServers) -> Self {
         Self { cast, ..self }
     }
 
-    pub(crate) fn cast(&self) -> Cast {
+    pub(crate) fn cast(&self) -> RoleServers {
         self.cast
     }
 
@@ -331,7 +331,7 @@ impl Place {
 
     /// What the run may cost: with a model alone no call is refused, for its server may fail at any time.
     fn budget(&self, opening: &Opening<'_>) -> Result<Arc<CallBudget>, RunError> {
-        let calls = if self.cast == Cast::Model {
+        let calls = if self.cast == RoleServers::Model {
             1_000
         } else {
             opening.calls
@@ -710,7 +710,7 @@ pub(crate) fn right() -> Reply {
     Reply::Answer(whole(FILE, RIGHT))
 }
 
-fn options(cast: Cast) -> RunOptions {
+fn options(cast: RoleServers) -> RunOptions {
     let settings = RunSettings {
         coding_agent: None,
         provider: "gateway".to_owned(),
@@ -735,11 +735,11 @@ fn options(cast: Cast) -> RunOptions {
             max_added_lines: 100,
         },
         // One that asks for files is not shown all of them.
-        max_files: if cast == Cast::Asks { 2 } else { 10 },
+        max_files: if cast == RoleServers::Asks { 2 } else { 10 },
         max_total_bytes: 20_000,
         max_iterations: 4,
         max_malformed: 0,
-        max_file_requests: u64::from(cast == Cast::Asks),
+        max_file_requests: u64::from(cast == RoleServers::Asks),
         context_window: None,
         broken_change: crucible_verify::BrokenPolicy::Required,
         // Hundreds of runs end here at each event; the tests of the program have the second world.

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use crucible_ledger::Usage;
 use crucible_testkit::FakeOpenAi;
 
-use crate::cast::{ANSWERED, Cast};
+use crate::cast::{ANSWERED, RoleServers};
 use crate::common::{Counted, Nothing, Place, Story, Until};
 use crate::worker::{self, Kill, LAST_INSTANT};
 
@@ -29,7 +29,7 @@ fn answered(place: &Place) -> String {
     std::fs::read_to_string(place.root().join(ANSWERED)).unwrap_or_default()
 }
 
-fn undisturbed(cast: Cast) -> Reference {
+fn undisturbed(cast: RoleServers) -> Reference {
     let (place, model) = (Place::of(cast), cast.model());
     let counted = Arc::new(Counted::default());
     place
@@ -84,7 +84,7 @@ fn comes_to_its_end(place: &Place, model: &FakeOpenAi, reference: &Reference) {
 /// One run, killed each time that it recorded something. From every second of these points it is taken to its end, and from every
 /// other one it is killed once more, right before that, with all of its artifacts written, and then taken to its end.
 /// Asking, answer and use follow one another in threes, so each of them meets both.
-fn killed_around_each_event(cast: Cast) {
+fn killed_around_each_event(cast: RoleServers) {
     let reference = undisturbed(cast);
     let (place, model) = (Place::of(cast), cast.model());
     let mut before = place.keep();
@@ -126,21 +126,21 @@ fn killed_around_each_event(cast: Cast) {
 
 #[test]
 fn run_with_person_survives_kills() {
-    killed_around_each_event(Cast::Person);
+    killed_around_each_event(RoleServers::Person);
 }
 
 #[test]
 fn run_with_model_roles_survives_kills() {
-    killed_around_each_event(Cast::Chairs);
+    killed_around_each_event(RoleServers::Chairs);
 }
 
 #[test]
 fn run_with_file_requests_survives_kills() {
     assert!(
-        undisturbed(Cast::Asks)
+        undisturbed(RoleServers::Asks)
             .story
             .place_of("MORE_FILES_REQUESTED")
             > 1
     );
-    killed_around_each_event(Cast::Asks);
+    killed_around_each_event(RoleServers::Asks);
 }

@@ -15,7 +15,7 @@ use crucible_ledger::EventRecord;
 use crucible_run::{RunDir, RunError, RunState};
 use tempfile::TempDir;
 
-use crate::cast::Cast;
+use crate::cast::RoleServers;
 use crate::common::{Along, Nothing, Place, Script, Until, files_below};
 
 /// What can become of a file that was not flushed.
@@ -115,9 +115,9 @@ impl Along for Copies {
 }
 
 /// Crashes at every `parts`-th point from `part` on.
-fn crash_at_each(cast: Cast, script: Script, part: usize, parts: usize) {
+fn crash_at_each(cast: RoleServers, script: Script, part: usize, parts: usize) {
     let place = Place::of(cast);
-    let model = if cast == Cast::Model {
+    let model = if cast == RoleServers::Model {
         script.model()
     } else {
         cast.model()
@@ -179,16 +179,16 @@ macro_rules! in_parts {
 }
 
 in_parts! {
-    a_run_that_lands_after_a_crash_at_each_point_part_1: Cast::Model, Script::Lands, 0 of 4;
-    a_run_that_lands_after_a_crash_at_each_point_part_2: Cast::Model, Script::Lands, 1 of 4;
-    a_run_that_lands_after_a_crash_at_each_point_part_3: Cast::Model, Script::Lands, 2 of 4;
-    a_run_that_lands_after_a_crash_at_each_point_part_4: Cast::Model, Script::Lands, 3 of 4;
-    a_run_that_fails_after_a_crash_at_each_point_part_1: Cast::Model, Script::Fails, 0 of 2;
-    a_run_that_fails_after_a_crash_at_each_point_part_2: Cast::Model, Script::Fails, 1 of 2;
-    a_run_with_a_person_after_a_crash_at_every_other_point_part_1: Cast::Person, Script::Lands, 0 of 4;
-    a_run_with_a_person_after_a_crash_at_every_other_point_part_2: Cast::Person, Script::Lands, 2 of 4;
-    a_run_with_models_in_all_seats_after_a_crash_at_every_other_point_part_1: Cast::Chairs, Script::Lands, 1 of 4;
-    a_run_with_models_in_all_seats_after_a_crash_at_every_other_point_part_2: Cast::Chairs, Script::Lands, 3 of 4;
+    a_run_that_lands_after_a_crash_at_each_point_part_1: RoleServers::Model, Script::Lands, 0 of 4;
+    a_run_that_lands_after_a_crash_at_each_point_part_2: RoleServers::Model, Script::Lands, 1 of 4;
+    a_run_that_lands_after_a_crash_at_each_point_part_3: RoleServers::Model, Script::Lands, 2 of 4;
+    a_run_that_lands_after_a_crash_at_each_point_part_4: RoleServers::Model, Script::Lands, 3 of 4;
+    a_run_that_fails_after_a_crash_at_each_point_part_1: RoleServers::Model, Script::Fails, 0 of 2;
+    a_run_that_fails_after_a_crash_at_each_point_part_2: RoleServers::Model, Script::Fails, 1 of 2;
+    a_run_with_a_person_after_a_crash_at_every_other_point_part_1: RoleServers::Person, Script::Lands, 0 of 4;
+    a_run_with_a_person_after_a_crash_at_every_other_point_part_2: RoleServers::Person, Script::Lands, 2 of 4;
+    a_run_with_models_in_all_seats_after_a_crash_at_every_other_point_part_1: RoleServers::Chairs, Script::Lands, 1 of 4;
+    a_run_with_models_in_all_seats_after_a_crash_at_every_other_point_part_2: RoleServers::Chairs, Script::Lands, 3 of 4;
 }
 
 /// A verified run, and the paths of its files whose bytes the ledger holds, or that are copies of such.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crucible_ledger::EventRecord;
 
-use crate::cast::Cast;
+use crate::cast::RoleServers;
 use crate::common::{Along, Ordinals, Place, Script, Until};
 
 const PLACE: &str = "RUN_TEST_PLACE";
@@ -145,7 +145,7 @@ pub(crate) fn was_killed(status: ExitStatus) -> bool {
 #[test]
 fn worker_alone_lands_a_run() {
     if let Some(root) = std::env::var_os(PLACE) {
-        let cast = Cast::of(&std::env::var(CAST).unwrap());
+        let cast = RoleServers::of(&std::env::var(CAST).unwrap());
         let here = || Place::at(root.clone().into()).with(cast);
         let place = here();
         let killer = Killer {

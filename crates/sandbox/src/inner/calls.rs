@@ -6,7 +6,7 @@
 //!
 //! The `execve` that starts the program is itself forbidden afterwards. The filter recognises it by the addresses of its
 //! arguments. They are at a random place in a range of 2^46 bytes, which is unmapped once the program runs
-//! (`crate::sys::SecretStart`). A program that wants to start another one has one guess.
+//! (`crate::sys::StartArguments`). A program that wants to start another one has one guess.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ const WRITING: &[libc::c_long] = &[
 ];
 /// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
-const WRITING_HERE: &[libc::c_long] = &[
+const WRITING_X86_64: &[libc::c_long] = &[
     libc::SYS_creat,
     libc::SYS_mkdir,
     libc::SYS_rmdir,
@@ -59,26 +59,26 @@ const WRITING_HERE: &[libc::c_long] = &[
 ];
 /// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
-const WRITING_HERE: &[libc::c_long] = &[];
+const WRITING_X86_64: &[libc::c_long] = &[];
 
 /// Calls that create links. A more privileged process could later follow them.
 const LINKING: &[libc::c_long] = &[libc::SYS_linkat, libc::SYS_symlinkat];
 /// The same calls that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
-const LINKING_HERE: &[libc::c_long] = &[libc::SYS_link, libc::SYS_symlink];
+const LINKING_X86_64: &[libc::c_long] = &[libc::SYS_link, libc::SYS_symlink];
 /// No other architecture has more of them.
 #[cfg(not(target_arch = "x86_64"))]
-const LINKING_HERE: &[libc::c_long] = &[];
+const LINKING_X86_64: &[libc::c_long] = &[];
 
 /// Further calls that only a class with writes needs.
-const WRITERS_OWN: &[libc::c_long] = &[libc::SYS_flock, libc::SYS_sync_file_range];
+const WRITE_EXTRAS: &[libc::c_long] = &[libc::SYS_flock, libc::SYS_sync_file_range];
 
 /// Calls that connect a socket.
 const CONNECTING: &[libc::c_long] = &[libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind];
 /// Calls that accept connections. No class may make them.
 const SERVING: &[libc::c_long] = &[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
 /// Calls on an open socket: harmless if none can be opened.
-const SOCKETS_OWN: &[libc::c_long] = &[
+const SOCKET_CALLS: &[libc::c_long] = &[
     libc::SYS_getsockname,
     libc::SYS_getpeername,
     libc::SYS_setsockopt,
@@ -291,14 +291,14 @@ const OPENING_TO_WRITE: [(u64, u64); 6] = [
 ];
 
 /// Calls whose first argument is a process id, which must be the program's own.
-const OF_ITSELF: &[libc::c_long] = &[
+const OWN_PID: &[libc::c_long] = &[
     libc::SYS_kill,
     libc::SYS_tgkill,
     libc::SYS_rt_sigqueueinfo,
     libc::SYS_rt_tgsigqueueinfo,
 ];
 /// The same, but zero also means the program itself. Another process id fails.
-const OF_ITSELF_OR_ZERO: &[libc::c_long] = &[libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
+const OWN_PID_OR_ZERO: &[libc::c_long] = &[libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
 
 /// `ioctl` requests that only query, or that concern the descriptor itself.
 const REQUESTS: [u64; 9] = [
@@ -315,9 +315,9 @@ const REQUESTS: [u64; 9] = [
 /// `fcntl` commands that have the kernel signal a chosen process.
 const SIGNALLING_COMMANDS: [u64; 5] = [8, 10, 15, 1024, 1026];
 /// `fcntl` commands that lock a file, so that other processes wait.
-const LOCKING_COMMANDS: [u64; 4] = [LOCK_AT_ONCE, 7, 37, 38];
+const LOCKING_COMMANDS: [u64; 4] = [F_SETLK, 7, 37, 38];
 /// `F_SETLK`: locks without waiting.
-const LOCK_AT_ONCE: u64 = 6;
+const F_SETLK: u64 = 6;
 
 /// The kinds of sockets that reach the internet.
 const INTERNET: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
@@ -327,12 +327,12 @@ const LOCAL: u64 = libc::AF_UNIX as u64;
 const KERNEL: u64 = libc::AF_NETLINK as u64;
 
 /// What identifies the program's own `execve`: the addresses of its path, arguments and variables.
-pub(super) type StartWords = [u64; 3];
+pub(super) type ExecAddresses = [u64; 3];
 
 /// Returns the filters of a class in the order to apply them, none for tools. The last one allows only the class's calls.
 pub(super) fn programs(
     calls: Calls,
-    start: StartWords,
+    start: ExecAddresses,
     pid: u32,
 ) -> Result<Vec<BpfProgram>, String> {
     if calls == Calls::Tools {
@@ -363,8 +363,8 @@ pub(super) fn describe(calls: Calls) -> &'static str {
 }
 
 /// Returns the calls that kill the program.
-fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String> {
-    let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING, LINKING, LINKING_HERE]);
+fn forbidden(calls: Calls, start: ExecAddresses, pid: u32) -> Result<Rules, String> {
+    let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING, LINKING, LINKING_X86_64]);
     let mut other = Vec::new();
     for (index, address) in (0..).zip(start) {
         let differs =
@@ -377,7 +377,7 @@ fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String>
         libc::SYS_clone,
         vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), 0)])?],
     );
-    for call in OF_ITSELF {
+    for call in OWN_PID {
         rules.insert(*call, vec![rule(&[(0, SeccompCmpOp::Ne, pid.into())])?]);
     }
     let mut fine = vec![LOCAL];
@@ -393,7 +393,7 @@ fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String>
         .collect();
     rules.insert(libc::SYS_socket, vec![rule(&kinds)?]);
     if calls != Calls::Files {
-        rules.extend(whatever(&[WRITING, WRITING_HERE]));
+        rules.extend(whatever(&[WRITING, WRITING_X86_64]));
         for (call, flags) in OPENING {
             let cases = OPENING_TO_WRITE.iter();
             let cases =
@@ -409,11 +409,11 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     let mut rules = whatever(&[
         HARMLESS,
         HARMLESS_HERE,
-        OF_ITSELF,
+        OWN_PID,
         &[libc::SYS_execve, libc::SYS_clone],
     ]);
     rules.extend(OPENING.iter().map(|(call, _)| (*call, Vec::new())));
-    for call in OF_ITSELF_OR_ZERO {
+    for call in OWN_PID_OR_ZERO {
         let of = |process: u32| rule(&[(0, SeccompCmpOp::Eq, process.into())]);
         rules.insert(*call, vec![of(0)?, of(pid)?]);
     }
@@ -423,10 +423,10 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
     rules.insert(libc::SYS_ioctl, asking.collect::<Result<_, _>>()?);
     let mut commands = SIGNALLING_COMMANDS.to_vec();
     if calls == Calls::Files {
-        rules.extend(whatever(&[WRITING, WRITING_HERE, WRITERS_OWN]));
+        rules.extend(whatever(&[WRITING, WRITING_X86_64, WRITE_EXTRAS]));
     } else {
         // The kernel refuses a write lock on a file that is open for reading only.
-        let is_lock_to_read = |command: &&u64| calls == Calls::Read && **command == LOCK_AT_ONCE;
+        let is_lock_to_read = |command: &&u64| calls == Calls::Read && **command == F_SETLK;
         commands.extend(
             LOCKING_COMMANDS
                 .iter()
@@ -439,7 +439,7 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
         .collect();
     rules.insert(libc::SYS_fcntl, vec![rule(&others)?]);
     if calls == Calls::Connect {
-        rules.extend(whatever(&[CONNECTING, SOCKETS_OWN]));
+        rules.extend(whatever(&[CONNECTING, SOCKET_CALLS]));
         let mut kinds = Vec::new();
         for kind in INTERNET {
             kinds.push(rule(&[(0, SeccompCmpOp::Eq, kind)])?);

@@ -12,7 +12,7 @@ use seccompiler::{
 };
 
 use crate::spawn::Network;
-use crate::wire::{Order, Surroundings};
+use crate::wire::{StageIsolation, StageRequest};
 
 /// Calls that are refused with any arguments.
 const REFUSED: &[libc::c_long] = &[
@@ -152,7 +152,7 @@ const X32: u32 = 0x4000_0000;
 pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Filters the system calls of this process and its descendants.
-pub(crate) fn apply(order: &Order) -> Result<String, String> {
+pub(crate) fn apply(order: &StageRequest) -> Result<String, String> {
     for program in programs(order)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
     }
@@ -162,7 +162,7 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     ))
 }
 
-fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
+fn programs(order: &StageRequest) -> Result<[BpfProgram; 2], String> {
     let mut rules: Rules = REFUSED
         .iter()
         .chain(REFUSED_HERE)
@@ -200,8 +200,8 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
     let refused = match (order.surroundings, &order.network) {
         // All kinds: a local socket reaches system services, whose sockets are not covered, and some of them
         // start programs on request. Another call creates socket pairs.
-        (Surroundings::Machine, Network::None | Network::Hosts(_)) => Vec::new(),
-        (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => {
+        (StageIsolation::Machine, Network::None | Network::Hosts(_)) => Vec::new(),
+        (StageIsolation::Machine, Network::Host) | (StageIsolation::Namespaces, _) => {
             let kinds = SOCKETS_IN_NAMESPACE.iter();
             let other: Vec<_> = kinds
                 .map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned())))
@@ -285,10 +285,10 @@ mod tests {
     use super::*;
     use crate::spawn::{Calls, Cap, Resources, Strength};
     use crate::terminal_end::Terminal;
-    use crate::wire::{Place, PrivateBound};
+    use crate::wire::{Place, PrivateSize};
 
-    fn order(surroundings: Surroundings, network: Network) -> Order {
-        Order {
+    fn order(surroundings: StageIsolation, network: Network) -> StageRequest {
+        StageRequest {
             program: "/bin/true".into(),
             called: "true".into(),
             terminal: Terminal::None,
@@ -304,7 +304,7 @@ mod tests {
             readable: Vec::new(),
             home: None,
             surroundings,
-            private: PrivateBound::Sized,
+            private: PrivateSize::Sized,
             network,
             calls: Calls::Tools,
             listen: Vec::new(),
@@ -331,7 +331,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let refused =
             |result: std::io::Result<()>| result.unwrap_err().raw_os_error() == Some(libc::EPERM);
-        filtered(Surroundings::Namespaces, Network::None, || {
+        filtered(StageIsolation::Namespaces, Network::None, || {
             let path = dir.path().join("program");
             std::fs::write(&path, "").unwrap();
             for mode in [0o4755, 0o2755, 0o6000] {
@@ -374,7 +374,7 @@ mod tests {
 
     /// A filter binds the thread that applies it, so each case has a thread of its own.
     fn filtered<T: Send>(
-        surroundings: Surroundings,
+        surroundings: StageIsolation,
         network: Network,
         test: impl FnOnce() -> T + Send,
     ) -> T {
@@ -411,7 +411,7 @@ mod tests {
             libc::SYS_pivot_root,
             libc::SYS_quotactl,
         ];
-        filtered(Surroundings::Namespaces, Network::None, || {
+        filtered(StageIsolation::Namespaces, Network::None, || {
             for number in harmless {
                 assert_eq!(call(number, 0, 0), libc::EPERM, "call {number}");
             }
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn no_flag_of_clone_makes_a_namespace() {
-        filtered(Surroundings::Namespaces, Network::None, || {
+        filtered(StageIsolation::Namespaces, Network::None, || {
             for flag in NAMESPACE_FLAGS {
                 // Sharing signal handlers without sharing memory is an error, so that no process comes to be
                 // should the filter not hold.
@@ -452,7 +452,7 @@ mod tests {
 
     #[test]
     fn words_cannot_be_put_into_a_terminal() {
-        filtered(Surroundings::Namespaces, Network::None, || {
+        filtered(StageIsolation::Namespaces, Network::None, || {
             for request in [0x5412, 0x541c, 0x1_0000_5412] {
                 assert_eq!(
                     call(libc::SYS_ioctl, 0, request),
@@ -468,14 +468,14 @@ mod tests {
     fn only_sockets_that_stay_inside_can_be_made() {
         let stream = libc::SOCK_STREAM.into();
         let socket = |kind: libc::c_int| call(libc::SYS_socket, kind.into(), stream);
-        filtered(Surroundings::Namespaces, Network::None, || {
+        filtered(StageIsolation::Namespaces, Network::None, || {
             assert_eq!((socket(libc::AF_INET), socket(libc::AF_UNIX)), (0, 0));
             assert_eq!(
                 (socket(libc::AF_VSOCK), socket(libc::AF_PACKET)),
                 (libc::EPERM, libc::EPERM)
             );
         });
-        filtered(Surroundings::Machine, Network::None, || {
+        filtered(StageIsolation::Machine, Network::None, || {
             assert!(std::os::unix::net::UnixStream::pair().is_ok());
             for kind in [
                 libc::AF_UNIX,
@@ -487,14 +487,14 @@ mod tests {
                 assert_eq!(socket(kind), libc::EPERM, "{kind}");
             }
         });
-        filtered(Surroundings::Machine, Network::Host, || {
+        filtered(StageIsolation::Machine, Network::Host, || {
             assert_eq!(socket(libc::AF_INET), 0)
         });
     }
 
     #[test]
     fn calls_of_the_x32_variant_are_refused_first() {
-        let [program, _] = programs(&order(Surroundings::Namespaces, Network::None)).unwrap();
+        let [program, _] = programs(&order(StageIsolation::Namespaces, Network::None)).unwrap();
         assert_eq!((program[1].k, program[1].jf), (X32, 1));
         assert_eq!(
             program[2].k,

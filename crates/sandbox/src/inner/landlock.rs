@@ -17,7 +17,7 @@ use landlock::{
 
 use crate::layout::{PRIVATE, SHARED_MEMORY};
 use crate::spawn::{Calls, Network};
-use crate::wire::{Order, Surroundings};
+use crate::wire::{StageIsolation, StageRequest};
 
 /// The newest version this was written for; on an older kernel what it lacks is left out.
 const NEWEST: ABI = ABI::V9;
@@ -38,7 +38,7 @@ const DEVICES: [&str; 8] = [
 ];
 
 /// Restricts this process. Tells the version reached, or why nothing was.
-pub(crate) fn apply(order: &Order) -> Result<String, String> {
+pub(crate) fn apply(order: &StageRequest) -> Result<String, String> {
     let status = restrict(order).map_err(|error| error.to_string())?;
     let version = match status.landlock {
         LandlockStatus::NotEnabled => {
@@ -51,8 +51,8 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
         RulesetStatus::NotEnforced => Err("the kernel did not enforce the rules".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
             Ok(match order.surroundings {
-                Surroundings::Namespaces => format!("abi {version}"),
-                Surroundings::Machine => {
+                StageIsolation::Namespaces => format!("abi {version}"),
+                StageIsolation::Machine => {
                     format!(
                         "abi {version}, reading only what is listed: no home directory but its tools"
                     )
@@ -62,13 +62,13 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     }
 }
 
-fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> {
+fn restrict(order: &StageRequest) -> Result<landlock::RestrictionStatus, RulesetError> {
     let everything = AccessFs::from_all(NEWEST);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(everything)?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
-    if order.network != Network::Host && order.surroundings == Surroundings::Machine {
+    if order.network != Network::Host && order.surroundings == StageIsolation::Machine {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let mut rules = rules.create()?;
@@ -83,7 +83,7 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
     for home in order
         .home
         .iter()
-        .filter(|_| order.surroundings == Surroundings::Namespaces)
+        .filter(|_| order.surroundings == StageIsolation::Namespaces)
     {
         rules = allow(rules, home, change)?;
     }
@@ -99,7 +99,7 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
 
 /// What may be read, and how. A program whose calls are named by class learns nothing of processes and mounts: every
 /// hidden place is named there. It may list `/proc` as it lists the root, and read nothing in it.
-fn readable(order: &Order) -> Vec<(OsString, BitFlags<AccessFs>)> {
+fn readable(order: &StageRequest) -> Vec<(OsString, BitFlags<AccessFs>)> {
     let read = AccessFs::from_read(NEWEST);
     let mut places = Vec::new();
     for place in &order.readable {

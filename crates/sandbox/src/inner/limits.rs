@@ -3,10 +3,10 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::spawn::Cap;
-use crate::wire::{Order, PrivateBound, Surroundings};
+use crate::wire::{PrivateSize, StageIsolation, StageRequest};
 
 /// Applies the limits to this process and its children. Returns their description for the receipt.
-pub(crate) fn apply(order: &Order) -> Result<String, String> {
+pub(crate) fn apply(order: &StageRequest) -> Result<String, String> {
     let wanted = order.resources;
     hold(Resource::Core, Cap::At(0))?;
     hold(Resource::Fsize, wanted.file_size)?;
@@ -14,13 +14,13 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     hold(Resource::Nofile, wanted.open_files)?;
     // Limits writable memory, not reserved address space: runtimes reserve far more than they use.
     hold(Resource::Data, order.memory_each)?;
-    if order.surroundings == Surroundings::Namespaces {
+    if order.surroundings == StageIsolation::Namespaces {
         hold(Resource::Nproc, wanted.processes)?;
     }
     let writing = match (order.surroundings, order.private) {
-        (Surroundings::Namespaces, PrivateBound::Sized) => "",
-        (Surroundings::Namespaces, PrivateBound::Unsized) => ", but not of the private places",
-        (Surroundings::Machine, _) => ", but not of the machine's temporary directories",
+        (StageIsolation::Namespaces, PrivateSize::Sized) => "",
+        (StageIsolation::Namespaces, PrivateSize::Unsized) => ", but not of the private places",
+        (StageIsolation::Machine, _) => ", but not of the machine's temporary directories",
     };
     let memory = match order.memory_each {
         Cap::At(_) => "memory of each process",

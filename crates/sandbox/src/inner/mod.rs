@@ -28,9 +28,9 @@ use crate::directory::Directory;
 use crate::hosts::AllowedHost;
 use crate::layers::{Layer, MissingLayer, ReachedLayer};
 use crate::spawn::{Network, Strength};
-use crate::sys::{self, SecretStart};
+use crate::sys::{self, StartArguments};
 use crate::terminal_end::Terminal;
-use crate::wire::{Order, Place, Report, Surroundings};
+use crate::wire::{Place, Report, StageIsolation, StageRequest};
 
 /// The exit code if the program could not be started; the report has the reason.
 const NOT_STARTED: u8 = 126;
@@ -57,7 +57,7 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
     let number = args.first().and_then(|word| word.to_str()?.parse().ok());
     if let Some(descriptor) = number.and_then(|number| sys::adopt_descriptor(number).ok()) {
         let mut socket = UnixStream::from(descriptor);
-        let last = match obey(&mut socket) {
+        let last = match run_request(&mut socket) {
             Ok(never) => match never {},
             Err(report) => report,
         };
@@ -68,15 +68,14 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
 }
 
 /// The return type of a function that replaces the process.
-enum Never {}
 
-fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
+fn run_request(socket: &mut UnixStream) -> Result<std::convert::Infallible, Report> {
     let failed = |detail: String| Report::Failed { detail };
     let mut bytes = Vec::new();
     socket
         .read_to_end(&mut bytes)
         .map_err(|error| failed(format!("reading the order: {error}")))?;
-    let order: Order = serde_json::from_slice(&bytes)
+    let order: StageRequest = serde_json::from_slice(&bytes)
         .map_err(|error| failed(format!("reading the order: {error}")))?;
 
     for place in &order.writable {
@@ -94,38 +93,38 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
         sys::take_terminal().map_err(|error| failed(format!("taking the terminal: {error}")))?;
     }
 
-    let mut walls = Walls::around(&order);
+    let mut layers = LayersInForce::from_request(&order);
     network::listen_on(&order.listen, socket).map_err(failed)?;
-    walls.stand(Layer::ResourceLimits, limits::apply(&order));
+    layers.record(Layer::ResourceLimits, limits::apply(&order));
     rustix::thread::set_no_new_privs(true)
         .map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
     give_up_capabilities().map_err(|errno| failed(format!("giving up capabilities: {errno}")))?;
     let landlock = landlock::apply(&order);
-    let start = SecretStart::new(&order.program, &order.called, &order.args, &order.env)
+    let start = StartArguments::new(&order.program, &order.called, &order.args, &order.env)
         .map_err(|error| failed(format!("laying out the program's words: {error}")))?;
     let last = calls::programs(order.calls, start.addresses(), std::process::id());
     let seccomp = filter::apply(&order).and_then(|detail| match &last {
         Ok(_) => Ok(detail + calls::describe(order.calls)),
         Err(why) => Err(why.clone()),
     });
-    if order.surroundings == Surroundings::Machine && order.network != Network::Host {
-        walls.stand(
+    if order.surroundings == StageIsolation::Machine && order.network != Network::Host {
+        layers.record(
             Layer::NetworkCut,
             cut_without_namespaces(&order.network, &seccomp),
         );
     }
-    walls.stand(Layer::Landlock, landlock);
-    walls.stand(Layer::Seccomp, seccomp);
-    if order.strength == Strength::Required && !walls.missing.is_empty() {
+    layers.record(Layer::Landlock, landlock);
+    layers.record(Layer::Seccomp, seccomp);
+    if order.strength == Strength::Required && !layers.missing.is_empty() {
         return Err(Report::Refused {
-            missing: walls.missing,
+            missing: layers.missing,
         });
     }
     tell(
         socket,
         &Report::Ready {
-            reached: walls.reached,
-            missing: walls.missing,
+            reached: layers.reached,
+            missing: layers.missing,
         },
     )
     .map_err(|error| failed(format!("reporting: {error}")))?;
@@ -179,29 +178,29 @@ fn tell(socket: &mut UnixStream, report: &Report) -> std::io::Result<()> {
 }
 
 /// The layers in force so far.
-struct Walls {
+struct LayersInForce {
     reached: Vec<ReachedLayer>,
     missing: Vec<MissingLayer>,
 }
 
-impl Walls {
+impl LayersInForce {
     /// Lists the layers that the outer stage set up, or did not.
-    fn around(order: &Order) -> Self {
-        let mut walls = Self {
+    fn from_request(order: &StageRequest) -> Self {
+        let mut layers = Self {
             reached: Vec::new(),
             missing: Vec::new(),
         };
         match order.surroundings {
-            Surroundings::Namespaces => {
+            StageIsolation::Namespaces => {
                 let kinds = "user mount pid ipc uts, cgroup where the kernel has it";
-                walls.stand(Layer::Namespaces, Ok(kinds.to_owned()));
+                layers.record(Layer::Namespaces, Ok(kinds.to_owned()));
                 if order.network != Network::Host {
                     let mut detail = "a network namespace with a loopback of its own".to_owned();
                     if let Network::Hosts(hosts) = &order.network {
                         let hosts: Vec<_> = hosts.iter().map(AllowedHost::to_string).collect();
                         detail.push_str(&format!("; of what is outside only {}", hosts.join(", ")));
                     }
-                    walls.stand(Layer::NetworkCut, Ok(detail));
+                    layers.record(Layer::NetworkCut, Ok(detail));
                 }
                 let mut detail =
                     "mounts over the home directories, but their tools, and each other place"
@@ -212,10 +211,10 @@ impl Walls {
                 if order.moved {
                     detail.push_str("; the copy stands at the path of the original");
                 }
-                walls.stand(Layer::Masks, Ok(detail));
+                layers.record(Layer::Masks, Ok(detail));
             }
-            Surroundings::Machine => {
-                walls.stand(
+            StageIsolation::Machine => {
+                layers.record(
                     Layer::Namespaces,
                     Err("bubblewrap does not work here".to_owned()),
                 );
@@ -228,13 +227,13 @@ impl Walls {
                 if order.moved {
                     reason.push_str("; the copy is not at the path of the original");
                 }
-                walls.stand(Layer::Masks, Err(reason));
+                layers.record(Layer::Masks, Err(reason));
             }
         }
-        walls
+        layers
     }
 
-    fn stand(&mut self, layer: Layer, result: Result<String, String>) {
+    fn record(&mut self, layer: Layer, result: Result<String, String>) {
         match result {
             Ok(detail) => self.reached.push(ReachedLayer { layer, detail }),
             Err(reason) => self.missing.push(MissingLayer { layer, reason }),

@@ -1,4 +1,4 @@
-//! The walls, tried from inside.
+//! The isolation, tried from inside.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -599,7 +599,7 @@ fn without_a_launcher_nothing_is_confined_and_required_refuses() {
     );
 }
 
-/// The walls stand for an ordinary user as they do for the superuser.
+/// Isolation is the same for an ordinary user as for the superuser.
 #[test]
 fn an_ordinary_user_is_confined_too() {
     if part().is_some() {

@@ -8,7 +8,7 @@ use crate::support::{Scratch, mark, output, processes_with, run};
 
 const MIB: u64 = 1 << 20;
 
-/// With every wall, with Landlock alone, and with none.
+/// With every layer, with Landlock alone, and with none.
 fn levels(scratch: &Scratch) -> [(Sandbox, Strength); 3] {
     [
         (scratch.sandbox(), Strength::Required),

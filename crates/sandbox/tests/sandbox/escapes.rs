@@ -176,7 +176,7 @@ pub(crate) fn nothing_outside_can_be_reached() {
         assert!(said.contains("tried everything"), "{said}");
         assert_eq!(reached, [""; 0], "{strength:?}");
 
-        // Without walls it reaches a lot, so the test can fail.
+        // Without isolation it reaches a lot, so the test can fail.
         let Confinement::Confined(profile) = &mut spawn.confinement else {
             panic!("it is confined")
         };
@@ -296,7 +296,7 @@ fn sockets_in_a_writable_directory_are_covered() {
     assert_eq!(output(&scratch.sandbox(), spawn.clone()), "its own works\n");
     assert!(scratch.copy.join("s").exists() && scratch.copy.join("deep/relative").exists());
 
-    // Without walls both are reached, so the test can fail.
+    // Without isolation both are reached, so the test can fail.
     let Confinement::Confined(profile) = &mut spawn.confinement else {
         panic!("it is confined")
     };
@@ -317,6 +317,6 @@ fn kernel_keys_and_addresses_are_covered() {
         output(&scratch.sandbox(), scratch.confined(script)),
         "the rest\n"
     );
-    // Without walls the kernel tells something, so the test can fail.
+    // Without isolation the kernel tells something, so the test can fail.
     assert!(output(&scratch.sandbox(), scratch.script(script)).len() > "the rest\n".len());
 }

@@ -301,7 +301,7 @@ fn the_homes_of_others_and_the_mail_are_hidden_too() {
     }
 }
 
-/// What is said of the walls is what stands: without namespaces a mask inside the copy does not hold, so the
+/// The reported isolation is the one in force: without namespaces a mask inside the copy does not hold, so the
 /// layer is missing, and the closed homes are named where they are closed.
 #[test]
 fn the_receipt_names_what_closes_the_home() {

@@ -176,7 +176,7 @@ fn what_cannot_be_kept_is_refused() {
         PathProblem::IsLink
     ));
     assert!(matches!(refused("relative".into()), PathProblem::Relative));
-    // Who runs inside could make the way free; who plans the walls cannot look where it leads.
+    // A process inside could change the link; the planner cannot see where it leads then.
     symlink("loop", scratch.copy.join("loop")).unwrap();
     assert!(matches!(
         refused(scratch.copy.join("loop/.git/")),

@@ -207,7 +207,7 @@ impl Changes {
                 .map(plain_line)
                 .collect::<Vec<_>>()
                 .iter()
-                .map(Kept::as_line),
+                .map(NormalizedLine::as_line),
         );
         match (open, group) {
             (Some((lead, title, _)), _) => {
@@ -248,12 +248,12 @@ impl Changes {
 }
 
 /// Writes the lines of a block in the canonical form: sub-headings as bold text, every list with `- `.
-struct Kept<'a> {
+struct NormalizedLine<'a> {
     kind: LineKind<'a>,
     text: std::borrow::Cow<'a, str>,
 }
 
-fn plain_line(line: Line<'_>) -> Kept<'_> {
+fn plain_line(line: Line<'_>) -> NormalizedLine<'_> {
     let text = match line.kind {
         LineKind::Heading { title, .. } => format!("**{title}**").into(),
         LineKind::Text => {
@@ -269,10 +269,10 @@ fn plain_line(line: Line<'_>) -> Kept<'_> {
     } else {
         line.kind
     };
-    Kept { kind, text }
+    NormalizedLine { kind, text }
 }
 
-impl Kept<'_> {
+impl NormalizedLine<'_> {
     fn as_line(&self) -> Line<'_> {
         Line {
             text: &self.text,

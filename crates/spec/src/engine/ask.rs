@@ -197,7 +197,7 @@ impl PhaseRun<'_> {
             });
         }
         let fault = match result.finish() {
-            Finish::CutShort => Some(cut_by(result).of(&result.model_used)),
+            Finish::Truncated => Some(cut_by(result).of(&result.model_used)),
             Finish::Other(reason) => {
                 self.warn(ReceiptWarning {
                     kind: "answer_end_unclear".to_owned(),

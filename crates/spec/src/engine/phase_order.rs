@@ -127,7 +127,7 @@ mod tests {
 
     /// The state of a phase in a constructed spec.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    enum Made {
+    enum PhaseSetup {
         Done,
         Failed,
         Dry,
@@ -135,20 +135,20 @@ mod tests {
         Never,
     }
 
-    fn state(made: &[Made]) -> SpecState {
+    fn state(made: &[PhaseSetup]) -> SpecState {
         let mut state = done_up_to(None, noon());
         for ((known, made), phase) in state.phases.iter_mut().zip(made).zip(PhaseId::ALL) {
             *known = match made {
-                Made::Done | Made::Changed => done(phase, success(phase, 1, noon())),
-                Made::Failed | Made::Dry | Made::Never => untouched(phase),
+                PhaseSetup::Done | PhaseSetup::Changed => done(phase, success(phase, 1, noon())),
+                PhaseSetup::Failed | PhaseSetup::Dry | PhaseSetup::Never => untouched(phase),
             };
             match made {
-                Made::Failed => {
+                PhaseSetup::Failed => {
                     known.newest_real = Some(failure(phase, 1, noon()));
                     known.newest.clone_from(&known.newest_real);
                 }
-                Made::Dry => known.newest = Some(dry_run(phase, 1, noon())),
-                Made::Changed => {
+                PhaseSetup::Dry => known.newest = Some(dry_run(phase, 1, noon())),
+                PhaseSetup::Changed => {
                     let own = artifact(phase);
                     known
                         .outputs
@@ -158,20 +158,20 @@ mod tests {
                             file.found = FileState::Differs;
                         });
                 }
-                Made::Done | Made::Never => {}
+                PhaseSetup::Done | PhaseSetup::Never => {}
             }
         }
         state
     }
 
-    fn made() -> impl Strategy<Value = Made> {
+    fn made() -> impl Strategy<Value = PhaseSetup> {
         prop::sample::select(vec![
-            Made::Done,
-            Made::Done,
-            Made::Failed,
-            Made::Dry,
-            Made::Changed,
-            Made::Never,
+            PhaseSetup::Done,
+            PhaseSetup::Done,
+            PhaseSetup::Failed,
+            PhaseSetup::Dry,
+            PhaseSetup::Changed,
+            PhaseSetup::Never,
         ])
     }
 
@@ -182,7 +182,7 @@ mod tests {
             #[test]
             fn phase_needs_its_inputs_done(made in prop::collection::vec(made(), 6)) {
                 let state = state(&made);
-                let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == Made::Done;
+                let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == PhaseSetup::Done;
                 let expected: Vec<PhaseId> = PhaseId::ALL
                     .into_iter()
                     .filter(|phase| {
@@ -215,11 +215,11 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_way_is_named() {
-        let why = |made: [Made; 6], phase| match check_transition(&state(&made), phase) {
+        let why = |made: [PhaseSetup; 6], phase| match check_transition(&state(&made), phase) {
             Err(error @ SpecError::Transition { .. }) => error.to_string(),
             other => panic!("{other:?}"),
         };
-        use Made::{Changed, Done, Dry, Failed, Never};
+        use PhaseSetup::{Changed, Done, Dry, Failed, Never};
         assert_eq!(
             why([Done, Failed, Never, Never, Never, Never], PhaseId::Tasks),
             "tasks cannot run now: the last run of design failed; valid next phases: requirements, design"

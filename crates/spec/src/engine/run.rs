@@ -29,7 +29,7 @@ use super::failure::failure;
 use super::material::packet;
 use super::phase_order::{check_transition, definition, stale_ground};
 use super::receipt::{Written, add_hooks, bounded, receipt, record};
-use super::tally::{Begun, Tally};
+use super::tally::{AttemptCounter, Tally};
 use crate::document::RequirementId;
 use crate::error::SpecError;
 use crate::fixup::{FixupChoice, recover_fixup};
@@ -225,7 +225,7 @@ impl<'a> PhaseRun<'a> {
     /// `shown` is notified as well.
     #[must_use]
     pub(crate) fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
-        Arc::new(Begun {
+        Arc::new(AttemptCounter {
             count: Arc::clone(&self.begun),
             shown,
         })

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crucible_llm::{CallWatch, Cost, CostBasis, LlmReceipt};
 
 /// Counts started attempts, and notifies another observer.
-pub(super) struct Begun {
+pub(super) struct AttemptCounter {
     pub(super) count: Arc<AtomicU64>,
     pub(super) shown: Option<Arc<dyn CallWatch>>,
 }
 
-impl CallWatch for Begun {
+impl CallWatch for AttemptCounter {
     fn asked(&self, phase_id: &str) {
         self.count.fetch_add(1, Ordering::SeqCst);
         if let Some(shown) = &self.shown {

@@ -33,13 +33,13 @@ use crate::store::{LockClaim, PhaseOutput, SpecLock, SpecStore};
 
 const CLOCK: SystemClock = SystemClock;
 
-struct Desk {
+struct Fixture {
     home: tempfile::TempDir,
     store: SpecStore,
     ledger: Ledger,
 }
 
-fn desk() -> Desk {
+fn fixture() -> Fixture {
     let home = tempfile::tempdir().unwrap();
     for directory in ["project/src", "data"] {
         std::fs::create_dir_all(home.path().join(directory)).unwrap();
@@ -49,7 +49,7 @@ fn desk() -> Desk {
         .with_records(home.path().join("fixups"))
         .with_calls(home.path().join("calls"));
     let ledger = Ledger::open(&home.path().join("data/ledger.db")).unwrap();
-    Desk {
+    Fixture {
         home,
         store,
         ledger,
@@ -88,7 +88,7 @@ fn kinds(run: &PhaseRun<'_>) -> Vec<String> {
         .collect()
 }
 
-impl Desk {
+impl Fixture {
     fn lock(&self) -> SpecLock {
         self.store.lock("test", LockClaim::IfFree).unwrap()
     }
@@ -204,9 +204,9 @@ fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
 }
 
 /// Whether an attempt with this provider reuses an answer that an earlier one left.
-fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
-    let lock = desk.lock();
-    let mut run = desk.begin(&lock, PhaseId::Requirements);
+fn takes(fixture: &Fixture, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
+    let lock = fixture.lock();
+    let mut run = fixture.begin(&lock, PhaseId::Requirements);
     let Recording::To(writer) = run.recording(asked).unwrap() else {
         panic!("not recorded")
     };
@@ -219,53 +219,53 @@ const LEFT: &str = "requirements-20260131-120000-0001.0123456789abcdef.calls.jso
 fn answers_in_project_are_never_used() {
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
-    let desk = desk();
-    std::fs::create_dir_all(desk.path("context")).unwrap();
+    let fixture = fixture();
+    std::fs::create_dir_all(fixture.path("context")).unwrap();
     for name in [
         "requirements.calls.jsonl",
         LEFT,
         "requirements-20260131-120000-0001.calls.jsonl",
     ] {
-        std::fs::write(desk.path("context").join(name), &bytes).unwrap();
+        std::fs::write(fixture.path("context").join(name), &bytes).unwrap();
     }
-    assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()));
+    assert_eq!(takes(&fixture, &asked, &key), (false, Vec::new()));
     // The same bytes in Crucible's own directory are a paid answer.
-    std::fs::write(desk.calls().join(LEFT), &bytes).unwrap();
-    assert_eq!(takes(&desk, &asked, &key), (true, Vec::new()));
+    std::fs::write(fixture.calls().join(LEFT), &bytes).unwrap();
+    assert_eq!(takes(&fixture, &asked, &key), (true, Vec::new()));
     // A spec of the same name in another project does not see it.
-    let other = SpecProject::at(desk.home.path().join("data"));
-    let other = SpecStore::new(&other, desk.store.spec().clone())
-        .with_calls(desk.home.path().join("calls"));
-    assert_ne!(other.calls().unwrap(), desk.store.calls().unwrap());
+    let other = SpecProject::at(fixture.home.path().join("data"));
+    let other = SpecStore::new(&other, fixture.store.spec().clone())
+        .with_calls(fixture.home.path().join("calls"));
+    assert_ne!(other.calls().unwrap(), fixture.store.calls().unwrap());
 }
 
 #[test]
 fn unused_answer_needs_same_provider() {
     let (key, bytes) = recorded(&header("gateway", "m"), "gateway");
-    let desk = desk();
-    let left = desk.calls().join(LEFT);
+    let fixture = fixture();
+    let left = fixture.calls().join(LEFT);
     std::fs::write(&left, &bytes).unwrap();
     for other in [header("anthropic", "m"), header("gateway", "m2")] {
-        assert_eq!(takes(&desk, &other, &key), (false, Vec::new()));
+        assert_eq!(takes(&fixture, &other, &key), (false, Vec::new()));
         assert_eq!(
             std::fs::read(&left).unwrap(),
             bytes,
             "it stays for whoever asks that one again"
         );
     }
-    assert!(takes(&desk, &header("gateway", "m"), &key).0);
+    assert!(takes(&fixture, &header("gateway", "m"), &key).0);
     // A line of another provider, under a false header or none.
     for whole in [true, false] {
         let (key, bytes) = recorded(&header("gateway", "m"), "anthropic");
         let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-        let desk = self::desk();
+        let fixture = self::fixture();
         std::fs::write(
-            desk.calls().join(LEFT),
+            fixture.calls().join(LEFT),
             if whole { &bytes[..] } else { &bytes[line..] },
         )
         .unwrap();
         assert_eq!(
-            takes(&desk, &header("gateway", "m"), &key),
+            takes(&fixture, &header("gateway", "m"), &key),
             (false, Vec::new())
         );
     }
@@ -278,32 +278,33 @@ fn unreadable_recording_is_renamed_with_warning() {
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::write(elsewhere.path().join("calls"), &bytes).unwrap();
     for is_link in [false, true] {
-        let desk = desk();
-        let left = desk.calls().join(LEFT);
+        let fixture = fixture();
+        let left = fixture.calls().join(LEFT);
         match is_link {
             true => symlink(elsewhere.path().join("calls"), &left).unwrap(),
             false => std::fs::write(&left, b"{\"no\":\"recording\"}\n").unwrap(),
         }
         assert_eq!(
-            takes(&desk, &asked, &key),
+            takes(&fixture, &asked, &key),
             (false, vec!["calls_unreadable".to_owned()])
         );
         assert!(
-            desk.calls()
+            fixture
+                .calls()
                 .join(format!("{LEFT}.unreadable"))
                 .symlink_metadata()
                 .is_ok()
         );
-        assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()), "once");
+        assert_eq!(takes(&fixture, &asked, &key), (false, Vec::new()), "once");
     }
 }
 
 #[test]
 fn failed_cleanup_is_reported_and_repeated() {
-    let mut desk = desk();
-    let lock = desk.lock();
-    let mut run = desk.begin(&lock, PhaseId::Requirements);
-    desk.gather(&mut run);
+    let mut fixture = fixture();
+    let lock = fixture.lock();
+    let mut run = fixture.begin(&lock, PhaseId::Requirements);
+    fixture.gather(&mut run);
     let asked = header("gateway", "m");
     run.recording(&asked).unwrap();
     let (_, bytes) = recorded(&asked, "gateway");
@@ -323,9 +324,9 @@ fn failed_cleanup_is_reported_and_repeated() {
         path: "artifacts/00-requirements.md".to_owned(),
         bytes: b"x\n".to_vec(),
     }];
-    let put = desk.path(&format!("context/{}.calls.jsonl", run.id()));
+    let put = fixture.path(&format!("context/{}.calls.jsonl", run.id()));
     std::fs::create_dir(&put).unwrap();
-    run.succeed(&mut desk.ledger).unwrap();
+    run.succeed(&mut fixture.ledger).unwrap();
     let [told] = run.unfinished() else {
         panic!("{:?}", run.unfinished())
     };
@@ -335,21 +336,21 @@ fn failed_cleanup_is_reported_and_repeated() {
     );
     drop(lock);
     std::fs::remove_dir(&put).unwrap();
-    let lock = desk.lock();
-    let run = desk.begin(&lock, PhaseId::Requirements);
+    let lock = fixture.lock();
+    let run = fixture.begin(&lock, PhaseId::Requirements);
     assert_eq!(run.unfinished(), [""; 0]);
     assert_eq!(std::fs::read(&put).unwrap(), bytes);
-    assert_eq!(std::fs::read_dir(desk.calls()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(fixture.calls()).unwrap().count(), 0);
 }
 
 #[test]
 fn unused_calls_are_kept_for_next_attempt() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let asked = header("gateway", "m");
     let (key, bytes) = recorded(&asked, "gateway");
     for is_asked in [false, true] {
-        let lock = desk.lock();
-        let mut run = desk.begin(&lock, PhaseId::Requirements);
+        let lock = fixture.lock();
+        let mut run = fixture.begin(&lock, PhaseId::Requirements);
         run.recording(&asked).unwrap();
         if is_asked {
             std::fs::write(run.calls(), &bytes).unwrap();
@@ -358,37 +359,37 @@ fn unused_calls_are_kept_for_next_attempt() {
             "interrupted",
             "x",
             ExitStatus::Interrupted,
-            &mut desk.ledger,
+            &mut fixture.ledger,
         )
         .unwrap();
         drop(lock);
         assert_eq!(
-            std::fs::read_dir(desk.calls()).unwrap().count(),
+            std::fs::read_dir(fixture.calls()).unwrap().count(),
             usize::from(is_asked)
         );
     }
-    assert!(takes(&desk, &asked, &key).0);
-    assert_eq!(desk.kept("context", "calls"), [""; 0]);
+    assert!(takes(&fixture, &asked, &key).0);
+    assert_eq!(fixture.kept("context", "calls"), [""; 0]);
 }
 
 #[test]
 fn missing_requirements_start_over_with_warning() {
-    let mut desk = desk();
-    let lock = desk.lock();
-    let mut run = desk.begin(&lock, PhaseId::Requirements);
-    desk.gather(&mut run);
+    let mut fixture = fixture();
+    let lock = fixture.lock();
+    let mut run = fixture.begin(&lock, PhaseId::Requirements);
+    fixture.gather(&mut run);
     run.entry.highest_requirement = Some(2);
     run.outputs = vec![PhaseOutput {
         path: "artifacts/00-requirements.md".to_owned(),
         bytes: b"x\n".to_vec(),
     }];
-    run.succeed(&mut desk.ledger).unwrap();
+    run.succeed(&mut fixture.ledger).unwrap();
     assert_eq!(kinds(&run), [""; 0]);
     drop(lock);
-    std::fs::remove_file(desk.path("artifacts/00-requirements.md")).unwrap();
-    let lock = desk.lock();
-    let mut run = desk.begin(&lock, PhaseId::Requirements);
-    desk.gather(&mut run);
+    std::fs::remove_file(fixture.path("artifacts/00-requirements.md")).unwrap();
+    let lock = fixture.lock();
+    let mut run = fixture.begin(&lock, PhaseId::Requirements);
+    fixture.gather(&mut run);
     assert_eq!(kinds(&run), ["previous_gone"]);
     assert!(
         run.warnings()[0].message.contains("follow R-002"),
@@ -399,29 +400,29 @@ fn missing_requirements_start_over_with_warning() {
 
 #[test]
 fn unusable_previous_document_is_reported() {
-    let mut desk = desk();
-    desk.done(PhaseId::Design);
-    assert_eq!(desk.run(PhaseId::Design, "# design\n"), [""; 0]);
-    std::fs::write(desk.path("artifacts/10-design.md"), b"\xff").unwrap();
+    let mut fixture = fixture();
+    fixture.done(PhaseId::Design);
+    assert_eq!(fixture.run(PhaseId::Design, "# design\n"), [""; 0]);
+    std::fs::write(fixture.path("artifacts/10-design.md"), b"\xff").unwrap();
     // Shown if possible, but no reason to stop.
     assert_eq!(
-        desk.run(PhaseId::Design, "# design\n"),
+        fixture.run(PhaseId::Design, "# design\n"),
         ["previous_unused", "artifact_edited"]
     );
-    std::fs::write(desk.path("artifacts/10-design.md"), "x\n".repeat(2_000)).unwrap();
+    std::fs::write(fixture.path("artifacts/10-design.md"), "x\n".repeat(2_000)).unwrap();
     assert_eq!(
-        desk.run(PhaseId::Design, "# design\n"),
+        fixture.run(PhaseId::Design, "# design\n"),
         ["previous_unused", "artifact_edited"]
     );
 }
 
 #[test]
 fn stale_input_gives_warning() {
-    let mut desk = desk();
-    desk.done(PhaseId::Design);
-    desk.run(PhaseId::Requirements, "# others\n");
-    let lock = desk.lock();
-    let run = desk.begin(&lock, PhaseId::Tasks);
+    let mut fixture = fixture();
+    fixture.done(PhaseId::Design);
+    fixture.run(PhaseId::Requirements, "# others\n");
+    let lock = fixture.lock();
+    let run = fixture.begin(&lock, PhaseId::Tasks);
     assert_eq!(kinds(&run), ["stale_input"]);
     assert!(
         run.warnings()[0].message.contains("design"),
@@ -432,14 +433,14 @@ fn stale_input_gives_warning() {
 
 #[test]
 fn missing_reviewed_file_is_reported() {
-    let mut desk = desk();
-    std::fs::write(desk.store.project().root().join("src/there.rs"), "x\n").unwrap();
-    desk.done(PhaseId::Tasks);
+    let mut fixture = fixture();
+    std::fs::write(fixture.store.project().root().join("src/there.rs"), "x\n").unwrap();
+    fixture.done(PhaseId::Tasks);
     let review = "# Review: x\n\n## Findings\n\n- F-001 [major] src/there.rs: a\n- F-002 [minor] src/gone.rs: b\n";
-    desk.run(PhaseId::Review, review);
-    let lock = desk.lock();
-    let mut run = desk.begin(&lock, PhaseId::Fixup);
-    desk.gather(&mut run);
+    fixture.run(PhaseId::Review, review);
+    let lock = fixture.lock();
+    let mut run = fixture.begin(&lock, PhaseId::Fixup);
+    fixture.gather(&mut run);
     assert_eq!(kinds(&run), ["review_target_missing"]);
     let told = &run.warnings()[0].message;
     assert!(
@@ -450,14 +451,14 @@ fn missing_reviewed_file_is_reported() {
 
 #[test]
 fn manual_edits_are_kept_before_promotion() {
-    let mut desk = desk();
-    let file = desk.path("artifacts/00-requirements.md");
-    let kept = |desk: &Desk, count: usize, text: &str| {
-        let names = desk.kept("context", "edited");
+    let mut fixture = fixture();
+    let file = fixture.path("artifacts/00-requirements.md");
+    let kept = |fixture: &Fixture, count: usize, text: &str| {
+        let names = fixture.kept("context", "edited");
         assert_eq!(names.len(), count, "{names:?}");
         let texts: Vec<_> = names
             .iter()
-            .map(|name| std::fs::read_to_string(desk.path("context").join(name)).unwrap())
+            .map(|name| std::fs::read_to_string(fixture.path("context").join(name)).unwrap())
             .collect();
         assert!(
             count == 0 || texts.iter().any(|kept| kept == text),
@@ -468,39 +469,39 @@ fn manual_edits_are_kept_before_promotion() {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "by hand\n").unwrap();
     assert_eq!(
-        desk.run(PhaseId::Requirements, "one\n"),
+        fixture.run(PhaseId::Requirements, "one\n"),
         ["artifact_edited"]
     );
-    kept(&desk, 1, "by hand\n");
+    kept(&fixture, 1, "by hand\n");
     // Content that the newest or an older receipt records is not a manual edit.
-    assert_eq!(desk.run(PhaseId::Requirements, "two\n"), [""; 0]);
-    assert_eq!(desk.run(PhaseId::Requirements, "three\n"), [""; 0]);
+    assert_eq!(fixture.run(PhaseId::Requirements, "two\n"), [""; 0]);
+    assert_eq!(fixture.run(PhaseId::Requirements, "three\n"), [""; 0]);
     std::fs::write(&file, "one\n").unwrap();
-    assert_eq!(desk.run(PhaseId::Requirements, "four\n"), [""; 0]);
-    kept(&desk, 1, "by hand\n");
+    assert_eq!(fixture.run(PhaseId::Requirements, "four\n"), [""; 0]);
+    kept(&fixture, 1, "by hand\n");
     // The newest receipt cannot be trusted.
-    let newest = desk.kept("receipts", "-0004").pop().unwrap();
-    let newest = desk.path("receipts").join(newest);
+    let newest = fixture.kept("receipts", "-0004").pop().unwrap();
+    let newest = fixture.path("receipts").join(newest);
     let text = std::fs::read_to_string(&newest).unwrap();
     std::fs::write(&newest, text.replace("\"attempts\":0", "\"attempts\":7")).unwrap();
     std::fs::write(&file, "by hand again\n").unwrap();
-    assert!(!desk.state().problems.is_empty());
+    assert!(!fixture.state().problems.is_empty());
     assert_eq!(
-        desk.run(PhaseId::Requirements, "five\n"),
+        fixture.run(PhaseId::Requirements, "five\n"),
         ["artifact_edited"]
     );
-    kept(&desk, 2, "by hand again\n");
+    kept(&fixture, 2, "by hand again\n");
 }
 
 #[test]
 fn failures_record_applied_fixup() {
-    let mut desk = desk();
-    desk.done(PhaseId::Review);
+    let mut fixture = fixture();
+    fixture.done(PhaseId::Review);
     let diff = b"diff --git a/src/a b/src/a\n".to_vec();
     let (proposed, pending) = {
-        let lock = desk.lock();
-        let mut run = desk.begin(&lock, PhaseId::Fixup);
-        desk.gather(&mut run);
+        let lock = fixture.lock();
+        let mut run = fixture.begin(&lock, PhaseId::Fixup);
+        fixture.gather(&mut run);
         let output = PhaseOutput {
             path: FIXUP_DIFF.to_owned(),
             bytes: diff,
@@ -522,41 +523,41 @@ fn failures_record_applied_fixup() {
             bytes: b"x\n".to_vec(),
         };
         run.outputs = vec![report, output];
-        (run.succeed(&mut desk.ledger).unwrap(), pending)
+        (run.succeed(&mut fixture.ledger).unwrap(), pending)
     };
-    assert_eq!(spec_status(&desk.state(), noon()).pending_fixups, 1);
-    assert!(applied_fixups(&desk.state()).is_none());
+    assert_eq!(spec_status(&fixture.state(), noon()).pending_fixups, 1);
+    assert!(applied_fixups(&fixture.state()).is_none());
     let applied = FixupReceipt {
         stage: FixupStage::Applied,
         ..pending
     };
     for place in 0..3 {
-        let lock = desk.lock();
+        let lock = fixture.lock();
         match place {
             // The application: the files are changed, and a later hook fails. Then again, and an earlier
             // hook fails.
             0 | 1 => {
                 let WaitingFixup::Ready(mut run) =
-                    waiting_fixup(&lock, &CLOCK, &desk.ledger).unwrap()
+                    waiting_fixup(&lock, &CLOCK, &fixture.ledger).unwrap()
                 else {
                     panic!("none waits");
                 };
                 if place == 0 {
                     run.entry.fixups = Some(applied.clone());
                 }
-                run.fail("hook", "x", ExitStatus::Refused, &mut desk.ledger)
+                run.fail("hook", "x", ExitStatus::Refused, &mut fixture.ledger)
                     .unwrap();
             }
             // A model is asked for another one, and does not answer.
             _ => {
-                let mut run = desk.begin(&lock, PhaseId::Fixup);
-                desk.gather(&mut run);
-                run.fail("provider", "x", ExitStatus::Provider, &mut desk.ledger)
+                let mut run = fixture.begin(&lock, PhaseId::Fixup);
+                fixture.gather(&mut run);
+                run.fail("provider", "x", ExitStatus::Provider, &mut fixture.ledger)
                     .unwrap();
             }
         }
         drop(lock);
-        let state = desk.state();
+        let state = fixture.state();
         assert_eq!(applied_fixups(&state), Some(&applied), "{place}");
         let status = spec_status(&state, noon());
         assert_eq!(status.pending_fixups, 0);
@@ -566,7 +567,7 @@ fn failures_record_applied_fixup() {
             "{place}"
         );
     }
-    let known = desk.state();
+    let known = fixture.state();
     let known = known.phase(PhaseId::Fixup).unwrap();
     assert_eq!(
         known.last_success.as_ref().unwrap().receipt_id,

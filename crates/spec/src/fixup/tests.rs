@@ -30,22 +30,22 @@ const LIB: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n";
 const FIXED: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
 
 /// A project with these files.
-struct Desk {
+struct Fixture {
     dir: TempDir,
     home: TempDir,
 }
 
-impl Desk {
+impl Fixture {
     fn new(files: &[(&str, &str)]) -> Self {
-        let desk = Self {
+        let fixture = Self {
             dir: tempfile::tempdir().unwrap(),
             home: tempfile::tempdir().unwrap(),
         };
-        std::fs::create_dir_all(desk.root().join(".crucible/specs/x")).unwrap();
+        std::fs::create_dir_all(fixture.root().join(".crucible/specs/x")).unwrap();
         files
             .iter()
-            .for_each(|(path, content)| desk.put(path, content));
-        desk
+            .for_each(|(path, content)| fixture.put(path, content));
+        fixture
     }
 
     fn root(&self) -> PathBuf {
@@ -417,14 +417,14 @@ fn secrets_and_empty_changes_are_refused() {
 
 #[test]
 fn pending_fixup_is_of_newest_real_success() {
-    let desk = Desk::new(&[("a.rs", "a\n")]);
-    let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
+    let fixture = Fixture::new(&[("a.rs", "a\n")]);
+    let fixup = fixture.pending(&[("a.rs", "b\n")], &policy());
     let at = "2024-12-01T10:00:00Z".parse().unwrap();
     let mut state = done_up_to(Some(PhaseId::Fixup), at);
     state.spec = "x".parse().unwrap();
-    let waits = |state: &SpecState| pending_fixup(state, &desk.store());
+    let waits = |state: &SpecState| pending_fixup(state, &fixture.store());
     assert_eq!(waits(&state).unwrap(), None, "a success without a fixup");
-    let diff = desk.store().dir().join("artifacts/40-fixup.diff");
+    let diff = fixture.store().dir().join("artifacts/40-fixup.diff");
     std::fs::create_dir_all(diff.parent().unwrap()).unwrap();
     std::fs::write(&diff, &fixup.diff).unwrap();
     let record = FileRecord {
@@ -479,7 +479,11 @@ fn pending_fixup_is_of_newest_real_success() {
 }
 
 /// A journal of a process that was killed between the two files of the fixup, with its temporary files.
-fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&str>)]) -> String {
+fn killed(
+    fixture: &Fixture,
+    purpose: Digest,
+    edits: &[(&str, Option<&str>, Option<&str>)],
+) -> String {
     let token = "0".repeat(32);
     let digest = |text: &Option<&str>| text.map(|text| Digest::of(text.as_bytes()));
     let entries: Vec<_> = edits
@@ -489,7 +493,7 @@ fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&st
     for (index, (path, _, after)) in edits.iter().enumerate() {
         let beside =
             PathBuf::from(path).with_file_name(format!(".crucible-edit-{token}-{index}.new"));
-        desk.put(beside.to_str().unwrap(), after.unwrap_or_default());
+        fixture.put(beside.to_str().unwrap(), after.unwrap_or_default());
     }
     serde_json::json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": purpose, "token": token, "made": [],
@@ -500,18 +504,20 @@ fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&st
 
 #[test]
 fn interrupted_application_is_recovered_first() {
-    let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
-    let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
+    let fixture = Fixture::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
+    let fixup = fixture.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
     let edits = [
         ("a.rs", Some("a\n"), Some("x\n")),
         ("b.rs", Some("b\n"), Some("y\n")),
     ];
-    let record = killed(&desk, Digest::of(&fixup.diff), &edits);
-    std::fs::create_dir_all(desk.records()).unwrap();
-    std::fs::write(desk.record(), record).unwrap();
-    desk.put("a.rs", "x\n");
-    desk.put(&format!(".crucible-edit-{}-0.new", "0".repeat(32)), "a\n");
-    let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    let record = killed(&fixture, Digest::of(&fixup.diff), &edits);
+    std::fs::create_dir_all(fixture.records()).unwrap();
+    std::fs::write(fixture.record(), record).unwrap();
+    fixture.put("a.rs", "x\n");
+    fixture.put(&format!(".crucible-edit-{}-0.new", "0".repeat(32)), "a\n");
+    let applied = fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(applied.files, fixup.files);
     let told: Vec<_> = applied
         .verdict
@@ -523,7 +529,7 @@ fn interrupted_application_is_recovered_first() {
         told,
         [("fixup-recovered", "a.rs"), ("fixup-recovered", "b.rs")]
     );
-    let names: Vec<String> = desk.tree().into_keys().collect();
+    let names: Vec<String> = fixture.tree().into_keys().collect();
     assert_eq!(
         names,
         [
@@ -534,33 +540,38 @@ fn interrupted_application_is_recovered_first() {
         ]
     );
     assert_eq!(
-        (desk.get("a.rs").as_str(), desk.get("b.rs").as_str()),
+        (fixture.get("a.rs").as_str(), fixture.get("b.rs").as_str()),
         ("x\n", "y\n")
     );
-    assert!(!desk.record().exists());
+    assert!(!fixture.record().exists());
 }
 
 #[test]
 fn journal_in_project_is_ignored() {
-    let desk = Desk::new(&[("a.rs", "a\n"), ("tests/it.rs", "t\n")]);
-    let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
+    let fixture = Fixture::new(&[("a.rs", "a\n"), ("tests/it.rs", "t\n")]);
+    let fixup = fixture.pending(&[("a.rs", "x\n")], &policy());
     let evil = [
         (".github/workflows/evil.yml", None, Some("on: push\n")),
         ("tests/it.rs", Some("t\n"), None),
     ];
-    let record = killed(&desk, Digest::of(&fixup.diff), &evil);
-    let lock = |desk: &Desk| desk.store().lock("test", LockClaim::IfFree).unwrap();
+    let record = killed(&fixture, Digest::of(&fixup.diff), &evil);
+    let lock = |fixture: &Fixture| fixture.store().lock("test", LockClaim::IfFree).unwrap();
     for place in ["context/fixup-journal.json", "fixup-journal.json"] {
-        desk.put(&format!(".crucible/specs/x/{place}"), &record);
+        fixture.put(&format!(".crucible/specs/x/{place}"), &record);
     }
-    let recovered = recover_fixup(&desk.project(), &lock(&desk)).unwrap();
+    let recovered = recover_fixup(&fixture.project(), &lock(&fixture)).unwrap();
     assert_eq!(recovered, crucible_repo::RecoveredEdit::nothing());
-    desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(
-        (desk.get("a.rs").as_str(), desk.get("tests/it.rs").as_str()),
+        (
+            fixture.get("a.rs").as_str(),
+            fixture.get("tests/it.rs").as_str()
+        ),
         ("x\n", "t\n")
     );
-    assert!(!desk.root().join(".github/workflows/evil.yml").exists());
+    assert!(!fixture.root().join(".github/workflows/evil.yml").exists());
 }
 
 #[test]
@@ -576,22 +587,24 @@ fn journal_of_other_fixup_is_refused() {
         (true, vec![("a.rs", Some("a\n"), None)]),
         (false, vec![own]),
     ] {
-        let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
-        let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
+        let fixture = Fixture::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
+        let fixup = fixture.pending(&[("a.rs", "x\n")], &policy());
         let purpose = if is_of_the_diff {
             Digest::of(&fixup.diff)
         } else {
             Digest::of(b"another")
         };
-        let record = killed(&desk, purpose, &edits);
-        std::fs::create_dir_all(desk.records()).unwrap();
-        std::fs::write(desk.record(), record).unwrap();
-        let before = desk.tree();
-        let lock = desk.store().lock("test", LockClaim::IfFree).unwrap();
+        let record = killed(&fixture, purpose, &edits);
+        std::fs::create_dir_all(fixture.records()).unwrap();
+        std::fs::write(fixture.record(), record).unwrap();
+        let before = fixture.tree();
+        let lock = fixture.store().lock("test", LockClaim::IfFree).unwrap();
         for error in [
-            recover_fixup(&desk.project(), &lock).map(drop).unwrap_err(),
+            recover_fixup(&fixture.project(), &lock)
+                .map(drop)
+                .unwrap_err(),
             apply_fixup(
-                &desk.project(),
+                &fixture.project(),
                 &lock,
                 &fixup,
                 &FixupChoice::unguarded(policy()),
@@ -608,19 +621,19 @@ fn journal_of_other_fixup_is_refused() {
             );
         }
         drop(lock);
-        assert_eq!(desk.tree(), before, "{edits:?}");
+        assert_eq!(fixture.tree(), before, "{edits:?}");
     }
 }
 
 #[test]
 fn lost_lock_changes_no_file() {
-    let desk = Desk::new(&[("a.rs", "a\n")]);
-    let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
-    let old = desk.store().lock("old", LockClaim::IfFree).unwrap();
-    let new = desk.store().lock("new", LockClaim::Force).unwrap();
+    let fixture = Fixture::new(&[("a.rs", "a\n")]);
+    let fixup = fixture.pending(&[("a.rs", "b\n")], &policy());
+    let old = fixture.store().lock("old", LockClaim::IfFree).unwrap();
+    let new = fixture.store().lock("new", LockClaim::Force).unwrap();
     let apply = |lock| {
         apply_fixup(
-            &desk.project(),
+            &fixture.project(),
             lock,
             &fixup,
             &FixupChoice::unguarded(policy()),
@@ -628,31 +641,37 @@ fn lost_lock_changes_no_file() {
     };
     assert!(matches!(apply(&old), Err(SpecError::LockLost)));
     assert_eq!(
-        (desk.get("a.rs").as_str(), desk.record().exists()),
+        (fixture.get("a.rs").as_str(), fixture.record().exists()),
         ("a\n", false)
     );
     apply(&new).unwrap();
-    assert_eq!(desk.get("a.rs"), "b\n");
+    assert_eq!(fixture.get("a.rs"), "b\n");
 }
 
 #[test]
 fn applied_fixup_keeps_line_endings_and_modes() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("src/a.rs", "a\r\nb\r\n"),
         ("run.sh", "echo\nexit 1"),
         ("other.txt", "o"),
     ]);
-    std::fs::set_permissions(desk.root().join("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
-    let fixup = desk.pending(
+    std::fs::set_permissions(
+        fixture.root().join("run.sh"),
+        PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let fixup = fixture.pending(
         &[("src/a.rs", "a\nc\n"), ("run.sh", "echo\nexit 0\n")],
         &policy(),
     );
-    let before = desk.tree();
-    let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    let before = fixture.tree();
+    let applied = fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(applied.files, fixup.files);
-    assert_eq!(desk.get("src/a.rs"), "a\r\nc\r\n");
-    assert_eq!(desk.get("run.sh"), "echo\nexit 0");
-    let mode = desk
+    assert_eq!(fixture.get("src/a.rs"), "a\r\nc\r\n");
+    assert_eq!(fixture.get("run.sh"), "echo\nexit 0");
+    let mode = fixture
         .root()
         .join("run.sh")
         .metadata()
@@ -663,26 +682,28 @@ fn applied_fixup_keeps_line_endings_and_modes() {
     for file in &applied.files {
         assert_eq!(
             file.after,
-            Some(Digest::of(desk.get(&file.path).as_bytes()))
+            Some(Digest::of(fixture.get(&file.path).as_bytes()))
         );
     }
     let mut expected = before;
     expected.insert("project/src/a.rs".to_owned(), "a\r\nc\r\n".to_owned());
     expected.insert("project/run.sh".to_owned(), "echo\nexit 0".to_owned());
-    assert_eq!(desk.tree(), expected);
+    assert_eq!(fixture.tree(), expected);
     // If the process was killed before the receipt, applying again changes nothing.
-    let again = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    let again = fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(again.files, applied.files);
-    assert_eq!(desk.tree(), expected);
+    assert_eq!(fixture.tree(), expected);
 }
 
 #[test]
 fn changed_file_blocks_whole_fixup() {
-    let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
-    let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
-    desk.put("b.rs", "mine\n");
-    let before = desk.tree();
-    let error = desk
+    let fixture = Fixture::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
+    let fixup = fixture.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
+    fixture.put("b.rs", "mine\n");
+    let before = fixture.tree();
+    let error = fixture
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap_err()
         .to_string();
@@ -691,23 +712,23 @@ fn changed_file_blocks_whole_fixup() {
         "the fixup cannot be applied: b.rs has changed since the fixup was made; run `crucible resume x --phase \
          fixup` for a new one; no file was changed"
     );
-    assert_eq!(desk.tree(), before);
-    std::fs::remove_file(desk.root().join("b.rs")).unwrap();
+    assert_eq!(fixture.tree(), before);
+    std::fs::remove_file(fixture.root().join("b.rs")).unwrap();
     assert!(matches!(
-        desk.apply(&fixup, &policy(), LinkPolicy::Refuse),
+        fixture.apply(&fixup, &policy(), LinkPolicy::Refuse),
         Err(SpecError::FixupBlocked { .. })
     ));
-    assert_eq!(desk.get("a.rs"), "a\n");
+    assert_eq!(fixture.get("a.rs"), "a\n");
 }
 
 #[test]
 fn mismatched_diff_is_not_applied() {
-    let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n"), ("tests/it.rs", "t\n")]);
-    let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
-    let other = desk.pending(&[("b.rs", "y\n")], &policy());
-    let longer = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
-    let test = desk.pending(&[("tests/it.rs", "u\n")], &naming(&["tests/it.rs"]));
-    let before = desk.tree();
+    let fixture = Fixture::new(&[("a.rs", "a\n"), ("b.rs", "b\n"), ("tests/it.rs", "t\n")]);
+    let fixup = fixture.pending(&[("a.rs", "x\n")], &policy());
+    let other = fixture.pending(&[("b.rs", "y\n")], &policy());
+    let longer = fixture.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
+    let test = fixture.pending(&[("tests/it.rs", "u\n")], &naming(&["tests/it.rs"]));
+    let before = fixture.tree();
     let mut false_digest = fixup.clone();
     false_digest.files[0].after = Some(Digest::of(b"z\n"));
     for forged in [
@@ -725,7 +746,7 @@ fn mismatched_diff_is_not_applied() {
         },
         false_digest,
     ] {
-        let result = desk.apply(&forged, &policy(), LinkPolicy::Refuse);
+        let result = fixture.apply(&forged, &policy(), LinkPolicy::Refuse);
         assert!(
             matches!(result, Err(SpecError::FixupBlocked { .. })),
             "{result:?}"
@@ -738,37 +759,38 @@ fn mismatched_diff_is_not_applied() {
         },
         test.clone(),
     ] {
-        let result = desk.apply(&refused, &policy(), LinkPolicy::Refuse);
+        let result = fixture.apply(&refused, &policy(), LinkPolicy::Refuse);
         assert!(
             matches!(result, Err(SpecError::FixupRefused { .. })),
             "{result:?}"
         );
     }
     let narrow = fixup_policy(1, 400, Vec::new());
-    let result = desk.apply(&longer, &narrow, LinkPolicy::Refuse);
+    let result = fixture.apply(&longer, &narrow, LinkPolicy::Refuse);
     assert!(
         matches!(result, Err(SpecError::FixupRefused { .. })),
         "{result:?}"
     );
-    assert_eq!(desk.tree(), before);
-    desk.apply(&test, &naming(&["tests/it.rs"]), LinkPolicy::Refuse)
+    assert_eq!(fixture.tree(), before);
+    fixture
+        .apply(&test, &naming(&["tests/it.rs"]), LinkPolicy::Refuse)
         .unwrap();
-    assert_eq!(desk.get("tests/it.rs"), "u\n");
+    assert_eq!(fixture.get("tests/it.rs"), "u\n");
 }
 
 #[test]
 fn links_follow_the_link_policy() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("src/real.rs", "a\n"),
         ("tests/it.rs", "a\n"),
         ("plain.rs", "p\n"),
     ]);
-    symlink("src/real.rs", desk.root().join("link.rs")).unwrap();
-    symlink("tests/it.rs", desk.root().join("innocent.rs")).unwrap();
-    symlink("tests", desk.root().join("lib")).unwrap();
-    let fixup = desk.pending(&[("link.rs", "b\n"), ("plain.rs", "q\n")], &policy());
-    let before = desk.tree();
-    let error = desk
+    symlink("src/real.rs", fixture.root().join("link.rs")).unwrap();
+    symlink("tests/it.rs", fixture.root().join("innocent.rs")).unwrap();
+    symlink("tests", fixture.root().join("lib")).unwrap();
+    let fixup = fixture.pending(&[("link.rs", "b\n"), ("plain.rs", "q\n")], &policy());
+    let before = fixture.tree();
+    let error = fixture
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap_err()
         .to_string();
@@ -776,11 +798,11 @@ fn links_follow_the_link_policy() {
         error.contains("link.rs: it is a symbolic link") && error.contains("--allow-links"),
         "{error}"
     );
-    assert_eq!(desk.tree(), before);
+    assert_eq!(fixture.tree(), before);
 
     for changes in [[("innocent.rs", "b\n")], [("lib/it.rs", "b\n")]] {
-        let test = desk.pending(&changes, &policy());
-        let result = desk.apply(&test, &policy(), LinkPolicy::InsideProject);
+        let test = fixture.pending(&changes, &policy());
+        let result = fixture.apply(&test, &policy(), LinkPolicy::InsideProject);
         let Err(SpecError::FixupRefused { verdict }) = result else {
             panic!("{result:?}")
         };
@@ -788,26 +810,26 @@ fn links_follow_the_link_policy() {
             codes(&verdict).contains(&"patch-test-edited"),
             "{verdict:?}"
         );
-        assert_eq!(desk.tree(), before);
+        assert_eq!(fixture.tree(), before);
     }
-    let new = desk.pending(&[("lib/new.rs", "b\n")], &naming(&["lib/new.rs"]));
-    let result = desk.apply(&new, &naming(&["lib/new.rs"]), LinkPolicy::InsideProject);
+    let new = fixture.pending(&[("lib/new.rs", "b\n")], &naming(&["lib/new.rs"]));
+    let result = fixture.apply(&new, &naming(&["lib/new.rs"]), LinkPolicy::InsideProject);
     assert!(
         matches!(result, Err(SpecError::FixupRefused { .. })),
         "{result:?}"
     );
 
-    let applied = desk
+    let applied = fixture
         .apply(&fixup, &policy(), LinkPolicy::InsideProject)
         .unwrap();
     assert_eq!(
         (
-            desk.get("src/real.rs").as_str(),
-            desk.get("plain.rs").as_str()
+            fixture.get("src/real.rs").as_str(),
+            fixture.get("plain.rs").as_str()
         ),
         ("b\n", "q\n")
     );
-    assert!(desk.root().join("link.rs").is_symlink());
+    assert!(fixture.root().join("link.rs").is_symlink());
     let notes: Vec<&str> = applied
         .verdict
         .findings()
@@ -819,15 +841,15 @@ fn links_follow_the_link_policy() {
 
 #[test]
 fn a_link_planted_as_the_specs_own_directory_gets_no_journal() {
-    let desk = Desk::new(&[("a.rs", "a\n")]);
-    let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
-    let elsewhere = desk.dir.path().join("elsewhere");
+    let fixture = Fixture::new(&[("a.rs", "a\n")]);
+    let fixup = fixture.pending(&[("a.rs", "b\n")], &policy());
+    let elsewhere = fixture.dir.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
-    symlink(&elsewhere, desk.root().join(".crucible/specs/x/context")).unwrap();
-    let result = desk.apply(&fixup, &policy(), LinkPolicy::Refuse);
+    symlink(&elsewhere, fixture.root().join(".crucible/specs/x/context")).unwrap();
+    let result = fixture.apply(&fixup, &policy(), LinkPolicy::Refuse);
     assert!(matches!(result, Err(SpecError::Fs(_))), "{result:?}");
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
-    assert_eq!(desk.get("a.rs"), "a\n");
+    assert_eq!(fixture.get("a.rs"), "a\n");
 }
 
 #[test]
@@ -900,24 +922,24 @@ mod properties {
         /// For any answer, only applying changes the project, and only the files of the diff.
         #[test]
         fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
-            let desk = Desk::new(&[
+            let fixture = Fixture::new(&[
                 ("src/a.rs", "a\nb\n"), ("src/b.rs", "b\n"), ("tests/it.rs", "a\nb\n"), (".git/config", "a\nb\n"),
                 (".crucible/config.toml", "a\nb\n"),
             ]);
-            std::fs::write(desk.dir.path().join("outside.txt"), "a\nb\n").unwrap();
+            std::fs::write(fixture.dir.path().join("outside.txt"), "a\nb\n").unwrap();
             let policy = naming(&["src/new.rs", ".crucible/config.toml"]);
-            let shown = desk.read(&["src/a.rs", "src/b.rs", "tests/it.rs"]);
-            let before = desk.tree();
+            let shown = fixture.read(&["src/a.rs", "src/b.rs", "tests/it.rs"]);
+            let before = fixture.tree();
             let result = propose_fixup(&Untrusted::new(answer), format, &shown, &policy);
-            prop_assert_eq!(&desk.tree(), &before);
+            prop_assert_eq!(&fixture.tree(), &before);
             let Ok(proposed) = result else { return Ok(()) };
             prop_assert!(proposed.verdict.passes());
             let allowed = ["src/a.rs", "src/b.rs", "src/new.rs"];
             let touched: Vec<String> = proposed.files.iter().map(|file| file.path.clone()).collect();
             prop_assert!(!touched.is_empty() && touched.iter().all(|path| allowed.contains(&path.as_str())), "{:?}", touched);
             let fixup = PendingFixup { receipt_id: String::new(), diff: proposed.diff, files: proposed.files };
-            let applied = desk.apply(&fixup, &policy, LinkPolicy::Refuse).unwrap();
-            let mut after = desk.tree();
+            let applied = fixture.apply(&fixup, &policy, LinkPolicy::Refuse).unwrap();
+            let mut after = fixture.tree();
             for file in &applied.files {
                 let content = after.remove(&format!("project/{}", file.path));
                 prop_assert_eq!(content.map(|content| Digest::of(content.as_bytes())), file.after);

@@ -18,7 +18,7 @@ use crucible_settings::{
 };
 
 use super::{
-    Hook, HookConsequence, HookMoment, HookPlace, HookSubject, HookWalls, OnFail, run_hooks,
+    Hook, HookConsequence, HookIsolation, HookMoment, HookPlace, HookSubject, OnFail, run_hooks,
     weigh_hooks,
 };
 use crate::phase_id::PhaseId;
@@ -174,12 +174,12 @@ fn hook(
             OnHookFailure::Fail => OnFail::Fail,
         },
         timeout: Duration::from_secs(seconds),
-        walls: match listed(&key("sandbox"), &entry.sandbox)? {
-            Switch::On => HookWalls::Standing,
-            Switch::Off => HookWalls::Off,
+        isolation: match listed(&key("sandbox"), &entry.sandbox)? {
+            Switch::On => HookIsolation::Required,
+            Switch::Off => HookIsolation::Off,
         },
     };
-    if hook.walls == HookWalls::Off {
+    if hook.isolation == HookIsolation::Off {
         check_whose_hook(runtime, config, project, &hook)?;
     }
     Ok(hook)
@@ -205,15 +205,15 @@ fn check_whose_hook(
     hook: &Hook,
 ) -> Result<(), Failure> {
     let prefix = format!("hooks.{}.", hook.name);
-    let walls = format!("{prefix}sandbox");
-    let Some(SettingSource::File(file)) = config.source(&walls) else {
+    let sandbox_key = format!("{prefix}sandbox");
+    let Some(SettingSource::File(file)) = config.source(&sandbox_key) else {
         return Ok(());
     };
     let refuse = |why: String| {
-        Err(Failure::usage(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
+        Err(Failure::usage(format!("{sandbox_key} = \"off\" in {}: {why}", file.display())).hint(format!(
             "Define the whole hook in your own configuration, under another name and with the program's \
             absolute path, or set {}=off once.",
-            variable_of(&walls)
+            variable_of(&sandbox_key)
         )))
     };
     let of_project = ConfigFiles::discover(runtime.env, project.root()).project;

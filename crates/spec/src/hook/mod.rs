@@ -43,15 +43,15 @@ pub(crate) struct Hook {
     /// The time limit.
     pub timeout: Duration,
     /// Whether it runs in a sandbox.
-    pub walls: HookWalls,
+    pub isolation: HookIsolation,
 }
 
 /// Whether a hook runs in a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum HookWalls {
+pub(crate) enum HookIsolation {
     /// As strong as the configuration requires.
     #[default]
-    Standing,
+    Required,
     /// No sandbox, by the user's choice.
     Off,
 }

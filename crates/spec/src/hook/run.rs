@@ -12,7 +12,7 @@ use crucible_sandbox::{
 };
 use crucible_secrets::Scanner;
 
-use super::{Hook, HookSubject, HookWalls};
+use super::{Hook, HookIsolation, HookSubject};
 use crate::project::CRUCIBLE;
 use crate::receipt::{HookEnd, HookMoment, HookReceipt, OnFail};
 
@@ -76,7 +76,7 @@ pub(crate) async fn run_hooks(
     // protected from.
     let believed = due
         .iter()
-        .any(|hook| hook.walls == HookWalls::Standing)
+        .any(|hook| hook.isolation == HookIsolation::Required)
         .then(|| believed(place));
     let believed = believed.unwrap_or(Ok(()));
     for hook in due {
@@ -179,9 +179,9 @@ fn environment(
     place: &HookPlace<'_>,
 ) -> Vec<(OsString, OsString)> {
     let mut env = place.env.clone();
-    let home = match hook.walls {
-        HookWalls::Standing => Some(OsString::from(CONFINED_HOME)),
-        HookWalls::Off => place
+    let home = match hook.isolation {
+        HookIsolation::Required => Some(OsString::from(CONFINED_HOME)),
+        HookIsolation::Off => place
             .home
             .as_ref()
             .map(|home| home.clone().into_os_string()),
@@ -222,9 +222,9 @@ fn profile(
     place: &HookPlace<'_>,
     believed: &Result<(), String>,
 ) -> Result<Profile, String> {
-    let strength = match hook.walls {
-        HookWalls::Standing => place.strength,
-        HookWalls::Off => Strength::Off,
+    let strength = match hook.isolation {
+        HookIsolation::Required => place.strength,
+        HookIsolation::Off => Strength::Off,
     };
     let read_only = match (strength, &place.read_only) {
         (Strength::Off, _) => Vec::new(),
@@ -449,7 +449,7 @@ mod tests {
             command: ["sh", "-c", script].map(str::to_owned).to_vec(),
             on_fail: OnFail::Warn,
             timeout: Duration::from_secs(60),
-            walls: HookWalls::Standing,
+            isolation: HookIsolation::Required,
         }
     }
 
@@ -481,7 +481,7 @@ mod tests {
         assert!(done.isolation.is_some());
 
         let mut open = hook("one", "echo $HOME");
-        open.walls = HookWalls::Off;
+        open.isolation = HookIsolation::Off;
         assert_eq!(bench.run(&[open])[0].said, "/nowhere");
     }
 

@@ -89,7 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::hook::HookWalls;
+    use crate::hook::HookIsolation;
     use crate::receipt::HookMoment;
 
     fn hook(name: &str, on_fail: OnFail) -> Hook {
@@ -100,7 +100,7 @@ mod tests {
             command: vec!["true".to_owned()],
             on_fail,
             timeout: Duration::from_secs(60),
-            walls: HookWalls::Standing,
+            isolation: HookIsolation::Required,
         }
     }
 

@@ -11,6 +11,6 @@ pub(crate) use status::{
     tells_of_success,
 };
 pub use status::{
-    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
+    NextStep, PhaseSummary, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
     pending_fixups, spec_status,
 };

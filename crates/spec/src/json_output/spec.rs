@@ -8,7 +8,7 @@ use crucible_llm::ExecutionStrategy;
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::status::{NextStep, PhaseStanding, SpecStatus, Standing, brief};
+use super::status::{NextStep, PhaseSummary, SpecStatus, Standing, brief};
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
 
@@ -126,8 +126,8 @@ impl SpecOverview {
     }
 }
 
-impl From<PhaseStanding> for PhaseOverview {
-    fn from(phase: PhaseStanding) -> Self {
+impl From<PhaseSummary> for PhaseOverview {
+    fn from(phase: PhaseSummary) -> Self {
         let status = match phase.status {
             Standing::Success => "completed",
             other => other.as_str(),

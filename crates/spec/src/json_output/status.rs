@@ -35,7 +35,7 @@ pub struct SpecStatus {
     /// The id of the spec.
     pub spec_id: SpecId,
     /// Every phase, in order.
-    pub phase_statuses: Vec<PhaseStanding>,
+    pub phase_statuses: Vec<PhaseSummary>,
     /// Files that a pending fixup proposes to change.
     pub pending_fixups: u64,
     /// The first few files of an unfinished application of fixups, if there is one.
@@ -71,7 +71,7 @@ pub struct SpecStatus {
 
 /// The status of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseStanding {
+pub struct PhaseSummary {
     /// Which phase.
     pub phase_id: PhaseId,
     /// The state.
@@ -207,12 +207,12 @@ pub enum StepReason {
 /// The status of a spec at this time.
 #[must_use]
 pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
-    let phase_statuses: Vec<PhaseStanding> = state
+    let phase_statuses: Vec<PhaseSummary> = state
         .phases
         .iter()
         .map(|phase| phase_standing(phase, standing(state, phase), now))
         .collect();
-    let sum = |of: fn(&PhaseStanding) -> Option<u64>| {
+    let sum = |of: fn(&PhaseSummary) -> Option<u64>| {
         phase_statuses
             .iter()
             .filter_map(of)
@@ -394,7 +394,7 @@ pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
     }
 }
 
-fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> PhaseStanding {
+fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> PhaseSummary {
     let receipt = phase.newest_real.as_ref().or(phase.newest.as_ref());
     let entry: Option<&PhaseEntry> =
         receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
@@ -411,7 +411,7 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
     let is_pinned = phase.newest_real.as_ref().is_some_and(|real| {
         real.clock == Some(ClockSource::Pinned) && tells_of_success(real, phase.phase)
     });
-    PhaseStanding {
+    PhaseSummary {
         phase_id: phase.phase,
         status,
         receipt_id: receipt.map(|receipt| brief(&receipt.receipt_id, 64)),
@@ -454,9 +454,9 @@ pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> 
         .map(std::time::Duration::from_millis)
 }
 
-fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Option<NextStep> {
+fn next_step(state: &SpecState, phases: &[PhaseSummary], pending: u64) -> Option<NextStep> {
     let spec = &state.spec;
-    let reason = |phase: &PhaseStanding| match phase.status {
+    let reason = |phase: &PhaseSummary| match phase.status {
         Standing::Success if is_doubtful(state, phase.phase_id) => Some(StepReason::Problem),
         Standing::Success => None,
         Standing::Failed

@@ -67,7 +67,7 @@ pub struct SessionArguments {
     /// Files, directories and globs that every phase must see, relative to the working directory.
     pub context: Vec<String>,
     /// What to do with a fixup.
-    pub fixups: FixupWish,
+    pub fixups: FixupAction,
     /// Paths that a fixup may create, delete or change.
     pub allow_paths: Vec<RepoPath>,
     /// Whether a fixup follows links.
@@ -80,7 +80,7 @@ pub struct SessionArguments {
 
 /// What to do with a fixup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FixupWish {
+pub enum FixupAction {
     /// Show it and leave it pending.
     Preview,
     /// Change the project's files as the fixup says.
@@ -253,7 +253,7 @@ impl<'a> SpecSession<'a> {
     /// Returns whether fixups are to be applied.
     #[must_use]
     pub(crate) fn applies_fixups(&self) -> bool {
-        self.arguments.fixups == FixupWish::Apply
+        self.arguments.fixups == FixupAction::Apply
     }
 
     fn packet_limits(&self) -> PacketLimits {

@@ -176,13 +176,13 @@ fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
 }
 
 /// The pairs of a mapping except some.
-struct Others<'a>(Vec<&'a (Node, Node)>);
+struct RemainingPairs<'a>(Vec<&'a (Node, Node)>);
 
-fn others<'a>(node: &'a Node, but: &str) -> Others<'a> {
-    Others(node.pairs().iter().collect()).without(but)
+fn others<'a>(node: &'a Node, but: &str) -> RemainingPairs<'a> {
+    RemainingPairs(node.pairs().iter().collect()).without(but)
 }
 
-impl Others<'_> {
+impl RemainingPairs<'_> {
     fn without(self, but: &str) -> Self {
         Self(
             self.0

@@ -303,7 +303,7 @@ fn unlisted(project: &SpecProject, workspace: &SpecWorkspace) -> BTreeSet<SpecId
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json_output::{PhaseStanding, STATUS_SCHEMA};
+    use crate::json_output::{PhaseSummary, STATUS_SCHEMA};
 
     fn entry(id: &str) -> WorkspaceEntry {
         WorkspaceEntry {
@@ -319,7 +319,7 @@ mod tests {
             let standing = standings.get(at).copied().unwrap_or(Standing::NotRun);
             let value =
                 serde_json::json!({ "phase_id": phase_id, "status": standing, "receipt_id": null });
-            serde_json::from_value::<PhaseStanding>(value).unwrap()
+            serde_json::from_value::<PhaseSummary>(value).unwrap()
         };
         let value = serde_json::json!({
             "schema_version": STATUS_SCHEMA, "spec_id": "a", "phase_statuses": [], "pending_fixups": pending_fixups,

@@ -582,7 +582,7 @@ struct Goal<'g> {
 
 /// How a word of the goal fits a test.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fit {
+enum WordMatch {
     /// It is the test.
     Test,
     /// It is a file or a group with the test.
@@ -658,10 +658,12 @@ impl<'g> Goal<'g> {
             .programs
             .iter()
             .filter(|program| parts.first() == Some(program));
-        let mut fits: Vec<(&str, Fit)> = programs.map(|program| (*program, Fit::Holder)).collect();
+        let mut fits: Vec<(&str, WordMatch)> = programs
+            .map(|program| (*program, WordMatch::Holder))
+            .collect();
         let words = self.words.iter();
         fits.extend(words.filter_map(|word| Some((*word, fit(word, name, &parts)?))));
-        if fits.iter().any(|(_, fit)| *fit == Fit::Test) || has_title() {
+        if fits.iter().any(|(_, fit)| *fit == WordMatch::Test) || has_title() {
             self.names_tests = true;
             if !is_fixed {
                 self.unmet.push(name);
@@ -674,11 +676,11 @@ impl<'g> Goal<'g> {
 }
 
 /// Returns how a word fits a test. Both are compared part by part, such as `test_price`, `TestPrice` and `test_total`.
-fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
+fn fit(word: &str, name: &str, parts: &[&str]) -> Option<WordMatch> {
     if word.contains('[') {
         let before = name.strip_suffix(word)?;
         let is_whole = before.is_empty() || before.ends_with([':', '/', '.', ' ']);
-        return is_whole.then_some(Fit::Test);
+        return is_whole.then_some(WordMatch::Test);
     }
     let own = parts_of(word);
     let position = |own: &[&str]| parts.windows(own.len().max(1)).position(|at| at == own);
@@ -689,9 +691,9 @@ fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
     };
     if let Some(at) = position(&own) {
         if at + own.len() == parts.len() {
-            return Some(Fit::Test);
+            return Some(WordMatch::Test);
         }
-        return (own.len() > 1 || is_like_test(word)).then_some(Fit::Holder);
+        return (own.len() > 1 || is_like_test(word)).then_some(WordMatch::Holder);
     }
     // Some runners name modules in place of files.
     let (last, stem) = own.split_last()?;
@@ -715,7 +717,7 @@ fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
             let at = position(run).filter(|_| !run.is_empty());
             at.is_some_and(|at| is_file || at + run.len() < parts.len())
         };
-        return runs.any(is_held).then_some(Fit::Holder);
+        return runs.any(is_held).then_some(WordMatch::Holder);
     }
     let mut modules = own.clone();
     modules.retain(|part| !EXTENSIONS.contains(part));
@@ -724,14 +726,14 @@ fn fit(word: &str, name: &str, parts: &[&str]) -> Option<Fit> {
     }
     if let Some(at) = position(&modules) {
         return Some(if at + modules.len() == parts.len() {
-            Fit::Test
+            WordMatch::Test
         } else {
-            Fit::Holder
+            WordMatch::Holder
         });
     }
     // Without the class between the file and the function: `test_price.py::test_total`.
     let (test, file) = modules.split_last()?;
-    (parts.last() == Some(test) && position(file).is_some()).then_some(Fit::Test)
+    (parts.last() == Some(test) && position(file).is_some()).then_some(WordMatch::Test)
 }
 
 /// Returns the parts of the name of a test or a file.

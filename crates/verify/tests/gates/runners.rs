@@ -11,21 +11,21 @@ use super::*;
 
 /// A small project and where its runners report.
 struct Project {
-    scene: Scene,
+    fixture: Fixture,
     reports: tempfile::TempDir,
     path: Vec<PathBuf>,
 }
 
 impl Project {
     fn new(files: &[(&str, &str)]) -> Self {
-        let scene = Scene::new();
+        let fixture = Fixture::new();
         for (name, text) in files {
-            let file = scene.dir.path().join(name);
+            let file = fixture.dir.path().join(name);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
         Self {
-            scene,
+            fixture,
             reports: tempfile::tempdir().unwrap(),
             path: Vec::new(),
         }
@@ -59,7 +59,7 @@ impl Project {
             reports: Some(self.reports.path().join("reports")),
             env: given,
             log_limit: ByteLimit(1 << 20),
-            ..self.scene.setting()
+            ..self.fixture.setting()
         };
         let gate = timed("gate", words, Duration::from_secs(120));
         match run_gates(&Sandbox::new(None, &env), &[gate], &setting, &Silent)
@@ -134,7 +134,7 @@ async fn pytest_reports_tests_beside_broken_module() {
     );
     let place = project.reports.path().to_str().unwrap();
     assert!(!run.stdout.text().contains(place), "{}", run.stdout.text());
-    assert!(!project.scene.dir.path().join("report").exists());
+    assert!(!project.fixture.dir.path().join("report").exists());
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn unittest_reports_each_test() {
              self.assertEqual(add(0, 0), 0)\n\n    def test_one(self):\n        self.assertEqual(add(1, 1), 2)\n",
         ),
     ]);
-    let gates = crucible_verify::detect(project.scene.dir.path()).unwrap();
+    let gates = crucible_verify::detect(project.fixture.dir.path()).unwrap();
     assert_eq!(gates.len(), 1);
     let words: Vec<&str> = gates[0].command.iter().map(String::as_str).collect();
     assert_eq!(

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crucible_crawl::{
-    FetchMethod, Fetched, FoundRepo, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect,
-    rank, validate_plan_safety,
+    FetchMethod, Fetched, FoundRepo, InspectedRepository, OwnerType, PlanV1, SearchItem, Workspace,
+    inspect, rank, validate_plan_safety,
 };
 use crucible_model::Timestamp;
 use crucible_repo::{SampleCaps, sample};
@@ -133,7 +133,7 @@ pub(super) fn many_times(tree: &SourceTree) -> Result<(Repository, usize), TaskE
 
 fn look(top: &Path) -> Result<Duration, TaskError> {
     let at: Timestamp = "2026-01-31T09:30:00Z".parse().map_err(unmeasured(NAME))?;
-    let repo = RepoAt {
+    let repo = InspectedRepository {
         full_name: "./bench".to_owned(),
         url: "file:///bench".to_owned(),
         selected_ref: "main".to_owned(),

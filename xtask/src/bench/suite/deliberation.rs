@@ -57,8 +57,8 @@ impl Bench for Deliberation {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
-        let hall = Hall::open(LATENCY)?;
-        hall.deliberate(&Shape {
+        let fixture = Fixture::open(LATENCY)?;
+        fixture.deliberate(&Shape {
             grammar: LoopGrammar::Debate,
             seats: 3,
             loops: 2,
@@ -67,7 +67,7 @@ impl Bench for Deliberation {
         let mut cases = Vec::new();
         for &grammar in LoopGrammar::ALL {
             let measured: Result<Vec<Measured>, TaskError> = Shape::of(grammar)
-                .map(|shape| hall.measure(shape, rounds))
+                .map(|shape| fixture.measure(shape, rounds))
                 .collect();
             let measured = measured?;
             cases.extend(worst(&measured, Measured::beside_chain));
@@ -75,7 +75,7 @@ impl Bench for Deliberation {
             cases.extend(measured.iter().filter_map(Measured::beside_script));
         }
         for &grammar in LoopGrammar::ALL {
-            cases.push(hall.memory(&Shape {
+            cases.push(fixture.memory(&Shape {
                 grammar,
                 seats: 5,
                 loops: 5,
@@ -161,14 +161,14 @@ impl Shape {
 }
 
 /// A server, and the means to ask it.
-struct Hall {
+struct Fixture {
     server: ModelServer,
     /// The bodies of all requests that came since it was last looked at.
     heard: Arc<Mutex<Vec<Vec<u8>>>>,
     asking: Asking,
 }
 
-impl Hall {
+impl Fixture {
     fn open(latency: Duration) -> Result<Self, TaskError> {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hearing = Arc::clone(&heard);
@@ -530,15 +530,16 @@ mod tests {
 
     #[test]
     fn every_grammar_makes_the_calls_that_are_counted_for_it() {
-        let hall = Hall::open(Duration::ZERO).unwrap();
+        let fixture = Fixture::open(Duration::ZERO).unwrap();
         for &grammar in LoopGrammar::ALL {
             let shape = Shape {
                 grammar,
                 seats: 4,
                 loops: 3,
             };
-            let (_, heard) = hall.deliberate(&shape).unwrap();
-            hall.exchange(longest_of_each(&heard, &shape.steps()))
+            let (_, heard) = fixture.deliberate(&shape).unwrap();
+            fixture
+                .exchange(longest_of_each(&heard, &shape.steps()))
                 .unwrap();
         }
     }

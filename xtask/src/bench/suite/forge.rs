@@ -38,13 +38,13 @@ impl Bench for ForgeCopy {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
-        let scene = Scene::new(context)?;
-        let pair = side_by_side(context.rounds, || scene.ours(), || scene.copy())?;
+        let setup = Setup::new(context)?;
+        let pair = side_by_side(context.rounds, || setup.ours(), || setup.copy())?;
         Ok(vec![Case {
             bench: self.name(),
             ours: format!(
                 "copy for a skill: {FILES} files, {} MB",
-                scene.bytes / 1_000_000
+                setup.bytes / 1_000_000
             ),
             beside: "cp -a".to_owned(),
             pair,
@@ -54,14 +54,14 @@ impl Bench for ForgeCopy {
 }
 
 /// A project of real sources, and what is needed to copy it.
-struct Scene {
+struct Setup {
     folder: TempDir,
     runtime: Runtime,
     env: Environment,
     bytes: u64,
 }
 
-impl Scene {
+impl Setup {
     fn new(context: &Context<'_>) -> Result<Self, TaskError> {
         let folder = scratch()?;
         let trees = context.trees()?;

@@ -77,18 +77,18 @@ impl Bench for Layers {
             });
         };
         let (backend, budget, retry, full) = (
-            Rung::Backend,
-            Rung::Budget,
-            Rung::Retry,
-            Rung::Client(Kept::Nowhere),
+            ClientLayer::Backend,
+            ClientLayer::Budget,
+            ClientLayer::Retry,
+            ClientLayer::Client(Storage::Nowhere),
         );
-        let climb = |upper: Rung, lower: Rung| {
+        let climb = |upper: ClientLayer, lower: ClientLayer| {
             side_by_side(rounds, || stand.rung(upper), || stand.rung(lower))
         };
-        let whole = |kept: Kept, writes: &[usize]| {
+        let whole = |kept: Storage, writes: &[usize]| {
             side_by_side(
                 rounds,
-                || stand.rung(Rung::Client(kept)),
+                || stand.rung(ClientLayer::Client(kept)),
                 || stand.http(writes),
             )
         };
@@ -112,13 +112,17 @@ impl Bench for Layers {
             "… and retries",
             climb(full, retry)?,
         );
-        row("all layers", "HTTP client", whole(Kept::Nowhere, &nothing)?);
+        row(
+            "all layers",
+            "HTTP client",
+            whole(Storage::Nowhere, &nothing)?,
+        );
         for (ours, kept, writes) in [
-            ("all layers, recorded", Kept::Recorded, &line),
-            ("all layers, budget in the ledger", Kept::InLedger, &rows),
+            ("all layers, recorded", Storage::Recorded, &line),
+            ("all layers, budget in the ledger", Storage::InLedger, &rows),
             (
                 "all layers, recorded, budget in the ledger",
-                Kept::Both,
+                Storage::Both,
                 &all,
             ),
         ] {
@@ -139,16 +143,16 @@ impl Bench for Layers {
 
 /// How much of the client stands around the backend.
 #[derive(Debug, Clone, Copy)]
-enum Rung {
+enum ClientLayer {
     Backend,
     Budget,
     Retry,
-    Client(Kept),
+    Client(Storage),
 }
 
 /// What of a call is kept on the disk.
 #[derive(Debug, Clone, Copy)]
-enum Kept {
+enum Storage {
     Nowhere,
     Recorded,
     InLedger,
@@ -208,7 +212,7 @@ impl Stand {
 
     /// The time of a call with so much around the backend. Everything but the pool of connections is new each round, as
     /// it is in a run.
-    fn rung(&self, rung: Rung) -> Result<Duration, TaskError> {
+    fn rung(&self, rung: ClientLayer) -> Result<Duration, TaskError> {
         let budgeted = || -> Result<_, TaskError> {
             let asks = Asks {
                 provider: "gateway",
@@ -224,29 +228,31 @@ impl Stand {
             ))
         };
         match rung {
-            Rung::Backend => {
+            ClientLayer::Backend => {
                 let backend = self.asking.backend()?;
                 self.calls(CALLS, |inv| backend.invoke(inv))
             }
-            Rung::Budget => {
+            ClientLayer::Budget => {
                 let budgeted = budgeted()?;
                 self.calls(CALLS, |inv| budgeted.invoke(inv))
             }
-            Rung::Retry => {
+            ClientLayer::Retry => {
                 let retried = Retried::new(budgeted()?, RetryPolicy::PHASES);
                 self.calls(CALLS, |inv| retried.invoke(inv))
             }
-            Rung::Client(kept) => {
+            ClientLayer::Client(kept) => {
                 let place = scratch_in(&self.folder)?;
                 let recording = match kept {
-                    Kept::Recorded | Kept::Both => {
+                    Storage::Recorded | Storage::Both => {
                         Self::record(place.path().join("cassette.jsonl"))?
                     }
-                    Kept::Nowhere | Kept::InLedger => Recording::Off,
+                    Storage::Nowhere | Storage::InLedger => Recording::Off,
                 };
                 let budget = match kept {
-                    Kept::InLedger | Kept::Both => ledger_budget(place.path().join("ledger.db"))?,
-                    Kept::Nowhere | Kept::Recorded => CallBudget::new(AMPLE),
+                    Storage::InLedger | Storage::Both => {
+                        ledger_budget(place.path().join("ledger.db"))?
+                    }
+                    Storage::Nowhere | Storage::Recorded => CallBudget::new(AMPLE),
                 };
                 let client = self.asking.client(recording, budget)?;
                 self.calls(CALLS, |inv| client.call(inv))
@@ -340,11 +346,20 @@ mod tests {
             "{}",
             stand.recorded_bytes
         );
-        for rung in [Rung::Backend, Rung::Budget, Rung::Retry] {
+        for rung in [
+            ClientLayer::Backend,
+            ClientLayer::Budget,
+            ClientLayer::Retry,
+        ] {
             assert!(stand.rung(rung).unwrap() > Duration::ZERO);
         }
-        for kept in [Kept::Nowhere, Kept::Recorded, Kept::InLedger, Kept::Both] {
-            assert!(stand.rung(Rung::Client(kept)).unwrap() > Duration::ZERO);
+        for kept in [
+            Storage::Nowhere,
+            Storage::Recorded,
+            Storage::InLedger,
+            Storage::Both,
+        ] {
+            assert!(stand.rung(ClientLayer::Client(kept)).unwrap() > Duration::ZERO);
         }
         assert!(stand.http(&[10, 20]).unwrap() > Duration::ZERO);
     }

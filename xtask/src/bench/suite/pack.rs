@@ -101,12 +101,12 @@ impl Bench for Pack {
 fn commands(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
     let program = context.program()?;
     let (repository, files) = many_times(&context.trees()?.branched)?;
-    let desk = Desk {
+    let fixture = Fixture {
         program,
         home: scratch()?,
         repository,
     };
-    desk.write_request()?;
+    fixture.write_request()?;
     let case = |ours: String, beside: &str, pair, goal| Case {
         bench: "pack",
         ours,
@@ -115,21 +115,29 @@ fn commands(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         goal,
     };
     let named = format!("context build, {NAMED} of {files} files");
-    let pair = side_by_side(context.rounds, || desk.pack_named(), || desk.read_named())?;
+    let pair = side_by_side(
+        context.rounds,
+        || fixture.pack_named(),
+        || fixture.read_named(),
+    )?;
     let mut peak = 0;
     for _ in 0..context.rounds.min(3) {
-        peak = peak.max(desk.peak_of_named()?);
+        peak = peak.max(fixture.peak_of_named()?);
     }
     tools::ripgrep(context.root)?;
     let repomix = tools::repomix(context.root)?;
     let goal = format!("context build --goal, {files} files");
-    let searched = side_by_side(context.rounds, || desk.pack_for_goal(), || desk.search())?;
+    let searched = side_by_side(
+        context.rounds,
+        || fixture.pack_for_goal(),
+        || fixture.search(),
+    )?;
     // It takes seconds: more rounds say nothing more.
     let rounds = context.rounds.min(3);
-    let top = desk.repository.path();
+    let top = fixture.repository.path();
     let packed = side_by_side(
         rounds,
-        || desk.pack_for_goal(),
+        || fixture.pack_for_goal(),
         || repomix_packs(&repomix, top),
     )?;
     Ok(vec![
@@ -164,13 +172,13 @@ fn commands(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
 }
 
 /// Where the command is run.
-struct Desk {
+struct Fixture {
     program: PathBuf,
     home: tempfile::TempDir,
     repository: Repository,
 }
 
-impl Desk {
+impl Fixture {
     fn request_path(&self) -> PathBuf {
         self.home.path().join("request.json")
     }

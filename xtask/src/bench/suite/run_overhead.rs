@@ -66,8 +66,8 @@ impl Bench for WholeRun {
             (&context.trees()?.branched, End::Verified),
             (&small, End::Landed),
         ] {
-            let desk = Desk::new(&program, tree)?;
-            let pair = side_by_side(context.rounds, || desk.run(end), || desk.commit())?;
+            let fixture = Fixture::new(&program, tree)?;
+            let pair = side_by_side(context.rounds, || fixture.run(end), || fixture.commit())?;
             let what = match end {
                 End::Verified => "run start",
                 End::Landed => "run start and run land",
@@ -90,7 +90,7 @@ impl Bench for WholeRun {
 /// Counts the processes and flushes until a person must answer, with strace.
 fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Case; 2], TaskError> {
     tools::strace(context.root)?;
-    let desk = Desk::new(program, tree)?;
+    let fixture = Fixture::new(program, tree)?;
     let words = [
         "run",
         "start",
@@ -100,16 +100,16 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
         "--repo",
     ];
     let start = || {
-        let mut start = desk.command(&words);
-        start.arg(desk.repository.path());
+        let mut start = fixture.command(&words);
+        start.arg(fixture.repository.path());
         timed(|| start.status().map_err(TaskError::io("start", program)))
     };
     // The first run creates the ledger.
     start().1?;
     let (time, ended) = start();
     ended?;
-    let log = desk.home.path().join("calls");
-    let mut traced = desk.command_of(
+    let log = fixture.home.path().join("calls");
+    let mut traced = fixture.command_of(
         Path::new("strace"),
         &["-f", "-qq", "-e", "trace=execve,fsync,fdatasync", "-o"],
     );
@@ -117,7 +117,7 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
         .arg(&log)
         .arg(program)
         .args(words)
-        .arg(desk.repository.path());
+        .arg(fixture.repository.path());
     // The run waits for a person, so its exit code is not 0.
     traced.status().map_err(TaskError::io("start", "strace"))?;
     let log = String::from_utf8_lossy(&read(&log)?).into_owned();
@@ -155,7 +155,7 @@ enum End {
 }
 
 /// A repository, a change to one of its files, and a model that proposes it.
-struct Desk<'a> {
+struct Fixture<'a> {
     program: &'a Path,
     repository: Repository,
     home: TempDir,
@@ -166,7 +166,7 @@ struct Desk<'a> {
     after: Vec<u8>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Fixture<'a> {
     fn new(program: &'a Path, tree: &SourceTree) -> Result<Self, TaskError> {
         let repository = tree.repository()?;
         let (path, after) = change(tree)?;
@@ -362,10 +362,10 @@ mod tests {
     #[test]
     fn git_commit_case_restores_repository() {
         let (tree, _folder) = small_tree().unwrap();
-        let desk = Desk::new(Path::new("/bin/true"), &tree).unwrap();
-        desk.commit().unwrap();
-        desk.commit().unwrap();
-        let now = read(&desk.repository.path().join("src/area.py")).unwrap();
+        let fixture = Fixture::new(Path::new("/bin/true"), &tree).unwrap();
+        fixture.commit().unwrap();
+        fixture.commit().unwrap();
+        let now = read(&fixture.repository.path().join("src/area.py")).unwrap();
         assert_eq!(now, SMALL[1].1.as_bytes());
     }
 }

@@ -59,10 +59,10 @@ impl Bench for RunRecords {
     }
 }
 
-type Made<T> = Result<T, Box<dyn std::error::Error>>;
+type BenchResult<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// A run with so many events.
-fn long_run(program: &Path, place: &Path) -> Made<RunId> {
+fn long_run(program: &Path, place: &Path) -> BenchResult<RunId> {
     let repo = place.join("repo");
     std::fs::create_dir_all(repo.join(".crucible"))?;
     std::fs::write(

@@ -1,6 +1,6 @@
 //! What running a trusted skill takes beyond the plain Python that runs the same text.
 //!
-//! Ours finds the project, asks the ledger and the registry, hashes the file, stands the walls of its class up, runs it, judges input and
+//! Ours finds the project, asks the ledger and the registry, hashes the file, starts the sandbox of its class, runs it, judges input and
 //! result by their schemas and writes the run down. Beside it the same interpreter imports the same module from the project and prints its result.
 
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Bench for SkillRun {
         let pair = side_by_side(rounds, || stand.ours(), || stand.plain())?;
         Ok(vec![Case {
             bench: NAME,
-            ours: "skill run, READ_ONLY, every wall".to_owned(),
+            ours: "skill run, READ_ONLY, full isolation".to_owned(),
             beside: "the same module by plain python".to_owned(),
             pair,
             goal: Goal::MoreAtMost(MOST),

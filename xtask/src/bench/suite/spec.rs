@@ -100,10 +100,10 @@ impl Bench for Specs {
     }
 }
 
-type Made<T> = Result<T, Box<dyn std::error::Error>>;
+type BenchResult<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// A spec whose phases up to tasks ran again and again.
-fn history(project: &Path, spec: &str, receipts: u64) -> Made<()> {
+fn history(project: &Path, spec: &str, receipts: u64) -> BenchResult<()> {
     let mut ledger = Ledger::open(&project.join("home/ledger.db"))?;
     let phases = [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks];
     promote(
@@ -115,7 +115,7 @@ fn history(project: &Path, spec: &str, receipts: u64) -> Made<()> {
 }
 
 /// A workspace of so many specs, each with its requirements.
-fn workspace(project: &Path, specs: u64) -> Made<()> {
+fn workspace(project: &Path, specs: u64) -> BenchResult<()> {
     let mut ledger = Ledger::open(&project.join("home/ledger.db"))?;
     let mut listed = "version: \"1\"\nname: \"bench\"\nspecs:\n".to_owned();
     for number in 0..specs {
@@ -134,7 +134,7 @@ fn promote(
     spec: &str,
     ledger: &mut Ledger,
     phases: impl IntoIterator<Item = PhaseId>,
-) -> Made<()> {
+) -> BenchResult<()> {
     let store = SpecStore::new(&SpecProject::at(project), spec.parse()?);
     let lock = store.lock("bench", LockClaim::IfFree)?;
     let ts: Timestamp = "2026-01-31T09:30:00Z".parse()?;

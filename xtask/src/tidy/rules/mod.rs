@@ -3,6 +3,7 @@
 pub(super) mod circles;
 pub(super) mod codes;
 pub(super) mod conformance;
+pub(super) mod dependencies;
 pub(super) mod edges;
 pub(super) mod effects;
 pub(super) mod file_length;
@@ -10,5 +11,4 @@ pub(super) mod lints;
 pub(super) mod module_docs;
 pub(super) mod prose;
 pub(super) mod reachability;
-pub(super) mod walls;
 pub(super) mod words;

@@ -8,7 +8,7 @@ use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure};
 use crucible_repo::CommitReader;
 use crucible_run::{check_push, rerun_gates};
-use crucible_terminal::input::Awaited;
+use crucible_terminal::input::InputNotice;
 
 use super::{policy, report};
 use crate::app::App;
@@ -54,7 +54,7 @@ impl Door {
 }
 
 fn input(app: &App) -> Result<String, Failure> {
-    let awaited = Awaited::Saying("reading the refs of a push from standard input");
+    let awaited = InputNotice::Saying("reading the refs of a push from standard input");
     let bytes = app
         .read_input(MAX_INPUT, awaited)?
         .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;

@@ -10,7 +10,7 @@ use crucible_council::{
     CouncilError, CouncilFailure, ExecutorResult, Observability, TriageContext, text,
 };
 use crucible_model::{ExitStatus, Failure, one_line};
-use crucible_terminal::input::{self, Awaited};
+use crucible_terminal::input::{self, InputNotice};
 use serde::Serialize;
 
 use super::progress::CouncilProgress;
@@ -186,12 +186,14 @@ fn no_question() -> Failure {
 /// Reads all of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, Failure> {
     let most = limit.saturating_add(input::SPACE_AROUND);
-    let bytes = app.read_input(most, Awaited::Silently)?.map_err(|why| {
-        Failure::usage(format!(
-            "cannot read the question from standard input: {why}"
-        ))
-        .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
-    })?;
+    let bytes = app
+        .read_input(most, InputNotice::Silently)?
+        .map_err(|why| {
+            Failure::usage(format!(
+                "cannot read the question from standard input: {why}"
+            ))
+            .hint("Pipe it in, or pass it as an argument of `crucible ask`.")
+        })?;
     if bytes.len() > most {
         let error = CouncilError::QueryTooLong {
             bytes: bytes.len(),

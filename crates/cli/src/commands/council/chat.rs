@@ -52,7 +52,7 @@ pub(crate) struct Chat {
 
 /// What a line of input means.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish<'l> {
+enum ChatInput<'l> {
     Nothing,
     Exit,
     Observe(Observability),
@@ -110,18 +110,18 @@ impl Conversation<'_> {
                 }
             };
             match wish(&line) {
-                Wish::Nothing => {}
-                Wish::Exit => break,
-                Wish::Observe(wanted) => {
+                ChatInput::Nothing => {}
+                ChatInput::Exit => break,
+                ChatInput::Observe(wanted) => {
                     observability = wanted;
                     output.line(match wanted {
                         Observability::On => "Observability enabled.\n",
                         Observability::Off => "Observability disabled.\n",
                     });
                 }
-                Wish::Usage => output.line("Type 'trace on' or 'trace off'.\n"),
-                Wish::Help => output.line(WORDS),
-                Wish::Answer(question) if question.len() > limit => {
+                ChatInput::Usage => output.line("Type 'trace on' or 'trace off'.\n"),
+                ChatInput::Help => output.line(WORDS),
+                ChatInput::Answer(question) if question.len() > limit => {
                     self.tell(
                         &CouncilError::QueryTooLong {
                             bytes: question.len(),
@@ -130,7 +130,7 @@ impl Conversation<'_> {
                         .into(),
                     );
                 }
-                Wish::Answer(question) => self.answer(question, observability)?,
+                ChatInput::Answer(question) => self.answer(question, observability)?,
             }
         }
         Ok(())
@@ -235,24 +235,24 @@ impl Conversation<'_> {
 }
 
 /// Parses a line. Surrounding space and the case of a command are ignored.
-fn wish(line: &str) -> Wish<'_> {
+fn wish(line: &str) -> ChatInput<'_> {
     let line = line.trim();
     let lower = line.to_ascii_lowercase();
     let mut words = lower.split_whitespace();
     match [words.next(), words.next(), words.next()] {
-        [None, ..] => Wish::Nothing,
-        [Some("exit"), None, _] => Wish::Exit,
-        [Some("trace"), Some("on"), None] => Wish::Observe(Observability::On),
-        [Some("trace"), Some("off"), None] => Wish::Observe(Observability::Off),
+        [None, ..] => ChatInput::Nothing,
+        [Some("exit"), None, _] => ChatInput::Exit,
+        [Some("trace"), Some("on"), None] => ChatInput::Observe(Observability::On),
+        [Some("trace"), Some("off"), None] => ChatInput::Observe(Observability::Off),
         // Two words that begin with `trace` are taken as the switch, so that a typing error costs no
         // call.
-        [Some("trace"), _, None] => Wish::Usage,
+        [Some("trace"), _, None] => ChatInput::Usage,
         [
             Some("quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?"),
             None,
             _,
-        ] => Wish::Help,
-        _ => Wish::Answer(line),
+        ] => ChatInput::Help,
+        _ => ChatInput::Answer(line),
     }
 }
 
@@ -275,21 +275,21 @@ mod tests {
         assert_eq!(
             wishes,
             [
-                Wish::Nothing,
-                Wish::Nothing,
-                Wish::Exit,
-                Wish::Exit,
-                Wish::Observe(Observability::On),
-                Wish::Observe(Observability::Off),
-                Wish::Usage,
+                ChatInput::Nothing,
+                ChatInput::Nothing,
+                ChatInput::Exit,
+                ChatInput::Exit,
+                ChatInput::Observe(Observability::On),
+                ChatInput::Observe(Observability::Off),
+                ChatInput::Usage,
             ]
         );
         for word in ["quit", " HELP", "?", "/exit", "/Quit\r"] {
-            assert_eq!(wish(word), Wish::Help);
+            assert_eq!(wish(word), ChatInput::Help);
         }
         assert_eq!(
             ["trace maybe", "Trace  on "].map(wish),
-            [Wish::Usage, Wish::Observe(Observability::On)]
+            [ChatInput::Usage, ChatInput::Observe(Observability::On)]
         );
         for question in [
             "exit?",
@@ -298,7 +298,7 @@ mod tests {
             "trace the costs",
             "how do I exit",
         ] {
-            assert_eq!(wish(question), Wish::Answer(question));
+            assert_eq!(wish(question), ChatInput::Answer(question));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crucible_crawl::{CrawlContext, CrawlHost, CrawlObserver, Intent, SearchItem, SubProject};
 use crucible_host::clock::clock_from;
 use crucible_ledger::Ledger;
-use crucible_llm::CallBook;
+use crucible_llm::ReservationStore;
 use crucible_model::{ExitStatus, Failure, RunId};
 use crucible_run::LedgerBook;
 use crucible_settings::Settings;
@@ -53,7 +53,7 @@ impl CrawlHost for CommandHost<'_> {
         Ok((self.app.ledger()?, self.app.home()?.join("tmp")))
     }
 
-    fn call_book(&self, run: &RunId) -> Result<Arc<dyn CallBook>, Failure> {
+    fn reservations(&self, run: &RunId) -> Result<Arc<dyn ReservationStore>, Failure> {
         let ledger = Ledger::open(&self.app.ledger_path()?)?;
         let clock = clock_from(&self.app.env)?;
         Ok(Arc::new(LedgerBook::new(ledger, run.clone(), clock)))

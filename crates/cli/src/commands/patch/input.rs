@@ -7,7 +7,7 @@ use crucible_host::fs::read_up_to;
 use crucible_model::{ExitStatus, Failure};
 use crucible_repo::Git;
 use crucible_run::configured::{MAX_PATCH, PatchMeasure};
-use crucible_terminal::input::Awaited;
+use crucible_terminal::input::InputNotice;
 
 use crate::app::App;
 
@@ -76,7 +76,7 @@ impl PatchInput {
 
 /// The patch that standard input brings.
 fn piped(app: &App) -> Result<Vec<u8>, Failure> {
-    let said = Awaited::Saying("reading the patch from standard input");
+    let said = InputNotice::Saying("reading the patch from standard input");
     let most = usize::try_from(MAX_PATCH.0).unwrap_or(usize::MAX);
     let bytes = app
         .read_input(most, said)?

@@ -11,7 +11,7 @@ use crucible_forge::{
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::{Moment, SideEffect};
 use crucible_model::{ByteLimit, Digest, ExitStatus, Failure, PathPrefix};
-use crucible_terminal::input::Awaited;
+use crucible_terminal::input::InputNotice;
 
 use super::place::{self, SkillContext};
 use crate::app::App;
@@ -98,8 +98,9 @@ impl Propose {
 
     fn proposal(&self, app: &App) -> Result<SkillProposal, Failure> {
         let bytes = if self.io == Path::new(STANDARD_INPUT) {
-            let awaited =
-                Awaited::Saying("waiting for the I/O schema on standard input (Ctrl-D ends it)");
+            let awaited = InputNotice::Saying(
+                "waiting for the I/O schema on standard input (Ctrl-D ends it)",
+            );
             unreadable("--io", app.read_input(MOST_SCHEMA, awaited)?)?
         } else {
             read(app, "--io", &self.io, MOST_SCHEMA)?

@@ -10,7 +10,7 @@ use crucible_forge::{
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, ExitStatus, Failure, UniqueJson, one_line};
 use crucible_sandbox::Extent;
-use crucible_terminal::input::Awaited;
+use crucible_terminal::input::InputNotice;
 use serde_json::Value;
 
 use super::place::{self, SkillContext};
@@ -75,7 +75,7 @@ impl Run {
             }
             (None, _) => {
                 let awaited =
-                    Awaited::Saying("waiting for the input on standard input (Ctrl-D ends it)");
+                    InputNotice::Saying("waiting for the input on standard input (Ctrl-D ends it)");
                 let most = usize::try_from(MAX_INPUT_BYTES).unwrap_or(usize::MAX);
                 app.read_input(most, awaited)?.map_err(|error| {
                     Failure::usage(format!("standard input cannot be read: {error}"))

@@ -3,7 +3,7 @@
 use clap::Args;
 use crucible_model::{RepoPath, one_line};
 use crucible_repo::{LinkPolicy, RecoveredEdit};
-use crucible_spec::session::FixupWish;
+use crucible_spec::session::FixupAction;
 use crucible_spec::{AppliedFixup, SpecError, SpecProject, text};
 
 use crate::app::App;
@@ -26,11 +26,11 @@ pub(crate) struct FixupFlags {
 
 impl FixupFlags {
     /// Whether to show or to apply fixups.
-    pub(crate) fn wish(&self) -> FixupWish {
+    pub(crate) fn wish(&self) -> FixupAction {
         if self.apply_fixups {
-            FixupWish::Apply
+            FixupAction::Apply
         } else {
-            FixupWish::Preview
+            FixupAction::Preview
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_model::Failure;
 use crucible_sandbox::Runtime;
-use crucible_spec::session::{FixupWish, SessionArguments, SpecSession, applies_nothing};
+use crucible_spec::session::{FixupAction, SessionArguments, SpecSession, applies_nothing};
 use crucible_spec::{LockClaim, PhaseId, SpecId, Trial};
 
 use super::fixups::FixupFlags;
@@ -98,7 +98,7 @@ impl PhaseFlags {
 
     /// Whether to apply fixups.
     pub(crate) fn applies(&self) -> bool {
-        self.fixups.wish() == FixupWish::Apply
+        self.fixups.wish() == FixupAction::Apply
     }
 
     /// Refuses the fixup flags if no phase of the command proposes or applies a fixup.

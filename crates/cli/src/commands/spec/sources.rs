@@ -13,7 +13,7 @@ use crucible_model::{ByteLimit, Failure, one_line};
 use crucible_repo::Gh;
 use crucible_spec::session::{GivenIdea, IdeaOrigin};
 use crucible_spec::{IDEA, IdeaBuilder, IssueRef, SpecError, SpecId, SpecStore};
-use crucible_terminal::input::Awaited;
+use crucible_terminal::input::InputNotice;
 
 use crate::app::App;
 
@@ -102,7 +102,7 @@ impl SourceFlags {
         } else if unnamed == Unnamed::StandardInput && !std::io::stdin().is_terminal() {
             builder.text(
                 "standard input",
-                standard_input(app, limit, Awaited::Saying(AWAITED))?,
+                standard_input(app, limit, InputNotice::Saying(AWAITED))?,
             )?;
         }
         match builder.finish() {
@@ -146,7 +146,7 @@ impl SourceFlags {
             if is_standard_input(source) {
                 builder.text(
                     "standard input",
-                    standard_input(app, limit, Awaited::Silently)?,
+                    standard_input(app, limit, InputNotice::Silently)?,
                 )?;
             } else {
                 builder.source(source, app.env.working_directory())?;
@@ -165,7 +165,7 @@ impl SourceFlags {
     }
 }
 
-fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, Failure> {
+fn standard_input(app: &App, limit: ByteLimit, awaited: InputNotice) -> Result<Vec<u8>, Failure> {
     let most = usize::try_from(IdeaBuilder::of_use(limit).0).unwrap_or(usize::MAX);
     app.read_input(most, awaited)?.map_err(|why| {
         Failure::usage(format!("cannot read the idea from standard input: {why}"))

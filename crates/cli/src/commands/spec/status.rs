@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use crucible_llm::{cost_in_words, dollars, tokens_in_words};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
-use crucible_spec::{PhaseStanding, SpecStatus as Status, age_words, fixup_under_way, spec_status};
+use crucible_spec::{PhaseSummary, SpecStatus as Status, age_words, fixup_under_way, spec_status};
 use crucible_terminal::{Output, lines_of, table};
 
 use super::outline_status::show_outline;
@@ -119,7 +119,7 @@ fn print(output: &Output, status: &Status) {
     }
 }
 
-fn age(phase: &PhaseStanding) -> String {
+fn age(phase: &PhaseSummary) -> String {
     match (phase.age_seconds, phase.emitted_at) {
         (Some(seconds), _) => age_words(Duration::from_secs(seconds)),
         (None, Some(_)) => "in the future".to_owned(),

@@ -6,7 +6,7 @@ use crucible_testkit::{CouncilCall, Reply, triage};
 use serde_json::Value;
 
 use super::support::{ANSWER, ROLES, bypassed, council, steady, usual};
-use crate::support::Desk;
+use crate::support::Fixture;
 
 const QUESTION: &str = "Should our team of five split its program into services?";
 
@@ -26,7 +26,7 @@ fn keeps_its_contract(document: &Value) {
 #[test]
 fn the_answer_is_the_result_and_all_else_stands_beside_it() {
     let server = usual("parallel");
-    let ran = Desk::with(&server).run(["ask", QUESTION]).ok();
+    let ran = Fixture::with(&server).run(["ask", QUESTION]).ok();
     assert_eq!(ran.stdout, format!("{ANSWER}\n"));
     let mut beside: Vec<&str> = ran.stderr.lines().collect();
     let summary = beside.pop().unwrap();
@@ -65,7 +65,9 @@ fn the_trace_of_the_parallel_grammar_tells_the_argument() {
         }
         _ => None,
     });
-    let ran = Desk::with(&server).run(["ask", QUESTION, "--trace"]).ok();
+    let ran = Fixture::with(&server)
+        .run(["ask", QUESTION, "--trace"])
+        .ok();
     insta::assert_snapshot!(steady(&ran.stdout), @"
     THE ANSWER
         Keep one program for now.
@@ -125,7 +127,9 @@ fn the_trace_of_the_sequential_grammar_tells_the_drafts() {
     let mut triage = triage("sequential", &ROLES);
     triage["loop_count"] = 2.into();
     let server = council(triage, |_| None);
-    let ran = Desk::with(&server).run(["ask", QUESTION, "--trace"]).ok();
+    let ran = Fixture::with(&server)
+        .run(["ask", QUESTION, "--trace"])
+        .ok();
     insta::assert_snapshot!(steady(&ran.stdout), @"
     THE ANSWER
         Keep one program for now.
@@ -200,7 +204,9 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
         CouncilCall::Defense(_) => Some(Reply::Status(401)),
         _ => None,
     });
-    let ran = Desk::with(&server).run(["ask", QUESTION, "--trace"]).ok();
+    let ran = Fixture::with(&server)
+        .run(["ask", QUESTION, "--trace"])
+        .ok();
     insta::assert_snapshot!(steady(&ran.stdout), @"
     THE ANSWER
         Keep one program for now.
@@ -283,7 +289,7 @@ fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
 #[test]
 fn a_question_without_a_council_says_so() {
     let server = bypassed();
-    let ran = Desk::with(&server)
+    let ran = Fixture::with(&server)
         .run(["ask", "What is the capital of France?"])
         .ok();
     assert_eq!(ran.stdout, "Paris.\n");
@@ -292,7 +298,7 @@ fn a_question_without_a_council_says_so() {
         "{}",
         ran.stderr
     );
-    let ran = Desk::with(&server)
+    let ran = Fixture::with(&server)
         .run(["ask", "What is the capital of France?", "--trace"])
         .ok();
     insta::assert_snapshot!(steady(&ran.stdout), @"
@@ -311,7 +317,7 @@ fn a_question_without_a_council_says_so() {
       all together | 2 | N | N | unknown | T s
       The time of a part is the sum over its calls, some of which ran in parallel.
     ");
-    let document = Desk::with(&server)
+    let document = Fixture::with(&server)
         .run(["ask", "What is it?", "--trace", "--json"])
         .ok()
         .json();
@@ -326,7 +332,7 @@ fn a_question_without_a_council_says_so() {
 #[test]
 fn the_document_has_a_trace_only_where_one_was_asked_for() {
     let server = usual("parallel");
-    let ran = Desk::with(&server).run(["ask", QUESTION, "--json"]).ok();
+    let ran = Fixture::with(&server).run(["ask", QUESTION, "--json"]).ok();
     let document = ran.json();
     keeps_its_contract(&document);
     assert_eq!(document["schema_version"], "crucible-council-v1");
@@ -343,7 +349,7 @@ fn the_document_has_a_trace_only_where_one_was_asked_for() {
     );
     for grammar in ["parallel", "sequential", "debate"] {
         let server = usual(grammar);
-        let document = Desk::with(&server)
+        let document = Fixture::with(&server)
             .run(["ask", QUESTION, "--json", "--trace"])
             .ok()
             .json();
@@ -384,7 +390,7 @@ fn what_was_worse_than_asked_for_is_always_told() {
         silent.then_some(Reply::Status(401))
     };
     let server = council(triage("parallel", &roles), fails);
-    let ran = Desk::with(&server).run(["ask", QUESTION]).ok();
+    let ran = Fixture::with(&server).run(["ask", QUESTION]).ok();
     assert_eq!(ran.stdout, format!("{ANSWER}\n"));
     for number in 1..=3 {
         let line = format!("warning: loop {number}: creative gave no position: ");
@@ -395,7 +401,7 @@ fn what_was_worse_than_asked_for_is_always_told() {
         );
     }
     let server = council(triage("parallel", &roles), fails);
-    let ran = Desk::with(&server).run(["ask", QUESTION, "--json"]).ok();
+    let ran = Fixture::with(&server).run(["ask", QUESTION, "--json"]).ok();
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     let document = ran.json();
     keeps_its_contract(&document);
@@ -431,7 +437,7 @@ fn what_models_say_moves_no_cursor_and_forges_no_line() {
         &["ask", QUESTION, "--trace"][..],
         &["ask", QUESTION, "--trace", "--json"],
     ] {
-        let ran = Desk::with(&server).call(args).run().ok();
+        let ran = Fixture::with(&server).call(args).run().ok();
         for text in [&ran.stdout, &ran.stderr] {
             let acts = |c: char| {
                 (c.is_control() && c != '\n') || matches!(c, '\u{2028}' | '\u{202a}'..='\u{202e}')
@@ -470,12 +476,12 @@ fn what_models_say_moves_no_cursor_and_forges_no_line() {
 #[test]
 fn a_reader_that_has_read_enough_changes_nothing() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for args in [
         &["ask", QUESTION, "--trace"][..],
         &["ask", QUESTION, "--json"],
     ] {
-        let mut command = desk.call(args).command();
+        let mut command = fixture.call(args).command();
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -10,7 +10,7 @@ use crucible_testkit::{
 use super::support::{ROLES, asked, bypassed, council, run_with};
 use crate::crawl::support::wait_for;
 use crate::crawl::terminal::Terminal;
-use crate::support::{Desk, Ran};
+use crate::support::{Fixture, Ran};
 
 /// What a conversation begins with.
 const BANNER: &str =
@@ -48,8 +48,8 @@ fn said(request: &SeenRequest) -> String {
 /// The conversation of these lines.
 #[track_caller]
 fn chat(server: &FakeApi, lines: &[u8]) -> Ran {
-    let desk = Desk::with(server);
-    run_with(desk.call(["chat"]), lines).ok()
+    let fixture = Fixture::with(server);
+    run_with(fixture.call(["chat"]), lines).ok()
 }
 
 /// Interrupts the program on this terminal, and tells what was on the screen.
@@ -87,8 +87,8 @@ fn the_conversation_reads_as_the_seed_lays_it_out() {
 #[test]
 fn on_a_terminal_the_screen_is_the_seeds_transcript_without_colour() {
     let server = oracle();
-    let desk = Desk::with(&server);
-    let mut terminal = Terminal::start(desk.call(["chat"]).env("TERM", "xterm"));
+    let fixture = Fixture::with(&server);
+    let mut terminal = Terminal::start(fixture.call(["chat"]).env("TERM", "xterm"));
     terminal.shows("> ");
     terminal.types(SERVICES);
     terminal.shows("advisable only if...\r\n\r\n> ");
@@ -224,9 +224,9 @@ fn what_is_no_question_asks_nobody() {
 #[test]
 fn each_question_has_a_budget_of_its_own_and_knows_nothing_of_the_one_before() {
     let server = oracle();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     // What the first two take: the triage, four times two seats and the red team, and the answer.
-    let call = desk.call(["chat", "--max-calls", "14"]);
+    let call = fixture.call(["chat", "--max-calls", "14"]);
     let lines = format!("{SERVICES}\nShould we go back?\n{CAPITAL}\n");
     let ran = run_with(call, lines.as_bytes()).ok();
     assert_eq!(
@@ -294,9 +294,9 @@ fn however_the_lines_of_an_answer_end_they_are_lines() {
         "{}",
         ran.stdout
     );
-    let ran = Desk::with(&server).run(["ask", CAPITAL]).ok();
+    let ran = Fixture::with(&server).run(["ask", CAPITAL]).ok();
     assert_eq!(ran.stdout, "Paris.\nAnd\\rno other.\n");
-    let document = Desk::with(&server)
+    let document = Fixture::with(&server)
         .run(["ask", CAPITAL, "--json"])
         .ok()
         .json();
@@ -306,8 +306,8 @@ fn however_the_lines_of_an_answer_end_they_are_lines() {
 #[test]
 fn interrupted_at_the_prompt() {
     let server = oracle();
-    let desk = Desk::with(&server);
-    let mut terminal = Terminal::start(desk.call(["chat"]).env("NO_COLOR", "1"));
+    let fixture = Fixture::with(&server);
+    let mut terminal = Terminal::start(fixture.call(["chat"]).env("NO_COLOR", "1"));
     terminal.shows("> ");
     let screen = interrupted(terminal);
     assert!(screen.ends_with("> \r\nerror: interrupted\r\n"), "{screen}");
@@ -319,8 +319,8 @@ fn interrupted_while_the_council_works() {
     let server = council(simple_triage(), |call| {
         (*call == CouncilCall::Direct).then_some(Reply::Hang)
     });
-    let desk = Desk::with(&server);
-    let mut terminal = Terminal::start(desk.call(["chat"]).env("NO_COLOR", "1"));
+    let fixture = Fixture::with(&server);
+    let mut terminal = Terminal::start(fixture.call(["chat"]).env("NO_COLOR", "1"));
     terminal.shows("> ");
     terminal.types(CAPITAL);
     // It is seen before there is an answer.
@@ -338,8 +338,8 @@ fn interrupted_while_the_council_works() {
 
 #[test]
 fn the_end_of_the_input_ends_the_line_of_the_prompt() {
-    let desk = Desk::new();
-    let mut terminal = Terminal::start(desk.call(["chat"]));
+    let fixture = Fixture::new();
+    let mut terminal = Terminal::start(fixture.call(["chat"]));
     terminal.shows("> ");
     terminal.ends_input();
     let (code, screen) = terminal.ends();
@@ -350,8 +350,8 @@ fn the_end_of_the_input_ends_the_line_of_the_prompt() {
 #[test]
 fn nobody_is_asked_for_a_reader_who_is_gone() {
     let server = oracle();
-    let desk = Desk::with(&server);
-    let mut command = desk.call(["chat"]).command();
+    let fixture = Fixture::with(&server);
+    let mut command = fixture.call(["chat"]).command();
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -375,14 +375,14 @@ fn nobody_is_asked_for_a_reader_who_is_gone() {
 #[test]
 fn answers_that_cannot_be_written_are_not_asked_for() {
     let server = oracle();
-    let desk = Desk::with(&server);
-    std::fs::write(desk.path("questions"), format!("{CAPITAL}\n")).unwrap();
-    let questions = std::fs::File::open(desk.path("questions")).unwrap();
+    let fixture = Fixture::with(&server);
+    std::fs::write(fixture.path("questions"), format!("{CAPITAL}\n")).unwrap();
+    let questions = std::fs::File::open(fixture.path("questions")).unwrap();
     let full = std::fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")
         .unwrap();
-    let output = desk
+    let output = fixture
         .call(["chat"])
         .command()
         .stdin(questions)
@@ -400,9 +400,9 @@ fn answers_that_cannot_be_written_are_not_asked_for() {
 
 #[test]
 fn an_input_that_cannot_be_read_is_an_error() {
-    let desk = Desk::with(&oracle());
-    let directory = std::fs::File::open(desk.home()).unwrap();
-    let output = desk
+    let fixture = Fixture::with(&oracle());
+    let directory = std::fs::File::open(fixture.home()).unwrap();
+    let output = fixture
         .call(["chat"])
         .command()
         .stdin(directory)
@@ -419,8 +419,8 @@ fn an_input_that_cannot_be_read_is_an_error() {
 #[test]
 fn a_conversation_has_no_json_form() {
     let server = oracle();
-    let desk = Desk::with(&server);
-    let ran = run_with(desk.call(["chat", "--json"]), b"What now?\n").exits(2);
+    let fixture = Fixture::with(&server);
+    let ran = run_with(fixture.call(["chat", "--json"]), b"What now?\n").exits(2);
     let error = ran.error();
     assert_eq!(error["exit_code"], 2);
     assert!(
@@ -435,8 +435,8 @@ fn a_conversation_has_no_json_form() {
 
 #[test]
 fn a_conversation_without_a_model_does_not_begin() {
-    let desk = Desk::new();
-    let call = desk.call(["chat"]).without_env("CRUCIBLE_LLM_PROVIDER");
+    let fixture = Fixture::new();
+    let call = fixture.call(["chat"]).without_env("CRUCIBLE_LLM_PROVIDER");
     let ran = run_with(call, b"What now?\n").exits(2);
     assert_eq!(ran.stdout, "");
     assert!(

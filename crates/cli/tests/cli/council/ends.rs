@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::support::{ROLES, asked, council, usual};
 use crate::crawl::support::wait_for;
-use crate::support::{Desk, Ran};
+use crate::support::{Fixture, Ran};
 
 const QUESTION: &str = "Should our team of five split its program into services?";
 
@@ -27,7 +27,7 @@ fn except(call: CouncilCall, reply: Reply) -> FakeApi {
 }
 
 fn ask(server: &FakeApi) -> Ran {
-    Desk::with(server).run(["ask", QUESTION, "--json"])
+    Fixture::with(server).run(["ask", QUESTION, "--json"])
 }
 
 /// The error document of a call that ended so.
@@ -118,7 +118,7 @@ fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
     broken["loop_count"] = 99.into();
     broken["short_circuit_allowed"] = true.into();
     let server = under(Reply::Answer(broken.to_string()));
-    let ran = Desk::with(&server).run(["ask", QUESTION]).exits(3);
+    let ran = Fixture::with(&server).run(["ask", QUESTION]).exits(3);
     assert_eq!(ran.stdout, "");
     let (took, told): (Vec<&str>, Vec<&str>) = ran
         .stderr
@@ -136,9 +136,9 @@ fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
 #[test]
 fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_would() {
     let server = usual("sequential");
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let error = failed(
-        desk.run(["ask", QUESTION, "--json", "--max-calls", "9"]),
+        fixture.run(["ask", QUESTION, "--json", "--max-calls", "9"]),
         70,
     );
     assert_eq!(error["budget_exhausted"], true);
@@ -160,16 +160,18 @@ fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_wo
         .split(',')
         .next()
         .unwrap();
-    desk.run(["ask", QUESTION, "--max-calls", enough]).ok();
+    fixture.run(["ask", QUESTION, "--max-calls", enough]).ok();
     let less = (enough.parse::<u64>().unwrap() - 1).to_string();
-    desk.run(["ask", QUESTION, "--max-calls", &less]).exits(70);
+    fixture
+        .run(["ask", QUESTION, "--max-calls", &less])
+        .exits(70);
 }
 
 #[test]
 fn tokens_and_money_of_the_configuration_hold_for_a_question() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .call(["ask", QUESTION, "--json"])
         .env("CRUCIBLE_LLM_BUDGET_TOKENS", "20000");
     let error = failed(call.run(), 70);
@@ -177,7 +179,7 @@ fn tokens_and_money_of_the_configuration_hold_for_a_question() {
     tells(&error, "--max-calls");
     tells(&error, "CRUCIBLE_LLM_BUDGET_TOKENS");
     let before = server.completions().len();
-    let call = desk
+    let call = fixture
         .call(["ask", QUESTION, "--json"])
         .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1");
     tells(&failed(call.run(), 2), "price");
@@ -212,8 +214,8 @@ fn what_was_done_in_vain_is_told_beside_the_error_and_not_in_its_document() {
         (*call == missing || *call == CouncilCall::RedTeam).then_some(Reply::Status(401))
     };
     let server = council(triage("parallel", &roles), fails);
-    let desk = Desk::with(&server);
-    let told = desk.run(["ask", QUESTION]).exits(70);
+    let fixture = Fixture::with(&server);
+    let told = fixture.run(["ask", QUESTION]).exits(70);
     assert!(told.stdout.is_empty(), "{}", told.stdout);
     let line = |beginning: &str| told.stderr.lines().find(|line| line.starts_with(beginning));
     assert!(
@@ -224,21 +226,21 @@ fn what_was_done_in_vain_is_told_beside_the_error_and_not_in_its_document() {
     // The triage, three seats and the red team; of the two that failed nobody tells the tokens.
     let took = line("no answer; 5 calls, at least ").unwrap_or_else(|| panic!("{}", told.stderr));
     assert!(took.ends_with(" s"), "{took}");
-    let document = desk.run(["ask", QUESTION, "--json"]).exits(70);
+    let document = fixture.run(["ask", QUESTION, "--json"]).exits(70);
     assert!(
         !document.stderr.contains("no answer;") && !document.stderr.contains("warning:"),
         "{}",
         document.stderr
     );
-    let nothing = desk.run(["ask", "\u{200d}"]).exits(2);
+    let nothing = fixture.run(["ask", "\u{200d}"]).exits(2);
     assert!(!nothing.stderr.contains("no answer;"), "{}", nothing.stderr);
 }
 
 #[test]
 fn a_part_that_takes_too_long_exits_10() {
     let server = except(CouncilCall::RedTeam, Reply::Hang);
-    let desk = Desk::with(&server);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let call = fixture
         .call(["ask", QUESTION, "--json"])
         .env("CRUCIBLE_LLM_TIMEOUT_S", "1");
     tells(&failed(call.run(), 10), "llm.timeout_s");
@@ -270,14 +272,14 @@ fn fewer_than_two_seats_are_no_council() {
 fn a_secret_in_the_question_reaches_nobody() {
     let server = usual("parallel");
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
-    let desk = Desk::with(&server);
-    let ran = desk
+    let fixture = Fixture::with(&server);
+    let ran = fixture
         .call(["ask", "--json"])
         .arg(format!("is {key} a good key?"))
         .run();
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
     failed(ran, 8);
-    let ran = desk
+    let ran = fixture
         .call(["ask", QUESTION, "--json", "--context"])
         .arg(format!("key={key}"))
         .run();
@@ -288,8 +290,8 @@ fn a_secret_in_the_question_reaches_nobody() {
 
 #[test]
 fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
-    let desk = Desk::new();
-    let ran = desk
+    let fixture = Fixture::new();
+    let ran = fixture
         .call(["ask", QUESTION])
         .without_env("CRUCIBLE_LLM_PROVIDER")
         .run()
@@ -298,14 +300,16 @@ fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
     error: LLM provider must be specified: a council needs a model
       hint: Pass --provider NAME, or set CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows which providers are ready.
     ");
-    let ran = desk
+    let ran = fixture
         .run(["ask", QUESTION, "--provider", "openrouter"])
         .exits(2);
     assert!(ran.stderr.contains("OPENROUTER_API_KEY"), "{}", ran.stderr);
-    let ran = desk.run(["ask", QUESTION, "--provider", "oracle"]).exits(2);
+    let ran = fixture
+        .run(["ask", QUESTION, "--provider", "oracle"])
+        .exits(2);
     assert!(ran.stderr.contains("possible values"), "{}", ran.stderr);
     let error = failed(
-        desk.run(["ask", QUESTION, "--cassette", "none", "--json"]),
+        fixture.run(["ask", QUESTION, "--cassette", "none", "--json"]),
         2,
     );
     tells(&error, "--provider replay");
@@ -314,8 +318,8 @@ fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
 #[test]
 fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    let call = desk.call([
+    let fixture = Fixture::with(&server);
+    let call = fixture.call([
         "ask",
         QUESTION,
         "--provider",
@@ -353,10 +357,10 @@ fn interrupted_while_seats_are_asked_it_ends_at_once() {
         |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
     for (signal, records) in [("INT", false), ("TERM", true)] {
         let server = council(triage("parallel", &roles), seats_hang);
-        let desk = Desk::with(&server);
-        let mut call = desk.call(["ask", QUESTION]);
+        let fixture = Fixture::with(&server);
+        let mut call = fixture.call(["ask", QUESTION]);
         if records {
-            call = call.arg("--record").arg(desk.path("calls.jsonl"));
+            call = call.arg("--record").arg(fixture.path("calls.jsonl"));
         }
         let mut command = call.command();
         let child = command
@@ -389,7 +393,7 @@ fn interrupted_while_seats_are_asked_it_ends_at_once() {
                 said.contains("calls.jsonl; of all else nothing was kept"),
                 "{said}"
             );
-            let recorded = std::fs::read_to_string(desk.path("calls.jsonl")).unwrap();
+            let recorded = std::fs::read_to_string(fixture.path("calls.jsonl")).unwrap();
             assert_eq!(
                 recorded.lines().count(),
                 2,
@@ -404,10 +408,10 @@ fn interrupted_while_seats_are_asked_it_ends_at_once() {
 #[test]
 fn nothing_is_left_in_the_home_of_who_asks() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    desk.run(["ask", QUESTION]).ok();
+    let fixture = Fixture::with(&server);
+    fixture.run(["ask", QUESTION]).ok();
     assert!(
-        !desk.data().exists(),
+        !fixture.data().exists(),
         "a question writes no ledger and no run"
     );
 }

@@ -7,7 +7,7 @@ use crucible_testkit::{CouncilCall, Reply, triage};
 use super::support::{ROLES, asked, bypassed, council, run_with, usual};
 use crate::crawl::support::wait_for;
 use crate::crawl::terminal::Terminal;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// What the triage was shown.
 fn shown(server: &crucible_testkit::FakeApi) -> String {
@@ -18,8 +18,12 @@ fn shown(server: &crucible_testkit::FakeApi) -> String {
 fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
     for args in [&["ask", "-"][..], &["ask"]] {
         let server = bypassed();
-        let desk = Desk::with(&server);
-        let ran = run_with(desk.call(args), b"\n  What is the capital\nof France?  \n").ok();
+        let fixture = Fixture::with(&server);
+        let ran = run_with(
+            fixture.call(args),
+            b"\n  What is the capital\nof France?  \n",
+        )
+        .ok();
         assert_eq!(ran.stdout, "Paris.\n");
         assert!(
             shown(&server).contains("What is the capital\\nof France?"),
@@ -27,7 +31,7 @@ fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
             shown(&server)
         );
         // Standard input of these tests is empty.
-        let ran = desk.call(args).run().exits(2);
+        let ran = fixture.call(args).run().exits(2);
         assert!(
             ran.stderr.contains("the question is empty"),
             "{}",
@@ -40,9 +44,9 @@ fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
 #[test]
 fn a_question_that_is_given_leaves_standard_input_alone() {
     let server = bypassed();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let ran = run_with(
-        desk.call(["ask", "What is the capital?"]),
+        fixture.call(["ask", "What is the capital?"]),
         b"another question",
     )
     .ok();
@@ -53,21 +57,22 @@ fn a_question_that_is_given_leaves_standard_input_alone() {
 #[test]
 fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     let server = bypassed();
-    let desk = Desk::with(&server);
-    let ran = run_with(desk.call(["ask", "-"]), b"what is \xff this?").exits(2);
+    let fixture = Fixture::with(&server);
+    let ran = run_with(fixture.call(["ask", "-"]), b"what is \xff this?").exits(2);
     assert!(
         ran.stderr.contains("not UTF-8 (at byte 9)"),
         "{}",
         ran.stderr
     );
     let long = "a question that never ends ".repeat(40_000);
-    let ran = run_with(desk.call(["ask", "-"]), long.as_bytes()).exits(7);
+    let ran = run_with(fixture.call(["ask", "-"]), long.as_bytes()).exits(7);
     insta::assert_snapshot!(ran.stderr, @"
     error: the question on standard input has more than 200000 bytes, which is the limit
       hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
     let short = |args: &[&str]| {
-        desk.call(args)
+        fixture
+            .call(args)
             .env("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "20")
     };
     let ran = short(&["ask", "a question of 30 bytes in all."])
@@ -109,9 +114,9 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
 #[test]
 fn an_empty_question_asks_nobody() {
     let server = bypassed();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for question in ["", "  \n\t ", "\u{200b}\u{feff}"] {
-        let ran = desk.run(["ask", question]).exits(2);
+        let ran = fixture.run(["ask", question]).exits(2);
         assert!(
             ran.stderr.contains("the question is empty"),
             "{}",
@@ -128,8 +133,8 @@ fn an_empty_question_asks_nobody() {
 
 #[test]
 fn on_a_terminal_a_missing_question_is_an_error_with_an_example() {
-    let desk = Desk::new();
-    let (code, screen) = Terminal::start(desk.call(["ask"])).ends();
+    let fixture = Fixture::new();
+    let (code, screen) = Terminal::start(fixture.call(["ask"])).ends();
     assert_eq!(code, Some(2), "{screen}");
     assert!(screen.contains("no question given"), "{screen}");
     assert!(
@@ -143,8 +148,8 @@ fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
     let seats_hang =
         |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
     let server = council(triage("parallel", &ROLES), seats_hang);
-    let desk = Desk::with(&server);
-    let mut terminal = Terminal::start(desk.call(["ask", "Should we?"]).env("TERM", "xterm"));
+    let fixture = Fixture::with(&server);
+    let mut terminal = Terminal::start(fixture.call(["ask", "Should we?"]).env("TERM", "xterm"));
     terminal.shows("call 3: 2 × seat");
     let number = terminal.id().to_string();
     assert!(
@@ -164,8 +169,8 @@ fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
 
 #[test]
 fn interrupted_while_nothing_comes_on_standard_input_it_ends_at_once() {
-    let desk = Desk::new();
-    let mut command = desk.call(["ask", "-"]).command();
+    let fixture = Fixture::new();
+    let mut command = fixture.call(["ask", "-"]).command();
     let mut child = command
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -202,7 +207,7 @@ pub(super) fn hears_interrupts(pid: u32) -> bool {
 #[test]
 fn context_reaches_the_triage_and_nobody_else() {
     let server = usual("debate");
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let args = [
         "ask",
         "Should we?",
@@ -211,7 +216,7 @@ fn context_reaches_the_triage_and_nobody_else() {
         "--context",
         "tone = a=b",
     ];
-    desk.run(args).ok();
+    fixture.run(args).ok();
     let calls = asked(&server);
     assert!(calls.contains(&CouncilCall::Synthesis), "{calls:?}");
     for (call, request) in calls.iter().zip(server.completions()) {
@@ -224,12 +229,14 @@ fn context_reaches_the_triage_and_nobody_else() {
 #[test]
 fn context_that_cannot_be_meant_is_refused() {
     let server = bypassed();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for wrong in ["audience", "=board", " =board"] {
-        let ran = desk.run(["ask", "Should we?", "--context", wrong]).exits(2);
+        let ran = fixture
+            .run(["ask", "Should we?", "--context", wrong])
+            .exits(2);
         assert!(ran.stderr.contains("KEY=VALUE"), "{}", ran.stderr);
     }
-    let ran = desk
+    let ran = fixture
         .run(["ask", "Should we?", "--context", "a=1", "--context", "a=2"])
         .exits(2);
     assert!(
@@ -238,7 +245,9 @@ fn context_that_cannot_be_meant_is_refused() {
         ran.stderr
     );
     let long = format!("a={}", "x".repeat(70_000));
-    let ran = desk.run(["ask", "Should we?", "--context", &long]).exits(7);
+    let ran = fixture
+        .run(["ask", "Should we?", "--context", &long])
+        .exits(7);
     let told = "the limit is 65536\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert_eq!(server.requests().len(), 0);

@@ -7,7 +7,7 @@ use crucible_testkit::{CouncilCall, Reply, simple_triage, triage};
 
 use super::support::{ROLES, asked, bypassed, council, run_with};
 use crate::crawl::support::wait_for;
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
 const QUESTION: &str = "Should our team of five split its program into services?";
 
@@ -36,11 +36,11 @@ fn of_two_that_name_the_same_file_one_is_refused() {
     let server = council(simple_triage(), |call| {
         (*call == CouncilCall::Direct).then_some(Reply::Hang)
     });
-    let desk = Desk::with(&server);
-    let file = desk.home().join("calls.jsonl");
+    let fixture = Fixture::with(&server);
+    let file = fixture.home().join("calls.jsonl");
     let args = ["ask", "-", "--record", "calls.jsonl"];
     // Both have found the place free before either begins.
-    let (mut first, mut second) = (waiting(desk.call(args)), waiting(desk.call(args)));
+    let (mut first, mut second) = (waiting(fixture.call(args)), waiting(fixture.call(args)));
     for child in [&first, &second] {
         let id = child.id();
         wait_for("the program to wait for its question", || {
@@ -70,24 +70,26 @@ fn of_two_that_name_the_same_file_one_is_refused() {
 #[test]
 fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
     let server = bypassed();
-    let desk = Desk::with(&server);
-    let file = desk.home().join("calls.jsonl");
-    desk.run(["ask", "\u{200b}\u{feff}", "--record", "calls.jsonl"])
+    let fixture = Fixture::with(&server);
+    let file = fixture.home().join("calls.jsonl");
+    fixture
+        .run(["ask", "\u{200b}\u{feff}", "--record", "calls.jsonl"])
         .exits(2);
     assert!(!file.exists());
     let long = format!("a={}", "x".repeat(70_000));
-    desk.run([
-        "ask",
-        QUESTION,
-        "--context",
-        &long,
-        "--record",
-        "calls.jsonl",
-    ])
-    .exits(7);
+    fixture
+        .run([
+            "ask",
+            QUESTION,
+            "--context",
+            &long,
+            "--record",
+            "calls.jsonl",
+        ])
+        .exits(7);
     assert!(!file.exists());
     run_with(
-        desk.call(["chat", "--record", "calls.jsonl"]),
+        fixture.call(["chat", "--record", "calls.jsonl"]),
         "\u{200b}\nexit\n".as_bytes(),
     )
     .ok();
@@ -95,7 +97,7 @@ fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
     assert_eq!(server.requests().len(), 0);
     // One that holds a call stays.
     run_with(
-        desk.call(["chat", "--record", "calls.jsonl"]),
+        fixture.call(["chat", "--record", "calls.jsonl"]),
         "What is it?\n\u{200b}\n".as_bytes(),
     )
     .ok();
@@ -105,8 +107,8 @@ fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
 #[test]
 fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
     let server = council(simple_triage(), |_| Some(Reply::Hang));
-    let desk = Desk::with(&server);
-    let child = waiting(desk.call(["ask", QUESTION, "--record", "calls.jsonl"]));
+    let fixture = Fixture::with(&server);
+    let child = waiting(fixture.call(["ask", QUESTION, "--record", "calls.jsonl"]));
     wait_for("the triage to be asked", || asked(&server).len() == 1);
     let id = child.id().to_string();
     assert!(
@@ -122,16 +124,16 @@ fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
         String::from_utf8_lossy(&output.stderr).contains("No partial result was saved"),
         "{output:?}"
     );
-    assert!(!desk.home().join("calls.jsonl").exists());
+    assert!(!fixture.home().join("calls.jsonl").exists());
 }
 
 #[test]
 fn a_place_that_cannot_be_is_refused_before_anything_is_said() {
     let server = bypassed();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for command in ["ask", "chat"] {
         let ran = run_with(
-            desk.call([command, "--record", "no/such/calls.jsonl"]),
+            fixture.call([command, "--record", "no/such/calls.jsonl"]),
             b"What is it?\n",
         )
         .exits(2);
@@ -148,8 +150,8 @@ fn a_place_that_cannot_be_is_refused_before_anything_is_said() {
 /// While the first question is answered a directory takes the place of the recording.
 #[test]
 fn a_conversation_that_cannot_be_recorded_ends_and_asks_nothing_more() {
-    let desk = Desk::new();
-    let file = desk.home().join("calls.jsonl");
+    let fixture = Fixture::new();
+    let file = fixture.home().join("calls.jsonl");
     let place = file.clone();
     let mut replaced = false;
     let server = council(triage("parallel", &ROLES), move |_| {
@@ -160,7 +162,7 @@ fn a_conversation_that_cannot_be_recorded_ends_and_asks_nothing_more() {
         }
         None
     });
-    let call = desk
+    let call = fixture
         .call(["chat", "--record", "calls.jsonl"])
         .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
     let ran = run_with(call, b"What now?\nAnd then?\nAnd then?\n").exits(1);

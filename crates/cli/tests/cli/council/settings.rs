@@ -4,7 +4,7 @@ use crucible_testkit::{CouncilCall, FakeApi, Reply, triage};
 use serde_json::{Value, json};
 
 use super::support::{ROLES, asked, council, usual};
-use crate::support::Desk;
+use crate::support::Fixture;
 
 const QUESTION: &str = "Should our team of five split its program into services?";
 
@@ -27,7 +27,7 @@ fn each_part_asks_the_model_that_is_named_for_it() {
     triage["council"][0]["model_hint"] = "deep".into();
     triage["council"][1]["model_hint"] = "secret-and-dear".into();
     let server = council(triage, |_| None);
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let args = [
         "ask",
         QUESTION,
@@ -38,7 +38,7 @@ fn each_part_asks_the_model_that_is_named_for_it() {
         "--hint-model",
         "deep",
     ];
-    let ran = desk.run(args).ok();
+    let ran = fixture.run(args).ok();
     for (call, model) in models(&server) {
         let expected = match call {
             CouncilCall::Triage => "planner",
@@ -55,7 +55,7 @@ fn each_part_asks_the_model_that_is_named_for_it() {
     assert_eq!(refused.count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("secret-and-dear"), "{}", ran.stderr);
     // With `*` it may name any.
-    desk.run(["ask", QUESTION, "--hint-model", "*"]).ok();
+    fixture.run(["ask", QUESTION, "--hint-model", "*"]).ok();
     assert!(
         models(&server)
             .iter()
@@ -66,11 +66,12 @@ fn each_part_asks_the_model_that_is_named_for_it() {
 #[test]
 fn the_configuration_names_models_as_the_flags_do() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    desk.user_config(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(
         "[council]\nprovider = \"gateway\"\ntriage_model = \"planner\"\ndefault_model = \"talker\"\n",
     );
-    desk.call(["ask", QUESTION])
+    fixture
+        .call(["ask", QUESTION])
         .env("CRUCIBLE_LLM_PROVIDER", "openrouter")
         .run()
         .ok();
@@ -86,12 +87,12 @@ fn the_configuration_names_models_as_the_flags_do() {
 #[test]
 fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    desk.user_config(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(
         "[council]\ndefault_model = \"talker\"\n[llm.gateway.profiles.sharp]\nmodel = \"critic\"\n\
          [phases.council-red-team]\nllm_profile = \"sharp\"\n",
     );
-    let ran = desk.run(["ask", QUESTION]).ok();
+    let ran = fixture.run(["ask", QUESTION]).ok();
     for (call, model) in models(&server) {
         assert_eq!(
             model,
@@ -109,7 +110,7 @@ fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both(
         ran.stderr
     );
     let before = server.completions().len();
-    let ran = desk.run(["ask", QUESTION, "--model", "chosen"]).ok();
+    let ran = fixture.run(["ask", QUESTION, "--model", "chosen"]).ok();
     assert!(
         models(&server)[before..]
             .iter()
@@ -125,17 +126,17 @@ fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both(
 #[test]
 fn the_summary_names_models_that_are_not_the_providers_own() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    let own = desk.run(["ask", QUESTION]).ok();
+    let fixture = Fixture::with(&server);
+    let own = fixture.run(["ask", QUESTION]).ok();
     assert!(!own.stderr.contains("asked:"), "{}", own.stderr);
     // Those of a project's file above all: whoever asks did not write it.
-    std::fs::create_dir(desk.home().join(".crucible")).unwrap();
+    std::fs::create_dir(fixture.home().join(".crucible")).unwrap();
     std::fs::write(
-        desk.home().join(".crucible/config.toml"),
+        fixture.home().join(".crucible/config.toml"),
         "[council]\ntriage_model = \"dear\"\n",
     )
     .unwrap();
-    let ran = desk.run(["ask", QUESTION]).ok();
+    let ran = fixture.run(["ask", QUESTION]).ok();
     assert!(
         ran.stderr
             .lines()
@@ -150,7 +151,7 @@ fn the_summary_names_models_that_are_not_the_providers_own() {
 #[test]
 fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let flags = [
         "ask",
         QUESTION,
@@ -159,7 +160,7 @@ fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() 
         "--fallback-model",
         "two/b",
     ];
-    let call = desk
+    let call = fixture
         .call(flags)
         .env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
     call.env("OPENROUTER_API_KEY", "a-key-for-tests")
@@ -175,7 +176,7 @@ fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() 
         );
     }
     // A name is one name, whatever is in it.
-    let call = desk.call(["ask", QUESTION, "--fallback-model", "one/a,two/b"]);
+    let call = fixture.call(["ask", QUESTION, "--fallback-model", "one/a,two/b"]);
     let call = call.env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
     call.env("OPENROUTER_API_KEY", "a-key-for-tests")
         .arg("--provider")
@@ -187,7 +188,7 @@ fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() 
         json!(["one/a,two/b"])
     );
     let server = usual("parallel");
-    let ran = Desk::with(&server).run(flags).ok();
+    let ran = Fixture::with(&server).run(flags).ok();
     assert!(
         server
             .completions()
@@ -208,9 +209,9 @@ fn openrouter_is_asked_with_the_models_of_the_seed_until_somebody_names_one() {
         let mut triage = triage("parallel", &ROLES);
         triage["council"][0]["model_hint"] = "openai/gpt-4o".into();
         let server = council(triage, |_| None);
-        let desk = Desk::with(&server);
-        desk.user_config(configured);
-        let call = desk
+        let fixture = Fixture::with(&server);
+        fixture.user_config(configured);
+        let call = fixture
             .call(["ask", QUESTION])
             .env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
         call.env("OPENROUTER_API_KEY", "a-key-for-tests")
@@ -245,7 +246,7 @@ fn what_decides_about_changes_can_be_chosen() {
     triage["loop_count"] = 4.into();
     for (choice, loops, judged) in [("judge", 4, 2), ("similarity", 2, 0), ("never", 4, 0)] {
         let server = council(triage.clone(), |_| None);
-        let document = Desk::with(&server)
+        let document = Fixture::with(&server)
             .run(["ask", QUESTION, "--json", "--delta", choice])
             .ok()
             .json();
@@ -261,8 +262,8 @@ fn what_decides_about_changes_can_be_chosen() {
             "{choice}"
         );
         let server = council(triage.clone(), |_| None);
-        let desk = Desk::with(&server);
-        let call = desk
+        let fixture = Fixture::with(&server);
+        let call = fixture
             .call(["ask", QUESTION, "--json"])
             .env("CRUCIBLE_COUNCIL_DELTA", choice)
             .run();
@@ -273,8 +274,8 @@ fn what_decides_about_changes_can_be_chosen() {
 #[test]
 fn settings_that_cannot_be_meant_are_refused_by_name() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    let delta = desk
+    let fixture = Fixture::with(&server);
+    let delta = fixture
         .call(["ask", QUESTION])
         .env("CRUCIBLE_COUNCIL_DELTA", "perhaps")
         .run()
@@ -283,7 +284,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
     error: council.delta is "perhaps"
       hint: Use one of: judge, similarity, never.
     "#);
-    let too_much = desk
+    let too_much = fixture
         .call(["ask", QUESTION, "--delta", "similarity"])
         .env("CRUCIBLE_COUNCIL_SIMILARITY", "1.5")
         .run()
@@ -330,7 +331,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
             "council.triage_model is \" \"",
         ),
     ] {
-        let ran = desk
+        let ran = fixture
             .call(["ask", QUESTION])
             .env(variable, value)
             .run()
@@ -349,18 +350,18 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
         ["--fallback-model", " "],
         ["--hint-model", ""],
     ] {
-        desk.call(["ask", QUESTION]).args(flags).run().exits(2);
+        fixture.call(["ask", QUESTION]).args(flags).run().exits(2);
     }
-    desk.user_config("[council]\nfallback_model = [\"a\"]\n");
-    let ran = desk.run(["ask", QUESTION]).exits(2);
+    fixture.user_config("[council]\nfallback_model = [\"a\"]\n");
+    let ran = fixture.run(["ask", QUESTION]).exits(2);
     assert!(
         ran.stderr
             .contains("did you mean `council.fallback_models`"),
         "{}",
         ran.stderr
     );
-    desk.user_config("[council]\nhinted_models = [\" \"]\n");
-    let ran = desk.run(["ask", QUESTION]).exits(2);
+    fixture.user_config("[council]\nhinted_models = [\" \"]\n");
+    let ran = fixture.run(["ask", QUESTION]).exits(2);
     assert!(ran.stderr.contains("hinted_models"), "{}", ran.stderr);
     assert_eq!(server.requests().len(), 0);
 }
@@ -368,8 +369,8 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
 #[test]
 fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    let project = desk.home().join(".crucible");
+    let fixture = Fixture::with(&server);
+    let project = fixture.home().join(".crucible");
     std::fs::create_dir(&project).unwrap();
     let file = project.join("config.toml");
     for (key, more) in [
@@ -380,7 +381,7 @@ fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
         ("summary_chars", 60_001),
     ] {
         std::fs::write(&file, format!("[council]\n{key} = {more}\n")).unwrap();
-        let ran = desk.run(["ask", QUESTION]).exits(2);
+        let ran = fixture.run(["ask", QUESTION]).exits(2);
         assert!(
             ran.stderr
                 .contains(&format!("may lower `council.{key}`, not raise it")),
@@ -390,17 +391,17 @@ fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
     }
     assert_eq!(server.requests().len(), 0);
     std::fs::write(&file, "[council]\ncalls = 5\n").unwrap();
-    let ran = desk.run(["ask", QUESTION]).exits(70);
+    let ran = fixture.run(["ask", QUESTION]).exits(70);
     assert!(ran.stderr.contains("of 5 left"), "{}", ran.stderr);
-    desk.run(["ask", QUESTION, "--max-calls", "64"]).ok();
+    fixture.run(["ask", QUESTION, "--max-calls", "64"]).ok();
 }
 
 /// A repository that somebody else wrote cannot make the asker pay for models that the asker did not allow.
 #[test]
 fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    let project = desk.home().join(".crucible");
+    let fixture = Fixture::with(&server);
+    let project = fixture.home().join(".crucible");
     std::fs::create_dir(&project).unwrap();
     let file = project.join("config.toml");
     for (key, variable) in [
@@ -409,7 +410,7 @@ fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
     ] {
         let setting = format!("[council]\n{key} = [\"secret-and-dear\"]\n");
         std::fs::write(&file, &setting).unwrap();
-        let ran = desk.run(["ask", QUESTION]).exits(2);
+        let ran = fixture.run(["ask", QUESTION]).exits(2);
         let told = format!("a project's file cannot set `council.{key}`");
         assert!(
             ran.stderr.contains(&told) && ran.stderr.contains(variable),
@@ -418,19 +419,21 @@ fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
         );
         assert_eq!(server.requests().len(), 0);
         std::fs::write(&file, "").unwrap();
-        desk.user_config(&setting);
+        fixture.user_config(&setting);
         assert!(
-            desk.run(["config", "show"])
+            fixture
+                .run(["config", "show"])
                 .ok()
                 .stdout
                 .contains("secret-and-dear"),
             "{key}"
         );
-        desk.user_config("");
+        fixture.user_config("");
     }
     // Whose provider it is makes no difference, as in `llm.provider`: where it asks and with which key is the user's word.
     std::fs::write(&file, "[council]\nprovider = \"gateway\"\n").unwrap();
-    desk.call(["ask", QUESTION])
+    fixture
+        .call(["ask", QUESTION])
         .env("CRUCIBLE_LLM_PROVIDER", "openrouter")
         .run()
         .ok();
@@ -440,11 +443,11 @@ fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
 #[test]
 fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    desk.user_config(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(
         "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 10.0\ndate = \"2026-01-31\"\nsource = \"a price list\"\n",
     );
-    let ran = desk.run(["ask", QUESTION, "--trace"]).ok();
+    let ran = fixture.run(["ask", QUESTION, "--trace"]).ok();
     let rows: Vec<&str> = ran
         .stdout
         .split_once("WHAT IT TOOK")
@@ -465,7 +468,7 @@ fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
             .unwrap();
         assert!(row.contains('$') && row.contains(" estimated "), "{row}");
     }
-    let document = desk.run(["ask", QUESTION, "--json"]).ok().json();
+    let document = fixture.run(["ask", QUESTION, "--json"]).ok().json();
     let usage = &document["usage"];
     let number = |name: &str| usage[name].as_u64().unwrap();
     assert_eq!(usage["cost_basis"], "estimated");
@@ -476,7 +479,7 @@ fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
         "{usage}"
     );
     let asked = server.completions().len();
-    let call = desk
+    let call = fixture
         .call(["ask", QUESTION, "--json"])
         .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.06");
     let error = call.run().exits(70).error();
@@ -514,7 +517,7 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
             CouncilCall::Seat(name) if name == "creative#2" => Some(Reply::Status(401)),
             _ => None,
         });
-        let desk = Desk::with(&server);
+        let fixture = Fixture::with(&server);
         let args = [
             "ask",
             QUESTION,
@@ -525,27 +528,27 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
             "--hint-model",
             "deep",
         ];
-        let told = desk
+        let told = fixture
             .call(args)
             .args(["--record", "calls.jsonl"])
             .run()
             .ok()
             .json();
         let asked = server.requests().len();
-        let again = desk
+        let again = fixture
             .call(args)
             .args(["--provider", "replay", "--cassette", "calls.jsonl"])
             .run()
             .ok();
         assert_eq!(timeless(again.json()), timeless(told), "{grammar}");
         assert_eq!(server.requests().len(), asked, "{grammar}");
-        let lines = std::fs::read_to_string(desk.home().join("calls.jsonl"))
+        let lines = std::fs::read_to_string(fixture.home().join("calls.jsonl"))
             .unwrap()
             .lines()
             .count();
         assert_eq!(lines, asked + 1, "{grammar}");
         // Another question is not in it, and nobody is asked instead.
-        let other = desk.run([
+        let other = fixture.run([
             "ask",
             "Why?",
             "--json",
@@ -567,32 +570,32 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
 #[test]
 fn a_recording_begins_where_nothing_is() {
     let server = usual("parallel");
-    let desk = Desk::with(&server);
-    std::fs::write(desk.home().join("full"), "something").unwrap();
-    std::fs::write(desk.home().join("empty"), "").unwrap();
+    let fixture = Fixture::with(&server);
+    std::fs::write(fixture.home().join("full"), "something").unwrap();
+    std::fs::write(fixture.home().join("empty"), "").unwrap();
     for taken in ["full", "empty", ".", "/dev/null"] {
-        let ran = desk.run(["ask", QUESTION, "--record", taken]).exits(2);
+        let ran = fixture.run(["ask", QUESTION, "--record", taken]).exits(2);
         assert!(
             ran.stderr.contains("--record: there is something at"),
             "{}",
             ran.stderr
         );
     }
-    let ran = desk
+    let ran = fixture
         .run(["ask", QUESTION, "--record", "no/such/directory"])
         .exits(2);
     assert!(ran.stderr.contains("error: --record: "), "{}", ran.stderr);
     assert_eq!(
-        std::fs::read_to_string(desk.home().join("full")).unwrap(),
+        std::fs::read_to_string(fixture.home().join("full")).unwrap(),
         "something"
     );
     // Nobody is asked, so nothing is begun.
-    desk.run(["ask", "", "--record", "new"]).exits(2);
-    assert!(!desk.home().join("new").exists());
+    fixture.run(["ask", "", "--record", "new"]).exits(2);
+    assert!(!fixture.home().join("new").exists());
     assert_eq!(server.requests().len(), 0);
-    desk.run(["ask", QUESTION, "--record", "new"]).ok();
+    fixture.run(["ask", QUESTION, "--record", "new"]).ok();
     assert!(
-        std::fs::read_to_string(desk.home().join("new"))
+        std::fs::read_to_string(fixture.home().join("new"))
             .unwrap()
             .starts_with('{')
     );
@@ -600,13 +603,13 @@ fn a_recording_begins_where_nothing_is() {
 
 #[test]
 fn the_command_is_found_in_help_and_completions() {
-    let desk = Desk::new();
-    let help = desk.run(["--help"]).ok().stdout;
+    let fixture = Fixture::new();
+    let help = fixture.run(["--help"]).ok().stdout;
     assert!(
         help.contains("  ask          Ask a council of models with a red team\n"),
         "{help}"
     );
-    let help = desk.run(["ask", "--help"]).ok().stdout;
+    let help = fixture.run(["ask", "--help"]).ok().stdout;
     for words in [
         "Exit codes: 0 answered",
         "--trace",
@@ -616,11 +619,12 @@ fn the_command_is_found_in_help_and_completions() {
         assert!(help.contains(words), "{words:?}: {help}");
     }
     assert!(
-        desk.run(["completions", "bash"])
+        fixture
+            .run(["completions", "bash"])
             .ok()
             .stdout
             .contains("crucible__subcmd__ask)")
     );
-    let shown = desk.run(["config", "show"]).ok().stdout;
+    let shown = fixture.run(["config", "show"]).ok().stdout;
     assert!(shown.contains("council.calls"), "{shown}");
 }

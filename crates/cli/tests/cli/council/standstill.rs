@@ -8,7 +8,7 @@ use crucible_testkit::{CouncilCall, FakeApi, Reply, simple_triage};
 
 use super::support::council;
 use crate::crawl::support::wait_for;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// A server whose one answer is longer than what a pipe holds.
 fn endless() -> FakeApi {
@@ -60,14 +60,14 @@ fn send(signal: &str, child: &Child) {
 #[test]
 fn a_signal_ends_it_while_nobody_reads_its_result() {
     let server = endless();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     for (args, input) in [
         (&["ask", "Why?"][..], ""),
         (&["ask", "Why?", "--json", "--trace"], ""),
         (&["chat"], "Why?\n"),
     ] {
         for signal in ["INT", "TERM", "HUP"] {
-            let mut child = writing(desk.call(args).command(), input);
+            let mut child = writing(fixture.call(args).command(), input);
             send(signal, &child);
             let mut status = None;
             wait_for("the program to end", || {
@@ -86,14 +86,14 @@ fn a_signal_ends_it_while_nobody_reads_its_result() {
 #[test]
 fn where_the_end_of_the_terminal_is_ignored_the_result_waits_for_its_reader() {
     let server = endless();
-    let desk = Desk::with(&server);
-    let call = desk.call(["ask", "Why?"]).command();
+    let fixture = Fixture::with(&server);
+    let call = fixture.call(["ask", "Why?"]).command();
     let mut command = Command::new("sh");
     command
         .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
         .arg(call.get_program())
         .args(call.get_args());
-    command.current_dir(desk.home()).env_clear();
+    command.current_dir(fixture.home()).env_clear();
     for (name, value) in call.get_envs() {
         command.env(name, value.unwrap());
     }
@@ -113,11 +113,11 @@ fn where_the_end_of_the_terminal_is_ignored_the_result_waits_for_its_reader() {
 #[test]
 fn a_signal_ends_it_while_nobody_reads_its_progress() {
     let server = endless();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let (unread, mut full) = std::io::pipe().unwrap();
     // As much as a pipe holds.
     full.write_all(&[b'.'; 1 << 16]).unwrap();
-    let mut command = desk.call(["ask", "Why?"]).command();
+    let mut command = fixture.call(["ask", "Why?"]).command();
     let mut child = command.stdout(Stdio::piped()).stderr(full).spawn().unwrap();
     let id = child.id();
     wait_for("the program to wait for something", || {

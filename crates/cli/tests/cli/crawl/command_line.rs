@@ -16,7 +16,7 @@ fn crowd() -> CrawlDesk {
 
 #[test]
 fn every_command_has_its_help_with_examples() {
-    let desk = CrawlDesk::new([]);
+    let fixture = CrawlDesk::new([]);
     for (command, examples) in [
         (
             &[][..],
@@ -67,7 +67,7 @@ fn every_command_has_its_help_with_examples() {
         (&["history"], &["last 20 sessions"]),
         (&["validate"], &["PLAN.json", "viv-git-plan.v1"]),
     ] {
-        let ran = desk.run(&[command, &["--help"]].concat()).ok();
+        let ran = fixture.run(&[command, &["--help"]].concat()).ok();
         assert_eq!(ran.stderr, "");
         let help = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for example in examples {
@@ -82,9 +82,9 @@ fn every_command_has_its_help_with_examples() {
 
 #[test]
 fn ten_results_are_shown_unless_more_are_wanted_and_thirty_at_most() {
-    let desk = crowd();
+    let fixture = crowd();
     let count = |args: &[&str]| {
-        let ran = desk.run(&[&["search", "widget"], args].concat()).ok();
+        let ran = fixture.run(&[&["search", "widget"], args].concat()).ok();
         (ran.json()["results"].as_array().unwrap().len(), ran.stderr)
     };
     assert_eq!(count(&[]).0, 10);
@@ -97,7 +97,8 @@ fn ten_results_are_shown_unless_more_are_wanted_and_thirty_at_most() {
         "{said}"
     );
     for wrong in ["0", "-1", "x", "4294967296"] {
-        desk.run(&["search", "widget", "--max-results", wrong])
+        fixture
+            .run(&["search", "widget", "--max-results", wrong])
             .exits(1);
     }
 }
@@ -118,9 +119,11 @@ fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
             [Reply::Answer(objection("not enough").to_string())],
         );
         let repo = local(&CARGO);
-        let desk = CrawlDesk::new([]);
+        let fixture = CrawlDesk::new([]);
         let path = repo.path().display().to_string();
-        let ran = desk.ask(&[&["plan", &path], args].concat(), &models).ok();
+        let ran = fixture
+            .ask(&[&["plan", &path], args].concat(), &models)
+            .ok();
         (
             ran.json()["debate_rounds"].as_u64().unwrap(),
             models.asked(),
@@ -137,14 +140,15 @@ fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
         said.contains("[crawl] Warning: --max-debate-rounds 9 is over the cap; 4 is used"),
         "{said}"
     );
-    let desk = CrawlDesk::new([]);
-    desk.run(&["plan", "./x", "--max-debate-rounds", "0"])
+    let fixture = CrawlDesk::new([]);
+    fixture
+        .run(&["plan", "./x", "--max-debate-rounds", "0"])
         .exits(1);
 }
 
 #[test]
 fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     for args in [
         &["nonsense"][..],
         &["search", "a", "--query", "b"],
@@ -183,7 +187,7 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
         &["history", "--query", "x"],
         &["--dry-run", "search", "x"],
     ] {
-        let ran = desk.run(args).exits(1);
+        let ran = fixture.run(args).exits(1);
         assert_eq!(ran.stdout, "", "{args:?}");
         let begins = if args.contains(&"--json") {
             "{"
@@ -193,7 +197,7 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
         assert!(ran.stderr.starts_with(begins), "{args:?}: {}", ran.stderr);
         if !args.contains(&"--json") && !args.contains(&"--format") && !args.contains(&"--ndjson") {
             for json in [&["--json"][..], &["--format", "json"], &["--format=json"]] {
-                let ran = desk.run(&[args, json].concat()).exits(1);
+                let ran = fixture.run(&[args, json].concat()).exits(1);
                 assert_eq!(
                     (ran.stdout.as_str(), ran.stderr.lines().count()),
                     ("", 1),
@@ -204,27 +208,27 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
             }
         }
     }
-    assert_eq!(desk.github.count("/"), 0, "nobody was asked");
+    assert_eq!(fixture.github.count("/"), 0, "nobody was asked");
     assert!(
-        !desk.desk.data().join("ledger.db").exists(),
+        !fixture.fixture.data().join("ledger.db").exists(),
         "and no session began"
     );
 }
 
 #[test]
 fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["inspect", "--query", "widget"]).exits(1);
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture.run(&["inspect", "--query", "widget"]).exits(1);
     assert!(ran.stderr.contains("--auto-select"), "{}", ran.stderr);
-    let ran = desk.run(&["inspect"]).exits(1);
+    let ran = fixture.run(&["inspect"]).exits(1);
     assert!(
         ran.stderr.contains("owner/repo") && ran.stderr.contains("--query"),
         "{}",
         ran.stderr
     );
-    let ran = desk.run(&["search"]).exits(1);
+    let ran = fixture.run(&["search"]).exits(1);
     assert!(ran.stderr.contains("QUERY"), "{}", ran.stderr);
-    let ran = desk.run(&[]).exits(1);
+    let ran = fixture.run(&[]).exits(1);
     assert_eq!(ran.stdout, "");
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert!(
@@ -237,7 +241,7 @@ fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
         "{}",
         ran.stderr
     );
-    let ran = desk.run(&["--json"]).exits(1);
+    let ran = fixture.run(&["--json"]).exits(1);
     assert_eq!(
         (
             ran.stderr.lines().count(),
@@ -249,12 +253,12 @@ fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
 
 #[test]
 fn the_best_result_is_taken_when_told_so() {
-    let desk = CrawlDesk::new([
+    let fixture = CrawlDesk::new([
         widget(),
         FakeRepo::new("acme/widget-clone").fork().archived(),
     ]);
     for flag in ["--auto-select", "--non-interactive"] {
-        let ran = desk.run(&["inspect", "--query", "widget", flag]).ok();
+        let ran = fixture.run(&["inspect", "--query", "widget", flag]).ok();
         assert_eq!(ran.json()["repo"]["full_name"], "acme/widget");
         assert!(
             ran.stderr.contains("took the best result: acme/widget"),
@@ -266,15 +270,15 @@ fn the_best_result_is_taken_when_told_so() {
 
 #[test]
 fn a_search_that_is_to_choose_says_that_it_lists() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["search", "widget", "--auto-select"]).ok();
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture.run(&["search", "widget", "--auto-select"]).ok();
     assert!(
         ran.stderr.contains("Warning: --auto-select"),
         "{}",
         ran.stderr
     );
     assert!(
-        !desk
+        !fixture
             .run(&["search", "widget"])
             .ok()
             .stderr
@@ -284,12 +288,12 @@ fn a_search_that_is_to_choose_says_that_it_lists() {
 
 #[test]
 fn a_ref_chooses_what_is_looked_at() {
-    let desk = CrawlDesk::with_widget();
-    let head = desk.clonable(
+    let fixture = CrawlDesk::with_widget();
+    let head = fixture.clonable(
         "acme/widget",
         &[("go.mod", "module widget\n"), ("main.go", "package main\n")],
     );
-    let by_release = desk.run(&["inspect", "acme/widget"]).ok().json();
+    let by_release = fixture.run(&["inspect", "acme/widget"]).ok().json();
     assert_eq!(
         (
             &by_release["fetch_method"],
@@ -297,7 +301,7 @@ fn a_ref_chooses_what_is_looked_at() {
         ),
         (&json!("tarball"), &json!("v1.0"))
     );
-    let by_ref = desk
+    let by_ref = fixture
         .run(&["inspect", "acme/widget", "--ref", "v0.9"])
         .ok()
         .json();
@@ -310,14 +314,15 @@ fn a_ref_chooses_what_is_looked_at() {
         (&json!("v0.9"), &json!(head))
     );
     assert_eq!(by_ref["build_system"]["name"], "go");
-    desk.run(&["inspect", "acme/widget", "--ref", "v7"])
+    fixture
+        .run(&["inspect", "acme/widget", "--ref", "v7"])
         .exits(1);
 }
 
 #[test]
 fn a_plan_without_a_model_names_both_ways_out() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["plan", "acme/widget"]).exits(1);
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture.run(&["plan", "acme/widget"]).exits(1);
     let said = &ran.stderr;
     assert!(
         said.contains("--gpt-provider") && said.contains("--offline"),
@@ -327,19 +332,25 @@ fn a_plan_without_a_model_names_both_ways_out() {
         ("--gpt-provider", "--claude-provider"),
         ("--claude-provider", "--gpt-provider"),
     ] {
-        let ran = desk.run(&["plan", "acme/widget", only, "gateway"]).exits(1);
+        let ran = fixture
+            .run(&["plan", "acme/widget", only, "gateway"])
+            .exits(1);
         let said = &ran.stderr;
         assert!(
             said.contains("no provider is set") && said.contains(missing),
             "{said}"
         );
     }
-    let call = desk
+    let call = fixture
         .call(["plan", "acme/widget"])
         .env("CRUCIBLE_LLM_PROVIDER", "gateway");
-    let ran = desk
+    let ran = fixture
         .finish(call.env("CRUCIBLE_LLM_TIMEOUT_S", "0"))
         .exits(1);
     assert!(ran.stderr.contains("llm.timeout_s"), "{}", ran.stderr);
-    assert_eq!(desk.github.count("/"), 0, "said before anything is fetched");
+    assert_eq!(
+        fixture.github.count("/"),
+        0,
+        "said before anything is fetched"
+    );
 }

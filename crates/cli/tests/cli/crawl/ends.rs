@@ -13,24 +13,24 @@ fn seconds_after_now(seconds: i64) -> i64 {
 
 #[test]
 fn a_rate_limit_with_nothing_had_ends_with_four_and_the_document_is_printed() {
-    let desk = CrawlDesk::with_widget();
-    desk.github.misbehave(
+    let fixture = CrawlDesk::with_widget();
+    fixture.github.misbehave(
         "/",
         Times::Always,
         Misbehaviour::primary_limit(seconds_after_now(3600)),
     );
-    let ran = desk.run(&["search", "widget", "--json"]).exits(4);
+    let ran = fixture.run(&["search", "widget", "--json"]).exits(4);
     let document = ran.json();
     assert_eq!(
         (&document["rate_limited"], &document["result_count"]),
         (&json!(true), &json!(0))
     );
-    assert_eq!(desk.last_session()["status"], "failed");
+    assert_eq!(fixture.last_session()["status"], "failed");
     for args in [
         &["inspect", "acme/widget"][..],
         &["inspect", "--query", "widget", "--auto-select"],
     ] {
-        let ran = desk.run(&[args, &["--json"]].concat()).exits(4);
+        let ran = fixture.run(&[args, &["--json"]].concat()).exits(4);
         assert_eq!(
             (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
             ("", &json!(4)),
@@ -41,24 +41,24 @@ fn a_rate_limit_with_nothing_had_ends_with_four_and_the_document_is_printed() {
 
 #[test]
 fn a_rate_limit_after_something_was_had_ends_with_zero_and_says_so() {
-    let desk = CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(FakeRepo::new));
+    let fixture = CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(FakeRepo::new));
     // The page came, what is asked of each result did not.
-    desk.github.misbehave(
+    fixture.github.misbehave(
         "/releases",
         Times::Always,
         Misbehaviour::primary_limit(seconds_after_now(3600)),
     );
-    let ran = desk.run(&["search", "widget", "--json"]).ok();
+    let ran = fixture.run(&["search", "widget", "--json"]).ok();
     let document = ran.json();
     assert_eq!(
         (&document["rate_limited"], &document["result_count"]),
         (&json!(true), &json!(2))
     );
     assert!(ran.stderr.contains("[crawl] Warning: "), "{}", ran.stderr);
-    assert_eq!(desk.last_session()["status"], "completed");
+    assert_eq!(fixture.last_session()["status"], "completed");
     // What is not whole is not cached.
-    desk.github.behave();
-    let document = desk.run(&["search", "widget"]).ok().json();
+    fixture.github.behave();
+    let document = fixture.run(&["search", "widget"]).ok().json();
     assert_eq!(
         (&document["rate_limited"], &document["cached"]),
         (&json!(false), &json!(false))
@@ -67,13 +67,13 @@ fn a_rate_limit_after_something_was_had_ends_with_zero_and_says_so() {
 
 #[test]
 fn a_short_rate_limit_is_waited_for_with_a_countdown() {
-    let desk = CrawlDesk::with_widget();
-    desk.github.misbehave(
+    let fixture = CrawlDesk::with_widget();
+    fixture.github.misbehave(
         "/search/repositories",
         Times::Once,
         Misbehaviour::secondary_limit(2),
     );
-    let ran = desk.run(&["search", "widget"]).ok();
+    let ran = fixture.run(&["search", "widget"]).ok();
     assert_eq!(ran.json()["rate_limited"], false);
     assert!(
         ran.stderr
@@ -85,7 +85,7 @@ fn a_short_rate_limit_is_waited_for_with_a_countdown() {
 
 #[test]
 fn what_github_does_wrong_is_a_general_error() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     for how in [
         Misbehaviour::status(500),
         Misbehaviour::status(422),
@@ -95,41 +95,42 @@ fn what_github_does_wrong_is_a_general_error() {
         Misbehaviour::Drop,
         Misbehaviour::EndHalfway,
     ] {
-        desk.github.misbehave("/", Times::Always, how.clone());
+        fixture.github.misbehave("/", Times::Always, how.clone());
         for args in [
             &["search", "widget", "--no-cache"][..],
             &["inspect", "acme/widget"],
         ] {
-            let ran = desk.run(&[args, &["--json"]].concat()).exits(1);
+            let ran = fixture.run(&[args, &["--json"]].concat()).exits(1);
             assert_eq!(
                 (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
                 ("", &json!(1)),
                 "{how:?}"
             );
         }
-        desk.github.behave();
+        fixture.github.behave();
     }
-    desk.run(&["inspect", "acme/nobody"]).exits(1);
-    desk.github
+    fixture.run(&["inspect", "acme/nobody"]).exits(1);
+    fixture
+        .github
         .misbehave("/legacy.tar.gz/", Times::Always, Misbehaviour::EndHalfway);
-    desk.run(&["inspect", "acme/widget"]).exits(1);
-    assert_eq!(desk.last_session()["status"], "failed");
+    fixture.run(&["inspect", "acme/widget"]).exits(1);
+    assert_eq!(fixture.last_session()["status"], "failed");
     // Nobody there to ask: no program, no login.
-    let ran = desk
-        .finish(desk.call(["search", "widget"]).env("PATH", "/nowhere"))
+    let ran = fixture
+        .finish(fixture.call(["search", "widget"]).env("PATH", "/nowhere"))
         .exits(1);
     assert!(ran.stderr.contains("install"), "{}", ran.stderr);
-    let ran = desk
-        .finish(desk.call(["search", "widget"]).without_env("GH_TOKEN"))
+    let ran = fixture
+        .finish(fixture.call(["search", "widget"]).without_env("GH_TOKEN"))
         .exits(1);
     assert!(ran.stderr.contains("gh auth login"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let evil = "cargo build && sudo make install";
-    let ran = desk
+    let ran = fixture
         .ask(
             &["plan", "acme/widget", "--json"],
             &Models::agreeing_on(evil),
@@ -144,8 +145,8 @@ fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
         plan["safety_violations"].to_string().contains("sudo"),
         "{plan}"
     );
-    assert_eq!(desk.last_session()["status"], "failed");
-    let shown = desk
+    assert_eq!(fixture.last_session()["status"], "failed");
+    let shown = fixture
         .ask(
             &["plan", "acme/widget", "--format", "pretty"],
             &Models::agreeing_on(evil),
@@ -164,7 +165,7 @@ fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
         );
     }
 
-    let ran = desk
+    let ran = fixture
         .ask(
             &["export", "acme/widget", "--json"],
             &Models::agreeing_on(evil),
@@ -174,24 +175,25 @@ fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
         (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
         ("", &json!(2))
     );
-    assert!(desk.exports().is_empty());
-    let to = desk.desk.path("out").display().to_string();
-    desk.ask(
-        &["export", "acme/widget", "--output-dir", &to],
-        &Models::agreeing_on(evil),
-    )
-    .exits(2);
-    assert!(!desk.desk.path("out").exists());
+    assert!(fixture.exports().is_empty());
+    let to = fixture.fixture.path("out").display().to_string();
+    fixture
+        .ask(
+            &["export", "acme/widget", "--output-dir", &to],
+            &Models::agreeing_on(evil),
+        )
+        .exits(2);
+    assert!(!fixture.fixture.path("out").exists());
 }
 
 #[test]
 fn wrong_shape_exits_3_and_invalid_json_70() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let plan = &["plan", "acme/widget", "--json"][..];
     let mut stepless = draft("cargo build");
     stepless["steps"] = json!([]);
     for wrong in [json!({}), json!({ "steps": "all of them" }), stepless] {
-        let ran = desk
+        let ran = fixture
             .ask(plan, &Models::saying([wrong], [approval()]))
             .exits(3);
         assert_eq!(
@@ -211,7 +213,7 @@ fn wrong_shape_exits_3_and_invalid_json_70() {
         Reply::Html,
     ] {
         let models = Models::replying([reply.clone()], [said("no")]);
-        let ran = desk.ask(plan, &models).exits(70);
+        let ran = fixture.ask(plan, &models).exits(70);
         assert_eq!(
             (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
             ("", &json!(70)),
@@ -223,26 +225,26 @@ fn wrong_shape_exits_3_and_invalid_json_70() {
         [said(&draft("cargo build").to_string())],
         [Reply::Status(401)],
     );
-    desk.ask(&["export", "acme/widget"], &models).exits(70);
-    assert!(desk.exports().is_empty());
-    assert_eq!(desk.last_session()["status"], "failed");
+    fixture.ask(&["export", "acme/widget"], &models).exits(70);
+    assert!(fixture.exports().is_empty());
+    assert_eq!(fixture.last_session()["status"], "failed");
 }
 
 #[test]
 fn a_model_that_takes_too_long_and_an_exhausted_budget_end_with_seventy() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let models = Models::replying([Reply::Hang], [Reply::Hang]);
     let call = models
-        .of(desk.call(["plan", "acme/widget", "--json"]))
+        .of(fixture.call(["plan", "acme/widget", "--json"]))
         .env("CRUCIBLE_LLM_TIMEOUT_S", "1");
-    let ran = desk.finish(call).exits(70);
+    let ran = fixture.finish(call).exits(70);
     assert_eq!(error_of(&ran)["exit_code"], 70);
     // Two calls are allowed, the third is refused: one budget for both owners.
     let models = Models::agreeing_on("cargo build");
     let call = models
-        .of(desk.call(["plan", "acme/widget", "--json"]))
+        .of(fixture.call(["plan", "acme/widget", "--json"]))
         .env("CRUCIBLE_OPENROUTER_BUDGET", "2");
-    let ran = desk.finish(call).exits(70);
+    let ran = fixture.finish(call).exits(70);
     let error = error_of(&ran);
     assert_eq!(
         (&error["exit_code"], &error["budget_exhausted"]),
@@ -259,18 +261,18 @@ fn a_model_that_takes_too_long_and_an_exhausted_budget_end_with_seventy() {
 
 #[test]
 fn a_secret_ends_with_eight() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
-    let ran = desk.run(&["search", &key, "--json"]).exits(8);
+    let ran = fixture.run(&["search", &key, "--json"]).exits(8);
     assert_eq!(
         (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
         ("", &json!(8))
     );
     assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
-    assert_eq!(desk.github.count("/search"), 0);
+    assert_eq!(fixture.github.count("/search"), 0);
     let mut telling = draft("cargo build");
     telling["dependencies"]["notes"] = json!(format!("use {key}"));
-    let ran = desk
+    let ran = fixture
         .ask(
             &["plan", "acme/widget", "--json"],
             &Models::saying([telling], [approval()]),
@@ -282,8 +284,8 @@ fn a_secret_ends_with_eight() {
 /// Takes ten seconds: as long as the program waits for a ledger that is held.
 #[test]
 fn a_ledger_that_somebody_else_holds_ends_with_nine() {
-    let desk = CrawlDesk::with_widget();
-    desk.run(&["search", "widget"]).ok();
+    let fixture = CrawlDesk::with_widget();
+    fixture.run(&["search", "widget"]).ok();
     let script = "import sqlite3, sys\n\
                   db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
                   db.execute('BEGIN EXCLUSIVE')\n\
@@ -291,7 +293,7 @@ fn a_ledger_that_somebody_else_holds_ends_with_nine() {
                   sys.stdin.read()\n";
     let mut holder = std::process::Command::new("python3")
         .args(["-c", script])
-        .arg(desk.desk.data().join("ledger.db"))
+        .arg(fixture.fixture.data().join("ledger.db"))
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -300,21 +302,21 @@ fn a_ledger_that_somebody_else_holds_ends_with_nine() {
     let mut told = std::io::BufReader::new(holder.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut told, &mut line).unwrap();
     assert_eq!(line, "held\n");
-    let ran = desk.run(&["search", "widget", "--json"]).exits(9);
+    let ran = fixture.run(&["search", "widget", "--json"]).exits(9);
     assert_eq!(
         (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
         ("", &json!(9))
     );
     drop(holder.stdin.take());
     holder.wait().unwrap();
-    desk.run(&["search", "widget"]).ok();
+    fixture.run(&["search", "widget"]).ok();
 }
 
 #[test]
 fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let export = |dir: &str| {
-        desk.run(&[
+        fixture.run(&[
             "export",
             "acme/widget",
             "--offline",
@@ -323,11 +325,11 @@ fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() 
             "--json",
         ])
     };
-    std::fs::create_dir(desk.desk.path("taken")).unwrap();
-    std::fs::write(desk.desk.path("taken/mine.txt"), "mine").unwrap();
-    std::os::unix::fs::symlink("/etc", desk.desk.path("link")).unwrap();
-    let taken = desk.desk.path("taken").display().to_string();
-    let link = desk.desk.path("link/crucible").display().to_string();
+    std::fs::create_dir(fixture.fixture.path("taken")).unwrap();
+    std::fs::write(fixture.fixture.path("taken/mine.txt"), "mine").unwrap();
+    std::os::unix::fs::symlink("/etc", fixture.fixture.path("link")).unwrap();
+    let taken = fixture.fixture.path("taken").display().to_string();
+    let link = fixture.fixture.path("link/crucible").display().to_string();
     for dir in ["/usr/x", "/etc", "/proc/x", link.as_str(), taken.as_str()] {
         let ran = export(dir).exits(1);
         assert_eq!(
@@ -336,9 +338,11 @@ fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() 
             "{dir}"
         );
     }
-    assert_eq!(desk.github.count("/"), 0);
+    assert_eq!(fixture.github.count("/"), 0);
     assert_eq!(
-        std::fs::read_dir(desk.desk.path("taken")).unwrap().count(),
+        std::fs::read_dir(fixture.fixture.path("taken"))
+            .unwrap()
+            .count(),
         1
     );
 }
@@ -350,31 +354,31 @@ fn a_monorepo_without_a_project_at_its_top_needs_one_to_be_chosen() {
         ("b/go.mod", "module b\n"),
         ("README.md", "# Both\n"),
     ];
-    let (desk, repo) = (CrawlDesk::new([]), local(&files));
+    let (fixture, repo) = (CrawlDesk::new([]), local(&files));
     let path = repo.path().to_str().unwrap();
-    let ran = desk.run(&["inspect", path, "--json"]).exits(1);
+    let ran = fixture.run(&["inspect", path, "--json"]).exits(1);
     assert!(
         error_of(&ran)["error"].as_str().unwrap().contains("--ref"),
         "{}",
         ran.stderr
     );
-    desk.run(&["inspect", path, "--ref", ":a/../b"]).exits(1);
-    desk.run(&["inspect", path, "--ref", ":c"]).exits(1);
-    let chosen = desk.run(&["inspect", path, "--ref", ":b"]).ok().json();
+    fixture.run(&["inspect", path, "--ref", ":a/../b"]).exits(1);
+    fixture.run(&["inspect", path, "--ref", ":c"]).exits(1);
+    let chosen = fixture.run(&["inspect", path, "--ref", ":b"]).ok().json();
     assert_eq!(chosen["build_system"]["name"], "go");
     assert_eq!(chosen["repo"]["selected_ref"], "main:b");
 }
 
 #[test]
 fn no_build_system_is_planned_for_without_a_model() {
-    let (desk, repo) = (
+    let (fixture, repo) = (
         CrawlDesk::new([]),
         local(&[("notes.txt", "nothing to build\n")]),
     );
     let path = repo.path().to_str().unwrap();
-    let inspected = desk.run(&["inspect", path]).ok().json();
+    let inspected = fixture.run(&["inspect", path]).ok().json();
     assert_eq!(inspected["build_system"]["name"], "unknown");
-    let ran = desk.run(&["plan", path, "--offline", "--json"]).exits(1);
+    let ran = fixture.run(&["plan", path, "--offline", "--json"]).exits(1);
     assert!(
         error_of(&ran)["error"]
             .as_str()
@@ -388,16 +392,17 @@ fn no_build_system_is_planned_for_without_a_model() {
 #[test]
 fn a_hanging_github_ends_with_one_when_its_time_is_up_or_with_the_user() {
     // The deadlines of `gh` are minutes; that it can be interrupted is what a user sees of them.
-    let desk = CrawlDesk::with_widget();
-    desk.github
+    let fixture = CrawlDesk::with_widget();
+    fixture
+        .github
         .misbehave("/search/repositories", Times::Always, Misbehaviour::Hang);
-    let mut command = desk.call(["search", "widget"]).command();
+    let mut command = fixture.call(["search", "widget"]).command();
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     super::support::wait_for("the question", || {
-        desk.github.count("/search/repositories") > 0
+        fixture.github.count("/search/repositories") > 0
     });
     let begun = std::time::Instant::now();
     assert!(
@@ -410,5 +415,5 @@ fn a_hanging_github_ends_with_one_when_its_time_is_up_or_with_the_user() {
     let output = child.wait_with_output().unwrap();
     assert!(begun.elapsed() < PATIENCE);
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert_eq!(desk.last_session()["status"], "aborted");
+    assert_eq!(fixture.last_session()["status"], "aborted");
 }

@@ -6,8 +6,8 @@ use crucible_testkit::FakeRepo;
 
 #[test]
 fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
-    let desk = CrawlDesk::new([]);
-    let mut terminal = Terminal::start(desk.menu());
+    let fixture = CrawlDesk::new([]);
+    let mut terminal = Terminal::start(fixture.menu());
     for line in [
         "[crawl] ═══ Crucible Git Crawler ══════════════════════",
         "[crawl] 1) Search repository",
@@ -33,7 +33,7 @@ fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
     terminal.types("0");
     assert_eq!(terminal.ends().0, Some(0));
 
-    let mut terminal = Terminal::start(desk.menu());
+    let mut terminal = Terminal::start(fixture.menu());
     terminal.shows("Choice [0-5]:");
     terminal.ends_input();
     assert_eq!(terminal.ends().0, Some(0));
@@ -41,8 +41,8 @@ fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
 
 #[test]
 fn every_choice_asks_for_what_it_needs_and_comes_back() {
-    let (desk, repo) = (CrawlDesk::with_widget(), local(&CARGO));
-    let mut terminal = Terminal::start(desk.menu());
+    let (fixture, repo) = (CrawlDesk::with_widget(), local(&CARGO));
+    let mut terminal = Terminal::start(fixture.menu());
     terminal.shows("Choice [0-5]:");
     terminal.types("1");
     terminal.shows("Search for:");
@@ -65,7 +65,7 @@ fn every_choice_asks_for_what_it_needs_and_comes_back() {
     terminal.shows("[y/N]");
     terminal.types("yes");
     terminal.shows("Directory to write to");
-    let out = desk.desk.path("out").display().to_string();
+    let out = fixture.fixture.path("out").display().to_string();
     terminal.types(&out);
     terminal.shows("Repository (owner/repo or ./path");
     terminal.types("acme/widget");
@@ -89,8 +89,8 @@ fn every_choice_asks_for_what_it_needs_and_comes_back() {
     terminal.shows("Choice [0-5]:");
     terminal.ends_input();
     assert_eq!(terminal.ends().0, Some(0));
-    assert!(desk.desk.path("out/manifest.json").is_file() && desk.exports().is_empty());
-    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+    assert!(fixture.fixture.path("out/manifest.json").is_file() && fixture.exports().is_empty());
+    assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn the_user_chooses_among_results_and_among_projects() {
         ("b/go.mod", "module b\n"),
         ("README.md", "# Both\n"),
     ];
-    let desk = CrawlDesk::new([
+    let fixture = CrawlDesk::new([
         widget(),
         FakeRepo::new("acme/widget-kit").release("v2", &both),
     ]);
-    let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
+    let mut terminal = Terminal::start(fixture.call(["inspect", "--query", "widget"]));
     terminal.shows("1) 0.");
     terminal.shows("acme/widget");
     terminal.shows("2) 0.");
@@ -120,7 +120,7 @@ fn the_user_chooses_among_results_and_among_projects() {
     terminal.shows("acme/widget-kit at v2:b");
     terminal.shows("builds with  go");
     assert_eq!(terminal.ends().0, Some(0));
-    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+    assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
         ("a/Cargo.toml", CARGO_TOML),
         ("b/Cargo.toml", CARGO_TOML),
     ];
-    let (desk, repo) = (CrawlDesk::new([]), local(&files));
+    let (fixture, repo) = (CrawlDesk::new([]), local(&files));
     let path = repo.path().to_str().unwrap();
     for (answer, selected) in [("1", "at main\r"), ("3", "at main:b\r")] {
-        let mut terminal = Terminal::start(desk.call(["inspect", path]));
+        let mut terminal = Terminal::start(fixture.call(["inspect", path]));
         terminal.shows("The repository contains several projects:");
         terminal.shows("1) the whole repository (cargo)");
         terminal.shows("2) a (cargo)");
@@ -143,7 +143,7 @@ fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
         terminal.shows(selected);
         assert_eq!(terminal.ends().0, Some(0));
     }
-    let documents = desk.run(&["history", "2"]).ok().json()["documents"].clone();
+    let documents = fixture.run(&["history", "2"]).ok().json()["documents"].clone();
     assert_eq!(
         documents.as_array().unwrap().len(),
         1,
@@ -154,7 +154,7 @@ fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
         &["inspect", path, "--non-interactive"][..],
         &["inspect", path, "--ref", ":a"],
     ] {
-        let (code, screen) = Terminal::start(desk.call(args)).ends();
+        let (code, screen) = Terminal::start(fixture.call(args)).ends();
         assert!(
             code == Some(0) && !screen.contains("Which one?"),
             "{screen}"
@@ -164,15 +164,15 @@ fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
 
 #[test]
 fn who_chooses_nothing_gets_nothing() {
-    let desk = CrawlDesk::with_widget();
-    let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
+    let fixture = CrawlDesk::with_widget();
+    let mut terminal = Terminal::start(fixture.call(["inspect", "--query", "widget"]));
     terminal.shows("Which one? [1-1]");
     terminal.ends_input();
     terminal.shows("nothing was chosen");
     assert_eq!(terminal.ends().0, Some(1));
-    assert_eq!(desk.last_session()["status"], "failed");
+    assert_eq!(fixture.last_session()["status"], "failed");
 
-    let mut terminal = Terminal::start(desk.call(["search"]));
+    let mut terminal = Terminal::start(fixture.call(["search"]));
     terminal.shows("Search for:");
     terminal.types("");
     terminal.shows("no search query given");
@@ -181,20 +181,20 @@ fn who_chooses_nothing_gets_nothing() {
 
 #[test]
 fn nothing_is_asked_on_a_terminal_either_when_told_so() {
-    let desk = CrawlDesk::with_widget();
-    let terminal = Terminal::start(desk.call(["--non-interactive"]));
+    let fixture = CrawlDesk::with_widget();
+    let terminal = Terminal::start(fixture.call(["--non-interactive"]));
     let (code, screen) = terminal.ends();
     assert!(
         code == Some(1) && screen.contains("the menu needs a terminal"),
         "{screen}"
     );
-    let (code, screen) = Terminal::start(desk.call(["inspect", "--non-interactive"])).ends();
+    let (code, screen) = Terminal::start(fixture.call(["inspect", "--non-interactive"])).ends();
     assert!(
         code == Some(1) && screen.contains("no repository given"),
         "{screen}"
     );
     let (code, screen) =
-        Terminal::start(desk.call(["inspect", "--query", "widget", "--auto-select"])).ends();
+        Terminal::start(fixture.call(["inspect", "--query", "widget", "--auto-select"])).ends();
     assert!(
         code == Some(0) && screen.contains("builds with  cargo"),
         "{screen}"
@@ -203,8 +203,8 @@ fn nothing_is_asked_on_a_terminal_either_when_told_so() {
 
 #[test]
 fn a_question_is_left_by_ctrl_c() {
-    let desk = CrawlDesk::with_widget();
-    let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
+    let fixture = CrawlDesk::with_widget();
+    let mut terminal = Terminal::start(fixture.call(["inspect", "--query", "widget"]));
     terminal.shows("Which one? [1-1]");
     let id = terminal.id().to_string();
     assert!(
@@ -216,18 +216,18 @@ fn a_question_is_left_by_ctrl_c() {
     );
     terminal.shows("interrupted");
     assert_eq!(terminal.ends().0, Some(130));
-    assert_eq!(desk.last_session()["status"], "aborted");
+    assert_eq!(fixture.last_session()["status"], "aborted");
 }
 
 #[test]
 fn a_terminal_gets_text_and_progress_and_a_file_gets_json() {
-    let desk = CrawlDesk::with_widget();
-    let (code, screen) = Terminal::start(desk.call(["search", "widget"])).ends();
+    let fixture = CrawlDesk::with_widget();
+    let (code, screen) = Terminal::start(fixture.call(["search", "widget"])).ends();
     assert!(
         code == Some(0) && screen.contains("why") && !screen.contains("viv-git-search"),
         "{screen}"
     );
-    let (code, screen) = Terminal::start(desk.call(["search", "widget", "--json"])).ends();
+    let (code, screen) = Terminal::start(fixture.call(["search", "widget", "--json"])).ends();
     assert!(
         code == Some(0) && screen.contains("viv-git-search.v1"),
         "{screen}"

@@ -15,8 +15,8 @@ use crate::doctor_observed::{become_the_observed, observed};
 fn a_whole_crawl_asks_for_no_socket_of_the_internet() {
     become_the_observed();
     let name = "crawl::network::a_whole_crawl_asks_for_no_socket_of_the_internet";
-    let (desk, repo) = (CrawlDesk::with_widget(), local(&CARGO));
-    desk.clonable("acme/widget", &CARGO);
+    let (fixture, repo) = (CrawlDesk::with_widget(), local(&CARGO));
+    fixture.clonable("acme/widget", &CARGO);
     for args in [
         &["search", "widget"][..],
         &["inspect", "acme/widget"],
@@ -26,16 +26,16 @@ fn a_whole_crawl_asks_for_no_socket_of_the_internet() {
         &["export", "acme/widget", "--offline"],
         &["history"],
     ] {
-        let output = observed(&desk.desk, name, desk.call(args));
+        let output = observed(&fixture.fixture, name, fixture.call(args));
         assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap();
     }
     // The observer sees: models are the only ones that are reached over the internet's sockets.
     let models = Models::agreeing_on("cargo build");
     let output = observed(
-        &desk.desk,
+        &fixture.fixture,
         name,
-        models.of(desk.call(["plan", "acme/widget"])),
+        models.of(fixture.call(["plan", "acme/widget"])),
     );
     assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{output:?}");
     assert_eq!(models.asked(), (0, 0));

@@ -7,10 +7,10 @@ use super::support::{CARGO, CrawlDesk, Models, draft, local, objection, synthesi
 use crate::support::Ran;
 
 /// The text with what differs from test to test replaced.
-fn text(desk: &CrawlDesk, printed: &str) -> String {
+fn text(fixture: &CrawlDesk, printed: &str) -> String {
     let prompts = crucible_crawl::prompt_hash();
     printed
-        .replace(desk.desk.data().to_str().unwrap(), "$CRUCIBLE_HOME")
+        .replace(fixture.fixture.data().to_str().unwrap(), "$CRUCIBLE_HOME")
         .replace(&crucible_testkit::fake_sha("acme/widget", "v1.0"), "COMMIT")
         .replace(prompts.as_str(), "PROMPTS")
 }
@@ -24,7 +24,7 @@ fn one_document(ran: &Ran) -> Value {
 
 #[test]
 fn each_command_prints_one_document_into_a_pipe() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let repo = local(&CARGO);
     let path = repo.path().to_str().unwrap();
     for (args, schema) in [
@@ -38,15 +38,15 @@ fn each_command_prints_one_document_into_a_pipe() {
         ),
     ] {
         for format in [&[][..], &["--json"], &["--format", "json"]] {
-            let ran = desk.run(&[args, format].concat()).ok();
+            let ran = fixture.run(&[args, format].concat()).ok();
             assert_eq!(one_document(&ran)["schema"], schema, "{args:?}");
         }
     }
-    let history = desk.run(&["history"]).ok().json();
+    let history = fixture.run(&["history"]).ok().json();
     assert_eq!(history["schema_version"], "crucible-crawl-history-v1");
     assert_eq!(history["sessions"].as_array().unwrap().len(), 15);
     // A line for each session, between the first and the last line of the one document.
-    let printed = desk.run(&["history"]).ok().stdout;
+    let printed = fixture.run(&["history"]).ok().stdout;
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines.len(), 17, "{printed}");
     for (line, session) in lines[1..16]
@@ -62,16 +62,16 @@ fn each_command_prints_one_document_into_a_pipe() {
 
 #[test]
 fn each_call_of_a_session_is_one_line_of_its_history() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let nonsense = format!("no JSON\n{}", "and more of it\n".repeat(500));
     let models = Models::replying([Reply::Answer(nonsense)], [Reply::Hang]);
-    desk.ask(&["plan", "acme/widget"], &models).exits(70);
-    let calls = desk.run(&["history", "1"]).ok().json()["messages"]
+    fixture.ask(&["plan", "acme/widget"], &models).exits(70);
+    let calls = fixture.run(&["history", "1"]).ok().json()["messages"]
         .as_array()
         .unwrap()
         .len();
     assert!(calls > 0);
-    let people = desk
+    let people = fixture
         .run(&["history", "1", "--format", "pretty"])
         .ok()
         .stdout;
@@ -82,8 +82,8 @@ fn each_call_of_a_session_is_one_line_of_its_history() {
     assert_eq!(of_calls.len(), calls, "{people}");
     assert!(of_calls.iter().all(|line| line.len() < 320), "{people}");
     let long = "widget ".repeat(40);
-    desk.run(&["search", &long]);
-    let people = desk.run(&["history", "--format", "pretty"]).ok().stdout;
+    fixture.run(&["search", &long]);
+    let people = fixture.run(&["history", "--format", "pretty"]).ok().stdout;
     assert_eq!(people.lines().count(), 3, "{people}");
     assert!(people.lines().all(|line| line.len() < 320), "{people}");
 }
@@ -91,11 +91,13 @@ fn each_call_of_a_session_is_one_line_of_its_history() {
 /// Why stands in `docs/crawl.md`.
 #[test]
 fn rules_of_the_users_git_for_addresses_are_not_followed() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let repo = local(&CARGO);
     let rules = "[url \"file:///no/such/place/\"]\n\tinsteadOf = file:///\n\tinsteadOf = /\n";
-    std::fs::write(desk.desk.home().join(".gitconfig"), rules).unwrap();
-    let ran = desk.run(&["inspect", repo.path().to_str().unwrap()]).ok();
+    std::fs::write(fixture.fixture.home().join(".gitconfig"), rules).unwrap();
+    let ran = fixture
+        .run(&["inspect", repo.path().to_str().unwrap()])
+        .ok();
     assert_eq!(one_document(&ran)["build_system"]["name"], "cargo");
     let page = include_str!("../../../../../docs/crawl.md");
     assert!(
@@ -106,18 +108,19 @@ fn rules_of_the_users_git_for_addresses_are_not_followed() {
 
 #[test]
 fn ndjson_is_one_item_a_line() {
-    let desk =
+    let fixture =
         CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(crucible_testkit::FakeRepo::new));
-    let ran = desk.run(&["search", "widget", "--ndjson"]).ok();
+    let ran = fixture.run(&["search", "widget", "--ndjson"]).ok();
     let items: Vec<Value> = ran
         .stdout
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let document = desk.run(&["search", "widget"]).ok().json();
+    let document = fixture.run(&["search", "widget"]).ok().json();
     assert_eq!(document["results"], Value::Array(items));
     assert_eq!(
-        desk.run(&["search", "nothing-like-it", "--ndjson"])
+        fixture
+            .run(&["search", "nothing-like-it", "--ndjson"])
             .ok()
             .stdout,
         ""
@@ -126,9 +129,11 @@ fn ndjson_is_one_item_a_line() {
 
 #[test]
 fn a_search_shows_people_why() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk.run(&["search", "widget", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture
+        .run(&["search", "widget", "--format", "pretty"])
+        .ok();
+    insta::assert_snapshot!(text(&fixture, &ran.stdout), @r#"
      #  score   repository   stars  pushed      why
      1  0.8359  acme/widget  2500   2026-02-20  exact name +0.40, stars +0.1359, pushed recently +0.10, organization +0.05, releases +0.05, build system known +0.10
                                                 Makes widgets with cargo
@@ -139,11 +144,11 @@ fn a_search_shows_people_why() {
 
 #[test]
 fn an_inspection_tells_people_what_it_is_and_why() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture
         .run(&["inspect", "acme/widget", "--format", "pretty"])
         .ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    insta::assert_snapshot!(text(&fixture, &ran.stdout), @r#"
     repository   acme/widget at v1.0
     commit       COMMIT (default branch main)
     from         https://github.com/acme/widget, as a release archive
@@ -164,11 +169,11 @@ fn an_inspection_tells_people_what_it_is_and_why() {
 
 #[test]
 fn a_plan_without_models_says_so() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture
         .run(&["plan", "acme/widget", "--offline", "--format", "pretty"])
         .ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    insta::assert_snapshot!(text(&fixture, &ran.stdout), @r#"
     plan         acme/widget at v1.0
     commit       COMMIT
     builds with  cargo (confidence 0.95)
@@ -192,7 +197,7 @@ fn a_plan_without_models_says_so() {
 
 #[test]
 fn a_plan_tells_which_model_said_what() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let models = Models::saying(
         [
             draft("cargo build"),
@@ -204,10 +209,10 @@ fn a_plan_tells_which_model_said_what() {
             super::support::approval(),
         ],
     );
-    let ran = desk
+    let ran = fixture
         .ask(&["plan", "acme/widget", "--format", "pretty"], &models)
         .ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    insta::assert_snapshot!(text(&fixture, &ran.stdout), @r#"
     plan         acme/widget at v1.0
     commit       COMMIT
     builds with  cargo (confidence 0.95)
@@ -238,11 +243,11 @@ fn a_plan_tells_which_model_said_what() {
 
 #[test]
 fn an_export_names_its_files() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture
         .run(&["export", "acme/widget", "--offline", "--format", "pretty"])
         .ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    insta::assert_snapshot!(text(&fixture, &ran.stdout), @r#"
     wrote 7 files to $CRUCIBLE_HOME/exports/1
       $CRUCIBLE_HOME/exports/1/search.json
       $CRUCIBLE_HOME/exports/1/inspect.json
@@ -256,13 +261,13 @@ fn an_export_names_its_files() {
 
 #[test]
 fn the_history_is_a_table() {
-    let desk = CrawlDesk::with_widget();
-    insta::assert_snapshot!(desk.run(&["history", "--format", "pretty"]).ok().stdout, @"no crawl yet; begin with: crucible crawl search QUERY");
-    desk.run(&["search", "widget"]).ok();
-    desk.run(&["plan", "acme/widget", "--offline"]).ok();
-    desk.run(&["inspect", "acme/gone"]).exits(1);
-    let ran = desk.run(&["history", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    let fixture = CrawlDesk::with_widget();
+    insta::assert_snapshot!(fixture.run(&["history", "--format", "pretty"]).ok().stdout, @"no crawl yet; begin with: crucible crawl search QUERY");
+    fixture.run(&["search", "widget"]).ok();
+    fixture.run(&["plan", "acme/widget", "--offline"]).ok();
+    fixture.run(&["inspect", "acme/gone"]).exits(1);
+    let ran = fixture.run(&["history", "--format", "pretty"]).ok();
+    insta::assert_snapshot!(text(&fixture, &ran.stdout), @r#"
      session  began                     status     repository       ref   builds with  plan          exported to
      3        2026-03-01T12:00:00.000Z  failed     acme/gone        -     -            -             -
      2        2026-03-01T12:00:00.000Z  completed  acme/widget      v1.0  cargo        38e24a6c4be0  -
@@ -272,7 +277,7 @@ fn the_history_is_a_table() {
 
 #[test]
 fn one_session_of_the_history_has_its_documents_and_who_said_what() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let models = Models::saying(
         [
             draft("cargo build"),
@@ -284,10 +289,10 @@ fn one_session_of_the_history_has_its_documents_and_who_said_what() {
             super::support::approval(),
         ],
     );
-    desk.ask(&["export", "acme/widget"], &models).ok();
-    let session = desk.run(&["history", "1"]).ok().json();
+    fixture.ask(&["export", "acme/widget"], &models).ok();
+    let session = fixture.run(&["history", "1"]).ok().json();
     assert_eq!(session["schema_version"], "crucible-crawl-session-v1");
-    assert_eq!(session["session"], desk.last_session());
+    assert_eq!(session["session"], fixture.last_session());
     let documents = session["documents"].as_array().unwrap();
     let kinds: Vec<&str> = documents
         .iter()
@@ -296,7 +301,7 @@ fn one_session_of_the_history_has_its_documents_and_who_said_what() {
     assert_eq!(kinds, ["search", "inspect", "plan", "recipe", "manifest"]);
     for document in documents {
         let name = document["export_filename"].as_str().unwrap();
-        let file = std::fs::read_to_string(desk.exports()[0].join(name)).unwrap();
+        let file = std::fs::read_to_string(fixture.exports()[0].join(name)).unwrap();
         assert_eq!(
             document["content"],
             serde_json::from_str::<Value>(&file).unwrap(),
@@ -326,10 +331,10 @@ fn one_session_of_the_history_has_its_documents_and_who_said_what() {
     );
     // What was said is there to be read.
     let digest = messages[1]["digest"].as_str().unwrap();
-    let shown = desk.desk.run(["ledger", "show", digest]).ok().stdout;
+    let shown = fixture.fixture.run(["ledger", "show", digest]).ok().stdout;
     assert!(shown.contains("builds without optimisation"), "{shown}");
 
-    let people = desk
+    let people = fixture
         .run(&["history", "1", "--format", "pretty"])
         .ok()
         .stdout;
@@ -342,17 +347,17 @@ fn one_session_of_the_history_has_its_documents_and_who_said_what() {
     ] {
         assert!(people.contains(line), "{line}: {people}");
     }
-    desk.run(&["history", "2"]).exits(1);
-    desk.run(&["history", "18446744073709551615"]).exits(1);
-    desk.run(&["history", "no-number"]).exits(1);
+    fixture.run(&["history", "2"]).exits(1);
+    fixture.run(&["history", "18446744073709551615"]).exits(1);
+    fixture.run(&["history", "no-number"]).exits(1);
 }
 
 #[test]
 fn hostile_text_of_github_is_shown_as_text() {
     let escapes = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{202e}";
-    let desk = CrawlDesk::new([widget().description(&format!("widget {escapes} end"))]);
+    let fixture = CrawlDesk::new([widget().description(&format!("widget {escapes} end"))]);
     for format in ["pretty", "json"] {
-        let ran = desk.run(&["search", "widget", "--format", format]).ok();
+        let ran = fixture.run(&["search", "widget", "--format", format]).ok();
         assert!(
             !ran.stdout
                 .contains(['\u{1b}', '\u{7}', '\u{9b}', '\r', '\u{202e}']),

@@ -12,7 +12,7 @@ use super::support::{
 
 #[test]
 fn search_results_come_ranked_in_the_expected_order() {
-    let desk = CrawlDesk::new([
+    let fixture = CrawlDesk::new([
         FakeRepo::new("one/widget")
             .stars(10)
             .pushed_at("2026-02-20T00:00:00Z"),
@@ -26,7 +26,7 @@ fn search_results_come_ranked_in_the_expected_order() {
             .pushed_at("2020-01-01T00:00:00Z"),
         widget(),
     ]);
-    let document = desk.run(&["search", "widget"]).ok().json();
+    let document = fixture.run(&["search", "widget"]).ok().json();
     let items = document["results"].as_array().unwrap();
     let names: Vec<&str> = items
         .iter()
@@ -54,62 +54,68 @@ fn search_results_come_ranked_in_the_expected_order() {
         "{breakdown:?}"
     );
     // The same set in another order, one of them twice.
-    desk.github.search_finds(&[
+    fixture.github.search_finds(&[
         "three/old",
         "acme/widget",
         "two/widget-tools",
         "one/widget",
         "acme/widget",
     ]);
-    let again = desk.run(&["search", "widget", "--no-cache"]).ok().json();
+    let again = fixture.run(&["search", "widget", "--no-cache"]).ok().json();
     assert_eq!(again["results"], document["results"]);
 }
 
 #[test]
 fn a_second_search_within_its_time_comes_from_the_cache() {
-    let desk = CrawlDesk::with_widget();
-    let first = desk.run(&["search", "widget"]).ok().json();
-    let asked = desk.github.count("/");
+    let fixture = CrawlDesk::with_widget();
+    let first = fixture.run(&["search", "widget"]).ok().json();
+    let asked = fixture.github.count("/");
     assert!(asked > 0 && first["cached"] == false);
-    let second = desk.run(&["search", "widget"]).ok().json();
+    let second = fixture.run(&["search", "widget"]).ok().json();
     assert_eq!(
-        (desk.github.count("/"), &second["cached"]),
+        (fixture.github.count("/"), &second["cached"]),
         (asked, &json!(true))
     );
     assert_eq!(second["results"], first["results"]);
-    let passed_by = desk.run(&["search", "widget", "--no-cache"]).ok().json();
-    assert!(desk.github.count("/") > asked && passed_by["cached"] == false);
-    let asked = desk.github.count("/");
+    let passed_by = fixture.run(&["search", "widget", "--no-cache"]).ok().json();
+    assert!(fixture.github.count("/") > asked && passed_by["cached"] == false);
+    let asked = fixture.github.count("/");
     assert_eq!(
-        desk.run(&["search", "widget", "--max-results", "11"])
+        fixture
+            .run(&["search", "widget", "--max-results", "11"])
             .ok()
             .json()["cached"],
         false
     );
-    assert!(desk.github.count("/") > asked);
+    assert!(fixture.github.count("/") > asked);
 }
 
 #[test]
 fn a_search_after_its_time_asks_again() {
-    let desk = CrawlDesk::with_widget();
-    desk.run(&["search", "widget"]).ok();
-    let asked = desk.github.count("/");
+    let fixture = CrawlDesk::with_widget();
+    fixture.run(&["search", "widget"]).ok();
+    let asked = fixture.github.count("/");
     let at = |clock: &str| {
-        desk.finish(desk.call(["search", "widget"]).env("CRUCIBLE_CLOCK", clock))
+        fixture
+            .finish(
+                fixture
+                    .call(["search", "widget"])
+                    .env("CRUCIBLE_CLOCK", clock),
+            )
             .ok()
             .json()["cached"]
             .clone()
     };
     assert_eq!(at("2026-03-01T12:14:59Z"), true);
-    assert_eq!(desk.github.count("/"), asked);
+    assert_eq!(fixture.github.count("/"), asked);
     assert_eq!(at("2026-03-01T12:15:01Z"), false);
-    assert!(desk.github.count("/") > asked);
+    assert!(fixture.github.count("/") > asked);
 }
 
 #[test]
 fn an_inspection_is_a_document_of_its_schema() {
-    let desk = CrawlDesk::with_widget();
-    let document = desk.run(&["inspect", "acme/widget"]).ok().json();
+    let fixture = CrawlDesk::with_widget();
+    let document = fixture.run(&["inspect", "acme/widget"]).ok().json();
     assert_eq!(document["schema"], "viv-git-inspect.v1");
     assert_eq!(document["inspected_at"], NOW);
     assert_eq!(document["fetch_method"], "tarball");
@@ -143,9 +149,9 @@ fn caps_that_are_reached_are_said_in_the_words_of_the_seed() {
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
-    let (desk, repo) = (CrawlDesk::new([]), local(&files));
+    let (fixture, repo) = (CrawlDesk::new([]), local(&files));
     let path = repo.path().to_str().unwrap();
-    let ran = desk.run(&["inspect", path]).ok();
+    let ran = fixture.run(&["inspect", path]).ok();
     assert_eq!(ran.json()["sampling_truncated"], true);
     let (files, bytes) = (
         ran.json()["sampled_files"].to_string(),
@@ -159,7 +165,7 @@ fn caps_that_are_reached_are_said_in_the_words_of_the_seed() {
         "{line}\n{}",
         ran.stderr
     );
-    let plan = desk.run(&["plan", path, "--offline"]).ok().json();
+    let plan = fixture.run(&["plan", path, "--offline"]).ok().json();
     let said = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
     assert!(
         plan["warnings"]
@@ -173,7 +179,7 @@ fn caps_that_are_reached_are_said_in_the_words_of_the_seed() {
 
 #[test]
 fn a_debate_gives_a_plan_of_its_schema() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let models = Models::saying(
         [
             draft("cargo build"),
@@ -182,7 +188,7 @@ fn a_debate_gives_a_plan_of_its_schema() {
         ],
         [objection("builds without optimisation"), approval()],
     );
-    let plan = desk.ask(&["plan", "acme/widget"], &models).ok().json();
+    let plan = fixture.ask(&["plan", "acme/widget"], &models).ok().json();
     assert_eq!(plan["schema"], "viv-git-plan.v1");
     assert_eq!(
         (&plan["debate_rounds"], &plan["safety_validated"]),
@@ -210,7 +216,7 @@ fn a_debate_gives_a_plan_of_its_schema() {
     };
     assert_eq!(budgets(&models.gpt), [2000, 2000, 4000].map(Value::from));
     assert_eq!(budgets(&models.claude), [2000, 2000].map(Value::from));
-    let session = desk.last_session();
+    let session = fixture.last_session();
     assert_eq!(
         (&session["debate_rounds"], &session["plan_hash"]),
         (&json!(2), &plan["plan_hash"])
@@ -219,15 +225,15 @@ fn a_debate_gives_a_plan_of_its_schema() {
 
 #[test]
 fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
-    let desk = CrawlDesk::with_widget();
-    let ran = desk
+    let fixture = CrawlDesk::with_widget();
+    let ran = fixture
         .ask(
             &["export", "acme/widget"],
             &Models::agreeing_on("cargo build --release"),
         )
         .ok();
     let manifest = ran.json();
-    let [dir] = desk.exports().try_into().unwrap();
+    let [dir] = fixture.exports().try_into().unwrap();
     assert_eq!(
         dir.file_name().unwrap().to_str().unwrap(),
         manifest["crawl_session_id"].to_string()
@@ -322,20 +328,21 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
         settings["clock"], "pinned",
         "the instants are not real, and that is said"
     );
-    let session = desk.last_session();
+    let session = fixture.last_session();
     assert_eq!(
         (&session["status"], &session["export_path"]),
         (&json!("completed"), &json!(dir.to_str().unwrap()))
     );
     // Any plan of ours passes the judge on its own.
-    desk.run(&["validate", dir.join("plan.json").to_str().unwrap()])
+    fixture
+        .run(&["validate", dir.join("plan.json").to_str().unwrap()])
         .ok();
 }
 
 #[test]
 fn an_export_goes_where_it_is_told_and_may_be_written_again() {
-    let (desk, repo) = (CrawlDesk::new([]), local(&CARGO));
-    let to = desk.desk.path("out/here").display().to_string();
+    let (fixture, repo) = (CrawlDesk::new([]), local(&CARGO));
+    let to = fixture.fixture.path("out/here").display().to_string();
     for _ in 0..2 {
         let args = [
             "export",
@@ -344,48 +351,51 @@ fn an_export_goes_where_it_is_told_and_may_be_written_again() {
             "--output-dir",
             &to,
         ];
-        let manifest = desk.run(&args).ok().json();
-        let written = std::fs::read_to_string(desk.desk.path("out/here/manifest.json")).unwrap();
+        let manifest = fixture.run(&args).ok().json();
+        let written =
+            std::fs::read_to_string(fixture.fixture.path("out/here/manifest.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), manifest);
         assert_eq!(manifest["reproducibility"]["debate_rounds"], 0);
     }
-    let search = std::fs::read_to_string(desk.desk.path("out/here/search.json")).unwrap();
+    let search = std::fs::read_to_string(fixture.fixture.path("out/here/search.json")).unwrap();
     assert_eq!(
         serde_json::from_str::<Value>(&search).unwrap()["result_count"],
         0,
         "nothing was searched for"
     );
     // A relative directory is one below the place of the command.
-    let call = desk.call([
+    let call = fixture.call([
         "export",
         repo.path().to_str().unwrap(),
         "--offline",
         "--output-dir",
         "mine",
     ]);
-    desk.finish(call.current_dir(desk.desk.path("out"))).ok();
-    assert!(desk.desk.path("out/mine/manifest.json").is_file());
+    fixture
+        .finish(call.current_dir(fixture.fixture.path("out")))
+        .ok();
+    assert!(fixture.fixture.path("out/mine/manifest.json").is_file());
 }
 
 #[test]
 fn a_local_repository_needs_no_gh_and_is_not_touched() {
-    let (desk, repo) = (CrawlDesk::new([]), local(&CARGO));
+    let (fixture, repo) = (CrawlDesk::new([]), local(&CARGO));
     let before = crate::support::Snapshot::of([repo.path()]);
-    let call = || desk.call(["inspect", "."]).current_dir(repo.path());
-    let document = desk.finish(call()).ok().json();
+    let call = || fixture.call(["inspect", "."]).current_dir(repo.path());
+    let document = fixture.finish(call()).ok().json();
     assert_eq!(document["fetch_method"], "shallow_clone");
     assert_eq!(document["repo"]["resolved_commit"], repo.head());
     before.is_still(&crate::support::Snapshot::of([repo.path()]));
-    assert_eq!(desk.github.count("/"), 0);
-    assert_eq!(desk.last_session()["build_system"], "cargo");
-    desk.run(&["inspect", "./nothing-here"]).exits(1);
+    assert_eq!(fixture.github.count("/"), 0);
+    assert_eq!(fixture.last_session()["build_system"], "cargo");
+    fixture.run(&["inspect", "./nothing-here"]).exits(1);
 }
 
 #[test]
 fn without_a_release_the_default_branch_is_cloned() {
-    let desk = CrawlDesk::new([FakeRepo::new("acme/gadget")]);
-    let head = desk.clonable("acme/gadget", &CARGO);
-    let document = desk.run(&["inspect", "acme/gadget"]).ok().json();
+    let fixture = CrawlDesk::new([FakeRepo::new("acme/gadget")]);
+    let head = fixture.clonable("acme/gadget", &CARGO);
+    let document = fixture.run(&["inspect", "acme/gadget"]).ok().json();
     assert_eq!(document["fetch_method"], "shallow_clone");
     assert_eq!(
         (
@@ -394,34 +404,34 @@ fn without_a_release_the_default_branch_is_cloned() {
         ),
         (&json!(head), &json!("main"))
     );
-    assert_eq!(desk.github.count("/tarball/"), 0);
+    assert_eq!(fixture.github.count("/tarball/"), 0);
 }
 
 #[test]
 fn one_provider_may_speak_for_both_owners() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let answers = [draft("cargo build"), approval(), synthesis("cargo build")];
     let models = Models::saying(answers, [approval()]);
-    let call = desk
+    let call = fixture
         .call(["plan", "acme/widget"])
         .env("CRUCIBLE_LLM_PROVIDER", "gateway");
     let call = call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url());
-    assert_eq!(desk.finish(call).ok().json()["debate_rounds"], 1);
+    assert_eq!(fixture.finish(call).ok().json()["debate_rounds"], 1);
     assert_eq!(models.asked(), (3, 0));
 }
 
 #[test]
 fn a_fallback_that_speaks_for_both_owners_is_told_once() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let answers = [draft("cargo build"), approval(), synthesis("cargo build")];
     let models = Models::saying(answers, [approval()]);
-    let call = desk
+    let call = fixture
         .call(["plan", "acme/widget"])
         .env("CRUCIBLE_LLM_PROVIDER", "openai");
     let call = call
         .without_env("OPENAI_API_KEY")
         .env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway");
-    let ran = desk
+    let ran = fixture
         .finish(call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url()))
         .ok();
     assert_eq!(models.asked(), (3, 0));
@@ -434,8 +444,8 @@ fn a_fallback_that_speaks_for_both_owners_is_told_once() {
 
 #[test]
 fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
-    let desk = CrawlDesk::with_widget();
-    let to = desk.desk.path("out").display().to_string();
+    let fixture = CrawlDesk::with_widget();
+    let to = fixture.fixture.path("out").display().to_string();
     let args = [
         "export",
         "--query",
@@ -445,16 +455,18 @@ fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
         "7",
         "--offline",
     ];
-    desk.run(&[&args[..], &["--output-dir", &to]].concat()).ok();
+    fixture
+        .run(&[&args[..], &["--output-dir", &to]].concat())
+        .ok();
     let snapshot =
-        std::fs::read_to_string(desk.desk.path("out/meta/config-snapshot.json")).unwrap();
+        std::fs::read_to_string(fixture.fixture.path("out/meta/config-snapshot.json")).unwrap();
     let settings = serde_json::from_str::<Value>(&snapshot).unwrap()["values"].clone();
     assert_eq!(
         (&settings["--max-results"], &settings["--offline"]),
         (&json!("7"), &json!("true"))
     );
-    let log = desk
-        .desk
+    let log = fixture
+        .fixture
         .run(["ledger", "log", "--json", "--run", "crawl-1"])
         .ok()
         .json();
@@ -466,13 +478,15 @@ fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
         "{log}"
     );
     // A real clock is nothing to tell of.
-    desk.finish(
-        desk.call(["search", "widget"])
-            .without_env("CRUCIBLE_CLOCK"),
-    )
-    .ok();
-    let log = desk
-        .desk
+    fixture
+        .finish(
+            fixture
+                .call(["search", "widget"])
+                .without_env("CRUCIBLE_CLOCK"),
+        )
+        .ok();
+    let log = fixture
+        .fixture
         .run(["ledger", "log", "--json", "--run", "crawl-2"])
         .ok()
         .json();
@@ -485,15 +499,16 @@ fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
 
 #[test]
 fn calls_of_models_are_counted_in_the_ledger_under_the_session() {
-    let desk = CrawlDesk::with_widget();
-    desk.ask(
-        &["plan", "acme/widget"],
-        &Models::agreeing_on("cargo build"),
-    )
-    .ok();
-    let session = desk.last_session()["session_id"].clone();
-    let log = desk
-        .desk
+    let fixture = CrawlDesk::with_widget();
+    fixture
+        .ask(
+            &["plan", "acme/widget"],
+            &Models::agreeing_on("cargo build"),
+        )
+        .ok();
+    let session = fixture.last_session()["session_id"].clone();
+    let log = fixture
+        .fixture
         .run([
             "ledger",
             "log",

@@ -1,4 +1,4 @@
-//! What the tests of a crawl share: a desk with a GitHub, repositories to clone, and models with their words.
+//! What the tests of a crawl share: a fixture with a GitHub, repositories to clone, and models with their words.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crucible_testkit::{FakeGitHub, FakeOpenAi, FakeRepo, Reply, RepoBuilder, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
 /// How long anything may take before a test calls it a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,21 +28,21 @@ pub(crate) const CARGO: [(&str, &str); 4] = [
     ("src/main.rs", "fn main() {}\n"),
 ];
 
-/// A desk with a GitHub and places for what is cloned and what is temporary.
+/// A fixture with a GitHub and places for what is cloned and what is temporary.
 pub(crate) struct CrawlDesk {
-    pub(crate) desk: Desk,
+    pub(crate) fixture: Fixture,
     pub(crate) github: FakeGitHub,
 }
 
 impl CrawlDesk {
     /// With these repositories.
     pub(crate) fn new(repos: impl IntoIterator<Item = FakeRepo>) -> Self {
-        let desk = Desk::new();
+        let fixture = Fixture::new();
         for place in ["clones", "tmp"] {
-            std::fs::create_dir(desk.path(place)).unwrap();
+            std::fs::create_dir(fixture.path(place)).unwrap();
         }
         Self {
-            desk,
+            fixture,
             github: FakeGitHub::start(repos),
         }
     }
@@ -54,7 +54,7 @@ impl CrawlDesk {
 
     /// `crucible crawl` with these arguments.
     pub(crate) fn call<A: AsRef<OsStr>>(&self, args: impl AsRef<[A]>) -> Call {
-        let mut call = self.desk.call(["crawl"]);
+        let mut call = self.fixture.call(["crawl"]);
         for arg in args.as_ref() {
             call = call.arg(arg);
         }
@@ -65,7 +65,7 @@ impl CrawlDesk {
             .env("CRUCIBLE_CLOCK", NOW)
             .env(
                 "CRUCIBLE_CRAWL_CLONE_BASE",
-                format!("file://{}", self.desk.path("clones").display()),
+                format!("file://{}", self.fixture.path("clones").display()),
             )
             .without_env("CRUCIBLE_LLM_PROVIDER")
     }
@@ -92,7 +92,7 @@ impl CrawlDesk {
     }
 
     pub(crate) fn tmp(&self) -> PathBuf {
-        self.desk.path("tmp")
+        self.fixture.path("tmp")
     }
 
     /// The names of what lies in the temporary directory.
@@ -113,7 +113,7 @@ impl CrawlDesk {
     /// Makes `owner/repo` of these files clonable, and tells its commit.
     pub(crate) fn clonable(&self, full_name: &str, files: &[(&str, &str)]) -> String {
         let repo = local(files);
-        let to = self.desk.path("clones").join(format!("{full_name}.git"));
+        let to = self.fixture.path("clones").join(format!("{full_name}.git"));
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         repo.git(["tag", "v0.9"]);
         repo.git(["clone", "--quiet", "--bare", ".", to.to_str().unwrap()]);
@@ -133,7 +133,7 @@ impl CrawlDesk {
 
     /// The directory of the only export there is.
     pub(crate) fn exports(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.desk.data().join("exports"));
+        let entries = std::fs::read_dir(self.fixture.data().join("exports"));
         entries
             .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
             .unwrap_or_default()

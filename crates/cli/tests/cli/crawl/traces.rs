@@ -48,14 +48,15 @@ fn at_work_in(directory: &Path) -> Vec<String> {
 #[test]
 fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
     for signal in ["INT", "TERM"] {
-        let desk = CrawlDesk::with_widget();
-        desk.github
+        let fixture = CrawlDesk::with_widget();
+        fixture
+            .github
             .misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
-        let child = start(desk.call(["inspect", "acme/widget"]));
+        let child = start(fixture.call(["inspect", "acme/widget"]));
         wait_for("the archive to be asked for", || {
-            desk.github.count("/tarball/") > 0
+            fixture.github.count("/tarball/") > 0
         });
-        assert!(desk.works(), "the work directory");
+        assert!(fixture.works(), "the work directory");
         let output = end_with(child, signal);
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         assert!(output.stdout.is_empty());
@@ -65,9 +66,9 @@ fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
             "{said}"
         );
         assert!(said.contains("[crawl] error: interrupted"), "{said}");
-        assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
-        wait_for("gh to be gone", || at_work_in(&desk.tmp()).is_empty());
-        assert_eq!(desk.last_session()["status"], "aborted");
+        assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
+        wait_for("gh to be gone", || at_work_in(&fixture.tmp()).is_empty());
+        assert_eq!(fixture.last_session()["status"], "aborted");
     }
 }
 
@@ -94,23 +95,27 @@ fn start_with(call: Call, manner: &str) -> Child {
 
 #[test]
 fn sighup_ends_crawl_unless_ignored() {
-    let desk = CrawlDesk::with_widget();
-    desk.github
+    let fixture = CrawlDesk::with_widget();
+    fixture
+        .github
         .misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
     let child = start_with(
-        desk.call(["inspect", "acme/widget"]),
+        fixture.call(["inspect", "acme/widget"]),
         "--default-signal=HUP",
     );
     wait_for("the archive to be asked for", || {
-        desk.github.count("/tarball/") > 0
+        fixture.github.count("/tarball/") > 0
     });
     assert_eq!(end_with(child, "HUP").status.code(), Some(130));
-    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
-    assert_eq!(desk.last_session()["status"], "aborted");
+    assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
+    assert_eq!(fixture.last_session()["status"], "aborted");
 
-    let mut child = start_with(desk.call(["inspect", "acme/widget"]), "--ignore-signal=HUP");
+    let mut child = start_with(
+        fixture.call(["inspect", "acme/widget"]),
+        "--ignore-signal=HUP",
+    );
     wait_for("the archive to be asked for", || {
-        desk.github.count("/tarball/") > 1
+        fixture.github.count("/tarball/") > 1
     });
     let id = child.id().to_string();
     assert!(
@@ -127,17 +132,18 @@ fn sighup_ends_crawl_unless_ignored() {
 
 #[test]
 fn ctrl_c_in_a_dry_run_promises_no_session() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     for (args, promised) in [
         (&["inspect", "acme/widget"][..], true),
         (&["inspect", "acme/widget", "--dry-run"], false),
     ] {
-        desk.github
+        fixture
+            .github
             .misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
-        let before = desk.github.count("/tarball/");
-        let child = start(desk.call(args));
+        let before = fixture.github.count("/tarball/");
+        let child = start(fixture.call(args));
         wait_for("the archive to be asked for", || {
-            desk.github.count("/tarball/") > before
+            fixture.github.count("/tarball/") > before
         });
         let output = end_with(child, "INT");
         assert_eq!(output.status.code(), Some(130), "{output:?}");
@@ -153,48 +159,49 @@ fn ctrl_c_in_a_dry_run_promises_no_session() {
 
 #[test]
 fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     let models = Models::replying(
         [Reply::Answer(draft("cargo build").to_string())],
         [Reply::Hang],
     );
-    let child = start(models.of(desk.call(["plan", "acme/widget", "--json"])));
+    let child = start(models.of(fixture.call(["plan", "acme/widget", "--json"])));
     wait_for("the critic to be asked", || models.asked().1 > 0);
     let output = end_with(child, "INT");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
-    let session = desk.last_session();
+    assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
+    let session = fixture.last_session();
     assert_eq!(
         (&session["status"], &session["selected_repo"]),
         (&json!("aborted"), &json!("acme/widget"))
     );
-    let log = desk
-        .desk
+    let log = fixture
+        .fixture
         .run(["ledger", "log", "--json"])
         .ok()
         .json()
         .to_string();
     assert!(log.contains("CRAWL_MESSAGE"), "{log}");
-    desk.desk.run(["ledger", "verify"]).ok();
+    fixture.fixture.run(["ledger", "verify"]).ok();
 }
 
 #[test]
 fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
-    let desk = CrawlDesk::with_widget();
-    desk.github
+    let fixture = CrawlDesk::with_widget();
+    fixture
+        .github
         .misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
-    let child = start(desk.call(["inspect", "acme/widget"]));
+    let child = start(fixture.call(["inspect", "acme/widget"]));
     wait_for("the archive to be asked for", || {
-        desk.github.count("/tarball/") > 0
+        fixture.github.count("/tarball/") > 0
     });
     let output = end_with(child, "KILL");
     assert_eq!(output.status.code(), None);
-    assert!(desk.works(), "nobody could clean up");
+    assert!(fixture.works(), "nobody could clean up");
     // gh may outlive its starter for a moment; a directory that somebody works in is nobody's to take.
-    wait_for("gh to be gone", || at_work_in(&desk.tmp()).is_empty());
-    desk.call(["search", "widget"]).run().ok();
-    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
-    let sessions = desk.run(&["history", "--json"]).ok().json();
+    wait_for("gh to be gone", || at_work_in(&fixture.tmp()).is_empty());
+    fixture.call(["search", "widget"]).run().ok();
+    assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
+    let sessions = fixture.run(&["history", "--json"]).ok().json();
     let statuses: Vec<&str> = sessions["sessions"]
         .as_array()
         .unwrap()
@@ -206,15 +213,16 @@ fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
 
 #[test]
 fn a_crawl_that_goes_on_is_left_alone_by_another_one() {
-    let desk = CrawlDesk::with_widget();
-    desk.github
+    let fixture = CrawlDesk::with_widget();
+    fixture
+        .github
         .misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
-    let child = start(desk.call(["inspect", "acme/widget"]));
+    let child = start(fixture.call(["inspect", "acme/widget"]));
     wait_for("the archive to be asked for", || {
-        desk.github.count("/tarball/") > 0
+        fixture.github.count("/tarball/") > 0
     });
-    desk.call(["search", "widget"]).run().ok();
-    let sessions = desk.call(["history", "--json"]).run().ok().json();
+    fixture.call(["search", "widget"]).run().ok();
+    let sessions = fixture.call(["history", "--json"]).run().ok().json();
     assert_eq!(
         (
             &sessions["sessions"][0]["status"],
@@ -222,9 +230,9 @@ fn a_crawl_that_goes_on_is_left_alone_by_another_one() {
         ),
         (&json!("completed"), &json!("active"))
     );
-    assert!(desk.works(), "its work directory stays");
+    assert!(fixture.works(), "its work directory stays");
     end_with(child, "INT");
-    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+    assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
 }
 
 #[test]
@@ -240,15 +248,15 @@ fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
         &["export", path, "--offline", "--dry-run"],
     ];
     // Once where there is no home, once where there is one with a session, a cached search and an export.
-    let desk = CrawlDesk::with_widget();
+    let fixture = CrawlDesk::with_widget();
     for round in 0..2 {
         if round == 1 {
-            desk.run(&["search", "widget"]).ok();
-            desk.run(&["export", "acme/widget", "--offline"]).ok();
+            fixture.run(&["search", "widget"]).ok();
+            fixture.run(&["export", "acme/widget", "--offline"]).ok();
         }
         let look = || {
-            let mut roots = vec![desk.desk.home(), repo.path().to_owned()];
-            roots.extend(Some(desk.desk.data()).filter(|data| data.exists()));
+            let mut roots = vec![fixture.fixture.home(), repo.path().to_owned()];
+            roots.extend(Some(fixture.fixture.data()).filter(|data| data.exists()));
             roots
                 .iter()
                 .map(|root| Snapshot::of([root]))
@@ -256,7 +264,7 @@ fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
         };
         let before = look();
         for args in calls {
-            let ran = desk.ask(args, &Models::agreeing_on("cargo build")).ok();
+            let ran = fixture.ask(args, &Models::agreeing_on("cargo build")).ok();
             assert!(ran.json()["schema"].is_string());
             if args[0] == "search" {
                 assert_eq!(ran.json()["cached"], false, "the cache is not read either");
@@ -275,36 +283,39 @@ fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
             before.is_still(after);
         }
     }
-    assert!(desk.left_in_tmp().is_empty());
-    let to = desk.desk.path("out").display().to_string();
-    desk.run(&[
-        "export",
-        "acme/widget",
-        "--offline",
-        "--dry-run",
-        "--output-dir",
-        &to,
-    ])
-    .ok();
-    assert!(!desk.desk.path("out").exists());
+    assert!(fixture.left_in_tmp().is_empty());
+    let to = fixture.fixture.path("out").display().to_string();
+    fixture
+        .run(&[
+            "export",
+            "acme/widget",
+            "--offline",
+            "--dry-run",
+            "--output-dir",
+            &to,
+        ])
+        .ok();
+    assert!(!fixture.fixture.path("out").exists());
 }
 
 #[test]
 fn the_record_of_a_crawl_can_be_verified() {
-    let desk = CrawlDesk::with_widget();
-    desk.ask(
-        &["export", "acme/widget"],
-        &Models::agreeing_on("cargo build"),
-    )
-    .ok();
-    desk.ask(
-        &["plan", "acme/widget"],
-        &Models::saying([draft("cargo build")], [approval()]),
-    )
-    .exits(3);
-    desk.desk.run(["ledger", "verify"]).ok();
-    let log = desk
-        .desk
+    let fixture = CrawlDesk::with_widget();
+    fixture
+        .ask(
+            &["export", "acme/widget"],
+            &Models::agreeing_on("cargo build"),
+        )
+        .ok();
+    fixture
+        .ask(
+            &["plan", "acme/widget"],
+            &Models::saying([draft("cargo build")], [approval()]),
+        )
+        .exits(3);
+    fixture.fixture.run(["ledger", "verify"]).ok();
+    let log = fixture
+        .fixture
         .run(["ledger", "log", "--json"])
         .ok()
         .json()
@@ -312,5 +323,5 @@ fn the_record_of_a_crawl_can_be_verified() {
     for event in ["CRAWL_STARTED", "CRAWL_MESSAGE", "CRAWL_ENDED"] {
         assert!(log.contains(event), "no {event}: {log}");
     }
-    desk.desk.run(["run", "list"]).ok();
+    fixture.fixture.run(["run", "list"]).ok();
 }

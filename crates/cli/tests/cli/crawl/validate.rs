@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::support::{CrawlDesk, error_of, speaks_as_a_crawl};
-use crate::support::{Desk, Ran};
+use crate::support::{Fixture, Ran};
 
 fn plan(cmd: &str) -> Value {
     json!({
@@ -32,9 +32,11 @@ fn plan(cmd: &str) -> Value {
 
 /// Judges these bytes, which stand in a file.
 #[track_caller]
-fn judged(desk: &Desk, bytes: &[u8], more: &[&str]) -> Ran {
-    std::fs::write(desk.path("plan.json"), bytes).unwrap();
-    let mut call = desk.call(["crawl", "validate"]).arg(desk.path("plan.json"));
+fn judged(fixture: &Fixture, bytes: &[u8], more: &[&str]) -> Ran {
+    std::fs::write(fixture.path("plan.json"), bytes).unwrap();
+    let mut call = fixture
+        .call(["crawl", "validate"])
+        .arg(fixture.path("plan.json"));
     for arg in more {
         call = call.arg(arg);
     }
@@ -45,9 +47,9 @@ fn judged(desk: &Desk, bytes: &[u8], more: &[&str]) -> Ran {
 
 #[test]
 fn a_plan_that_is_safe_passes_and_one_that_is_not_ends_with_two() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let ran = judged(
-        &desk,
+        &fixture,
         plan("cargo build --release").to_string().as_bytes(),
         &["--json"],
     )
@@ -57,7 +59,7 @@ fn a_plan_that_is_safe_passes_and_one_that_is_not_ends_with_two() {
     assert_eq!(document["verdict"], "pass");
     // What a stranger says of its own safety counts for nothing.
     let ran = judged(
-        &desk,
+        &fixture,
         plan("cargo build && sudo make install")
             .to_string()
             .as_bytes(),
@@ -71,7 +73,7 @@ fn a_plan_that_is_safe_passes_and_one_that_is_not_ends_with_two() {
 
 #[test]
 fn what_is_no_plan_ends_with_three() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let mut without_steps = plan("cargo build");
     without_steps["steps"] = json!([]);
     let mut without_cmd = plan("cargo build");
@@ -89,16 +91,16 @@ fn what_is_no_plan_ends_with_three() {
         without_cmd.to_string().into_bytes(),
         "[".repeat(100_000).into_bytes(),
     ] {
-        let ran = judged(&desk, &bytes, &["--json"]).exits(3);
+        let ran = judged(&fixture, &bytes, &["--json"]).exits(3);
         assert_eq!(ran.json()["verdict"], "fail", "{}", ran.stdout);
     }
 }
 
 #[test]
 fn people_read_findings_and_pipes_get_json() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let good = plan("cargo build").to_string();
-    let pretty = judged(&desk, good.as_bytes(), &["--format", "pretty"]).ok();
+    let pretty = judged(&fixture, good.as_bytes(), &["--format", "pretty"]).ok();
     assert!(
         pretty
             .stdout
@@ -107,11 +109,11 @@ fn people_read_findings_and_pipes_get_json() {
         pretty.stdout
     );
     assert_eq!(
-        judged(&desk, good.as_bytes(), &[]).ok().json()["verdict"],
+        judged(&fixture, good.as_bytes(), &[]).ok().json()["verdict"],
         "pass"
     );
     let bad = judged(
-        &desk,
+        &fixture,
         plan("sudo ls").to_string().as_bytes(),
         &["--format", "pretty"],
     )
@@ -121,8 +123,8 @@ fn people_read_findings_and_pipes_get_json() {
 
 #[test]
 fn a_plan_may_come_through_a_pipe() {
-    let desk = Desk::new();
-    let mut command = desk.call(["crawl", "validate", "-"]).command();
+    let fixture = Fixture::new();
+    let mut command = fixture.call(["crawl", "validate", "-"]).command();
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -142,10 +144,14 @@ fn a_plan_may_come_through_a_pipe() {
 
 #[test]
 fn it_needs_no_home_no_configuration_and_no_network() {
-    let desk = Desk::new();
-    desk.user_config("this is no TOML");
-    std::fs::write(desk.path("plan.json"), plan("cargo build").to_string()).unwrap();
-    let call = || desk.call(["crawl", "validate"]).arg(desk.path("plan.json"));
+    let fixture = Fixture::new();
+    fixture.user_config("this is no TOML");
+    std::fs::write(fixture.path("plan.json"), plan("cargo build").to_string()).unwrap();
+    let call = || {
+        fixture
+            .call(["crawl", "validate"])
+            .arg(fixture.path("plan.json"))
+    };
     call()
         .without_env("HOME")
         .without_env("CRUCIBLE_HOME")
@@ -153,21 +159,25 @@ fn it_needs_no_home_no_configuration_and_no_network() {
         .run()
         .ok();
     call().run().ok();
-    assert!(!desk.data().exists());
+    assert!(!fixture.data().exists());
 }
 
 #[test]
 fn a_plan_that_cannot_be_read_is_a_general_error() {
-    let desk = CrawlDesk::new([]);
+    let fixture = CrawlDesk::new([]);
     for path in ["missing.json", "/dev/zero", "/", "/proc/self/mem"] {
-        let ran = desk.run(&["validate", path, "--json"]).exits(1);
+        let ran = fixture.run(&["validate", path, "--json"]).exits(1);
         assert_eq!(
             (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),
             ("", &json!(1))
         );
     }
-    std::fs::write(desk.desk.path("big.json"), vec![b' '; 5 * 1024 * 1024]).unwrap();
-    let big = desk.desk.path("big.json").display().to_string();
-    desk.run(&["validate", &big]).exits(1);
-    desk.run(&["validate"]).exits(1);
+    std::fs::write(
+        fixture.fixture.path("big.json"),
+        vec![b' '; 5 * 1024 * 1024],
+    )
+    .unwrap();
+    let big = fixture.fixture.path("big.json").display().to_string();
+    fixture.run(&["validate", &big]).exits(1);
+    fixture.run(&["validate"]).exits(1);
 }

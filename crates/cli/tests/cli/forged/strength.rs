@@ -2,7 +2,7 @@
 
 use super::python::{PYTHON_REST, UNITTEST};
 use super::{Project, tried, with_toolchain};
-use crate::support::{Desk, answering, whole_file};
+use crate::support::{Fixture, answering, whole_file};
 use crucible_testkit::RepoBuilder;
 
 /// A change whose limit no test reaches.
@@ -58,8 +58,8 @@ fn status_shows_what_the_verification_has_shown() {
         .files(UNITTEST.files.iter().copied())
         .build();
     let server = answering(with_untested_limit());
-    let desk = Desk::with(&server);
-    let call = desk.call([
+    let fixture = Fixture::with(&server);
+    let call = fixture.call([
         "run",
         "start",
         UNITTEST.goal,
@@ -68,7 +68,7 @@ fn status_shows_what_the_verification_has_shown() {
         "--repo",
     ]);
     with_toolchain(call).arg(repo.path()).run().ok();
-    let text = desk.run(["run", "status"]).ok().stdout;
+    let text = fixture.run(["run", "status"]).ok().stdout;
     for line in [
         "shown     the gates notice the change when it is broken",
         "shown     the same tests pass in a second world",

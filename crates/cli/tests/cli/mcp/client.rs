@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,8 +23,8 @@ pub(super) struct Client {
 
 impl Client {
     /// Starts `crucible mcp` in a directory. No revision is agreed on yet.
-    pub(super) fn silent(desk: &Desk, directory: &Path) -> Self {
-        Self::of(desk.call(["mcp"]).current_dir(directory))
+    pub(super) fn silent(fixture: &Fixture, directory: &Path) -> Self {
+        Self::of(fixture.call(["mcp"]).current_dir(directory))
     }
 
     /// The same, for a call that a test put together.
@@ -54,8 +54,8 @@ impl Client {
     }
 
     /// Starts the server and agrees on a revision that has a handshake.
-    pub(super) fn begun(desk: &Desk, directory: &Path) -> Self {
-        let mut client = Self::silent(desk, directory);
+    pub(super) fn begun(fixture: &Fixture, directory: &Path) -> Self {
+        let mut client = Self::silent(fixture, directory);
         client.begin("2025-11-25");
         client
     }

@@ -6,35 +6,35 @@ use std::process::Command;
 use crucible_testkit::{FakeApi, Reply, real_client, real_clients_dir};
 use serde_json::Value;
 
-use crate::support::{Desk, small};
+use crate::support::{Fixture, small};
 
 /// The page whose commands are executed.
 const PAGE: &str = include_str!("../../../../../docs/mcp.md");
 
-/// A desk, a repository, and the program on a `PATH` beside the clients.
-struct Scene {
-    desk: Desk,
+/// A fixture, a repository, and the program on a `PATH` beside the clients.
+struct Setup {
+    fixture: Fixture,
     repo: crucible_testkit::TestRepo,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
-        let (desk, repo) = (Desk::new(), small().build());
-        fs::create_dir(desk.path("bin")).unwrap();
+        let (fixture, repo) = (Fixture::new(), small().build());
+        fs::create_dir(fixture.path("bin")).unwrap();
         let program = env!("CARGO_BIN_EXE_crucible");
-        std::os::unix::fs::symlink(program, desk.path("bin/crucible")).unwrap();
-        Self { desk, repo }
+        std::os::unix::fs::symlink(program, fixture.path("bin/crucible")).unwrap();
+        Self { fixture, repo }
     }
 
     /// A client with these words, in the repository.
     fn command(&self, program: &str, words: &[&str]) -> Command {
         let path = std::env::var("PATH").unwrap();
-        let own = self.desk.path("bin");
+        let own = self.fixture.path("bin");
         let path = format!("{}:{}:{path}", own.display(), real_clients_dir().display());
-        let desk = self.desk.call([""; 0]).command();
+        let fixture = self.fixture.call([""; 0]).command();
         let mut client = Command::new(real_client(program));
         client.env_clear();
-        for (name, value) in desk.get_envs() {
+        for (name, value) in fixture.get_envs() {
             client.env(name, value.unwrap_or_default());
         }
         client
@@ -62,9 +62,9 @@ impl Scene {
 
 #[test]
 fn claude_connects_to_the_server() {
-    let scene = Scene::new();
-    scene.line("claude mcp add --scope user crucible -- crucible mcp");
-    let listed = scene.line("claude mcp list");
+    let setup = Setup::new();
+    setup.line("claude mcp add --scope user crucible -- crucible mcp");
+    let listed = setup.line("claude mcp list");
     let line = listed
         .lines()
         .find(|line| line.starts_with("crucible:"))
@@ -77,9 +77,9 @@ fn claude_connects_to_the_server() {
 
 #[test]
 fn gemini_connects_to_the_server() {
-    let scene = Scene::new();
-    scene.line("gemini mcp add --scope user crucible crucible mcp");
-    let listed = scene.line("gemini mcp list");
+    let setup = Setup::new();
+    setup.line("gemini mcp add --scope user crucible crucible mcp");
+    let listed = setup.line("gemini mcp list");
     let line = listed
         .lines()
         .find(|line| line.contains("crucible mcp"))
@@ -89,12 +89,12 @@ fn gemini_connects_to_the_server() {
 
 #[test]
 fn codex_offers_the_tools_to_its_model() {
-    let scene = Scene::new();
-    scene.line("codex mcp add crucible -- crucible mcp");
-    let listed = scene.line("codex mcp list");
+    let setup = Setup::new();
+    setup.line("codex mcp add crucible -- crucible mcp");
+    let listed = setup.line("codex mcp list");
     assert!(listed.contains("crucible"), "{listed}");
     let api = FakeApi::start([Reply::Answer("fine".to_owned())]);
-    let config = scene.desk.home().join(".codex/config.toml");
+    let config = setup.fixture.home().join(".codex/config.toml");
     let servers = fs::read_to_string(&config).unwrap();
     let provider = format!(
         "model = \"m\"\nmodel_provider = \"fake\"\n{servers}\n[model_providers.fake]\nname = \"fake\"\n\
@@ -103,7 +103,7 @@ fn codex_offers_the_tools_to_its_model() {
     );
     fs::write(&config, provider).unwrap();
     let words = ["exec", "--skip-git-repo-check", "list the runs"];
-    let output = scene
+    let output = setup
         .command("codex", &words)
         .env("KEY", "x")
         .output()
@@ -118,10 +118,10 @@ fn codex_offers_the_tools_to_its_model() {
 
 #[test]
 fn inspector_lists_and_calls_tools() {
-    let scene = Scene::new();
+    let setup = Setup::new();
     let inspect = |words: &[&str]| -> Value {
         let all = [&["--cli", "crucible", "mcp"], words].concat();
-        let output = scene.command("mcp-inspector", &all).output().unwrap();
+        let output = setup.command("mcp-inspector", &all).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}\n{errors}"))

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Desk, small};
+use crate::support::{Fixture, small};
 
 /// A server by HTTP, which ends with the test.
 struct Server {
@@ -16,8 +16,8 @@ struct Server {
 }
 
 impl Server {
-    fn start(desk: &Desk, repo: &std::path::Path) -> Self {
-        let call = desk.call(["mcp", "--http", "0"]).current_dir(repo);
+    fn start(fixture: &Fixture, repo: &std::path::Path) -> Self {
+        let call = fixture.call(["mcp", "--http", "0"]).current_dir(repo);
         let mut command = call.command();
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -66,8 +66,8 @@ impl Drop for Server {
 
 #[test]
 fn token_host_and_origin_are_required() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let server = Server::start(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let server = Server::start(&fixture, repo.path());
     let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
     let here = format!("127.0.0.1:{}", server.port);

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::client::{Client, fenced};
-use crate::support::{Desk, GOOD_DIFF, Ran, small};
+use crate::support::{Fixture, GOOD_DIFF, Ran, small};
 
 const POLICY: &str = r#"{"allow_roots":["src/"],"max_added_lines":50,"max_files":2}"#;
 
@@ -65,10 +65,10 @@ fn mutated(numbers: &mut Numbers) -> String {
 
 /// Compares the verdicts of this many patches, byte for byte.
 fn agree(count: usize) {
-    let (repo, desk) = (small().build(), Desk::new());
-    let (policy, file) = (desk.path("policy.json"), desk.path("change.patch"));
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let (policy, file) = (fixture.path("policy.json"), fixture.path("change.patch"));
     fs::write(&policy, POLICY).unwrap();
-    let mut client = Client::begun(&desk, repo.path());
+    let mut client = Client::begun(&fixture, repo.path());
     let mut numbers = Numbers(21);
     let (mut passed, mut refused) = (0, 0);
     for number in 0..count {
@@ -83,7 +83,7 @@ fn agree(count: usize) {
             "check_patch",
             json!({ "patch": patch, "policy": policy_value }),
         );
-        let call = desk
+        let call = fixture
             .call(["patch", "check", "--json"])
             .current_dir(repo.path());
         let Ran { code, stdout, .. } = call

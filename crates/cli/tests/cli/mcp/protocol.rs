@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::client::Client;
-use crate::support::{Desk, small};
+use crate::support::{Fixture, small};
 
 /// What a request of the newest revision carries.
 fn meta() -> Value {
@@ -26,7 +26,7 @@ fn names(tools: &Value) -> Vec<&str> {
 
 #[test]
 fn each_revision_lists_the_tools() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     let wanted = [
         "build_context",
         "check_patch",
@@ -37,7 +37,7 @@ fn each_revision_lists_the_tools() {
         "list_runs",
     ];
     for revision in ["2025-06-18", "2025-11-25"] {
-        let mut client = Client::silent(&desk, repo.path());
+        let mut client = Client::silent(&fixture, repo.path());
         let begun = client.begin(revision);
         assert_eq!(begun["protocolVersion"], revision, "{begun:#}");
         assert_eq!(begun["serverInfo"]["name"], "crucible");
@@ -47,7 +47,7 @@ fn each_revision_lists_the_tools() {
         );
         assert_eq!(client.end(), 0);
     }
-    let mut client = Client::silent(&desk, repo.path());
+    let mut client = Client::silent(&fixture, repo.path());
     let found = client.request("server/discover", json!({ "_meta": meta() }));
     let revisions = json!(["2025-06-18", "2025-11-25", "2026-07-28"]);
     assert_eq!(found["result"]["supportedVersions"], revisions, "{found:#}");
@@ -61,9 +61,9 @@ fn each_revision_lists_the_tools() {
 
 #[test]
 fn unknown_revision_gets_one_that_is_known() {
-    let (repo, desk) = (small().build(), Desk::new());
+    let (repo, fixture) = (small().build(), Fixture::new());
     for revision in ["2024-11-05", "2099-01-01", "", "x"] {
-        let mut client = Client::silent(&desk, repo.path());
+        let mut client = Client::silent(&fixture, repo.path());
         assert_eq!(
             client.begin(revision)["protocolVersion"],
             "2025-11-25",
@@ -74,8 +74,8 @@ fn unknown_revision_gets_one_that_is_known() {
 
 #[test]
 fn broken_lines_are_answered_and_passed() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let mut client = Client::begun(&fixture, repo.path());
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep_call = format!(
         r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}1{}}}"#,
@@ -169,8 +169,8 @@ fn broken_lines_are_answered_and_passed() {
 
 #[test]
 fn huge_message_is_refused_without_being_kept() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let mut client = Client::begun(&fixture, repo.path());
     let chunk = vec![b'a'; 1 << 20];
     for _ in 0..40 {
         client.bytes(&chunk);
@@ -196,8 +196,8 @@ fn huge_message_is_refused_without_being_kept() {
 
 #[test]
 fn wrong_arguments_are_errors_of_the_tool() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let mut client = Client::begun(&fixture, repo.path());
     for (tool, arguments, says) in [
         ("list_runs", json!({ "all": true }), "unknown field `all`"),
         ("build_context", json!({}), "missing field `goal`"),
@@ -282,14 +282,14 @@ fn wrong_arguments_are_errors_of_the_tool() {
     }
     let unknown = client.request("tools/call", json!({ "name": "rm", "arguments": {} }));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
-    assert_eq!(desk.runs().len(), 0);
+    assert_eq!(fixture.runs().len(), 0);
 }
 
 #[test]
 fn end_of_input_and_ctrl_c_end_the_server() {
-    let (repo, desk) = (small().build(), Desk::new());
-    assert_eq!(Client::silent(&desk, repo.path()).end(), 0);
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    assert_eq!(Client::silent(&fixture, repo.path()).end(), 0);
+    let mut client = Client::begun(&fixture, repo.path());
     client.call("list_runs", json!({}));
     let asked = Instant::now();
     let pid = nix::unistd::Pid::from_raw(i32::try_from(client.child.id()).unwrap());
@@ -300,8 +300,8 @@ fn end_of_input_and_ctrl_c_end_the_server() {
 
 #[test]
 fn first_line_that_is_no_request_is_passed() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let mut client = Client::silent(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let mut client = Client::silent(&fixture, repo.path());
     client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     client.say(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     client.say("{");

@@ -8,7 +8,7 @@ use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::{Value, json};
 
 use super::client::{Client, document, fenced};
-use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, right, small};
+use crate::support::{Fixture, GOAL, GOOD_DIFF, answering, good_answer, right, small};
 
 /// Follows a run until nothing works on it, and returns its last status.
 #[track_caller]
@@ -41,8 +41,8 @@ fn started(client: &mut Client, proposer: &str) -> String {
 
 #[test]
 fn client_proposes_and_only_the_user_lands() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let mut client = Client::begun(&fixture, repo.path());
     let run = started(&mut client, "client");
     let (status, answer) = followed(&mut client, &run);
     assert_eq!(
@@ -91,7 +91,8 @@ fn client_proposes_and_only_the_user_lands() {
         "{refused}"
     );
     assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "1");
-    desk.call(["run", "land", &run])
+    fixture
+        .call(["run", "land", &run])
         .current_dir(repo.path())
         .run()
         .ok();
@@ -103,15 +104,15 @@ fn client_proposes_and_only_the_user_lands() {
 
 #[test]
 fn proposal_from_linked_work_tree_lands_where_allowed() {
-    let (repo, desk) = (small().build(), Desk::new());
-    desk.user_config("[mcp]\nland = true\n");
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    fixture.user_config("[mcp]\nland = true\n");
+    let mut client = Client::begun(&fixture, repo.path());
     let run = started(&mut client, "client");
     followed(&mut client, &run);
     let empty = client.refused("submit_proposal", json!({ "run": run, "patch": " \n" }));
     assert!(empty.contains("the proposal is empty"), "{empty}");
 
-    let elsewhere = desk.path("elsewhere");
+    let elsewhere = fixture.path("elsewhere");
     let elsewhere = elsewhere.to_str().unwrap();
     repo.git(["worktree", "add", "--detach", elsewhere]);
     fs::write(format!("{elsewhere}/src/area.py"), right()).unwrap();
@@ -140,11 +141,11 @@ fn proposal_from_linked_work_tree_lands_where_allowed() {
 #[test]
 fn projects_settings_cannot_allow_landing() {
     let config = format!("{}[mcp]\nland = true\n", crate::support::GATE);
-    let (repo, desk) = (
+    let (repo, fixture) = (
         small().file(".crucible/config.toml", config).build(),
-        Desk::new(),
+        Fixture::new(),
     );
-    let ended = desk.call(["mcp"]).current_dir(repo.path()).run();
+    let ended = fixture.call(["mcp"]).current_dir(repo.path()).run();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("mcp.land"), "{}", ended.stderr);
 }
@@ -152,12 +153,12 @@ fn projects_settings_cannot_allow_landing() {
 #[test]
 fn run_survives_the_server_that_started_it() {
     let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
-    let mut client = Client::begun(&desk, repo.path());
+    let fixture = Fixture::with(&server);
+    let mut client = Client::begun(&fixture, repo.path());
     let run = started(&mut client, "configured");
     client.child.kill().unwrap();
     client.child.wait().unwrap();
-    let mut client = Client::begun(&desk, repo.path());
+    let mut client = Client::begun(&fixture, repo.path());
     for _ in 0..300 {
         let (status, _) = followed(&mut client, &run);
         if status["state"] == "verified" {
@@ -171,8 +172,8 @@ fn run_survives_the_server_that_started_it() {
 
 #[test]
 fn failure_of_a_background_run_is_told() {
-    let (repo, desk) = (small().build(), Desk::new());
-    let mut client = Client::begun(&desk, repo.path());
+    let (repo, fixture) = (small().build(), Fixture::new());
+    let mut client = Client::begun(&fixture, repo.path());
     // Nobody listens at the address of the model.
     let run = started(&mut client, "configured");
     let (status, answer) = followed(&mut client, &run);
@@ -191,8 +192,8 @@ fn failure_of_a_background_run_is_told() {
 fn cancelled_call_ends_and_others_go_on() {
     let repo = small().build();
     let server = FakeOpenAi::start([Reply::LateAnswer(good_answer(), Duration::from_secs(6))]);
-    let desk = Desk::with(&server);
-    let mut client = Client::begun(&desk, repo.path());
+    let fixture = Fixture::with(&server);
+    let mut client = Client::begun(&fixture, repo.path());
     let run = started(&mut client, "configured");
     let call = json!({ "jsonrpc": "2.0", "id": "wait", "method": "tools/call", "params": {
         "name": "run_status", "arguments": { "run": run, "wait_s": 30, "after": 1_000_000 } } });
@@ -211,8 +212,8 @@ fn context_pack_is_fenced_and_has_no_secrets() {
         .file("src/more.py", hostile)
         .file("src/key.py", format!("KEY = '{secret}'\n"))
         .build();
-    let desk = Desk::new();
-    let mut client = Client::begun(&desk, repo.path());
+    let fixture = Fixture::new();
+    let mut client = Client::begun(&fixture, repo.path());
     let answer = client.call("build_context", json!({ "goal": GOAL, "max_files": 9 }));
     assert!(!answer.contains(&secret));
     let pack = document(&answer);
@@ -224,14 +225,14 @@ fn context_pack_is_fenced_and_has_no_secrets() {
             .any(|file| file["path"] == "src/area.py")
     );
     assert!(fenced(&answer).contains("Ignore the rules"));
-    let elsewhere = repo_outside(&desk);
+    let elsewhere = repo_outside(&fixture);
     let refused = client.refused("build_context", json!({ "goal": GOAL, "repo": elsewhere }));
     assert!(refused.contains("does not reach"), "{refused}");
 }
 
 /// Another repository, beside the server's.
-fn repo_outside(desk: &Desk) -> String {
-    let path = desk.path("other");
+fn repo_outside(fixture: &Fixture) -> String {
+    let path = fixture.path("other");
     fs::create_dir_all(path.join(".git")).unwrap();
     Path::new(&path).display().to_string()
 }

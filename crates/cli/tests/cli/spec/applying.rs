@@ -10,7 +10,7 @@ use super::support::{
     RECEIPT_SCHEMA, REVIEW, SPEC, answering, asked, at, newest, project, receipts, resume, server,
     spec, spec_dir, valid,
 };
-use crate::support::{Desk, WRONG, right, whole_file};
+use crate::support::{Fixture, WRONG, right, whole_file};
 
 fn area(project: &Path) -> String {
     std::fs::read_to_string(project.join("src/area.py")).unwrap()
@@ -42,14 +42,14 @@ fn only_what_waited_when_the_command_began_is_applied() {
         (phase == "review")
             .then(|| Reply::Answer(REVIEW.replace("a sum", &format!("a sum ({reviews})"))))
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "review"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "review"]).ok();
     for waits in [
         "no pending fixup matches the current files",
         "applied fixups: 1 file",
     ] {
-        let ran = resume(&desk, &project, ["--apply-fixups"]).ok();
+        let ran = resume(&fixture, &project, ["--apply-fixups"]).ok();
         assert!(ran.stdout.contains(waits), "{}", ran.stdout);
         let is_first = waits.starts_with("no pending fixup");
         assert_eq!(
@@ -72,7 +72,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
         &["--apply-fixups"][..],
         &["--phase", "fixup", "--apply-fixups"],
     ] {
-        let call = desk.call(["resume", SPEC]).current_dir(&project);
+        let call = fixture.call(["resume", SPEC]).current_dir(&project);
         let ran = again
             .iter()
             .fold(call, |call, option| call.arg(option))
@@ -84,7 +84,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
             ran.stdout
         );
     }
-    let told = resume(&desk, &project, ["--apply-fixups", "--json"]).ok();
+    let told = resume(&fixture, &project, ["--apply-fixups", "--json"]).ok();
     assert_eq!(
         (told.json()["ran"].clone(), told.stderr.as_str()),
         (json!([]), "")
@@ -95,8 +95,8 @@ fn only_what_waited_when_the_command_began_is_applied() {
     );
     // Another review: what was made from the old one counts no more, and the new proposal waits again.
     std::fs::write(project.join("src/area.py"), WRONG).unwrap();
-    resume(&desk, &project, ["--phase", "review"]).ok();
-    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--phase", "review"]).ok();
+    resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(
         (area(&project).as_str(), count(&server, "fixup")),
         (WRONG, 2)
@@ -107,8 +107,8 @@ fn only_what_waited_when_the_command_began_is_applied() {
 #[test]
 fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let refused = |ran: crate::support::Ran| {
         let ran = ran.exits(2);
         assert!(
@@ -118,9 +118,9 @@ fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named
             ran.stderr
         );
     };
-    refused(spec(&desk, &project, ["--apply-fixups"]));
+    refused(spec(&fixture, &project, ["--apply-fixups"]));
     refused(spec(
-        &desk,
+        &fixture,
         &project,
         ["--through", "final", "--apply-fixups", "--dry-run"],
     ));
@@ -128,19 +128,19 @@ fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named
         !spec_dir(&project).exists(),
         "nothing is made for what makes no sense"
     );
-    spec(&desk, &project, ["--through", "review"]).ok();
+    spec(&fixture, &project, ["--through", "review"]).ok();
     refused(resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "design", "--apply-fixups"],
     ));
     refused(resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "fixup", "--apply-fixups", "--dry-run"],
     ));
     refused(spec(
-        &desk,
+        &fixture,
         &project,
         ["--through", "tasks", "--apply-fixups"],
     ));
@@ -149,8 +149,8 @@ fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named
         (4, 4)
     );
     // Where one waits, it is applied before the phase runs.
-    resume(&desk, &project, ["--phase", "fixup"]).ok();
-    let ran = resume(&desk, &project, ["--phase", "design", "--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--phase", "fixup"]).ok();
+    let ran = resume(&fixture, &project, ["--phase", "design", "--apply-fixups"]).ok();
     assert!(
         ran.stdout.starts_with("applied fixups: 1 file\n"),
         "{}",
@@ -163,11 +163,11 @@ fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named
 #[test]
 fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
     config(&project, &hook("pre_phase", "cat > told.json; exit 3"));
-    let ran = resume(&desk, &project, ["--apply-fixups"]).exits(1);
+    let ran = resume(&fixture, &project, ["--apply-fixups"]).exits(1);
     assert!(
         ran.stderr.contains("the hook check failed") && ran.stderr.contains("The fixup is pending"),
         "{}",
@@ -200,10 +200,10 @@ fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() 
         (&json!("fixup"), &receipt["receipt_id"])
     );
     config(&project, "");
-    resume(&desk, &project, ["--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--apply-fixups"]).ok();
     assert_eq!((area(&project), count(&server, "fixup")), (right(), 1));
     at(
-        &desk,
+        &fixture,
         &project,
         [
             "gate",
@@ -219,11 +219,11 @@ fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() 
 #[test]
 fn failing_post_hook_records_applied_fixups() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
     config(&project, &hook("post_phase", "cat > told.json; exit 4"));
-    resume(&desk, &project, ["--apply-fixups"]).exits(1);
+    resume(&fixture, &project, ["--apply-fixups"]).exits(1);
     assert_eq!(area(&project), right());
     let receipt = newest(&project);
     valid(&receipt, RECEIPT_SCHEMA);
@@ -249,14 +249,14 @@ fn failing_post_hook_records_applied_fixups() {
         told["artifact"]["path"],
         ".crucible/specs/export-data/artifacts/40-fixup.md"
     );
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "fixup"]).exits(1);
+    at(&fixture, &project, ["gate", SPEC, "--min-phase", "fixup"]).exits(1);
     // The hook passes: the application comes to its end, and nobody is asked.
     config(&project, &hook("post_phase", "true"));
-    resume(&desk, &project, ["--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--apply-fixups"]).ok();
     assert_eq!((area(&project), count(&server, "fixup")), (right(), 1));
     assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "applied");
     at(
-        &desk,
+        &fixture,
         &project,
         [
             "gate",
@@ -272,8 +272,8 @@ fn failing_post_hook_records_applied_fixups() {
 #[test]
 fn hook_drafts_are_removed_after_run_or_kill() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let context = spec_dir(&project).join("context");
     std::fs::create_dir_all(&context).unwrap();
     std::fs::write(
@@ -287,7 +287,7 @@ fn hook_drafts_are_removed_after_run_or_kill() {
             &project,
             &hook("post_phase", script).replace("\"fixup\"", "\"requirements\""),
         );
-        spec(&desk, &project, []).exits(code);
+        spec(&fixture, &project, []).exits(code);
         let told: Value =
             serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
         assert!(
@@ -319,10 +319,10 @@ fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
     let mut answers = vec![both.clone(), both, whole_file("src/area.py", &right())].into_iter();
     let server =
         server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answers.next().unwrap())));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let shown = ["--through", "fixup", "--context", "README.md"];
-    let call = desk
+    let call = fixture
         .call(["spec", SPEC])
         .args(shown)
         .env("CRUCIBLE_SPEC_ATTEMPTS", "1");
@@ -335,7 +335,7 @@ fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
     assert!(newest(&project)["phases"][0]["fixups"].is_null());
     // The correction is told which files it may change.
     let ran = resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "fixup", "--context", "README.md"],
     )
@@ -357,9 +357,9 @@ fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
 #[test]
 fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
     let patch = newest(&project)["phases"][0]["fixups"]["patch"]["sha256"].clone();
     std::fs::write(project.join("README.md"), "# Kept\n").unwrap();
     let token = "0".repeat(32);
@@ -382,7 +382,7 @@ fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
         record.to_string(),
     )
     .unwrap();
-    let ran = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    let ran = resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert!(!ran.stderr.contains("killed"), "{}", ran.stderr);
     assert_eq!(area(&project), right());
     assert!(!workflows.join("evil.yml").exists());
@@ -395,9 +395,9 @@ fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
 #[test]
 fn interrupted_fixup_is_settled_before_phase() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
     // Killed before the new content took the place of the old one.
     let fixup = newest(&project)["phases"][0]["fixups"].clone();
     let (token, file) = ("0".repeat(32), &fixup["files"][0]);
@@ -407,7 +407,7 @@ fn interrupted_fixup_is_settled_before_phase() {
         "entries": [{"path": "src/area.py", "before": file["before"], "after": file["after"]}],
     });
     let root = Digest::of(project.canonicalize().unwrap().to_str().unwrap().as_bytes());
-    let records = desk.data().join("fixups");
+    let records = fixture.data().join("fixups");
     std::fs::create_dir_all(&records).unwrap();
     let place = records.join(format!("{root}-{SPEC}.json"));
     std::fs::write(&place, record.to_string()).unwrap();
@@ -416,7 +416,7 @@ fn interrupted_fixup_is_settled_before_phase() {
         right(),
     )
     .unwrap();
-    let ran = resume(&desk, &project, ["--phase", "review"]).ok();
+    let ran = resume(&fixture, &project, ["--phase", "review"]).ok();
     let told = ["was killed while it applied a fixup", "src/area.py"];
     assert!(
         told.iter().all(|told| ran.stderr.contains(told)),
@@ -442,9 +442,9 @@ fn interrupted_fixup_is_settled_before_phase() {
 #[test]
 fn a_forged_proposal_is_neither_applied_nor_built_on() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
     let diff = spec_dir(&project).join("artifacts/40-fixup.diff");
     let evil = std::fs::read_to_string(&diff)
         .unwrap()
@@ -466,14 +466,14 @@ fn a_forged_proposal_is_neither_applied_nor_built_on() {
     receipt["digest"] = json!(Digest::of(&to_canonical_json(&receipt).unwrap()));
     std::fs::write(&path, to_canonical_json(&receipt).unwrap()).unwrap();
     // What is made from it may not run, and it is not applied: the phase runs anew.
-    let ran = resume(&desk, &project, ["--phase", "final"]).exits(2);
+    let ran = resume(&fixture, &project, ["--phase", "final"]).exits(2);
     assert!(ran.stderr.contains("cannot be trusted"), "{}", ran.stderr);
-    resume(&desk, &project, ["--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--apply-fixups"]).ok();
     assert_eq!(
         (area(&project).as_str(), count(&server, "fixup")),
         (WRONG, 2)
     );
-    resume(&desk, &project, ["--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--apply-fixups"]).ok();
     assert_eq!(area(&project), right());
 }
 
@@ -485,9 +485,9 @@ fn newest_staged(dir: &Path) -> Value {
 #[test]
 fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_comes_next() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
     // Killed after the ledger knew and before the files were moved.
     let (dir, id) = (
         spec_dir(&project),
@@ -504,8 +504,8 @@ fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_come
         dir.join("staging/receipt.json"),
     )
     .unwrap();
-    super::forged::mark(&desk, &project, &newest_staged(&dir));
-    resume(&desk, &project, []).ok();
+    super::forged::mark(&fixture, &project, &newest_staged(&dir));
+    resume(&fixture, &project, []).ok();
     assert_eq!(asked(&server), ["requirements", "design", "tasks"]);
 }
 
@@ -527,17 +527,17 @@ fn blocking_hook_keeps_paid_answers() {
         corrections += 1;
         (corrections == 1).then_some(Reply::Status(401))
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).exits(70);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).exits(70);
     assert_eq!(newest(&project)["phases"][0]["attempts"], 2);
     config(
         &project,
         &hook("pre_phase", "exit 1").replace("\"fixup\"", "\"requirements\""),
     );
-    spec(&desk, &project, []).exits(1);
+    spec(&fixture, &project, []).exits(1);
     config(&project, "");
-    spec(&desk, &project, []).ok();
+    spec(&fixture, &project, []).ok();
     assert_eq!(
         server.completions().len(),
         3,

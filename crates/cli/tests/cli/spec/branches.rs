@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::support::{SPEC, answering, at, newest, project, receipts, resume, spec};
-use crate::support::Desk;
+use crate::support::Fixture;
 
 fn git<const N: usize>(project: &Path, args: [&str; N]) {
     let identity = [
@@ -36,25 +36,25 @@ fn commit(project: &Path) {
 }
 
 /// A design in an instant of its own: the names of receipts hold seconds.
-fn design_later(desk: &Desk, project: &Path) -> String {
+fn design_later(fixture: &Fixture, project: &Path) -> String {
     std::thread::sleep(Duration::from_millis(1_100));
-    resume(desk, project, ["--phase", "design"]).ok();
+    resume(fixture, project, ["--phase", "design"]).ok();
     newest(project)["receipt_id"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
     git(&project, ["init", "--quiet", "--initial-branch", "main"]);
     commit(&project);
     git(&project, ["branch", "other"]);
-    let ours = design_later(&desk, &project);
+    let ours = design_later(&fixture, &project);
     commit(&project);
     git(&project, ["checkout", "--quiet", "other"]);
-    let theirs = design_later(&desk, &project);
+    let theirs = design_later(&fixture, &project);
     commit(&project);
     git(&project, ["checkout", "--quiet", "main"]);
     git(
@@ -66,7 +66,7 @@ fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again(
 
     let gate = |code: i32| -> Value {
         at(
-            &desk,
+            &fixture,
             &project,
             ["gate", SPEC, "--min-phase", "design", "--json"],
         )
@@ -91,7 +91,11 @@ fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again(
             "{finding:#}"
         );
     }
-    let status = || at(&desk, &project, ["status", SPEC, "--json"]).ok().json();
+    let status = || {
+        at(&fixture, &project, ["status", SPEC, "--json"])
+            .ok()
+            .json()
+    };
     let told = status();
     assert_eq!(
         (
@@ -101,7 +105,7 @@ fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again(
         (&json!("damaged"), &json!(command))
     );
 
-    resume(&desk, &project, ["--phase", "design"]).ok();
+    resume(&fixture, &project, ["--phase", "design"]).ok();
     assert_eq!(gate(0)["findings"], json!([]));
     assert_eq!(
         (&status()["has_errors"], &status()["problems"]),
@@ -109,11 +113,11 @@ fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again(
     );
     assert_eq!(receipts(&project).len(), 4, "nothing was taken away");
     // Where no ledger knows of anything, as in CI, it is healed as well.
-    let elsewhere = desk
+    let elsewhere = fixture
         .call(["gate", SPEC, "--min-phase", "design"])
         .current_dir(&project);
     elsewhere
-        .env("CRUCIBLE_HOME", desk.path("other"))
+        .env("CRUCIBLE_HOME", fixture.path("other"))
         .run()
         .ok();
 }
@@ -121,12 +125,12 @@ fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again(
 #[test]
 fn a_changed_idea_makes_the_requirements_stale() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
     let gate = || {
         at(
-            &desk,
+            &fixture,
             &project,
             ["gate", SPEC, "--min-phase", "requirements", "--json"],
         )
@@ -151,17 +155,21 @@ fn a_changed_idea_makes_the_requirements_stale() {
 #[test]
 fn a_clone_whose_specs_are_a_link_is_told_and_nothing_is_written_there() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let outside = desk.path("outside");
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let outside = fixture.path("outside");
     std::fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, project.join(".crucible/specs")).unwrap();
     for ran in [
-        spec(&desk, &project, []),
-        resume(&desk, &project, ["--phase", "requirements"]),
-        at(&desk, &project, ["status", SPEC]),
-        at(&desk, &project, ["gate", SPEC]),
-        at(&desk, &project, ["template", "init", "rust-service", SPEC]),
+        spec(&fixture, &project, []),
+        resume(&fixture, &project, ["--phase", "requirements"]),
+        at(&fixture, &project, ["status", SPEC]),
+        at(&fixture, &project, ["gate", SPEC]),
+        at(
+            &fixture,
+            &project,
+            ["template", "init", "rust-service", SPEC],
+        ),
     ] {
         assert_ne!(ran.code, Some(0));
         assert!(ran.stderr.contains("not a link"), "{}", ran.stderr);

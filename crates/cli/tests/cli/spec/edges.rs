@@ -9,17 +9,17 @@ use serde_json::json;
 
 use super::support::{SPEC, answering, project, resume, spec, spec_dir};
 use super::written::WrittenSpec;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What git says; it has to succeed.
 #[track_caller]
-fn git(desk: &Desk, at: &Path, args: &[&str]) -> String {
+fn git(fixture: &Fixture, at: &Path, args: &[&str]) -> String {
     let run = Command::new("git")
         .args(args)
         .current_dir(at)
-        .env("HOME", desk.home())
+        .env("HOME", fixture.home())
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -34,13 +34,13 @@ fn git(desk: &Desk, at: &Path, args: &[&str]) -> String {
 
 #[test]
 fn settings_that_are_no_file_are_an_error_and_not_no_settings() {
-    let desk = Desk::new();
-    let mut written = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut written = WrittenSpec::new(fixture.path("project"));
     for phase in PhaseId::Tasks.up_to() {
         written.success(phase, HOUR);
     }
-    let gate = || written.call(&desk, ["gate", SPEC]).run();
-    let user = desk.home().join(".config/crucible/config.toml");
+    let gate = || written.call(&fixture, ["gate", SPEC]).run();
+    let user = fixture.home().join(".config/crucible/config.toml");
     for place in [written.root().join(".crucible/config.toml"), user] {
         gate().ok();
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -66,8 +66,8 @@ fn settings_that_are_no_file_are_an_error_and_not_no_settings() {
 
 #[test]
 fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
-    let desk = Desk::new();
-    let mut written = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut written = WrittenSpec::new(fixture.path("project"));
     for phase in PhaseId::Tasks.up_to() {
         written.success(phase, HOUR);
     }
@@ -82,7 +82,8 @@ fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
         vec!["project", "status"],
     ] {
         let homeless = || {
-            desk.call(&args)
+            fixture
+                .call(&args)
                 .current_dir(written.root())
                 .without_env("HOME")
                 .without_env("CRUCIBLE_HOME")
@@ -98,7 +99,7 @@ fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
         }
         homeless()
             .env("HOME", "relh")
-            .env("CRUCIBLE_HOME", desk.data())
+            .env("CRUCIBLE_HOME", fixture.data())
             .run()
             .ok();
     }
@@ -109,7 +110,7 @@ fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
         "[no]\nsuch = 1\n",
     )
     .unwrap();
-    let homeless = desk
+    let homeless = fixture
         .call(["gate", SPEC])
         .current_dir(written.root())
         .without_env("HOME");
@@ -119,19 +120,19 @@ fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
 
 #[test]
 fn a_ledger_that_is_a_pipe_is_not_waited_at() {
-    let desk = Desk::new();
-    let mut written = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut written = WrittenSpec::new(fixture.path("project"));
     written.success(PhaseId::Requirements, HOUR);
-    std::fs::create_dir(desk.data()).unwrap();
+    std::fs::create_dir(fixture.data()).unwrap();
     assert!(
         Command::new("mkfifo")
-            .arg(desk.data().join("ledger.db"))
+            .arg(fixture.data().join("ledger.db"))
             .status()
             .unwrap()
             .success()
     );
     for args in [["gate", SPEC], ["status", SPEC]] {
-        let ran = written.call(&desk, args).run().exits(2);
+        let ran = written.call(&fixture, args).run().exits(2);
         assert!(
             ran.stderr.contains("it is no regular file"),
             "{}",
@@ -142,12 +143,12 @@ fn a_ledger_that_is_a_pipe_is_not_waited_at() {
 
 #[test]
 fn what_cannot_be_looked_at_is_not_taken_for_absent() {
-    let desk = Desk::new();
-    let root = desk.path("project");
+    let fixture = Fixture::new();
+    let root = fixture.path("project");
     std::fs::create_dir_all(root.join(".crucible")).unwrap();
     std::fs::write(root.join(".crucible/specs"), "").unwrap();
     let said = |args: [&str; 2]| {
-        let ran = desk.call(args).current_dir(&root).run();
+        let ran = fixture.call(args).current_dir(&root).run();
         (
             ran.code,
             ran.stderr.lines().next().unwrap_or_default().to_owned(),
@@ -165,12 +166,12 @@ fn what_cannot_be_looked_at_is_not_taken_for_absent() {
 
 #[test]
 fn a_success_under_a_pinned_clock_is_told_with_a_warning() {
-    let desk = Desk::new();
-    let mut written = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut written = WrittenSpec::new(fixture.path("project"));
     written.success_with(PhaseId::Requirements, HOUR, |value| {
         value["clock"] = json!("pinned")
     });
-    let ran = written.call(&desk, ["status", SPEC]).run().ok();
+    let ran = written.call(&fixture, ["status", SPEC]).run().ok();
     let warning = "requirements warning: it was written under a pinned clock (CRUCIBLE_CLOCK): the gate refuses it";
     assert!(
         ran.stdout.lines().any(|line| line == warning),
@@ -178,31 +179,31 @@ fn a_success_under_a_pinned_clock_is_told_with_a_warning() {
         ran.stdout
     );
     written.success(PhaseId::Requirements, HOUR);
-    let ran = written.call(&desk, ["status", SPEC]).run().ok();
+    let ran = written.call(&fixture, ["status", SPEC]).run().ok();
     assert!(!ran.stdout.contains("pinned"), "{}", ran.stdout);
 }
 
 #[test]
 fn what_need_not_be_committed_is_left_out_and_branches_merge() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let commit = |message: &str| {
-        git(&desk, &project, &["add", "."]);
-        git(&desk, &project, &["commit", "-q", "-m", message]);
+        git(&fixture, &project, &["add", "."]);
+        git(&fixture, &project, &["commit", "-q", "-m", message]);
     };
-    git(&desk, &project, &["init", "-q", "-b", "main", "."]);
-    spec(&desk, &project, []).ok();
+    git(&fixture, &project, &["init", "-q", "-b", "main", "."]);
+    spec(&fixture, &project, []).ok();
     commit("requirements");
     // Two branches work on one spec.
-    git(&desk, &project, &["checkout", "-q", "-b", "other"]);
-    resume(&desk, &project, ["--phase", "requirements"]).ok();
+    git(&fixture, &project, &["checkout", "-q", "-b", "other"]);
+    resume(&fixture, &project, ["--phase", "requirements"]).ok();
     commit("requirements again");
-    git(&desk, &project, &["checkout", "-q", "main"]);
-    resume(&desk, &project, ["--phase", "design"]).ok();
+    git(&fixture, &project, &["checkout", "-q", "main"]);
+    resume(&fixture, &project, ["--phase", "design"]).ok();
     commit("design");
-    git(&desk, &project, &["merge", "-q", "-m", "both", "other"]);
-    let tracked = git(&desk, &project, &["ls-files", ".crucible"]);
+    git(&fixture, &project, &["merge", "-q", "-m", "both", "other"]);
+    let tracked = git(&fixture, &project, &["ls-files", ".crucible"]);
     assert!(
         tracked.contains(".crucible/.gitignore\n") && tracked.contains("/receipts/"),
         "{tracked}"
@@ -212,12 +213,12 @@ fn what_need_not_be_committed_is_left_out_and_branches_merge() {
         "{tracked}"
     );
     assert!(spec_dir(&project).join("lock").is_file());
-    assert_eq!(git(&desk, &project, &["status", "--short"]), "");
+    assert_eq!(git(&fixture, &project, &["status", "--short"]), "");
 
     // What a project says itself stays.
     let ignored = project.join(".crucible/.gitignore");
     std::fs::write(&ignored, "mine\n").unwrap();
-    resume(&desk, &project, ["--phase", "requirements"]).ok();
-    desk.call(["init"]).current_dir(&project).run().ok();
+    resume(&fixture, &project, ["--phase", "requirements"]).ok();
+    fixture.call(["init"]).current_dir(&project).run().ok();
     assert_eq!(std::fs::read_to_string(&ignored).unwrap(), "mine\n");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crucible_testkit::{FakeOpenAi, RepoBuilder, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Desk, Ran, answering, id_of, whole_file};
+use crate::support::{Fixture, Ran, answering, id_of, whole_file};
 
 const GATE: &str = "[gates.tests]\ncommand = [\"python3\", \"-m\", \"unittest\", \"discover\", \"-v\", \"-s\", \"tests\", \"-t\", \".\"]\n";
 const WRONG: &str = "def area(width, height):\n    return width + height\n\n\ndef perimeter(width, height):\n    return 2 * (width + height)\n";
@@ -22,13 +22,13 @@ const SPEC_KIT: &str = "# Feature Specification: Area\n\n### User Story 1 - Area
     - Test: tests.test_area.AreaTest.test_area in tests/test_area.py\n\n## Requirements\n\n\
     - **FR-001**: System MUST add for the perimeter\n  - Test: `tests.test_area.AreaTest.test_perimeter` in `tests/test_area.py`\n";
 
-struct Scene {
-    desk: Desk,
+struct Setup {
+    fixture: Fixture,
     repo: TestRepo,
     _server: FakeOpenAi,
 }
 
-impl Scene {
+impl Setup {
     fn new(files: &[(&str, &str)]) -> Self {
         let repo = RepoBuilder::new()
             .files([
@@ -42,10 +42,10 @@ impl Scene {
             .build();
         let right = WRONG.replacen("width + height", "width * height", 1);
         let server = answering(whole_file("app/area.py", &right));
-        let desk = Desk::with(&server);
-        desk.run(["attest", "init"]).ok();
+        let fixture = Fixture::with(&server);
+        fixture.run(["attest", "init"]).ok();
         Self {
-            desk,
+            fixture,
             repo,
             _server: server,
         }
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     fn call(&self, words: &[&str]) -> Ran {
-        let call = self.desk.call(words);
+        let call = self.fixture.call(words);
         call.current_dir(self.repo.path()).run()
     }
 
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     fn run_file(&self, run: &str, path: &str) -> std::path::PathBuf {
-        self.desk.data().join("runs").join(run).join(path)
+        self.fixture.data().join("runs").join(run).join(path)
     }
 }
 
@@ -126,10 +126,10 @@ const LANDED: [&str; 3] = [
 
 #[test]
 fn task_becomes_a_run_whose_landing_proves_requirements() {
-    let scene = Scene::own();
-    scene.call(&["spec", "evidence", "area"]).exits(1);
-    assert_eq!(scene.states("area"), NOTHING);
-    let ran = scene.call(&["spec", "run", "area", "t-001"]).ok();
+    let setup = Setup::own();
+    setup.call(&["spec", "evidence", "area"]).exits(1);
+    assert_eq!(setup.states("area"), NOTHING);
+    let ran = setup.call(&["spec", "run", "area", "t-001"]).ok();
     for shown in [
         "Make area in app/area.py multiply width and height",
         "Files: app/area.py",
@@ -144,10 +144,10 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
         ran.stderr
     );
     // A verified run proves nothing before it landed.
-    assert_eq!(scene.states("area"), NOTHING);
-    let landed = scene.call(&["run", "land", "--json"]).ok().json();
+    assert_eq!(setup.states("area"), NOTHING);
+    let landed = setup.call(&["run", "land", "--json"]).ok().json();
     let commit = landed["commit"].as_str().unwrap();
-    let ran = scene.call(&["spec", "evidence", "area", "--json"]).exits(1);
+    let ran = setup.call(&["spec", "evidence", "area", "--json"]).exits(1);
     let document = ran.json();
     let matrix = &document["matrix"];
     assert_eq!(states(matrix), LANDED);
@@ -161,9 +161,9 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     assert!(schema.is_valid(matrix), "{matrix:#}");
     // The same state gives the same bytes.
-    let again = scene.call(&["spec", "evidence", "area", "--json"]);
+    let again = setup.call(&["spec", "evidence", "area", "--json"]);
     assert_eq!(again.stdout, ran.stdout);
-    let markdown = scene
+    let markdown = setup
         .call(&["spec", "evidence", "area", "--markdown"])
         .exits(1);
     assert!(
@@ -176,10 +176,10 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
 
     // The landing has the matrix as an artifact, and its statement has the digest and the counts.
     let run = first["run"].as_str().unwrap();
-    let own = scene.run_file(run, "artifacts/evidence.json");
+    let own = setup.run_file(run, "artifacts/evidence.json");
     assert_eq!(states(&read(&own)), LANDED);
     assert!(schema.is_valid(&read(&own)));
-    let note = scene.repo.git(["notes", "--ref=crucible", "show", commit]);
+    let note = setup.repo.git(["notes", "--ref=crucible", "show", commit]);
     let payload = crucible_attest::payload_of(note.as_bytes()).unwrap();
     let statement: Value = serde_json::from_slice(&payload).unwrap();
     assert_eq!(statement["predicateType"], "urn:crucible:change:v2");
@@ -194,14 +194,14 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
         (proof["spec"].as_str(), proof["task"].as_str()),
         (Some("area"), Some("T-001"))
     );
-    let key = scene.call(&["attest", "key", "--json"]).ok().json();
-    let policy = scene.desk.path("attest.toml");
+    let key = setup.call(&["attest", "key", "--json"]).ok().json();
+    let policy = setup.fixture.path("attest.toml");
     let text = format!(
         "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n",
         key["key"].as_str().unwrap()
     );
     std::fs::write(&policy, text).unwrap();
-    scene
+    setup
         .call(&[
             "attest",
             "verify",
@@ -210,84 +210,84 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
             policy.to_str().unwrap(),
         ])
         .ok();
-    scene.call(&["run", "verify-record", run]).ok();
+    setup.call(&["run", "verify-record", run]).ok();
 }
 
 #[test]
 fn evidence_ends_with_its_test_commit_or_record() {
-    let scene = Scene::own();
-    let (run, commit) = scene.land("area", "T-001");
-    assert_eq!(scene.states("area"), LANDED);
+    let setup = Setup::own();
+    let (run, commit) = setup.land("area", "T-001");
+    assert_eq!(setup.states("area"), LANDED);
     // Somebody edits what the run reported.
-    let report = scene.run_file(&run, "artifacts/verify_report.json");
+    let report = setup.run_file(&run, "artifacts/verify_report.json");
     let honest = std::fs::read_to_string(&report).unwrap();
     std::fs::write(
         &report,
         honest.replace("\"status\":\"passed\"", "\"status\":\"failed\""),
     )
     .unwrap();
-    assert_eq!(scene.states("area"), NOTHING);
+    assert_eq!(setup.states("area"), NOTHING);
     assert!(
-        scene
+        setup
             .codes("area")
             .contains(&"evidence-run-refused".to_owned())
     );
     std::fs::write(&report, &honest).unwrap();
-    assert_eq!(scene.states("area"), LANDED);
+    assert_eq!(setup.states("area"), LANDED);
     // The test goes.
-    scene.repo.write(
+    setup.repo.write(
         "tests/test_area.py",
         TESTS.replace("test_area(", "test_other("),
     );
-    scene.repo.commit("Rename the test");
-    assert_eq!(scene.states("area")[0], "R-001 none: gone");
-    scene.repo.git(["reset", "--quiet", "--hard", &commit]);
+    setup.repo.commit("Rename the test");
+    assert_eq!(setup.states("area")[0], "R-001 none: gone");
+    setup.repo.git(["reset", "--quiet", "--hard", &commit]);
     // The requirement says something else now.
-    scene.repo.write(
+    setup.repo.write(
         ".crucible/specs/area/artifacts/00-requirements.md",
         REQUIREMENTS.replace("multiplies", "divides"),
     );
-    assert_eq!(scene.states("area")[0], "R-001 none: outdated");
-    scene.repo.git(["checkout", "--quiet", "--", "."]);
+    assert_eq!(setup.states("area")[0], "R-001 none: outdated");
+    setup.repo.git(["checkout", "--quiet", "--", "."]);
     // The commit goes.
-    scene
+    setup
         .repo
         .git(["checkout", "--quiet", "--detach", &format!("{commit}^")]);
-    assert_eq!(scene.states("area"), NOTHING);
+    assert_eq!(setup.states("area"), NOTHING);
     assert!(
-        scene
+        setup
             .codes("area")
             .contains(&"evidence-commit-unreached".to_owned())
     );
     // Another machine has no ledger.
-    scene.repo.git(["checkout", "--quiet", "main"]);
-    let elsewhere = Desk::new();
+    setup.repo.git(["checkout", "--quiet", "main"]);
+    let elsewhere = Fixture::new();
     let call = elsewhere.call(["spec", "evidence", "area", "--json"]);
-    let document = call.current_dir(scene.repo.path()).run().exits(1).json();
+    let document = call.current_dir(setup.repo.path()).run().exits(1).json();
     assert_eq!(states(&document["matrix"]), NOTHING);
 }
 
 #[test]
 fn unusable_spec_starts_no_run() {
-    let scene = Scene::own();
-    let ran = scene.call(&["spec", "run", "area", "T-009"]).exits(2);
+    let setup = Setup::own();
+    let ran = setup.call(&["spec", "run", "area", "T-009"]).exits(2);
     assert!(
         ran.stderr.contains("no task \"T-009\"") && ran.stderr.contains("T-001"),
         "{}",
         ran.stderr
     );
-    scene.call(&["spec", "run", "nothing", "T-001"]).exits(2);
+    setup.call(&["spec", "run", "nothing", "T-001"]).exits(2);
     let bad = REQUIREMENTS.replace("test_area in tests", "test_area in ../tests");
-    scene
+    setup
         .repo
         .write(".crucible/specs/area/artifacts/00-requirements.md", bad);
-    let ran = scene.call(&["spec", "run", "area", "T-001"]).exits(1);
+    let ran = setup.call(&["spec", "run", "area", "T-001"]).exits(1);
     assert!(
         ran.stderr.contains("outline-test-invalid"),
         "{}",
         ran.stderr
     );
-    assert_eq!(scene.desk.runs(), [] as [std::path::PathBuf; 0]);
+    assert_eq!(setup.fixture.runs(), [] as [std::path::PathBuf; 0]);
 }
 
 #[test]
@@ -313,8 +313,8 @@ fn folder_of_spec_kit_is_run_and_gated_as_it_is() {
             "## ADDED Requirements\n\n### Requirement: Log\n\nThe system SHALL log.\n",
         ),
     ];
-    let scene = Scene::new(&files);
-    let status = scene.call(&["status", "001-area", "--json"]).ok().json();
+    let setup = Setup::new(&files);
+    let status = setup.call(&["status", "001-area", "--json"]).ok().json();
     assert_eq!(status["next"], "crucible spec run specs/001-area T002");
     assert_eq!(
         (
@@ -323,30 +323,30 @@ fn folder_of_spec_kit_is_run_and_gated_as_it_is() {
         ),
         (Some(true), Some(2))
     );
-    scene.call(&["gate", "specs/001-area"]).exits(1);
-    let before = scene.repo.git(["status", "--porcelain"]);
-    scene.land("001-area", "T002");
-    let gate = scene.call(&["gate", "001-area"]).ok();
+    setup.call(&["gate", "specs/001-area"]).exits(1);
+    let before = setup.repo.git(["status", "--porcelain"]);
+    setup.land("001-area", "T002");
+    let gate = setup.call(&["gate", "001-area"]).ok();
     assert!(
         gate.stdout.contains("pass: specs/001-area at"),
         "{}",
         gate.stdout
     );
     assert_eq!(
-        scene.states("001-area"),
+        setup.states("001-area"),
         ["US1 proven: proven", "FR-001 proven: proven"]
     );
-    scene
+    setup
         .call(&["gate", "001-area", "--min-phase", "design"])
         .exits(2);
-    scene
+    setup
         .call(&["gate", "001-area", "--format", "sarif"])
         .exits(2);
     // Nothing was written to the folders.
-    assert_eq!(scene.repo.git(["status", "--porcelain"]), before);
+    assert_eq!(setup.repo.git(["status", "--porcelain"]), before);
     for named in ["lamp", "log"] {
-        scene.call(&["status", named]).ok();
-        let gate = scene.call(&["gate", named]).exits(1);
+        setup.call(&["status", named]).ok();
+        let gate = setup.call(&["gate", named]).exits(1);
         assert!(gate.stdout.contains("evidence-no-test"), "{}", gate.stdout);
     }
 }

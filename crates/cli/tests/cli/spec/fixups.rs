@@ -11,7 +11,7 @@ use super::support::{
     with_idea,
 };
 use crate::crawl::terminal::Terminal;
-use crate::support::{Call, Desk, Ran, WRONG, right, whole_file};
+use crate::support::{Call, Fixture, Ran, WRONG, right, whole_file};
 
 /// A server whose review names these files, and whose fixup gives them these contents.
 pub(super) fn proposing(files: &[(&str, &str)]) -> FakeApi {
@@ -31,16 +31,16 @@ pub(super) fn proposing(files: &[(&str, &str)]) -> FakeApi {
     })
 }
 
-fn propose(desk: &Desk, project: &Path) -> Ran {
+fn propose(fixture: &Fixture, project: &Path) -> Ran {
     spec(
-        desk,
+        fixture,
         project,
         ["--through", "fixup", "--context", "src/area.py"],
     )
 }
 
-fn apply<const N: usize>(desk: &Desk, project: &Path, options: [&str; N]) -> Ran {
-    let call = desk.call(["resume", SPEC, "--phase", "fixup", "--apply-fixups"]);
+fn apply<const N: usize>(fixture: &Fixture, project: &Path, options: [&str; N]) -> Ran {
+    let call = fixture.call(["resume", SPEC, "--phase", "fixup", "--apply-fixups"]);
     call.args(options).current_dir(project).run()
 }
 
@@ -51,9 +51,9 @@ fn read(project: &Path, path: &str) -> String {
 #[test]
 fn what_a_fixup_would_change_is_shown_with_the_command_that_applies_it() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = propose(&desk, &project).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = propose(&fixture, &project).ok();
     let expected = "\
 proposed fixups: 1 file
   src/area.py +1 -1
@@ -79,14 +79,15 @@ next: crucible resume export-data --phase fixup --apply-fixups
 #[test]
 fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    propose(&desk, &project).ok();
-    let call = |desk: &Desk| -> Call {
-        desk.call(["resume", SPEC, "--phase", "fixup"])
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    propose(&fixture, &project).ok();
+    let call = |fixture: &Fixture| -> Call {
+        fixture
+            .call(["resume", SPEC, "--phase", "fixup"])
             .current_dir(&project)
     };
-    let (code, screen) = Terminal::start(call(&desk).env("TERM", "xterm")).ends();
+    let (code, screen) = Terminal::start(call(&fixture).env("TERM", "xterm")).ends();
     assert_eq!(code, Some(0), "{screen}");
     assert!(
         screen.contains("\u{1b}[31m-    return width + height\u{1b}[0m"),
@@ -97,7 +98,7 @@ fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
         "{screen:?}"
     );
     let (code, screen) =
-        Terminal::start(call(&desk).env("TERM", "xterm").env("NO_COLOR", "1")).ends();
+        Terminal::start(call(&fixture).env("TERM", "xterm").env("NO_COLOR", "1")).ends();
     assert_eq!(code, Some(0), "{screen}");
     assert!(
         screen.contains("-    return width + height\r\n"),
@@ -109,8 +110,8 @@ fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
 #[test]
 fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
     let server = proposing(&[("src/area.py", &right()), ("src/b.py", "b = 2\n")]);
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
     let shown = [
         "--through",
@@ -120,7 +121,7 @@ fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
         "--context",
         "src/b.py",
     ];
-    let ran = spec(&desk, &project, shown).ok();
+    let ran = spec(&fixture, &project, shown).ok();
     assert!(
         ran.stdout
             .contains("proposed fixups: 2 files\n  src/area.py +1 -1\n  src/b.py +1 -1\n"),
@@ -129,7 +130,7 @@ fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
     );
     std::fs::write(project.join("src/b.py"), "b = 3\n").unwrap();
     let before = receipts(&project).len();
-    let ran = apply(&desk, &project, []).exits(1);
+    let ran = apply(&fixture, &project, []).exits(1);
     assert!(
         ran.stderr
             .contains("src/b.py has changed since the fixup was made"),
@@ -153,7 +154,7 @@ fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
     assert_eq!(receipts(&project).len(), before, "it still waits");
     // With the file as it was, the same fixup is applied, and nobody was asked again.
     std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
-    apply(&desk, &project, []).ok();
+    apply(&fixture, &project, []).ok();
     assert_eq!(
         (
             read(&project, "src/area.py"),
@@ -173,13 +174,13 @@ fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
 #[test]
 fn ends_of_line_and_permission_bits_are_what_they_were() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let file = project.join("src/area.py");
     std::fs::write(&file, WRONG.replace('\n', "\r\n").trim_end()).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o750)).unwrap();
-    propose(&desk, &project).ok();
-    let ran = apply(&desk, &project, []).ok();
+    propose(&fixture, &project).ok();
+    let ran = apply(&fixture, &project, []).ok();
     assert!(
         ran.stdout
             .contains("applied fixups: 1 file\n  src/area.py\n"),
@@ -203,13 +204,13 @@ fn ends_of_line_and_permission_bits_are_what_they_were() {
 #[test]
 fn a_diff_that_was_edited_by_hand_is_not_applied() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    propose(&desk, &project).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    propose(&fixture, &project).ok();
     let diff = spec_dir(&project).join("artifacts/40-fixup.diff");
     let text = std::fs::read_to_string(&diff).unwrap();
     std::fs::write(&diff, text.replace("width * height", "evil()")).unwrap();
-    let ran = apply(&desk, &project, []).exits(1);
+    let ran = apply(&fixture, &project, []).exits(1);
     assert!(
         ran.stderr
             .contains("40-fixup.diff was changed after its receipt was written"),
@@ -223,8 +224,8 @@ fn a_diff_that_was_edited_by_hand_is_not_applied() {
         ran.stderr
     );
     assert_eq!(read(&project, "src/area.py"), WRONG);
-    resume(&desk, &project, ["--phase", "fixup"]).ok();
-    apply(&desk, &project, []).ok();
+    resume(&fixture, &project, ["--phase", "fixup"]).ok();
+    apply(&fixture, &project, []).ok();
     assert_eq!(read(&project, "src/area.py"), right());
 }
 
@@ -235,8 +236,8 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
         ("tests/area_test.sh", "exit 0\n"),
         ("src/new.py", "n = 1\n"),
     ]);
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::create_dir(project.join("tests")).unwrap();
     std::fs::write(project.join("tests/area_test.sh"), "exit 1\n").unwrap();
     let shown = [
@@ -246,7 +247,7 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
         "tests/area_test.sh",
     ];
     let ran = spec(
-        &desk,
+        &fixture,
         &project,
         ["--through", "fixup", shown[0], shown[1], shown[2], shown[3]],
     )
@@ -263,7 +264,7 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
         "--allow-path",
         "src/new.py",
     ];
-    let call = desk
+    let call = fixture
         .call(["resume", SPEC, "--phase", "fixup"])
         .args(shown)
         .args(named);
@@ -274,9 +275,9 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
         ran.stdout
     );
     // What was allowed for the proposal is allowed anew for the change.
-    apply(&desk, &project, []).exits(1);
+    apply(&fixture, &project, []).exits(1);
     assert_eq!(read(&project, "tests/area_test.sh"), "exit 1\n");
-    apply(&desk, &project, named).ok();
+    apply(&fixture, &project, named).ok();
     assert_eq!(
         (
             read(&project, "tests/area_test.sh"),
@@ -292,12 +293,12 @@ fn no_flag_lifts_what_is_never_touched() {
     let answer =
         whole_file("src/area.py", &right()) + &whole_file(".crucible/config.toml", "[spec]\n");
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answer.clone())));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
     let shown = ["--through", "fixup", "--context", "src/area.py"];
     let named = ["--allow-path", "src/area.py"];
-    let call = desk.call(["spec", SPEC]).args(shown).args(named);
+    let call = fixture.call(["spec", SPEC]).args(shown).args(named);
     let ran = with_idea(call, &project, IDEA).exits(1);
     assert!(ran.stderr.contains("patch-path-denied"), "{}", ran.stderr);
     assert_eq!(
@@ -320,7 +321,12 @@ fn no_flag_lifts_what_is_never_touched() {
         ".git/config",
         ".crucible/config.toml",
     ] {
-        let ran = resume(&desk, &project, ["--phase", "fixup", "--allow-path", path]).exits(2);
+        let ran = resume(
+            &fixture,
+            &project,
+            ["--phase", "fixup", "--allow-path", path],
+        )
+        .exits(2);
         assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
     }
 }
@@ -328,13 +334,13 @@ fn no_flag_lifts_what_is_never_touched() {
 #[test]
 fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    propose(&desk, &project).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    propose(&fixture, &project).ok();
     // The very same content, behind a link.
     std::fs::rename(project.join("src/area.py"), project.join("src/real.py")).unwrap();
     symlink("real.py", project.join("src/area.py")).unwrap();
-    let ran = apply(&desk, &project, []).exits(1);
+    let ran = apply(&fixture, &project, []).exits(1);
     assert!(
         ran.stderr.contains("src/area.py: it is a symbolic link")
             && ran.stderr.contains("--allow-links"),
@@ -346,13 +352,13 @@ fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
     std::fs::rename(project.join("src/real.py"), &outside).unwrap();
     std::fs::remove_file(project.join("src/area.py")).unwrap();
     symlink(&outside, project.join("src/area.py")).unwrap();
-    let ran = apply(&desk, &project, ["--allow-links"]).exits(1);
+    let ran = apply(&fixture, &project, ["--allow-links"]).exits(1);
     assert!(ran.stderr.contains("out of the project"), "{}", ran.stderr);
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), WRONG);
     std::fs::rename(&outside, project.join("src/real.py")).unwrap();
     std::fs::remove_file(project.join("src/area.py")).unwrap();
     symlink("real.py", project.join("src/area.py")).unwrap();
-    let ran = apply(&desk, &project, ["--allow-links"]).ok();
+    let ran = apply(&fixture, &project, ["--allow-links"]).ok();
     assert!(
         ran.stderr.contains("the changed file is src/real.py"),
         "{}",

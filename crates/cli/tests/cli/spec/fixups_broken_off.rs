@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fixups::proposing;
 use super::support::{SPEC, newest, project, resume, spec, spec_dir, valid, valid_sarif};
-use crate::support::{Desk, Ran};
+use crate::support::{Fixture, Ran};
 
 const OLD: &str = "one = 1\ntwo = 2\n";
 const NEW: &str = "one = 1\ntwo = 3\n";
@@ -16,7 +16,7 @@ const FILES: [&str; 3] = ["src/c.py", "src/export.py", "src/log.py"];
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 struct Broken {
-    desk: Desk,
+    fixture: Fixture,
     project: PathBuf,
     _server: FakeApi,
 }
@@ -24,15 +24,15 @@ struct Broken {
 /// A fixup of three files that waits, and whose application ended after the first file: as a killed process leaves it.
 fn broken_off() -> Broken {
     let server = proposing(&FILES.map(|path| (path, NEW)));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     FILES
         .iter()
         .for_each(|path| std::fs::write(project.join(path), OLD).unwrap());
     let shown = FILES.map(|path| ["--context", path]);
     let shown = shown.concat();
     spec(
-        &desk,
+        &fixture,
         &project,
         [
             "--through",
@@ -47,7 +47,7 @@ fn broken_off() -> Broken {
     )
     .ok();
     let broken = Broken {
-        desk,
+        fixture,
         project,
         _server: server,
     };
@@ -77,19 +77,19 @@ impl Broken {
             "{}-{SPEC}.json",
             Digest::of(root.to_str().unwrap().as_bytes())
         );
-        self.desk.data().join("fixups").join(name)
+        self.fixture.data().join("fixups").join(name)
     }
 
     fn apply(&self) -> Ran {
         resume(
-            &self.desk,
+            &self.fixture,
             &self.project,
             ["--phase", "fixup", "--apply-fixups"],
         )
     }
 
     fn run<const N: usize>(&self, args: [&str; N]) -> Ran {
-        self.desk.call(args).current_dir(&self.project).run()
+        self.fixture.call(args).current_dir(&self.project).run()
     }
 
     fn now(&self) -> [String; 3] {

@@ -8,7 +8,7 @@ use crucible_testkit::Reply;
 
 use super::fixups::proposing;
 use super::support::{asked, project, resume, server, spec};
-use crate::support::{Desk, Ran, WRONG, right, whole_file};
+use crate::support::{Fixture, Ran, WRONG, right, whole_file};
 
 fn git(project: &Path, args: &[&str]) {
     let mut git = Command::new("git");
@@ -24,8 +24,8 @@ fn read(project: &Path, path: &str) -> String {
     std::fs::read_to_string(project.join(path)).unwrap()
 }
 
-fn propose(desk: &Desk, project: &Path, path: &str) -> Ran {
-    spec(desk, project, ["--through", "fixup", "--context", path])
+fn propose(fixture: &Fixture, project: &Path, path: &str) -> Ran {
+    spec(fixture, project, ["--through", "fixup", "--context", path])
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
     let evil = "[core]\n\tfsmonitor = touch ran\n";
     for path in ["gitconf", "bare/repo/config", "tools/gitrun/lib.sh"] {
         let server = proposing(&[(path, evil)]);
-        let desk = Desk::with(&server);
-        let project = project(&desk);
+        let fixture = Fixture::with(&server);
+        let project = project(&fixture);
         git(&project, &["init", "-q"]);
         git(&project, &["config", "include.path", "../gitconf"]);
         git(&project, &["config", "core.hooksPath", "tools/gitrun"]);
@@ -42,7 +42,7 @@ fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
         std::fs::create_dir_all(project.join("tools/gitrun")).unwrap();
         let own = "[user]\n\tname = me\n";
         std::fs::write(project.join(path), own).unwrap();
-        let ran = propose(&desk, &project, path).exits(1);
+        let ran = propose(&fixture, &project, path).exits(1);
         assert!(
             ran.stderr.contains("fixup-guarded-place") && ran.stderr.contains(path),
             "{}",
@@ -59,12 +59,12 @@ fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
         );
         // Named, it is proposed; and it is applied where it is named again.
         let named = ["--phase", "fixup", "--context", path, "--allow-path", path];
-        resume(&desk, &project, named).ok();
-        let ran = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).exits(1);
+        resume(&fixture, &project, named).ok();
+        let ran = resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).exits(1);
         assert!(ran.stderr.contains("fixup-guarded-place"), "{}", ran.stderr);
         assert_eq!(read(&project, path), own);
         let named = ["--phase", "fixup", "--apply-fixups", "--allow-path", path];
-        resume(&desk, &project, named).ok();
+        resume(&fixture, &project, named).ok();
         assert_eq!(read(&project, path), evil);
         assert!(!project.join("ran").exists());
     }
@@ -90,15 +90,15 @@ fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
         }
         _ => None,
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::create_dir(project.join("tests")).unwrap();
     std::fs::write(project.join("tests/test_a.py"), "assert False\n").unwrap();
     symlink("../tests/test_a.py", project.join("src/lt.py")).unwrap();
     std::fs::rename(project.join("src/area.py"), project.join("src/real.py")).unwrap();
     symlink("real.py", project.join("src/area.py")).unwrap();
     let ran = spec(
-        &desk,
+        &fixture,
         &project,
         [
             "--through",
@@ -133,7 +133,7 @@ fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
         (WRONG, "assert False\n")
     );
     resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "fixup", "--apply-fixups", "--allow-links"],
     )
@@ -154,9 +154,9 @@ fn a_second_code_block_that_names_no_file_is_not_dropped_in_silence() {
         whole_file("src/area.py", &right())
     );
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answer.clone())));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = propose(&desk, &project, "src/area.py").exits(1);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = propose(&fixture, &project, "src/area.py").exits(1);
     assert!(ran.stderr.contains("fixup-block-unclear"), "{}", ran.stderr);
     assert_eq!(read(&project, "src/area.py"), WRONG);
 }
@@ -164,9 +164,9 @@ fn a_second_code_block_that_names_no_file_is_not_dropped_in_silence() {
 #[test]
 fn a_path_that_would_be_named_for_nothing_is_an_error_of_the_command_line() {
     let server = proposing(&[("src/area.py", &right())]);
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    propose(&desk, &project, "src/area.py").ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    propose(&fixture, &project, "src/area.py").ok();
     let before = asked(&server).len();
     for (path, why) in [
         (".crucible/config.toml", "Crucible's own directory"),
@@ -175,7 +175,7 @@ fn a_path_that_would_be_named_for_nothing_is_an_error_of_the_command_line() {
     ] {
         for flag in ["--apply-fixups", "--dry-run"] {
             let ran = resume(
-                &desk,
+                &fixture,
                 &project,
                 ["--phase", "fixup", flag, "--allow-path", path],
             )

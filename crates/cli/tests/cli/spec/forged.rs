@@ -10,10 +10,10 @@ use super::support::{
     SPEC, answering, artifact, at, newest, project, receipts, resume, server, spec, spec_dir,
 };
 use super::written::seal;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// Marks a receipt as about to be promoted by this machine, as a process does that is killed right after.
-pub(super) fn mark(desk: &Desk, project: &Path, receipt: &Value) {
+pub(super) fn mark(fixture: &Fixture, project: &Path, receipt: &Value) {
     let key = Digest::of(
         project
             .canonicalize()
@@ -21,7 +21,7 @@ pub(super) fn mark(desk: &Desk, project: &Path, receipt: &Value) {
             .as_os_str()
             .as_encoded_bytes(),
     );
-    let records = desk.data().join("fixups");
+    let records = fixture.data().join("fixups");
     std::fs::create_dir_all(&records).unwrap();
     let digest = receipt["digest"].as_str().unwrap();
     std::fs::write(
@@ -44,12 +44,12 @@ fn write(path: &Path, receipt: &mut Value) {
 
 /// What the gate finds that asks for `tasks` with these options, and its exit code.
 fn codes<const N: usize>(
-    desk: &Desk,
+    fixture: &Fixture,
     project: &Path,
     options: [&str; N],
     code: i32,
 ) -> Vec<String> {
-    let ran = desk
+    let ran = fixture
         .call(["gate", SPEC, "--json"])
         .args(options)
         .current_dir(project)
@@ -78,9 +78,9 @@ fn link(receipt: &Value) -> Value {
 #[test]
 fn cloned_staging_is_reported_and_not_promoted() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
     let dir = spec_dir(&project);
     let text = "# Design: another one\n";
     let mut forged = copied(&newest(&project), 3);
@@ -97,7 +97,7 @@ fn cloned_staging_is_reported_and_not_promoted() {
         ["--phase", "tasks", "--dry-run"],
         ["--phase", "tasks", "--force"],
     ] {
-        let ran = desk
+        let ran = fixture
             .call(["resume", SPEC])
             .args(options)
             .current_dir(&project)
@@ -116,12 +116,12 @@ fn cloned_staging_is_reported_and_not_promoted() {
         (before, 2)
     );
     assert_eq!(
-        codes(&desk, &project, ["--min-phase", "design"], 1),
+        codes(&fixture, &project, ["--min-phase", "design"], 1),
         ["gate-promotion-foreign"]
     );
     std::fs::remove_dir_all(dir.join("staging")).unwrap();
-    resume(&desk, &project, ["--phase", "tasks"]).ok();
-    assert_eq!(codes(&desk, &project, [], 0), [""; 0]);
+    resume(&fixture, &project, ["--phase", "tasks"]).ok();
+    assert_eq!(codes(&fixture, &project, [], 0), [""; 0]);
 }
 
 /// A server that cannot be reached when it is asked for tasks for the second time.
@@ -136,17 +136,17 @@ fn failing_tasks() -> FakeApi {
 #[test]
 fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_without() {
     let server = failing_tasks();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "tasks"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "tasks"]).ok();
     let tasks = newest(&project);
-    resume(&desk, &project, ["--phase", "tasks"]).exits(70);
+    resume(&fixture, &project, ["--phase", "tasks"]).exits(70);
     let failed = newest(&project);
-    resume(&desk, &project, ["--phase", "design"]).ok();
+    resume(&fixture, &project, ["--phase", "design"]).ok();
     let replaced = newest(&project);
-    resume(&desk, &project, ["--phase", "design"]).ok();
-    resume(&desk, &project, ["--phase", "design"]).ok();
-    assert_eq!(codes(&desk, &project, [], 1), ["gate-phase-failed"]);
+    resume(&fixture, &project, ["--phase", "design"]).ok();
+    resume(&fixture, &project, ["--phase", "design"]).ok();
+    assert_eq!(codes(&fixture, &project, [], 1), ["gate-phase-failed"]);
     let mut forged = copied(&tasks, 5);
     forged["previous"] = link(&failed);
     forged["last_real"] = link(&failed);
@@ -154,10 +154,10 @@ fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_with
     std::fs::remove_file(file(&project, &replaced)).unwrap();
     let place = file(&project, &forged);
     write(&place, &mut forged);
-    assert!(codes(&desk, &project, [], 1).contains(&"gate-receipt-not-the-ledgers".to_owned()));
-    let elsewhere = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
+    assert!(codes(&fixture, &project, [], 1).contains(&"gate-receipt-not-the-ledgers".to_owned()));
+    let elsewhere = fixture.call(["gate", SPEC, "--json"]).current_dir(&project);
     let elsewhere = elsewhere
-        .env("CRUCIBLE_HOME", desk.path("other"))
+        .env("CRUCIBLE_HOME", fixture.path("other"))
         .run()
         .exits(1);
     assert!(
@@ -165,46 +165,46 @@ fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_with
         "{}",
         elsewhere.stdout
     );
-    resume(&desk, &project, ["--phase", "tasks"]).ok();
-    assert_eq!(codes(&desk, &project, [], 0), [""; 0]);
+    resume(&fixture, &project, ["--phase", "tasks"]).ok();
+    assert_eq!(codes(&fixture, &project, [], 0), [""; 0]);
 }
 
 #[test]
 fn an_applied_fixup_that_was_taken_back_is_told_and_refuses_on_request() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
     let wrong = std::fs::read(project.join("src/area.py")).unwrap();
-    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     let strict = ["--min-phase", "fixup", "--fail-on-pending-fixups"];
-    assert_eq!(codes(&desk, &project, strict, 0), [""; 0]);
+    assert_eq!(codes(&fixture, &project, strict, 0), [""; 0]);
     std::fs::write(project.join("src/area.py"), wrong).unwrap();
-    assert_eq!(codes(&desk, &project, [], 0), ["gate-fixup-not-in-tree"]);
+    assert_eq!(codes(&fixture, &project, [], 0), ["gate-fixup-not-in-tree"]);
     assert_eq!(
-        codes(&desk, &project, strict, 1),
+        codes(&fixture, &project, strict, 1),
         ["gate-fixup-not-in-tree"]
     );
     // What was changed otherwise since is nobody's business.
     std::fs::write(project.join("src/area.py"), "# another\n").unwrap();
-    assert_eq!(codes(&desk, &project, strict, 0), [""; 0]);
+    assert_eq!(codes(&fixture, &project, strict, 0), [""; 0]);
 }
 
 #[test]
 fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_over() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "final"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "final"]).ok();
     std::fs::write(spec_dir(&project).join("receipts/.tmp-aB3dE6"), "half").unwrap();
     let told = codes(
-        &desk,
+        &fixture,
         &project,
         ["--min-phase", "final", "--max-phase-age", "1h"],
         0,
     );
     assert_eq!(told, ["gate-fixups-pending"]);
-    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     let strict = [
         "--min-phase",
         "fixup",
@@ -212,9 +212,11 @@ fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_ove
         "1h",
         "--fail-on-pending-fixups",
     ];
-    assert_eq!(codes(&desk, &project, strict, 0), [""; 0]);
+    assert_eq!(codes(&fixture, &project, strict, 0), [""; 0]);
     assert_eq!(
-        at(&desk, &project, ["status", SPEC, "--json"]).ok().json()["problems"],
+        at(&fixture, &project, ["status", SPEC, "--json"])
+            .ok()
+            .json()["problems"],
         json!([])
     );
 }
@@ -222,10 +224,10 @@ fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_ove
 #[test]
 fn a_failure_that_was_edited_into_a_dry_run_refuses_where_no_ledger_knows_it() {
     let server = failing_tasks();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "tasks"]).ok();
-    resume(&desk, &project, ["--phase", "tasks"]).exits(70);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "tasks"]).ok();
+    resume(&fixture, &project, ["--phase", "tasks"]).exits(70);
     let failed = newest(&project);
     assert_eq!(
         failed["phases"][0]["status"], "failed",
@@ -235,8 +237,11 @@ fn a_failure_that_was_edited_into_a_dry_run_refuses_where_no_ledger_knows_it() {
         let mut edited = failed.clone();
         edit(&mut edited);
         std::fs::write(file(&project, &failed), to_canonical_json(&edited).unwrap()).unwrap();
-        let gate = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
-        let ran = gate.env("CRUCIBLE_HOME", desk.path("other")).run().exits(1);
+        let gate = fixture.call(["gate", SPEC, "--json"]).current_dir(&project);
+        let ran = gate
+            .env("CRUCIBLE_HOME", fixture.path("other"))
+            .run()
+            .exits(1);
         ran.json()["findings"][0]["code"]
             .as_str()
             .unwrap()

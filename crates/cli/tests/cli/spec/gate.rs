@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::support::valid_sarif;
 use super::written::{SPEC, WrittenSpec, ago, seal};
-use crate::support::{Call, Desk, Ran, Snapshot};
+use crate::support::{Call, Fixture, Ran, Snapshot};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn gate(spec: &WrittenSpec, desk: &Desk) -> Call {
-    spec.call(desk, ["gate", SPEC])
+fn gate(spec: &WrittenSpec, fixture: &Fixture) -> Call {
+    spec.call(fixture, ["gate", SPEC])
 }
 
 /// The document of a judgement, checked against its schema.
@@ -58,10 +58,10 @@ fn name(path: &Path) -> String {
 
 #[test]
 fn spec_at_required_phase_passes_gate() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let before = Snapshot::of([spec.root(), &desk.home()]);
-    let ran = gate(&spec, &desk).run().ok();
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let before = Snapshot::of([spec.root(), &fixture.home()]);
+    let ran = gate(&spec, &fixture).run().ok();
     let lines: Vec<&str> = ran.stdout.lines().map(str::trim_end).collect();
     assert_eq!(
         lines,
@@ -75,12 +75,12 @@ fn spec_at_required_phase_passes_gate() {
         ]
     );
     assert_eq!(ran.stderr, "");
-    let document = document(gate(&spec, &desk).arg("--json").run(), 0);
+    let document = document(gate(&spec, &fixture).arg("--json").run(), 0);
     assert_eq!(
         document["policy"],
         json!({ "min_phase": "tasks", "max_phase_age_seconds": null, "fail_on_pending_fixups": false })
     );
-    let fields: Vec<String> = gate(&spec, &desk)
+    let fields: Vec<String> = gate(&spec, &fixture)
         .args(["--format", "json"])
         .run()
         .stdout
@@ -88,22 +88,22 @@ fn spec_at_required_phase_passes_gate() {
         .filter_map(|line| Some(line.strip_prefix("  \"")?.split('"').next()?.to_owned()))
         .collect();
     assert_eq!(fields[..3], ["schema_version", "verdict", "findings"]);
-    before.is_still(&Snapshot::of([spec.root(), &desk.home()]));
-    assert!(!desk.data().exists(), "no ledger is made");
+    before.is_still(&Snapshot::of([spec.root(), &fixture.home()]));
+    assert!(!fixture.data().exists(), "no ledger is made");
 }
 
 #[test]
 fn phases_are_compared_by_their_order() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     // By name, `design` comes before `requirements` and `final` before all others but it.
-    let spec = WrittenSpec::done(&desk, PhaseId::Requirements);
-    gate(&spec, &desk)
+    let spec = WrittenSpec::done(&fixture, PhaseId::Requirements);
+    gate(&spec, &fixture)
         .args(["--min-phase", "requirements"])
         .run()
         .exits(0);
     for phase in ["design", "final", "fixup"] {
         let missing = codes(
-            gate(&spec, &desk)
+            gate(&spec, &fixture)
                 .args(["--json", "--min-phase", phase])
                 .run(),
             1,
@@ -117,27 +117,27 @@ fn phases_are_compared_by_their_order() {
 
 #[test]
 fn an_empty_spec_dry_runs_and_failures_do_not_pass() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::new(fixture.path("project"));
     assert_eq!(
-        codes(gate(&spec, &desk).arg("--json").run(), 1),
+        codes(gate(&spec, &fixture).arg("--json").run(), 1),
         ["gate-phase-missing"; 3]
     );
     for phase in PhaseId::Tasks.up_to() {
         spec.dry_run(phase, HOUR);
     }
     assert_eq!(
-        codes(gate(&spec, &desk).arg("--json").run(), 1),
+        codes(gate(&spec, &fixture).arg("--json").run(), 1),
         ["gate-phase-missing"; 3]
     );
     for phase in PhaseId::Tasks.up_to() {
         spec.failure(phase, HOUR);
     }
     assert_eq!(
-        codes(gate(&spec, &desk).arg("--json").run(), 1),
+        codes(gate(&spec, &fixture).arg("--json").run(), 1),
         ["gate-phase-failed"; 3]
     );
-    let ran = gate(&spec, &desk).run().exits(1);
+    let ran = gate(&spec, &fixture).run().exits(1);
     assert!(
         ran.stdout
             .contains("run `crucible resume export-data --phase design`"),
@@ -153,42 +153,45 @@ fn an_empty_spec_dry_runs_and_failures_do_not_pass() {
 
 #[test]
 fn only_the_newest_real_receipt_of_a_phase_counts() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     spec.dry_run(PhaseId::Design, HOUR / 2);
-    gate(&spec, &desk).run().ok();
+    gate(&spec, &fixture).run().ok();
     spec.failure(PhaseId::Design, HOUR / 3);
     assert_eq!(
-        found(gate(&spec, &desk).arg("--json").run(), 1),
+        found(gate(&spec, &fixture).arg("--json").run(), 1),
         [("gate-phase-failed".into(), "design".into())]
     );
     spec.success(PhaseId::Design, HOUR / 4);
-    gate(&spec, &desk).run().ok();
+    gate(&spec, &fixture).run().ok();
     // What comes after the phase that is asked for may fail.
     spec.failure(PhaseId::Review, HOUR / 5);
-    gate(&spec, &desk).run().ok();
+    gate(&spec, &fixture).run().ok();
 }
 
 #[test]
 fn an_artifact_that_is_gone_changed_or_a_link_refuses() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let artifact = spec.path("artifacts/20-tasks.md");
     let is = |code: &str| {
         let expected = [(code.to_owned(), "artifacts/20-tasks.md".to_owned())];
-        assert_eq!(found(gate(&spec, &desk).arg("--json").run(), 1), expected);
+        assert_eq!(
+            found(gate(&spec, &fixture).arg("--json").run(), 1),
+            expected
+        );
     };
     let bytes = std::fs::read(&artifact).unwrap();
     std::fs::write(&artifact, "# other\n").unwrap();
     is("gate-artifact-differs");
     std::fs::remove_file(&artifact).unwrap();
     is("gate-artifact-missing");
-    std::fs::write(desk.path("elsewhere"), &bytes).unwrap();
-    symlink(desk.path("elsewhere"), &artifact).unwrap();
+    std::fs::write(fixture.path("elsewhere"), &bytes).unwrap();
+    symlink(fixture.path("elsewhere"), &artifact).unwrap();
     is("gate-artifact-differs");
     std::fs::remove_file(&artifact).unwrap();
     std::fs::write(&artifact, &bytes).unwrap();
-    gate(&spec, &desk).run().ok();
+    gate(&spec, &fixture).run().ok();
     // One that others are made from makes those stale as well.
     std::fs::write(spec.path("artifacts/00-requirements.md"), "# other\n").unwrap();
     let expected = [
@@ -197,14 +200,14 @@ fn an_artifact_that_is_gone_changed_or_a_link_refuses() {
         ("gate-phase-stale", "tasks"),
     ];
     assert_eq!(
-        found(gate(&spec, &desk).arg("--json").run(), 1),
+        found(gate(&spec, &fixture).arg("--json").run(), 1),
         expected.map(|(code, about)| (code.into(), about.into()))
     );
 }
 
 #[test]
 fn a_success_that_proves_nothing_is_none() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let first = |value: &mut Value, key: &str, new: Value| value["phases"][0][key] = new;
     type Change = Box<dyn Fn(&mut Value)>;
     let cases: [(&str, Change); 6] = [
@@ -236,12 +239,12 @@ fn a_success_that_proves_nothing_is_none() {
         ),
     ];
     for (place, (code, change)) in cases.into_iter().enumerate() {
-        let mut spec = WrittenSpec::new(desk.path(&format!("project-{place}")));
+        let mut spec = WrittenSpec::new(fixture.path(&format!("project-{place}")));
         spec.success(PhaseId::Requirements, HOUR);
         spec.success_with(PhaseId::Design, HOUR, change);
         spec.success(PhaseId::Tasks, HOUR);
         assert_eq!(
-            codes(gate(&spec, &desk).arg("--json").run(), 1),
+            codes(gate(&spec, &fixture).arg("--json").run(), 1),
             [code],
             "{place}"
         );
@@ -250,8 +253,8 @@ fn a_success_that_proves_nothing_is_none() {
 
 #[test]
 fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let review = spec.success(PhaseId::Review, HOUR);
     std::fs::remove_file(spec.path("artifacts/10-design.md")).unwrap();
     let sound = std::fs::read(&review).unwrap();
@@ -280,7 +283,7 @@ fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
         std::fs::write(&review, garbage).unwrap();
         expected(
             "gate-receipt-unreadable",
-            gate(&spec, &desk).arg("--json").run(),
+            gate(&spec, &fixture).arg("--json").run(),
         );
     }
     let mut edited: Value = serde_json::from_slice(&sound).unwrap();
@@ -288,14 +291,14 @@ fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
     std::fs::write(&review, edited.to_string()).unwrap();
     expected(
         "gate-receipt-edited",
-        gate(&spec, &desk).arg("--json").run(),
+        gate(&spec, &fixture).arg("--json").run(),
     );
     edited["spec_id"] = json!("other");
     seal(&mut edited);
     std::fs::write(&review, edited.to_string()).unwrap();
     expected(
         "gate-receipt-misplaced",
-        gate(&spec, &desk).arg("--json").run(),
+        gate(&spec, &fixture).arg("--json").run(),
     );
     std::fs::remove_file(&review).unwrap();
     let _ = std::process::Command::new("mkfifo")
@@ -304,19 +307,19 @@ fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
         .unwrap();
     expected(
         "gate-receipt-unreadable",
-        gate(&spec, &desk).arg("--json").run(),
+        gate(&spec, &fixture).arg("--json").run(),
     );
 }
 
 #[test]
 fn an_age_counts_from_the_last_success_whatever_came_after_it() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success(PhaseId::Requirements, 30 * DAY);
     spec.success(PhaseId::Design, 30 * DAY);
     spec.success(PhaseId::Tasks, 2 * DAY);
     let limit = |spec: &WrittenSpec, age: &str| {
-        gate(spec, &desk)
+        gate(spec, &fixture)
             .args(["--json", "--max-phase-age", age])
             .run()
     };
@@ -333,16 +336,16 @@ fn an_age_counts_from_the_last_success_whatever_came_after_it() {
     );
     spec.success(PhaseId::Tasks, Duration::ZERO);
     limit(&spec, "1d").ok();
-    let pinned = gate(&spec, &desk)
+    let pinned = gate(&spec, &fixture)
         .args(["--json", "--max-phase-age", "1d"])
         .env("CRUCIBLE_CLOCK", "2020-01-01T00:00:00Z")
         .run();
     assert!(codes(pinned, 1).contains(&"gate-clock-pinned".to_owned()));
-    let mut ahead = WrittenSpec::new(desk.path("ahead"));
+    let mut ahead = WrittenSpec::new(fixture.path("ahead"));
     ahead.success_with(PhaseId::Requirements, HOUR, |value| {
         value["emitted_at"] = json!("2999-01-01T00:00:00.000Z")
     });
-    let ran = gate(&ahead, &desk)
+    let ran = gate(&ahead, &fixture)
         .args(["--json", "--min-phase", "requirements"])
         .run();
     assert_eq!(codes(ran, 1), ["gate-receipt-from-future"]);
@@ -350,30 +353,30 @@ fn an_age_counts_from_the_last_success_whatever_came_after_it() {
 
 #[test]
 fn pending_fixups_refuse_on_request_alone() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::done(&desk, PhaseId::Review);
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::done(&fixture, PhaseId::Review);
     spec.success_with(PhaseId::Fixup, HOUR, |value| {
         value["phases"][0]["fixups"] =
             json!({ "stage": "pending", "files": [{ "path": "a.rs" }, { "path": "b.rs" }] });
     });
-    let ran = gate(&spec, &desk).run().ok();
+    let ran = gate(&spec, &fixture).run().ok();
     assert!(
         ran.stdout.contains("info gate-fixups-pending: 2 files"),
         "{}",
         ran.stdout
     );
     assert_eq!(
-        document(gate(&spec, &desk).arg("--json").run(), 0)["pending_fixups"],
+        document(gate(&spec, &fixture).arg("--json").run(), 0)["pending_fixups"],
         2
     );
-    let strict = gate(&spec, &desk)
+    let strict = gate(&spec, &fixture)
         .args(["--json", "--fail-on-pending-fixups"])
         .run();
     assert_eq!(codes(strict, 1), ["gate-fixups-pending"]);
     spec.success_with(PhaseId::Fixup, HOUR, |value| {
         value["phases"][0]["fixups"] = json!({ "stage": "applied", "files": [{ "path": "a.rs" }] });
     });
-    gate(&spec, &desk)
+    gate(&spec, &fixture)
         .arg("--fail-on-pending-fixups")
         .run()
         .ok();
@@ -381,9 +384,15 @@ fn pending_fixups_refuse_on_request_alone() {
 
 #[test]
 fn what_cannot_be_judged_is_no_policy_failure() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let refused = |args: &[&str]| desk.call(args).arg("--json").current_dir(spec.root()).run();
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let refused = |args: &[&str]| {
+        fixture
+            .call(args)
+            .arg("--json")
+            .current_dir(spec.root())
+            .run()
+    };
     let message = refused(&["gate", "other"]).exits(2).message();
     assert!(message.contains("no spec other"), "{message}");
     for bad in ["../export-data", "a/b", "ä", "", &"a".repeat(300)] {
@@ -403,7 +412,7 @@ fn what_cannot_be_judged_is_no_policy_failure() {
     refused(&["gate", SPEC, "--format", "sarif"])
         .exits(2)
         .error();
-    let unjudged = desk
+    let unjudged = fixture
         .call(["gate", "other", "--format", "sarif"])
         .current_dir(spec.root())
         .run()
@@ -414,17 +423,21 @@ fn what_cannot_be_judged_is_no_policy_failure() {
         .exits(2)
         .error();
     // `--format json` is `--json`, for errors and for what cannot be read at all, too.
-    desk.call(["gate", "other", "--format", "json"])
+    fixture
+        .call(["gate", "other", "--format", "json"])
         .current_dir(spec.root())
         .run()
         .exits(2)
         .error();
-    gate(&spec, &desk)
+    gate(&spec, &fixture)
         .args(["--format=json", "--max-phase-age", "7"])
         .run()
         .exits(2)
         .error();
-    let plain = gate(&spec, &desk).args(["--format", "xml"]).run().exits(2);
+    let plain = gate(&spec, &fixture)
+        .args(["--format", "xml"])
+        .run()
+        .exits(2);
     assert_eq!(plain.stdout, "");
     // The directory of receipts is none.
     std::fs::remove_dir_all(spec.path("receipts")).unwrap();
@@ -432,11 +445,11 @@ fn what_cannot_be_judged_is_no_policy_failure() {
     let error = refused(&["gate", SPEC]).exits(2).error();
     assert_eq!(error["exit_code"], 2);
     // A ledger that is none cannot be asked.
-    let elsewhere = Desk::new();
+    let elsewhere = Fixture::new();
     let other = WrittenSpec::done(&elsewhere, PhaseId::Tasks);
-    std::fs::create_dir_all(desk.data()).unwrap();
-    std::fs::write(desk.data().join("ledger.db"), "no database").unwrap();
-    gate(&other, &desk).arg("--json").run().exits(2).error();
+    std::fs::create_dir_all(fixture.data()).unwrap();
+    std::fs::write(fixture.data().join("ledger.db"), "no database").unwrap();
+    gate(&other, &fixture).arg("--json").run().exits(2).error();
     // A pass that could not be printed is no fail.
     gate(&other, &elsewhere).run().ok();
     let full = std::fs::OpenOptions::new()
@@ -453,23 +466,24 @@ fn what_cannot_be_judged_is_no_policy_failure() {
 
 #[test]
 fn another_project_is_judged_through_its_workspace_file() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let file = spec.root().join("workspace.yaml");
     std::fs::write(&file, "version: \"1\"\nname: x\nspecs: []\n").unwrap();
-    desk.call(["gate", SPEC, "--workspace"])
+    fixture
+        .call(["gate", SPEC, "--workspace"])
         .arg(&file)
         .run()
         .ok();
-    desk.call(["gate", SPEC]).run().exits(2);
+    fixture.call(["gate", SPEC]).run().exits(2);
     let below = spec.root().join("src/deep");
     std::fs::create_dir_all(&below).unwrap();
-    desk.call(["gate", SPEC]).current_dir(below).run().ok();
+    fixture.call(["gate", SPEC]).current_dir(below).run().ok();
 }
 
 #[test]
 fn the_help_states_the_policy_that_holds() {
-    let ran = Desk::new().run(["gate", "--help"]).ok();
+    let ran = Fixture::new().run(["gate", "--help"]).ok();
     let default = crucible_spec::GatePolicy::default();
     assert!(
         ran.stdout
@@ -487,12 +501,12 @@ fn the_help_states_the_policy_that_holds() {
 
 #[test]
 fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
-    let desk = Desk::new();
-    let root = desk.path("project");
+    let fixture = Fixture::new();
+    let root = fixture.path("project");
     std::fs::create_dir_all(root.join(".crucible")).unwrap();
-    std::fs::create_dir_all(desk.data()).unwrap();
+    std::fs::create_dir_all(fixture.data()).unwrap();
     let store = SpecStore::new(&SpecProject::at(&root), SPEC.parse().unwrap());
-    let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
+    let mut ledger = Ledger::open(&fixture.data().join("ledger.db")).unwrap();
     let lock = store.lock("a test", LockClaim::IfFree).unwrap();
     lock.write_context("idea.md", b"export\n").unwrap();
     let mut inputs =
@@ -522,29 +536,34 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
     };
     let files: Vec<_> = PhaseId::Review.up_to().map(&mut promote).collect();
     drop((lock, ledger));
-    let judged = || desk.call(["gate", SPEC, "--json"]).current_dir(&root).run();
+    let judged = || {
+        fixture
+            .call(["gate", SPEC, "--json"])
+            .current_dir(&root)
+            .run()
+    };
     // What the program itself writes passes.
     judged().ok();
     // The newest receipt is taken away. Nobody asked for its phase, but the ledger remembers it; elsewhere nobody does.
     std::fs::remove_file(&files[3]).unwrap();
     assert_eq!(codes(judged(), 1), ["gate-receipt-outdated"]);
-    let elsewhere = desk
+    let elsewhere = fixture
         .call(["gate", SPEC])
         .current_dir(&root)
-        .env("CRUCIBLE_HOME", desk.path("other"))
+        .env("CRUCIBLE_HOME", fixture.path("other"))
         .run();
     elsewhere.ok();
-    assert!(!desk.path("other").exists());
+    assert!(!fixture.path("other").exists());
 }
 
 #[test]
 fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let settings =
         |hook: &str| std::fs::write(spec.root().join(".crucible/config.toml"), hook).unwrap();
     settings("[hooks.note]\non = \"pre_gate\"\ncommand = [\"true\"]\n");
-    let hooks = document(gate(&spec, &desk).arg("--json").run(), 0)["hooks"].clone();
+    let hooks = document(gate(&spec, &fixture).arg("--json").run(), 0)["hooks"].clone();
     assert_eq!(
         (&hooks[0]["name"], &hooks[0]["end"]),
         (&json!("note"), &json!("passed"))
@@ -558,7 +577,7 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
     ] {
         for moment in ["pre_gate", "post_gate"] {
             settings(&format!("[hooks.late]\non = \"{moment}\"\n{command}"));
-            let refused = gate(&spec, &desk).arg("--json").run().exits(exit).json();
+            let refused = gate(&spec, &fixture).arg("--json").run().exits(exit).json();
             assert_eq!(refused["verdict"], "fail");
             let finding = &refused["findings"][0];
             assert_eq!(
@@ -570,7 +589,7 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
                 "{finding:#}"
             );
         }
-        let ran = gate(&spec, &desk).run().exits(exit);
+        let ran = gate(&spec, &fixture).run().exits(exit);
         assert!(
             ran.stdout.contains(&format!("error {code}: late\n")),
             "{}",
@@ -581,13 +600,13 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
             "{}",
             ran.stdout
         );
-        let ran = gate(&spec, &desk)
+        let ran = gate(&spec, &fixture)
             .args(["--format", "github"])
             .run()
             .exits(exit);
         let annotation = format!("::error file=.crucible/specs/export-data,title={code}::late: ");
         assert!(ran.stdout.starts_with(&annotation), "{}", ran.stdout);
-        let log = gate(&spec, &desk)
+        let log = gate(&spec, &fixture)
             .args(["--format", "sarif"])
             .run()
             .exits(exit)
@@ -607,7 +626,7 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
         "[hooks.late]\non = \"pre_gate\"\n{fails}[hooks.z]\non = \"post_gate\"\ncommand = [\"touch\", \"ran\"]\n"
     ));
     let told = codes(
-        gate(&spec, &desk)
+        gate(&spec, &fixture)
             .args(["--json", "--min-phase", "review"])
             .run(),
         1,
@@ -618,13 +637,13 @@ fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
         "after such a hook no other runs"
     );
     settings("[hooks.late]\non = \"post_gate\"\n");
-    gate(&spec, &desk).arg("--json").run().exits(2).error();
+    gate(&spec, &fixture).arg("--json").run().exits(2).error();
 }
 
 #[test]
 fn gate_document_is_bounded_and_formats_complete() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     for number in 0..300 {
         let name = format!("receipts/{number:03}-{}.json", "ä\u{202e}".repeat(40));
         std::fs::write(spec.path(&name), "{}").unwrap();
@@ -638,7 +657,7 @@ fn gate_document_is_bounded_and_formats_complete() {
         (0..12).map(hook).collect::<String>(),
     )
     .unwrap();
-    let ran = gate(&spec, &desk).arg("--json").run().exits(1);
+    let ran = gate(&spec, &fixture).arg("--json").run().exits(1);
     assert!(ran.stdout.len() < 8_192, "{} bytes", ran.stdout.len());
     let small = document(ran, 1);
     let told = |what: &str| small[what].as_array().unwrap().len() as u64;
@@ -650,7 +669,10 @@ fn gate_document_is_bounded_and_formats_complete() {
     let all = told("findings") + small["findings_left_out"].as_u64().unwrap();
 
     let lines = |format: &str, begin: &str| {
-        let ran = gate(&spec, &desk).args(["--format", format]).run().exits(1);
+        let ran = gate(&spec, &fixture)
+            .args(["--format", format])
+            .run()
+            .exits(1);
         ran.stdout
             .lines()
             .filter(|line| line.starts_with(begin))
@@ -660,7 +682,7 @@ fn gate_document_is_bounded_and_formats_complete() {
         (lines("text", "error gate-"), lines("github", "::error ")),
         (all, all)
     );
-    let log = gate(&spec, &desk)
+    let log = gate(&spec, &fixture)
         .args(["--format", "sarif"])
         .run()
         .exits(1)
@@ -673,10 +695,10 @@ fn gate_document_is_bounded_and_formats_complete() {
 }
 
 /// A spec in a folder of the repository with something wrong in files whose names are hostile.
-fn hostile(desk: &Desk) -> WrittenSpec {
-    let mut spec = WrittenSpec::new(desk.path("repo/in here"));
+fn hostile(fixture: &Fixture) -> WrittenSpec {
+    let mut spec = WrittenSpec::new(fixture.path("repo/in here"));
     std::fs::remove_dir(spec.root().join(".git")).unwrap();
-    std::fs::create_dir_all(desk.path("repo/.git")).unwrap();
+    std::fs::create_dir_all(fixture.path("repo/.git")).unwrap();
     for phase in PhaseId::Tasks.up_to() {
         spec.success(phase, HOUR);
     }
@@ -691,9 +713,9 @@ fn hostile(desk: &Desk) -> WrittenSpec {
 
 #[test]
 fn annotations_name_the_files_from_the_repositorys_root_and_cannot_be_forged() {
-    let desk = Desk::new();
-    let spec = hostile(&desk);
-    let ran = gate(&spec, &desk)
+    let fixture = Fixture::new();
+    let spec = hostile(&fixture);
+    let ran = gate(&spec, &fixture)
         .args(["--format", "github"])
         .run()
         .exits(1);
@@ -716,16 +738,19 @@ fn annotations_name_the_files_from_the_repositorys_root_and_cannot_be_forged() {
         "{commands:?}"
     );
     assert!(ran.stdout.lines().last().unwrap().starts_with("fail: "));
-    let fine = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let ran = gate(&fine, &desk).args(["--format", "github"]).run().ok();
+    let fine = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let ran = gate(&fine, &fixture)
+        .args(["--format", "github"])
+        .run()
+        .ok();
     assert!(!ran.stdout.contains("::"), "{}", ran.stdout);
 }
 
 #[test]
 fn a_sarif_log_has_a_rule_for_each_code_and_a_place_for_each_finding() {
-    let desk = Desk::new();
-    let spec = hostile(&desk);
-    let log = gate(&spec, &desk)
+    let fixture = Fixture::new();
+    let spec = hostile(&fixture);
+    let log = gate(&spec, &fixture)
         .args(["--format", "sarif"])
         .run()
         .exits(1)
@@ -757,8 +782,8 @@ fn a_sarif_log_has_a_rule_for_each_code_and_a_place_for_each_finding() {
         );
     }
     assert_eq!(run["invocations"][0]["exitCode"], 1);
-    let fine = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let log = gate(&fine, &desk)
+    let fine = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let log = gate(&fine, &fixture)
         .args(["--format", "sarif"])
         .run()
         .ok()
@@ -805,8 +830,8 @@ mod properties {
             limit in proptest::option::of(1u64..100),
             json in any::<bool>(),
         ) {
-            let desk = Desk::new();
-            let mut spec = WrittenSpec::new(desk.path("project"));
+            let fixture = Fixture::new();
+            let mut spec = WrittenSpec::new(fixture.path("project"));
             let files: Vec<_> = PhaseId::ALL[..reached].iter().map(|phase| spec.success(*phase, HOUR * u32::try_from(hours_old).unwrap() - HOUR / 2)).collect();
             let phase = PhaseId::ALL[at];
             let exists = at < reached;
@@ -840,7 +865,7 @@ mod properties {
                     fault = Some(2);
                 }
             }
-            let mut call = spec.call(&desk, ["gate", id, "--min-phase", PhaseId::ALL[asked].as_str()]);
+            let mut call = spec.call(&fixture, ["gate", id, "--min-phase", PhaseId::ALL[asked].as_str()]);
             if let Some(age) = age { call = call.arg(format!("--max-phase-age={age}")); }
             if json { call = call.arg("--json"); }
             let ran = call.run();

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use crucible_testkit::{FakeApi, Reply, SeenRequest};
 
 use super::support::phase_of;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 /// The root of the repository.
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -90,7 +90,7 @@ struct Answer {
 
 /// Where a document is followed: a home, a directory to stand in, and who answers.
 pub(crate) struct Reader {
-    desk: Desk,
+    fixture: Fixture,
     place: PathBuf,
     variables: Vec<(String, String)>,
 }
@@ -314,21 +314,22 @@ impl Answers {
 impl Reader {
     /// Somebody who stands in an empty directory of this name, with the program on their path.
     pub(crate) fn new(name: &str) -> Self {
-        Self::at(Desk::new(), name)
+        Self::at(Fixture::new(), name)
     }
 
     /// The same, with this server as the gateway.
     pub(crate) fn with(server: &FakeApi, name: &str) -> Self {
-        Self::at(Desk::with(server), name).setting("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
+        Self::at(Fixture::with(server), name)
+            .setting("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
     }
 
-    fn at(desk: Desk, name: &str) -> Self {
-        let place = desk.path(name);
+    fn at(fixture: Fixture, name: &str) -> Self {
+        let place = fixture.path(name);
         std::fs::create_dir(&place).unwrap();
         // The search for a project ends here, whatever a document forgets; else it would find the repository of the tests.
-        std::fs::create_dir(desk.path(".git")).unwrap();
+        std::fs::create_dir(fixture.path(".git")).unwrap();
         let mut reader = Self {
-            desk,
+            fixture,
             place,
             variables: Vec::new(),
         };
@@ -368,7 +369,7 @@ impl Reader {
 
     /// Runs every command of a document, and gives the calls that were made as one recording.
     pub(crate) fn record(&self, guide: &Guide) -> String {
-        let calls = self.desk.path("calls");
+        let calls = self.fixture.path("calls");
         std::fs::create_dir(&calls).unwrap();
         self.run(guide, &self.bin(RECORDER));
         let mut recording = String::new();
@@ -390,7 +391,7 @@ impl Reader {
 
     /// A directory that holds this as the program.
     fn bin(&self, program: &str) -> PathBuf {
-        let directory = self.desk.path("bin");
+        let directory = self.fixture.path("bin");
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("crucible");
         std::fs::write(&path, program).unwrap();
@@ -400,7 +401,7 @@ impl Reader {
 
     /// What each block of shell printed.
     fn run(&self, guide: &Guide, bin: &Path) -> Vec<String> {
-        let script = self.desk.path("script.sh");
+        let script = self.fixture.path("script.sh");
         std::fs::write(&script, guide.script()).unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let output = Command::new("sh")
@@ -409,14 +410,14 @@ impl Reader {
             .stdin(Stdio::null())
             .env_clear()
             .env("PATH", path)
-            .env("HOME", self.desk.home())
-            .env("CRUCIBLE_HOME", self.desk.data())
+            .env("HOME", self.fixture.home())
+            .env("CRUCIBLE_HOME", self.fixture.data())
             .env("PROGRAM", env!("CARGO_BIN_EXE_crucible"))
-            .env("CALLS", self.desk.path("calls"))
+            .env("CALLS", self.fixture.path("calls"))
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .output()
             .unwrap();
-        let home = self.desk.path("");
+        let home = self.fixture.path("");
         let home = home.to_str().unwrap().trim_end_matches('/');
         let printed = String::from_utf8(output.stdout)
             .unwrap()

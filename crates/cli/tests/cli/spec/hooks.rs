@@ -8,11 +8,11 @@ use crucible_testkit::{Reply, RepoBuilder};
 use serde_json::Value;
 
 use super::support;
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
 /// A project with a spec of which nothing has run, and these settings.
-fn project(desk: &Desk, config: &str) -> PathBuf {
-    let project = desk.path("project");
+fn project(fixture: &Fixture, config: &str) -> PathBuf {
+    let project = fixture.path("project");
     for dir in [".crucible/specs/export-data/receipts", ".git/hooks"] {
         std::fs::create_dir_all(project.join(dir)).unwrap();
     }
@@ -26,8 +26,8 @@ fn hook(name: &str, moment: &str, script: &str, more: &str) -> String {
     format!("[hooks.{name}]\non = \"{moment}\"\ncommand = {command}\n{more}\n")
 }
 
-fn gate(desk: &Desk, project: &Path) -> Call {
-    desk.call(["gate", "export-data"]).current_dir(project)
+fn gate(fixture: &Fixture, project: &Path) -> Call {
+    fixture.call(["gate", "export-data"]).current_dir(project)
 }
 
 /// What the document of a gate says of the finding with this code.
@@ -51,7 +51,7 @@ fn text(path: &Path) -> String {
 
 #[test]
 fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let config = [
         hook("before", "pre_gate", "cat > before.json", ""),
         hook(
@@ -68,8 +68,8 @@ fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
         ),
         hook("other-moment", "post_phase", "touch bad", ""),
     ];
-    let project = project(&desk, &config.concat());
-    gate(&desk, &project).run().exits(1);
+    let project = project(&fixture, &config.concat());
+    gate(&fixture, &project).run().exits(1);
     let schema = include_str!("../../../../../docs/schemas/crucible-hook-v1.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     let told = |name: &str| -> Value {
@@ -96,8 +96,8 @@ fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
 
 #[test]
 fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
-    let desk = Desk::new();
-    std::fs::write(desk.home().join("notes"), "private").unwrap();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.home().join("notes"), "private").unwrap();
     let attack = format!(
         "for place in .git/hooks/post-commit .git/config .git/new .crucible/config.toml \
            .crucible/specs/export-data/receipts/design-20241201-100000-0001.json .crucible/specs/other; do\n\
@@ -106,14 +106,14 @@ fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
          mv .git x 2>/dev/null && echo moved; rm -rf .git .crucible 2>/dev/null && echo removed\n\
          cat {home}/notes 2>/dev/null; (echo bad > {home}/new) 2>/dev/null && echo wrote home\n\
          cat .git/config > seen; echo done > report",
-        home = desk.home().display()
+        home = fixture.home().display()
     );
     let project = project(
-        &desk,
+        &fixture,
         &hook("evil", "pre_gate", &format!("({attack}) > said 2>&1"), ""),
     );
     let config = text(&project.join(".crucible/config.toml"));
-    gate(&desk, &project).run().exits(1);
+    gate(&fixture, &project).run().exits(1);
     assert_eq!(
         text(&project.join("report")),
         "done\n",
@@ -141,23 +141,23 @@ fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
             .count(),
         0
     );
-    assert!(!desk.home().join("new").exists());
+    assert!(!fixture.home().join("new").exists());
 }
 
 #[test]
 fn a_project_without_git_gets_none_from_a_hook() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "mkdir -p .git/hooks; (echo bad > .git/config); echo done > report";
-    let project = project(&desk, &hook("evil", "pre_gate", script, ""));
+    let project = project(&fixture, &hook("evil", "pre_gate", script, ""));
     std::fs::remove_dir_all(project.join(".git")).unwrap();
-    gate(&desk, &project).run().exits(1);
+    gate(&fixture, &project).run().exits(1);
     assert_eq!(text(&project.join("report")), "done\n");
     assert!(!project.join(".git").exists());
 }
 
 #[test]
 fn a_submodule_becomes_no_repository_of_a_hooks_own() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "mkdir -p sub/.git/hooks deep/sub/.git; (echo bad > sub/.git/config); (echo bad > deep/sub/.git/config)\n\
         mv sub sub2; rm -rf deep/sub; mv deep deep2; echo done > report";
     let repo = RepoBuilder::new()
@@ -172,7 +172,7 @@ fn a_submodule_becomes_no_repository_of_a_hooks_own() {
         repo.git(["update-index", "--add", "--cacheinfo", &entry]);
         std::fs::create_dir_all(repo.path().join(path)).unwrap();
     }
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     assert_eq!(text(&repo.path().join("report")), "done\n");
     for path in ["sub", "deep/sub"] {
         assert_eq!(
@@ -185,12 +185,12 @@ fn a_submodule_becomes_no_repository_of_a_hooks_own() {
 
 #[test]
 fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let warns = project(
-        &desk,
+        &fixture,
         &hook("lint", "pre_gate", "echo wrong word; exit 3", ""),
     );
-    let ran = gate(&desk, &warns).run().exits(1);
+    let ran = gate(&fixture, &warns).run().exits(1);
     assert!(
         ran.stderr
             .contains("the hook lint ended with exit code 3: wrong word"),
@@ -205,7 +205,7 @@ fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
     std::fs::write(warns.join(".crucible/config.toml"), config).unwrap();
     let hint = |code: i32| {
         finding(
-            &gate(&desk, &warns).arg("--json").run().exits(code),
+            &gate(&fixture, &warns).arg("--json").run().exits(code),
             "gate-hook-failed",
         )
     };
@@ -226,7 +226,7 @@ fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
 
 #[test]
 fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let mark = format!("88{:07}", std::process::id());
     let script = format!(
         "echo started > started; setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}"
@@ -237,9 +237,9 @@ fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
         &script,
         "timeout_s = 1\non_fail = \"fail\"",
     );
-    let project = project(&desk, &config);
+    let project = project(&fixture, &config);
     let hint = finding(
-        &gate(&desk, &project).arg("--json").run().exits(10),
+        &gate(&fixture, &project).arg("--json").run().exits(10),
         "gate-hook-timed-out",
     );
     assert!(
@@ -256,7 +256,7 @@ fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
     }
     let config = hook("slow", "pre_gate", &script, "timeout_s = 1");
     std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
-    let ran = gate(&desk, &project).run().exits(1);
+    let ran = gate(&fixture, &project).run().exits(1);
     assert!(
         ran.stderr
             .contains("the hook slow took longer than 1 s and was killed"),
@@ -267,8 +267,8 @@ fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
 
 #[test]
 fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
-    let desk = Desk::new();
-    let project = project(&desk, "");
+    let fixture = Fixture::new();
+    let project = project(&fixture, "");
     let lint = "[hooks.lint]\ncommand = [\"true\"]\n";
     for (config, said) in [
         (
@@ -309,21 +309,25 @@ fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
         ),
     ] {
         std::fs::write(project.join(".crucible/config.toml"), &config).unwrap();
-        let message = gate(&desk, &project).arg("--json").run().exits(2).message();
+        let message = gate(&fixture, &project)
+            .arg("--json")
+            .run()
+            .exits(2)
+            .message();
         assert!(message.contains(said), "{config}\n{message}");
     }
 }
 
 #[test]
 fn only_whoever_wrote_the_command_takes_its_walls_away() {
-    let desk = Desk::new();
-    let outside = desk.path("outside");
+    let fixture = Fixture::new();
+    let outside = fixture.path("outside");
     let script = format!("echo $HOME > {}", outside.display());
     let mine = hook("notify", "pre_gate", &script, "sandbox = \"off\"");
-    desk.user_config(&mine);
-    let project = project(&desk, "");
-    gate(&desk, &project).run().exits(1);
-    assert_eq!(text(&outside).trim_end(), desk.home().to_str().unwrap());
+    fixture.user_config(&mine);
+    let project = project(&fixture, "");
+    gate(&fixture, &project).run().exits(1);
+    assert_eq!(text(&outside).trim_end(), fixture.home().to_str().unwrap());
     std::fs::remove_file(&outside).unwrap();
 
     // The same name in a cloned project brings its own command, or has a say in when it runs.
@@ -333,7 +337,7 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
         &script,
         "on_fail = \"fail\"\ntimeout_s = 1\nphases = [\"tasks\"]",
     );
-    let ran = gate(&desk, &project).run();
+    let ran = gate(&fixture, &project).run();
     assert_eq!(ran.code, Some(1));
     std::fs::remove_file(&outside).unwrap();
     for line in lines.lines().skip(1) {
@@ -342,7 +346,7 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
             format!("[hooks.notify]\n{line}\n"),
         )
         .unwrap();
-        let ran = gate(&desk, &project).arg("--json").run().exits(2);
+        let ran = gate(&fixture, &project).arg("--json").run().exits(2);
         assert!(
             ran.message()
                 .contains("must not control what runs without a sandbox"),
@@ -356,12 +360,12 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
         hook("notify", "pre_gate", &script, ""),
     )
     .unwrap();
-    // Without that word it runs behind its walls.
-    desk.user_config("");
-    gate(&desk, &project).run().exits(1);
+    // Without that word it runs in a sandbox.
+    fixture.user_config("");
+    gate(&fixture, &project).run().exits(1);
     assert!(!outside.exists());
     // And whoever calls the command may say so.
-    gate(&desk, &project)
+    gate(&fixture, &project)
         .env("CRUCIBLE_HOOKS_NOTIFY_SANDBOX", "off")
         .run()
         .exits(1);
@@ -370,21 +374,21 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
 
 #[test]
 fn a_hook_without_walls_is_no_file_of_whatever_project_there_is() {
-    let desk = Desk::new();
-    let outside = desk.path("outside");
-    let project = project(&desk, "");
+    let fixture = Fixture::new();
+    let outside = fixture.path("outside");
+    let project = project(&fixture, "");
     std::fs::create_dir(project.join("tools")).unwrap();
     let script = format!("#!/bin/sh\necho bad > {}\n", outside.display());
-    for tool in [project.join("tools/notify.sh"), desk.path("notify.sh")] {
+    for tool in [project.join("tools/notify.sh"), fixture.path("notify.sh")] {
         std::fs::write(&tool, &script).unwrap();
         std::fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
     }
     let unwalled = |command: &str| {
         let command = serde_json::json!([command]);
-        desk.user_config(&format!(
+        fixture.user_config(&format!(
             "[hooks.notify]\non = \"pre_gate\"\ncommand = {command}\nsandbox = \"off\"\n"
         ));
-        gate(&desk, &project).arg("--json").run()
+        gate(&fixture, &project).arg("--json").run()
     };
     for command in [
         "./tools/notify.sh",
@@ -400,13 +404,13 @@ fn a_hook_without_walls_is_no_file_of_whatever_project_there_is() {
         );
         assert!(!outside.exists());
     }
-    unwalled(desk.path("notify.sh").to_str().unwrap()).exits(1);
+    unwalled(fixture.path("notify.sh").to_str().unwrap()).exits(1);
     assert!(outside.exists());
 }
 
 #[test]
 fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "for place in workspace.yaml .githooks/pre-commit mine/pre-commit; do\n\
         (echo bad > $place) 2>/dev/null && echo wrote $place; rm $place 2>/dev/null && echo removed $place; done\n\
         mv .githooks x 2>/dev/null && echo moved; echo done; ls -A > seen";
@@ -421,11 +425,11 @@ fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
         .build();
     repo.git(["config", "core.hooksPath", ".githooks"]);
     std::fs::write(
-        desk.home().join(".gitconfig"),
+        fixture.home().join(".gitconfig"),
         "[core]\n\thooksPath = mine\n",
     )
     .unwrap();
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     assert_eq!(text(&repo.path().join("said")), "done\n");
     assert_eq!(
         text(&repo.path().join(".githooks/pre-commit")),
@@ -434,7 +438,7 @@ fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
     assert!(!repo.path().join("mine").exists());
     // A registry that is not there is not made up meanwhile.
     std::fs::remove_file(repo.path().join("workspace.yaml")).unwrap();
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     let seen = text(&repo.path().join("seen"));
     assert!(
         seen.contains(".githooks") && text(&repo.path().join("said")).contains("done"),
@@ -444,7 +448,7 @@ fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
 
 #[test]
 fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let script = "for place in vendor/lib/.git/config away/config bare/config deep/.crucible/config.toml \\\n\
         tools/check tools/later settings.inc later.inc; do\n\
         (echo bad > $place) 2>/dev/null && echo wrote $place; rm -rf $place 2>/dev/null && echo removed $place; done\n\
@@ -485,7 +489,7 @@ fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
     symlink("../../tools/later", at(".git/hooks/pre-push")).unwrap();
     repo.git(["config", "include.path", "../settings.inc"]);
     repo.git(["config", "--add", "include.path", "../later.inc"]);
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     assert_eq!(text(&at("said")), "done\n");
     assert_eq!(text(&at("sources")), "fine\n");
     for file in kept.iter().chain(&["tools/check"]) {
@@ -497,7 +501,7 @@ fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
 
 #[test]
 fn git_directory_elsewhere_is_protected_from_hooks() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = RepoBuilder::new()
         .file(
             ".crucible/config.toml",
@@ -513,7 +517,7 @@ fn git_directory_elsewhere_is_protected_from_hooks() {
     repo.git(["init", "-q", "--separate-git-dir=.gitdata", "."]);
     // Also where its settings say that this is the work tree.
     for _ in 0..2 {
-        gate(&desk, repo.path()).run().exits(1);
+        gate(&fixture, repo.path()).run().exits(1);
         assert!(repo.path().join("ran").exists());
         assert!(!repo.path().join(".gitdata/hooks/x").exists());
         std::fs::remove_file(repo.path().join("ran")).unwrap();
@@ -523,7 +527,7 @@ fn git_directory_elsewhere_is_protected_from_hooks() {
 
 #[test]
 fn hook_does_not_start_beside_hard_linked_settings() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let repo = RepoBuilder::new()
         .file(
             ".crucible/config.toml",
@@ -531,11 +535,11 @@ fn hook_does_not_start_beside_hard_linked_settings() {
         )
         .file(".crucible/specs/export-data/context/idea.md", "idea\n")
         .build();
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     assert!(repo.path().join("ran").exists());
     std::fs::remove_file(repo.path().join("ran")).unwrap();
     std::fs::hard_link(repo.path().join(".git/config"), repo.path().join("other")).unwrap();
-    let ran = gate(&desk, repo.path()).run().exits(1);
+    let ran = gate(&fixture, repo.path()).run().exits(1);
     assert!(
         ran.stderr.contains("could not be started") && ran.stderr.contains("a hard link"),
         "{}",
@@ -546,13 +550,13 @@ fn hook_does_not_start_beside_hard_linked_settings() {
 
 #[test]
 fn no_hook_runs_where_specs_are_reached_through_a_link() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for link in [
         ".crucible/specs",
         ".crucible/specs/other",
         ".crucible/specs/export-data/receipts",
     ] {
-        let project = desk.path(&format!("project-{}", link.len()));
+        let project = fixture.path(&format!("project-{}", link.len()));
         std::fs::create_dir_all(project.join(".crucible/specs/export-data/receipts")).unwrap();
         let strict = [
             hook("evil", "pre_gate", "touch ran", ""),
@@ -565,7 +569,7 @@ fn no_hook_runs_where_specs_are_reached_through_a_link() {
         }
         std::fs::create_dir_all(project.join("sp")).unwrap();
         symlink(project.join("sp"), &place).unwrap();
-        let ran = gate(&desk, &project).run();
+        let ran = gate(&fixture, &project).run();
         assert!(!project.join("ran").exists(), "{link}");
         assert!(
             ran.code == Some(2) || ran.stderr.contains("is a symbolic link"),
@@ -577,9 +581,9 @@ fn no_hook_runs_where_specs_are_reached_through_a_link() {
 
 #[test]
 fn a_secret_is_no_name() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let token = crucible_testkit::made_up_token();
-    let project = project(&desk, "");
+    let project = project(&fixture, "");
     std::fs::write(
         project.join("workspace.yaml"),
         "version: \"1\"\nname: shop\nspecs: []\n",
@@ -587,7 +591,7 @@ fn a_secret_is_no_name() {
     .unwrap();
     let listed = text(&project.join("workspace.yaml"));
     let refused = |arguments: &[&str]| {
-        let ran = desk.call(arguments).current_dir(&project).run().exits(8);
+        let ran = fixture.call(arguments).current_dir(&project).run().exits(8);
         assert!(
             !ran.stderr.contains(&token) && !ran.stdout.contains(&token),
             "{arguments:?}: {}",
@@ -605,7 +609,7 @@ fn a_secret_is_no_name() {
     refused(&["template", "init", "rust-service", &token]);
     refused(&["project", "add-spec", &token]);
     refused(&["project", "add-spec", "one", "--tag", &token]);
-    let ran = desk
+    let ran = fixture
         .call(["--json", "spec", &token])
         .current_dir(&project)
         .run()
@@ -631,7 +635,7 @@ fn a_secret_is_no_name() {
 
 #[test]
 fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let strict = hook("lint", "pre_gate", "touch ran", "on_fail = \"fail\"");
     let repo = RepoBuilder::new()
         .file(".crucible/config.toml", strict)
@@ -642,7 +646,7 @@ fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
         let before = std::fs::read(&path).unwrap();
         std::fs::write(&path, content).unwrap();
         let hint = finding(
-            &gate(&desk, repo.path()).arg("--json").run().exits(1),
+            &gate(&fixture, repo.path()).arg("--json").run().exits(1),
             "gate-hook-failed",
         );
         assert!(
@@ -654,31 +658,31 @@ fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
     };
     broken(".git/index", "no index");
     broken(".git/config", "no settings\n");
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     assert!(repo.path().join("ran").exists());
     // A repository without a commit has an index all the same.
     std::fs::remove_file(repo.path().join("ran")).unwrap();
     repo.git(["update-ref", "-d", "HEAD"]);
-    gate(&desk, repo.path()).run().exits(1);
+    gate(&fixture, repo.path()).run().exits(1);
     assert!(repo.path().join("ran").exists());
 }
 
 #[test]
 fn what_cannot_be_protected_is_not_run() {
-    let desk = Desk::new();
-    let project = project(&desk, &hook("lint", "pre_gate", "touch ran", ""));
+    let fixture = Fixture::new();
+    let project = project(&fixture, &hook("lint", "pre_gate", "touch ran", ""));
     std::fs::remove_dir_all(project.join(".git")).unwrap();
-    std::fs::create_dir(desk.path("elsewhere")).unwrap();
-    symlink(desk.path("elsewhere"), project.join(".git")).unwrap();
-    let ran = gate(&desk, &project).run().exits(1);
+    std::fs::create_dir(fixture.path("elsewhere")).unwrap();
+    symlink(fixture.path("elsewhere"), project.join(".git")).unwrap();
+    let ran = gate(&fixture, &project).run().exits(1);
     assert!(
         ran.stderr.contains("could not be started") && ran.stderr.contains("symbolic link"),
         "{}",
         ran.stderr
     );
-    // No bubblewrap on the search path: the walls are required, and there are none.
+    // No bubblewrap on the search path: isolation is required, and there is none.
     std::fs::remove_file(project.join(".git")).unwrap();
-    let bin = desk.path("bin");
+    let bin = fixture.path("bin");
     std::fs::create_dir(&bin).unwrap();
     let search = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&search)
@@ -686,7 +690,7 @@ fn what_cannot_be_protected_is_not_run() {
         .find(|git| git.is_file())
         .unwrap();
     symlink(git, bin.join("git")).unwrap();
-    let ran: Ran = gate(&desk, &project).env("PATH", &bin).run().exits(1);
+    let ran: Ran = gate(&fixture, &project).env("PATH", &bin).run().exits(1);
     assert!(
         ran.stderr
             .contains("the sandbox is required but not complete here"),
@@ -698,14 +702,14 @@ fn what_cannot_be_protected_is_not_run() {
 
 #[test]
 fn secrets_that_a_hook_prints_are_nowhere() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let token = crucible_testkit::made_up_token();
     let script = format!("head -c 2000000 /dev/zero | tr '\\\\0' x; echo; echo {token}; exit 1");
     let project = project(
-        &desk,
+        &fixture,
         &hook("leak", "pre_gate", &script, "on_fail = \"fail\""),
     );
-    let ran = gate(&desk, &project).arg("--json").run().exits(1);
+    let ran = gate(&fixture, &project).arg("--json").run().exits(1);
     assert!(
         !ran.stderr.contains(&token) && !ran.stdout.contains(&token),
         "{}",
@@ -719,8 +723,8 @@ fn secrets_that_a_hook_prints_are_nowhere() {
 }
 
 /// A project of [`support`] whose configuration holds these hooks.
-fn project_of_phases(desk: &Desk, config: &[String]) -> PathBuf {
-    let project = support::project(desk);
+fn project_of_phases(fixture: &Fixture, config: &[String]) -> PathBuf {
+    let project = support::project(fixture);
     std::fs::create_dir_all(project.join(".crucible")).unwrap();
     std::fs::write(project.join(".crucible/config.toml"), config.concat()).unwrap();
     project
@@ -729,16 +733,16 @@ fn project_of_phases(desk: &Desk, config: &[String]) -> PathBuf {
 #[test]
 fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
     let server = support::answering();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let read = "cat > told.json; sha256sum \"$(sed 's/.*\"path\":\"\\([^\"]*\\)\".*/\\1/' told.json)\" > digest; echo seen; exit 4";
     let project = project_of_phases(
-        &desk,
+        &fixture,
         &[
             hook("first", "pre_phase", "cat > before.json", ""),
             hook("look", "post_phase", read, ""),
         ],
     );
-    let ran = support::spec(&desk, &project, []).ok();
+    let ran = support::spec(&fixture, &project, []).ok();
     assert!(
         ran.stderr
             .contains("the hook look ended with exit code 4: seen"),
@@ -788,10 +792,10 @@ fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
 #[test]
 fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
     let server = support::answering();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let strict = "on_fail = \"fail\"";
-    let project = project_of_phases(&desk, &[hook("wording", "post_phase", "exit 7", strict)]);
-    let message = support::spec(&desk, &project, ["--json"])
+    let project = project_of_phases(&fixture, &[hook("wording", "post_phase", "exit 7", strict)]);
+    let message = support::spec(&fixture, &project, ["--json"])
         .exits(1)
         .message();
     assert!(
@@ -823,7 +827,7 @@ fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
         &format!("{strict}\ntimeout_s = 1"),
     );
     std::fs::write(project.join(".crucible/config.toml"), slow).unwrap();
-    let message = support::spec(&desk, &project, ["--json"])
+    let message = support::spec(&fixture, &project, ["--json"])
         .exits(10)
         .message();
     assert!(
@@ -845,18 +849,19 @@ fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
 #[test]
 fn an_idea_outlives_the_hook_that_fails_before_it_is_asked_for() {
     let server = support::answering();
-    let desk = Desk::with(&server);
+    let fixture = Fixture::with(&server);
     let strict = hook("check", "pre_phase", "exit 7", "on_fail = \"fail\"");
-    let project = project_of_phases(&desk, &[strict]);
+    let project = project_of_phases(&fixture, &[strict]);
     let token = crucible_testkit::made_up_token();
     let idea = support::spec_dir(&project).join("context/idea.md");
-    support::with_idea(desk.call(["spec", "export-data"]), &project, &token).exits(8);
+    support::with_idea(fixture.call(["spec", "export-data"]), &project, &token).exits(8);
     assert!(!idea.exists());
-    support::spec(&desk, &project, []).exits(1);
+    support::spec(&fixture, &project, []).exits(1);
     assert!(idea.exists());
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
     // What `status` recommends works.
-    desk.call(["resume", "export-data", "--phase", "requirements"])
+    fixture
+        .call(["resume", "export-data", "--phase", "requirements"])
         .current_dir(&project)
         .run()
         .ok();
@@ -864,9 +869,9 @@ fn an_idea_outlives_the_hook_that_fails_before_it_is_asked_for() {
 
 #[test]
 fn a_dry_run_runs_no_hooks() {
-    let desk = Desk::new();
-    let project = project_of_phases(&desk, &[hook("touch", "pre_phase", "touch ran", "")]);
-    support::spec(&desk, &project, ["--dry-run"]).ok();
+    let fixture = Fixture::new();
+    let project = project_of_phases(&fixture, &[hook("touch", "pre_phase", "touch ran", "")]);
+    support::spec(&fixture, &project, ["--dry-run"]).ok();
     assert!(!project.join("ran").exists());
 }
 
@@ -894,23 +899,23 @@ fn the_examples_of_the_documentation_work() {
         good = false;
         Some(Reply::Answer(text))
     });
-    let desk = Desk::with(&server);
-    desk.user_config(team);
-    let project = project_of_phases(&desk, &[wording.to_owned()]);
+    let fixture = Fixture::with(&server);
+    fixture.user_config(team);
+    let project = project_of_phases(&fixture, &[wording.to_owned()]);
     std::fs::create_dir(project.join("tools")).unwrap();
     let tool = project.join("tools/wording.sh");
     std::fs::write(&tool, script).unwrap();
     std::fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
-    support::spec(&desk, &project, []).ok();
+    support::spec(&fixture, &project, []).ok();
     std::fs::remove_dir_all(support::spec_dir(&project)).unwrap();
-    let ran = support::spec(&desk, &project, []).exits(1);
+    let ran = support::spec(&fixture, &project, []).exits(1);
     assert!(
         ran.stderr.contains("the hook wording failed") && ran.stderr.contains("should"),
         "{}",
         ran.stderr
     );
     // The example of the user's own file names a program that is not here: a warning.
-    let ran = gate(&desk, &project).run().exits(1);
+    let ran = gate(&fixture, &project).run().exits(1);
     assert!(
         ran.stderr
             .contains("the hook tell-the-team could not be started"),

@@ -10,7 +10,7 @@ use super::support::{
     LedgerHolder, SPEC, answering, at, newest, project, receipts, resume, server, spec, spec_dir,
 };
 use crate::crawl::support::wait_for;
-use crate::support::{Desk, right};
+use crate::support::{Fixture, right};
 
 /// Hooks that run for every phase before it, or after a fixup is applied.
 fn hook(moment: &str, script: &str) -> String {
@@ -29,7 +29,7 @@ fn area(project: &Path) -> String {
 }
 
 /// `--apply-fixups` that waits in its hook after the files are changed, until there is a file `go`.
-fn applying(desk: &Desk, project: &Path) -> Child {
+fn applying(fixture: &Fixture, project: &Path) -> Child {
     config(
         project,
         &hook(
@@ -37,7 +37,7 @@ fn applying(desk: &Desk, project: &Path) -> Child {
             "touch at; while [ ! -e go ]; do sleep 0.05; done",
         ),
     );
-    let call = desk.call([
+    let call = fixture.call([
         "resume",
         SPEC,
         "--phase",
@@ -67,13 +67,13 @@ fn ended(project: &Path, child: Child) -> (Option<i32>, String) {
 #[test]
 fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
-    let child = applying(&desk, &project);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
+    let child = applying(&fixture, &project);
     assert_eq!(area(&project), right());
     resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "fixup", "--dry-run", "--force"],
     )
@@ -91,17 +91,17 @@ fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again(
         !said.contains("nothing of this run was kept") && !said.contains("no file was changed"),
         "{said}"
     );
-    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "applied");
 }
 
 #[test]
 fn failed_receipt_write_reports_changed_files() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "fixup"]).ok();
-    let child = applying(&desk, &project);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "fixup"]).ok();
+    let child = applying(&fixture, &project);
     // Nothing is promoted over a directory.
     let report = spec_dir(&project).join("artifacts/40-fixup.md");
     let kept = std::fs::read(&report).unwrap();
@@ -127,21 +127,21 @@ fn failed_receipt_write_reports_changed_files() {
     );
     std::fs::remove_dir(&report).unwrap();
     std::fs::write(&report, kept).unwrap();
-    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(newest(&project)["phases"][0]["status"], "success");
 }
 
 #[test]
 fn a_mistyped_context_is_refused_before_a_hook_runs_or_a_spec_is_made() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     config(&project, &hook("pre_phase", "touch ran"));
     for (named, said) in [
         ("src/aera.py", "src/ has area.py"),
         ("docs/*.md", "it matches no file"),
     ] {
-        let ran = spec(&desk, &project, ["--context", named]).exits(2);
+        let ran = spec(&fixture, &project, ["--context", named]).exits(2);
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
     assert!(!project.join("ran").exists() && !spec_dir(&project).exists());
@@ -151,11 +151,11 @@ fn a_mistyped_context_is_refused_before_a_hook_runs_or_a_spec_is_made() {
 #[test]
 fn a_try_whose_hooks_ran_has_a_receipt_whatever_ended_it() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     // The file is there when it is named, and no text when it is read.
     config(&project, &hook("pre_phase", "printf '\\000' > src/area.py"));
-    let ran = spec(&desk, &project, ["--context", "src/area.py"]).exits(2);
+    let ran = spec(&fixture, &project, ["--context", "src/area.py"]).exits(2);
     assert!(ran.stderr.contains("src/area.py"), "{}", ran.stderr);
     let receipt = newest(&project);
     let phase = &receipt["phases"][0];
@@ -178,11 +178,11 @@ fn a_recording_that_fails_is_said_and_changes_no_code() {
         let _gone_already = std::fs::remove_dir(&*gone.lock().unwrap());
         None
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     *place.lock().unwrap() = project.join("records");
     std::fs::create_dir(project.join("records")).unwrap();
-    let ran = spec(&desk, &project, ["--record", "records/calls.jsonl"]).ok();
+    let ran = spec(&fixture, &project, ["--record", "records/calls.jsonl"]).ok();
     assert!(
         ran.stderr
             .contains("warning: the calls of requirements are not in the recording"),
@@ -199,9 +199,9 @@ fn a_recording_that_fails_is_said_and_changes_no_code() {
 #[test]
 fn options_that_could_do_nothing_are_refused() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, ["--dry-run", "--record", "calls.jsonl"]).exits(2);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(&fixture, &project, ["--dry-run", "--record", "calls.jsonl"]).exits(2);
     assert!(
         ran.stderr.contains("--record has nothing to write"),
         "{}",
@@ -209,7 +209,7 @@ fn options_that_could_do_nothing_are_refused() {
     );
     for options in [&["--allow-path", "src/new.py"][..], &["--allow-links"]] {
         let run = |before: &[&str]| {
-            let call = desk.call(["spec", SPEC]).current_dir(&project);
+            let call = fixture.call(["spec", SPEC]).current_dir(&project);
             before
                 .iter()
                 .chain(options)
@@ -228,9 +228,9 @@ fn options_that_could_do_nothing_are_refused() {
         }
     }
     assert!(!spec_dir(&project).exists());
-    spec(&desk, &project, []).ok();
+    spec(&fixture, &project, []).ok();
     for phase in ["design", "final"] {
-        let ran = resume(&desk, &project, ["--phase", phase, "--allow-links"]).exits(2);
+        let ran = resume(&fixture, &project, ["--phase", phase, "--allow-links"]).exits(2);
         assert!(
             ran.stderr.contains("so --allow-links has no effect"),
             "{}",
@@ -243,11 +243,11 @@ fn options_that_could_do_nothing_are_refused() {
 #[test]
 fn a_recording_goes_nowhere_where_git_or_crucible_keeps_its_own() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::create_dir(project.join(".git")).unwrap();
     for place in [".crucible/calls.jsonl", ".git/calls.jsonl"] {
-        let ran = spec(&desk, &project, ["--record", place]).exits(2);
+        let ran = spec(&fixture, &project, ["--record", place]).exits(2);
         assert!(
             ran.stderr.contains("keeps its own files there"),
             "{}",
@@ -261,13 +261,13 @@ fn a_recording_goes_nowhere_where_git_or_crucible_keeps_its_own() {
 #[test]
 fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::create_dir_all(project.join(".git")).unwrap();
     std::fs::write(project.join(".git/config"), "[remote]\n").unwrap();
     std::os::unix::fs::symlink(".git", project.join("notes")).unwrap();
     for source in [".git", ".git/config", "notes", "notes/config", ".crucible"] {
-        let ran = spec(&desk, &project, ["--source", source]).exits(2);
+        let ran = spec(&fixture, &project, ["--source", source]).exits(2);
         assert!(
             ran.stderr.contains("keeps its own files there"),
             "{source}: {}",
@@ -277,7 +277,7 @@ fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
     assert_eq!(server.requests().len(), 0);
     // A directory that holds one is taken without it, and that is said.
     config(&project, "# of nobody's interest\n");
-    let ran = spec(&desk, &project, ["--source", "."]).ok();
+    let ran = spec(&fixture, &project, ["--source", "."]).ok();
     assert!(
         ran.stderr.contains("./.crucible is left out"),
         "{}",
@@ -293,11 +293,11 @@ fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
 #[test]
 fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
     std::fs::remove_file(spec_dir(&project).join("artifacts/00-requirements.md")).unwrap();
-    let ran = resume(&desk, &project, []).ok();
+    let ran = resume(&fixture, &project, []).ok();
     assert!(ran.stdout.starts_with("requirements "), "{}", ran.stdout);
     assert!(
         spec_dir(&project)
@@ -305,7 +305,7 @@ fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
             .exists()
     );
     at(
-        &desk,
+        &fixture,
         &project,
         ["gate", SPEC, "--min-phase", "requirements"],
     )
@@ -315,10 +315,10 @@ fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
 #[test]
 fn a_gate_names_the_command_for_phases_that_have_not_run() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
-    let ran = at(&desk, &project, ["gate", SPEC]).exits(1);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
+    let ran = at(&fixture, &project, ["gate", SPEC]).exits(1);
     assert!(
         ran.stdout
             .contains("crucible spec export-data --through tasks"),
@@ -336,9 +336,9 @@ fn a_gate_names_the_command_for_phases_that_have_not_run() {
 #[test]
 fn a_replay_that_holds_no_such_phase_says_so() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--record", "calls.jsonl"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--record", "calls.jsonl"]).ok();
     let played = [
         "--phase",
         "design",
@@ -347,7 +347,7 @@ fn a_replay_that_holds_no_such_phase_says_so() {
         "--cassette",
         "calls.jsonl",
     ];
-    let ran = resume(&desk, &project, played).exits(2);
+    let ran = resume(&fixture, &project, played).exits(2);
     assert!(
         ran.stderr
             .contains("and none of \"design\": only of requirements; record again"),
@@ -364,16 +364,16 @@ fn a_replay_that_holds_no_such_phase_says_so() {
 #[test]
 fn a_ledger_that_somebody_else_holds_is_found_before_a_model_is_asked() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
-    let holder = LedgerHolder::new(&desk.data().join("ledger.db"));
-    resume(&desk, &project, ["--phase", "design"]).exits(9);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
+    let holder = LedgerHolder::new(&fixture.data().join("ledger.db"));
+    resume(&fixture, &project, ["--phase", "design"]).exits(9);
     assert_eq!(
         server.completions().len(),
         1,
         "nobody was asked for what cannot be recorded"
     );
     drop(holder);
-    resume(&desk, &project, ["--phase", "design"]).ok();
+    resume(&fixture, &project, ["--phase", "design"]).ok();
 }

@@ -8,20 +8,20 @@ use crucible_spec::PhaseId;
 use serde_json::{Value, json};
 
 use super::written::WrittenSpec;
-use crate::support::{Desk, Ran, Snapshot};
+use crate::support::{Fixture, Ran, Snapshot};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A directory of the user that holds a project.
-fn project(desk: &Desk) -> PathBuf {
-    let root = desk.path("my-project");
+fn project(fixture: &Fixture) -> PathBuf {
+    let root = fixture.path("my-project");
     std::fs::create_dir_all(root.join(".git")).unwrap();
     root
 }
 
 /// `crucible project` with these arguments, here.
-fn project_in<const N: usize>(desk: &Desk, here: &Path, args: [&str; N]) -> Ran {
-    desk.call(["project"]).args(args).current_dir(here).run()
+fn project_in<const N: usize>(fixture: &Fixture, here: &Path, args: [&str; N]) -> Ran {
+    fixture.call(["project"]).args(args).current_dir(here).run()
 }
 
 /// The document of a command, checked against the schema that it names.
@@ -47,8 +47,8 @@ fn text(root: &Path) -> String {
 }
 
 /// A workspace with specs in every state.
-fn many(desk: &Desk) -> PathBuf {
-    let root = project(desk);
+fn many(fixture: &Fixture) -> PathBuf {
+    let root = project(fixture);
     let mut file = "version: \"1\"\nname: many\nspecs:\n".to_owned();
     for (id, tags) in [
         ("done", "[backend]"),
@@ -97,18 +97,18 @@ fn many(desk: &Desk) -> PathBuf {
 
 #[test]
 fn a_workspace_is_made_filled_listed_and_found_from_below() {
-    let desk = Desk::new();
-    let root = project(&desk);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
     let below = root.join("src/deep");
     std::fs::create_dir_all(&below).unwrap();
-    let ran = project_in(&desk, &below, ["list"]).exits(2);
+    let ran = project_in(&fixture, &below, ["list"]).exits(2);
     assert!(
         ran.stderr.contains("no workspace.yaml") && ran.stderr.contains("project init"),
         "{}",
         ran.stderr
     );
 
-    let made = document(project_in(&desk, &below, ["init", "--json"]));
+    let made = document(project_in(&fixture, &below, ["init", "--json"]));
     assert_eq!(
         made["workspace"],
         root.join("workspace.yaml").to_str().unwrap()
@@ -117,17 +117,17 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
         text(&root),
         "version: \"1\"\nname: \"my-project\"\nspecs: []\n"
     );
-    let again = project_in(&desk, &root, ["init", "--name", "other"]).exits(2);
+    let again = project_in(&fixture, &root, ["init", "--name", "other"]).exits(2);
     assert!(again.stderr.contains("already exists"), "{}", again.stderr);
     assert!(
-        project_in(&desk, &below, ["list"])
+        project_in(&fixture, &below, ["list"])
             .ok()
             .stdout
             .contains("no specs yet")
     );
 
     let added = document(project_in(
-        &desk,
+        &fixture,
         &below,
         [
             "add-spec",
@@ -144,7 +144,7 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
         (&json!("added"), &json!(["backend", "a: b"]))
     );
     project_in(
-        &desk,
+        &fixture,
         &root,
         [
             "add-spec",
@@ -156,14 +156,14 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
         ],
     )
     .ok();
-    let twice = project_in(&desk, &root, ["add-spec", "feature-ui"]).exits(2);
+    let twice = project_in(&fixture, &root, ["add-spec", "feature-ui"]).exits(2);
     assert!(
         twice.stderr.contains("already listed") && twice.stderr.contains("--force"),
         "{}",
         twice.stderr
     );
     let forced = document(project_in(
-        &desk,
+        &fixture,
         &root,
         [
             "add-spec",
@@ -176,7 +176,7 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
     ));
     assert_eq!(forced["change"], "replaced");
 
-    let listed = document(project_in(&desk, &below, ["list", "--json"]));
+    let listed = document(project_in(&fixture, &below, ["list", "--json"]));
     let ids: Vec<&str> = listed["specs"]
         .as_array()
         .unwrap()
@@ -188,37 +188,37 @@ fn a_workspace_is_made_filled_listed_and_found_from_below() {
         (vec!["feature-auth", "feature-ui"], &json!(["yes"]))
     );
     let tagged = document(project_in(
-        &desk,
+        &fixture,
         &below,
         ["list", "--tag", "backend", "--json"],
     ));
     assert_eq!(tagged["specs"].as_array().unwrap().len(), 1);
     let none = document(project_in(
-        &desk,
+        &fixture,
         &below,
         ["list", "--tag", "backend", "--tag", "yes", "--json"],
     ));
     assert_eq!(none["specs"], json!([]));
-    let human = project_in(&desk, &below, ["list"]).ok().stdout;
+    let human = project_in(&fixture, &below, ["list"]).ok().stdout;
     assert!(human.contains("feature-auth  backend, a: b"), "{human}");
     // Nothing but the workspace's file was made.
-    assert!(!root.join(".crucible").exists() && !desk.data().exists());
+    assert!(!root.join(".crucible").exists() && !fixture.data().exists());
 }
 
 #[test]
 fn the_file_that_is_named_is_the_one() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    project_in(&desk, &root, ["init", "--name", "near"]).ok();
-    let other = desk.path("other");
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    project_in(&fixture, &root, ["init", "--name", "near"]).ok();
+    let other = fixture.path("other");
     std::fs::create_dir(&other).unwrap();
     let named = other.join("all-specs.yaml");
     let named = named.to_str().unwrap();
-    project_in(&desk, &root, ["--workspace", named, "list"]).exits(2);
-    project_in(&desk, &root, ["init", "--workspace", named]).ok();
-    project_in(&desk, &root, ["add-spec", "far", "--workspace", named]).ok();
+    project_in(&fixture, &root, ["--workspace", named, "list"]).exits(2);
+    project_in(&fixture, &root, ["init", "--workspace", named]).ok();
+    project_in(&fixture, &root, ["add-spec", "far", "--workspace", named]).ok();
     let listed = document(project_in(
-        &desk,
+        &fixture,
         &root,
         ["list", "--json", "--workspace", named],
     ));
@@ -230,7 +230,7 @@ fn the_file_that_is_named_is_the_one() {
     // The specs lie beside the file that is named.
     WrittenSpec::named(other, "far").success(PhaseId::Requirements, HOUR);
     let status = document(project_in(
-        &desk,
+        &fixture,
         &root,
         ["status", "--json", "--workspace", named],
     ));
@@ -239,11 +239,11 @@ fn the_file_that_is_named_is_the_one() {
 
 #[test]
 fn comments_unknown_keys_order_and_line_ends_stay() {
-    let desk = Desk::new();
-    let root = project(&desk);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
     let before = "# our specs\r\nowner: {team: core}   # who\r\nversion: \"1\"\r\nname: x\r\nspecs:\r\n  - id: 'a'  # first\r\n    weight: 3\r\n\r\n# the end\r\n";
     std::fs::write(root.join("workspace.yaml"), before).unwrap();
-    let call = desk
+    let call = fixture
         .call(["project", "add-spec", "b", "--tag", "t"])
         .env("CRUCIBLE_CLOCK", "2024-12-01T10:00:00Z");
     call.current_dir(&root).run().ok();
@@ -252,7 +252,7 @@ fn comments_unknown_keys_order_and_line_ends_stay() {
         text(&root),
         before.replace("    weight: 3\r\n", &format!("    weight: 3\r\n{entry}"))
     );
-    let call = desk
+    let call = fixture
         .call(["project", "add-spec", "a", "--force"])
         .env("CRUCIBLE_CLOCK", "2024-12-02T10:00:00Z");
     call.current_dir(&root).run().ok();
@@ -271,8 +271,8 @@ fn comments_unknown_keys_order_and_line_ends_stay() {
 
 #[test]
 fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
-    let desk = Desk::new();
-    let root = project(&desk);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
     let file = root.join("workspace.yaml");
     for (content, word) in [
         (
@@ -296,7 +296,7 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
             &["add-spec", "new"],
             &["add-spec", "new", "--force"],
         ] {
-            let ran = desk.call(["project", "--json"]).current_dir(&root);
+            let ran = fixture.call(["project", "--json"]).current_dir(&root);
             let ran = args
                 .iter()
                 .fold(ran, |call, arg| call.arg(arg))
@@ -313,36 +313,36 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
     }
     for id in ["..", "a/b", "ä", &"a".repeat(300)] {
         std::fs::write(&file, "version: \"1\"\nname: x\n").unwrap();
-        project_in(&desk, &root, ["add-spec", id]).exits(2);
-        project_in(&desk, &root, ["history", id]).exits(2);
+        project_in(&fixture, &root, ["add-spec", id]).exits(2);
+        project_in(&fixture, &root, ["history", id]).exits(2);
         assert_eq!(text(&root), "version: \"1\"\nname: x\n");
     }
 }
 
 #[test]
 fn on_a_disk_that_cannot_be_written_to_the_command_says_so_and_readers_work() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    project_in(&desk, &root, ["init"]).ok();
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    project_in(&fixture, &root, ["init"]).ok();
     let before = Snapshot::of([&root]);
     let run = |args: &[&str]| {
-        let program = desk.call(args).current_dir(&root).command();
-        let mut walled = Command::new("bwrap");
-        walled
+        let program = fixture.call(args).current_dir(&root).command();
+        let mut bwrap = Command::new("bwrap");
+        bwrap
             .args(["--dev-bind", "/", "/", "--ro-bind"])
             .arg(&root)
             .arg(&root);
-        walled
+        bwrap
             .arg("--chdir")
             .arg(&root)
             .arg(program.get_program())
             .args(program.get_args());
-        walled.env_clear().envs(
+        bwrap.env_clear().envs(
             program
                 .get_envs()
                 .filter_map(|(name, value)| Some((name, value?))),
         );
-        walled.output().unwrap()
+        bwrap.output().unwrap()
     };
     let refused = run(&["project", "add-spec", "a"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -359,10 +359,10 @@ fn on_a_disk_that_cannot_be_written_to_the_command_says_so_and_readers_work() {
 
 #[test]
 fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
-    let desk = Desk::new();
-    let root = many(&desk);
-    let before = Snapshot::of([&root, &desk.home()]);
-    let status = document(project_in(&desk, &root, ["status", "--json"]));
+    let fixture = Fixture::new();
+    let root = many(&fixture);
+    let before = Snapshot::of([&root, &fixture.home()]);
+    let status = document(project_in(&fixture, &root, ["status", "--json"]));
     let word = |id: &str| {
         let specs = status["specs"].as_array().unwrap();
         specs.iter().find(|spec| spec["spec_id"] == id).unwrap()["standing"]
@@ -386,7 +386,7 @@ fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
         json!({ "specs": 7, "done": 1, "failed": 1, "pending": 1, "stale": 1, "damaged": 1, "not_started": 1, "unlisted": 1 })
     );
     assert_eq!(status["unlisted"], json!(["forgotten"]));
-    let human = project_in(&desk, &root, ["status"]).ok();
+    let human = project_in(&fixture, &root, ["status"]).ok();
     let first = human.stdout.lines().next().unwrap();
     assert_eq!(
         first,
@@ -404,34 +404,36 @@ fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
         "{}",
         human.stderr
     );
-    before.is_still(&Snapshot::of([&root, &desk.home()]));
-    assert!(!desk.data().exists(), "no ledger is made");
+    before.is_still(&Snapshot::of([&root, &fixture.home()]));
+    assert!(!fixture.data().exists(), "no ledger is made");
 }
 
 #[test]
 fn a_listed_spec_that_was_not_begun_has_no_history_yet() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    project_in(&desk, &root, ["init"]).ok();
-    project_in(&desk, &root, ["add-spec", "later"]).ok();
-    let human = project_in(&desk, &root, ["history", "later"]).ok().stdout;
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    project_in(&fixture, &root, ["init"]).ok();
+    project_in(&fixture, &root, ["add-spec", "later"]).ok();
+    let human = project_in(&fixture, &root, ["history", "later"])
+        .ok()
+        .stdout;
     assert_eq!(
         human,
         "later has no history yet; start it: crucible spec later\n"
     );
-    let history = document(project_in(&desk, &root, ["history", "later", "--json"]));
+    let history = document(project_in(&fixture, &root, ["history", "later", "--json"]));
     assert_eq!(
         (&history["timeline"], &history["totals"]["runs"]),
         (&json!([]), &json!(0))
     );
-    project_in(&desk, &root, ["history", "nobody"]).exits(2);
+    project_in(&fixture, &root, ["history", "nobody"]).exits(2);
     assert!(!root.join(".crucible").exists());
 }
 
 #[test]
 fn history_is_short_about_what_failed_and_plain_about_cost() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success_with(PhaseId::Requirements, HOUR, |value| {
         let error = json!({ "class": "provider", "message": "word\n".repeat(200) });
         value["phases"][0] =
@@ -439,7 +441,7 @@ fn history_is_short_about_what_failed_and_plain_about_cost() {
         value["exit_code"] = 70.into();
     });
     let human = spec
-        .call(&desk, ["project", "history", "export-data"])
+        .call(&fixture, ["project", "history", "export-data"])
         .run()
         .ok()
         .stdout;
@@ -460,10 +462,10 @@ fn history_is_short_about_what_failed_and_plain_about_cost() {
 
 #[test]
 fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    project_in(&desk, &root, ["init"]).ok();
-    project_in(&desk, &root, ["add-spec", "s1"]).ok();
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    project_in(&fixture, &root, ["init"]).ok();
+    project_in(&fixture, &root, ["add-spec", "s1"]).ok();
     WrittenSpec::named(root.clone(), "Unlisted").success(PhaseId::Requirements, HOUR);
     std::fs::write(root.join("idea.md"), "users can export\n").unwrap();
     let before = Snapshot::of([&root]);
@@ -476,7 +478,7 @@ fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
         &["spec", "S1", "--dry-run", "--source", "idea.md"],
         &["spec", "unlisted", "--dry-run", "--source", "idea.md"],
     ] {
-        let ran = desk.call(args).current_dir(&root).run().exits(2);
+        let ran = fixture.call(args).current_dir(&root).run().exits(2);
         assert!(
             ran.stderr.contains("only in letter case"),
             "{args:?}: {}",
@@ -484,21 +486,21 @@ fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
         );
         before.is_still(&Snapshot::of([&root]));
     }
-    project_in(&desk, &root, ["add-spec", "Unlisted"]).ok();
-    project_in(&desk, &root, ["add-spec", "s10"]).ok();
+    project_in(&fixture, &root, ["add-spec", "Unlisted"]).ok();
+    project_in(&fixture, &root, ["add-spec", "s10"]).ok();
 }
 
 #[test]
 fn history_is_a_timeline_with_tokens_cost_and_sums() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success(PhaseId::Requirements, 4 * HOUR);
     spec.failure(PhaseId::Design, 3 * HOUR);
     spec.dry_run(PhaseId::Design, 2 * HOUR);
     let last = spec.success(PhaseId::Design, HOUR);
     // A spec has a history also without a workspace.
     let history = document(
-        spec.call(&desk, ["project", "history", "export-data", "--json"])
+        spec.call(&fixture, ["project", "history", "export-data", "--json"])
             .run(),
     );
     let timeline = history["timeline"].as_array().unwrap();
@@ -534,7 +536,7 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
         (&json!(1), &json!(1), &json!(1))
     );
     let human = spec
-        .call(&desk, ["project", "history", "export-data"])
+        .call(&fixture, ["project", "history", "export-data"])
         .run()
         .ok()
         .stdout;
@@ -544,7 +546,7 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
     // One that cannot be trusted is named, and the others are told.
     std::fs::write(&last, "{\"receipt_id\": \"\u{1b}[2J\"}").unwrap();
     let history = document(
-        spec.call(&desk, ["project", "history", "export-data", "--json"])
+        spec.call(&fixture, ["project", "history", "export-data", "--json"])
             .run(),
     );
     assert_eq!(history["timeline"].as_array().unwrap().len(), 3);
@@ -558,28 +560,28 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
         "{history:#}"
     );
     let human = spec
-        .call(&desk, ["project", "history", "export-data"])
+        .call(&fixture, ["project", "history", "export-data"])
         .run()
         .ok()
         .stdout;
     assert!(human.contains(name) && !human.contains('\u{1b}'), "{human}");
-    spec.call(&desk, ["project", "history", "nobody"])
+    spec.call(&fixture, ["project", "history", "nobody"])
         .run()
         .exits(2);
 }
 
 #[test]
 fn every_command_finds_the_same_project() {
-    let desk = Desk::new();
-    let outer = project(&desk);
-    project_in(&desk, &outer, ["init"]).ok();
+    let fixture = Fixture::new();
+    let outer = project(&fixture);
+    project_in(&fixture, &outer, ["init"]).ok();
     WrittenSpec::named(outer.clone(), "export-data").success(PhaseId::Requirements, HOUR);
     let mut inner = WrittenSpec::new(outer.join("part"));
     inner.success(PhaseId::Requirements, HOUR);
     inner.success(PhaseId::Design, HOUR);
     let history = document(
         inner
-            .call(&desk, ["project", "history", "export-data", "--json"])
+            .call(&fixture, ["project", "history", "export-data", "--json"])
             .run(),
     );
     assert_eq!(
@@ -588,7 +590,7 @@ fn every_command_finds_the_same_project() {
         "the nearer one: {history:#}"
     );
     let status = inner
-        .call(&desk, ["status", "export-data", "--json"])
+        .call(&fixture, ["status", "export-data", "--json"])
         .run()
         .ok()
         .json();
@@ -604,7 +606,7 @@ fn every_command_finds_the_same_project() {
             &["project", "list"],
             &["project", "history", "export-data"],
         ] {
-            let ran = desk
+            let ran = fixture
                 .call(args.iter().chain(&["--workspace", path]))
                 .current_dir(&outer)
                 .run()
@@ -621,9 +623,9 @@ fn every_command_finds_the_same_project() {
 
 #[test]
 fn a_spec_that_is_not_there_is_answered_with_those_that_are_near() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let ran = desk
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let ran = fixture
         .call(["status", "export-data"])
         .current_dir(&root)
         .run()
@@ -637,7 +639,7 @@ fn a_spec_that_is_not_there_is_answered_with_those_that_are_near() {
         WrittenSpec::named(root.clone(), id).success(PhaseId::Requirements, HOUR);
     }
     for command in ["status", "gate", "resume"] {
-        let ran = desk
+        let ran = fixture
             .call([command, "exprot-data"])
             .current_dir(&root)
             .run()
@@ -653,8 +655,8 @@ fn a_spec_that_is_not_there_is_answered_with_those_that_are_near() {
             ran.stderr
         );
     }
-    project_in(&desk, &root, ["init"]).ok();
-    let ran = project_in(&desk, &root, ["history", "zzz"]).exits(2);
+    project_in(&fixture, &root, ["init"]).ok();
+    let ran = project_in(&fixture, &root, ["history", "zzz"]).exits(2);
     assert!(
         ran.stderr.contains("There is: export-data, login."),
         "{}",

@@ -9,7 +9,7 @@ use super::support::{
     DESIGN, IDEA, RECEIPT_SCHEMA, REQUIREMENTS, SPEC, answering, artifact, asked, at, newest,
     phase_of, project, receipts, resume, server, spec, spec_dir, valid, with_idea,
 };
-use crate::support::{Desk, right};
+use crate::support::{Fixture, right};
 
 mod kept_idea;
 
@@ -29,9 +29,9 @@ const ALL: [&str; 6] = [
 #[test]
 fn an_idea_becomes_requirements_and_the_next_command_is_told() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(&fixture, &project, []).ok();
     assert_eq!(asked(&server), ["requirements"]);
     assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
     assert_eq!(
@@ -82,10 +82,10 @@ fn an_idea_becomes_requirements_and_the_next_command_is_told() {
 #[test]
 fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let ran = spec(
-        &desk,
+        &fixture,
         &project,
         ["--through", "final", "--context", "src/area.py"],
     )
@@ -126,7 +126,7 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
         "what was named is shown to the last phase, too: {inputs:?}"
     );
 
-    let applied = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    let applied = resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(asked(&server).len(), 6, "nobody is asked again");
     assert_eq!(
         std::fs::read_to_string(project.join("src/area.py")).unwrap(),
@@ -145,7 +145,7 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
         phase["outputs"], told[4]["phases"][0]["outputs"],
         "the artifacts stay what they were"
     );
-    let status = desk
+    let status = fixture
         .call(["status", SPEC, "--json"])
         .current_dir(&project)
         .run()
@@ -157,7 +157,7 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
         "{status:#}"
     );
     at(
-        &desk,
+        &fixture,
         &project,
         [
             "gate",
@@ -173,11 +173,11 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
 #[test]
 fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     // The file is not named here: the tasks name it to the review, and the review to the fixup.
     let command = ["--through", "fixup", "--apply-fixups"];
-    let ran = spec(&desk, &project, command).ok();
+    let ran = spec(&fixture, &project, command).ok();
     assert_eq!(
         std::fs::read_to_string(project.join("src/area.py")).unwrap(),
         crate::support::WRONG
@@ -189,7 +189,7 @@ fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
         ran.stdout
     );
     // The same command again finds one that waited when it began.
-    spec(&desk, &project, command).ok();
+    spec(&fixture, &project, command).ok();
     assert_eq!(
         std::fs::read_to_string(project.join("src/area.py")).unwrap(),
         right()
@@ -212,14 +212,14 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
             )
         })
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
-    let ran = spec(&desk, &project, ["--through", "design"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
+    let ran = spec(&fixture, &project, ["--through", "design"]).ok();
     assert!(ran.stdout.contains("no model was called"), "{}", ran.stdout);
     assert_eq!(asked(&server), ["requirements", "design"]);
     let ran = with_idea(
-        desk.call(["spec", SPEC, "--source", "-"]),
+        fixture.call(["spec", SPEC, "--source", "-"]),
         &project,
         "users can export and delete their data\n",
     )
@@ -237,7 +237,7 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
         "what is not touched stays byte for byte: {text}"
     );
     assert!(text.contains("### R-003: Exports can be deleted"), "{text}");
-    let status = desk
+    let status = fixture
         .call(["status", SPEC, "--json"])
         .current_dir(&project)
         .run()
@@ -265,9 +265,9 @@ fn a_summary_in_the_place_of_the_document_is_corrected_once() {
             )
         })
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(&fixture, &project, []).ok();
     assert_eq!(asked(&server).len(), 2);
     assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
     let receipt = newest(&project);
@@ -295,7 +295,7 @@ fn a_summary_in_the_place_of_the_document_is_corrected_once() {
     assert!(kept.starts_with("I have created"), "{kept}");
     // What both answers took.
     let tokens = phase["llm"]["tokens_output"].as_u64().unwrap();
-    let spec = desk
+    let spec = fixture
         .call(["spec", SPEC, "--json"])
         .current_dir(&project)
         .run()
@@ -308,9 +308,9 @@ fn a_summary_in_the_place_of_the_document_is_corrected_once() {
 fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
     let server =
         server(|phase, _| (phase == "design").then(|| Reply::Answer(REQUIREMENTS.to_owned())));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, ["--through", "tasks"]).exits(3);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(&fixture, &project, ["--through", "tasks"]).exits(3);
     assert_eq!(asked(&server), ["requirements", "design", "design"]);
     assert!(
         ran.stderr
@@ -333,16 +333,16 @@ fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
     );
     assert!(!spec_dir(&project).join("artifacts/10-design.md").exists());
     // The requirements stand, and the phase can run again: the refused answers are not taken twice.
-    let ran = resume(&desk, &project, []).exits(3);
+    let ran = resume(&fixture, &project, []).exits(3);
     assert_eq!(asked(&server).len(), 5, "{}", ran.stderr);
 }
 
 #[test]
 fn an_answer_that_is_cut_off_is_refused() {
     let server = always_cut();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, []).exits(3);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(&fixture, &project, []).exits(3);
     assert!(ran.stderr.contains("spec-answer-cut-off"), "{}", ran.stderr);
     assert_eq!(asked(&server).len(), 2);
 }
@@ -356,9 +356,9 @@ fn an_answer_without_words_is_corrected_like_any_other() {
     let mut first = true;
     let server =
         server(move |_, _| std::mem::replace(&mut first, false).then_some(Reply::NullContent));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
     assert_eq!(
         newest(&project)["phases"][0]["findings"][0]["code"],
         "spec-answer-empty"
@@ -368,11 +368,11 @@ fn an_answer_without_words_is_corrected_like_any_other() {
 #[test]
 fn a_phase_that_may_not_run_says_which_may() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
     let before = receipts(&project).len();
-    let ran = resume(&desk, &project, ["--phase", "tasks"]).exits(2);
+    let ran = resume(&fixture, &project, ["--phase", "tasks"]).exits(2);
     assert!(
         ran.stderr.contains(
             "tasks cannot run now: design has not run yet; valid next phases: requirements, design"
@@ -388,7 +388,7 @@ fn a_phase_that_may_not_run_says_which_may() {
     // An artifact that is not what its receipt says is no ground to build on.
     let path = spec_dir(&project).join("artifacts/00-requirements.md");
     std::fs::write(&path, "# Requirements: mine\n").unwrap();
-    let ran = resume(&desk, &project, ["--phase", "design"]).exits(2);
+    let ran = resume(&fixture, &project, ["--phase", "design"]).exits(2);
     assert!(
         ran.stderr.contains(
             "artifacts/00-requirements.md was changed or deleted since requirements wrote it"
@@ -397,7 +397,7 @@ fn a_phase_that_may_not_run_says_which_may() {
         ran.stderr
     );
     let ran = resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "design", "--through", "requirements"],
     )
@@ -408,7 +408,7 @@ fn a_phase_that_may_not_run_says_which_may() {
         "{}",
         ran.stderr
     );
-    let ran = desk
+    let ran = fixture
         .call(["resume", "nothing-here"])
         .current_dir(&project)
         .run()
@@ -423,9 +423,9 @@ fn a_phase_that_may_not_run_says_which_may() {
 #[test]
 fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, ["--dry-run", "--through", "tasks"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(&fixture, &project, ["--dry-run", "--through", "tasks"]).ok();
     assert!(
         ran.stdout.contains("requirements would ask now") && ran.stdout.contains("context/idea.md"),
         "{}",
@@ -445,22 +445,22 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
                 .join("artifacts/00-requirements.md")
                 .exists()
     );
-    let ran = resume(&desk, &project, ["--phase", "design", "--dry-run"]).exits(2);
+    let ran = resume(&fixture, &project, ["--phase", "design", "--dry-run"]).exits(2);
     assert!(
         ran.stderr.contains("requirements has only had a dry run"),
         "{}",
         ran.stderr
     );
     at(
-        &desk,
+        &fixture,
         &project,
         ["gate", SPEC, "--min-phase", "requirements"],
     )
     .exits(1);
 
-    spec(&desk, &project, []).ok();
+    spec(&fixture, &project, []).ok();
     let told = resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "design", "--dry-run", "--json"],
     )
@@ -477,10 +477,10 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
     );
     assert_eq!(asked(&server), ["requirements"]);
     // A dry run of a phase that is done takes nothing from it.
-    resume(&desk, &project, ["--phase", "requirements", "--dry-run"]).ok();
+    resume(&fixture, &project, ["--phase", "requirements", "--dry-run"]).ok();
     std::fs::write(project.join("large.md"), "word ".repeat(20_000)).unwrap();
     resume(
-        &desk,
+        &fixture,
         &project,
         [
             "--phase",
@@ -496,7 +496,7 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
         (&json!(true), &json!(7))
     );
     at(
-        &desk,
+        &fixture,
         &project,
         ["gate", SPEC, "--min-phase", "requirements"],
     )
@@ -511,9 +511,9 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
             Reply::Answer(DESIGN.replacen("One command", &format!("{long}One command"), 1))
         })
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let told = spec(&desk, &project, ["--through", "tasks", "--json"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let told = spec(&fixture, &project, ["--through", "tasks", "--json"]).ok();
     assert_eq!(told.stderr, "", "a document stands alone");
     assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
     assert!(
@@ -538,7 +538,7 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
         told["phases"][3],
         json!({"phase_id": "review", "status": "not_run", "last_run": null, "warnings": 0})
     );
-    let told = resume(&desk, &project, ["--json"]).ok();
+    let told = resume(&fixture, &project, ["--json"]).ok();
     assert_eq!(told.stderr, "");
     assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
     let told = told.json();
@@ -548,7 +548,7 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
         (&json!("review"), &json!(["review"]))
     );
     assert_eq!(told["next"]["phase_id"], "fixup");
-    let failed = desk
+    let failed = fixture
         .call(["resume", SPEC, "--phase", "final", "--json"])
         .current_dir(&project)
         .run()
@@ -559,10 +559,10 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
 #[test]
 fn without_an_idea_nothing_begins_and_the_way_is_told() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     for idea in ["", " \n\t", "\u{200b}\u{feff}"] {
-        let ran = with_idea(desk.call(["spec", SPEC]), &project, idea).exits(2);
+        let ran = with_idea(fixture.call(["spec", SPEC]), &project, idea).exits(2);
         assert!(
             ran.stderr.contains("no idea to start from"),
             "{}",
@@ -583,8 +583,8 @@ fn without_an_idea_nothing_begins_and_the_way_is_told() {
 
 #[test]
 fn an_id_that_is_no_plain_name_is_refused() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let long = "a".repeat(300);
     for id in [
         "..",
@@ -597,7 +597,7 @@ fn an_id_that_is_no_plain_name_is_refused() {
         long.as_str(),
     ] {
         for command in ["spec", "resume"] {
-            let call = desk.call([command, "--", id]);
+            let call = fixture.call([command, "--", id]);
             let ran = with_idea(call, &project, IDEA).exits(2);
             assert!(ran.stderr.contains("not a spec id"), "{id}: {}", ran.stderr);
         }
@@ -608,21 +608,27 @@ fn an_id_that_is_no_plain_name_is_refused() {
 #[test]
 fn options_that_make_no_sense_are_refused_before_anything_begins() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let ran = spec(&desk, &project, ["--execution-strategy", "external_tool"]).exits(2);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let ran = spec(
+        &fixture,
+        &project,
+        ["--execution-strategy", "external_tool"],
+    )
+    .exits(2);
     assert!(
         ran.stderr
             .contains("ExecutionStrategy::ExternalTool not yet supported"),
         "{}",
         ran.stderr
     );
-    let ran = spec(&desk, &project, ["--cassette", "none.jsonl"]).exits(2);
+    let ran = spec(&fixture, &project, ["--cassette", "none.jsonl"]).exits(2);
     assert!(ran.stderr.contains("--provider replay"), "{}", ran.stderr);
-    let ran = spec(&desk, &project, ["--through", "Design"]).exits(2);
+    let ran = spec(&fixture, &project, ["--through", "Design"]).exits(2);
     assert!(ran.stderr.contains("is not a phase"), "{}", ran.stderr);
     let ran = with_idea(
-        desk.call(["spec", SPEC])
+        fixture
+            .call(["spec", SPEC])
             .without_env("CRUCIBLE_LLM_PROVIDER"),
         &project,
         IDEA,
@@ -638,13 +644,15 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
         "nothing is made where nobody can be asked"
     );
     let ran = with_idea(
-        desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_ATTEMPTS", "0"),
+        fixture
+            .call(["spec", SPEC])
+            .env("CRUCIBLE_SPEC_ATTEMPTS", "0"),
         &project,
         IDEA,
     )
     .exits(2);
     assert!(ran.stderr.contains("spec.attempts"), "{}", ran.stderr);
-    let ran = spec(&desk, &project, ["--record", "no/such/file"]).exits(2);
+    let ran = spec(&fixture, &project, ["--record", "no/such/file"]).exits(2);
     assert!(ran.stderr.contains("--record"), "{}", ran.stderr);
     assert_eq!(receipts(&project).len(), 0);
     assert_eq!(server.requests().len(), 0);
@@ -653,8 +661,8 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
 #[test]
 fn a_fallback_is_in_the_warnings_of_every_receipt() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let options = [
         "--provider",
         "openrouter",
@@ -663,7 +671,7 @@ fn a_fallback_is_in_the_warnings_of_every_receipt() {
         "--model",
         "some/model",
     ];
-    let ran = spec(&desk, &project, options).ok();
+    let ran = spec(&fixture, &project, options).ok();
     assert!(
         ran.stderr
             .contains("the fallback uses its own model gpt-oss-20b, not some/model"),
@@ -692,8 +700,8 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
         (phase == "design" && !corrects)
             .then(|| Reply::Answer("I have created the design.".to_owned()))
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let options = [
         "--through",
         "final",
@@ -702,7 +710,7 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
         "--record",
         "calls.jsonl",
     ];
-    spec(&desk, &project, options).ok();
+    spec(&fixture, &project, options).ok();
     let recorded = std::fs::read_to_string(project.join("calls.jsonl")).unwrap();
     assert_eq!(recorded.lines().count(), 8, "the header and seven calls");
     let (first, text) = (spec_dir(&project), |dir: &std::path::Path| {
@@ -721,7 +729,7 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
         "--cassette",
         "calls.jsonl",
     ];
-    spec(&desk, &project, replayed).ok();
+    spec(&fixture, &project, replayed).ok();
     assert_eq!(asked(&server).len(), asked_before);
     assert_eq!(text(&spec_dir(&project)), before);
     assert!(
@@ -730,7 +738,7 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
             .all(|receipt| receipt["phases"][0]["llm"]["cost"].is_null())
     );
     // A file that is there is not written over.
-    let ran = spec(&desk, &project, options).exits(2);
+    let ran = spec(&fixture, &project, options).exits(2);
     assert!(
         ran.stderr.contains("--record: there is something at"),
         "{}",
@@ -742,10 +750,10 @@ fn every_call_of_a_command_can_be_recorded_and_played_again() {
 fn fixup_of_denied_file_is_refused_after_correction() {
     let evil = crate::support::whole_file("../outside.py", "print()\n");
     let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(evil.clone())));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let ran = spec(
-        &desk,
+        &fixture,
         &project,
         [
             "--through",
@@ -787,15 +795,15 @@ fn fixup_of_denied_file_is_refused_after_correction() {
 #[test]
 fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let config = |on_fail: &str| {
         format!(
             "[hooks.check]\non = \"post_phase\"\ncommand = [\"sh\", \"-c\", \"cat > told.json; exit 3\"]\non_fail = \"{on_fail}\"\n"
         )
     };
     std::fs::write(project.join(".crucible/config.toml"), config("warn")).unwrap();
-    let ran = spec(&desk, &project, []).ok();
+    let ran = spec(&fixture, &project, []).ok();
     assert!(ran.stderr.contains("the hook check"), "{}", ran.stderr);
     let receipt = newest(&project);
     let hook = &receipt["phases"][0]["hooks"][0];
@@ -812,7 +820,7 @@ fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
     assert_eq!(told["receipt_id"], receipt["receipt_id"]);
 
     std::fs::write(project.join(".crucible/config.toml"), config("fail")).unwrap();
-    spec(&desk, &project, ["--through", "design"]).exits(1);
+    spec(&fixture, &project, ["--through", "design"]).exits(1);
     let receipt = newest(&project);
     assert_eq!(
         (
@@ -824,18 +832,18 @@ fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
     assert!(!spec_dir(&project).join("artifacts/10-design.md").exists());
     // Mended, the phase asks anew.
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
-    resume(&desk, &project, []).ok();
+    resume(&fixture, &project, []).ok();
     assert_eq!(asked(&server), ["requirements", "design", "design"]);
 }
 
 #[test]
 fn a_hook_before_a_phase_can_stop_it_before_anybody_is_asked() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let config = "[hooks.stop]\non = \"pre_phase\"\ncommand = [\"false\"]\non_fail = \"fail\"\n";
     std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
-    spec(&desk, &project, []).exits(1);
+    spec(&fixture, &project, []).exits(1);
     assert_eq!(server.requests().len(), 0);
     assert_eq!(newest(&project)["phases"][0]["error"]["class"], "hook");
 }
@@ -843,12 +851,12 @@ fn a_hook_before_a_phase_can_stop_it_before_anybody_is_asked() {
 #[test]
 fn the_model_of_a_phase_is_the_one_that_is_named() {
     let server = answering();
-    let desk = Desk::with(&server);
-    desk.user_config(
+    let fixture = Fixture::with(&server);
+    fixture.user_config(
         "[llm.gateway.profiles.deep]\nmodel = \"deep-model\"\n[phases.design]\nllm_profile = \"deep\"\n",
     );
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
     let models = |from: usize| -> Vec<String> {
         let completions = server.completions();
         completions[from..]
@@ -863,17 +871,17 @@ fn the_model_of_a_phase_is_the_one_that_is_named() {
             .collect()
     };
     assert_eq!(models(0), ["requirements=gpt-oss-20b", "design=deep-model"]);
-    resume(&desk, &project, ["--phase", "design", "--model", "mine"]).ok();
+    resume(&fixture, &project, ["--phase", "design", "--model", "mine"]).ok();
     assert_eq!(models(2), ["design=mine"]);
 }
 
 #[test]
 fn prompt_template_of_a_phase_shapes_its_questions() {
     let server = answering();
-    let desk = Desk::with(&server);
-    desk.user_config("[phases.design]\nprompt_template = \"headings\"\n");
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
+    let fixture = Fixture::with(&server);
+    fixture.user_config("[phases.design]\nprompt_template = \"headings\"\n");
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
     let begins = |at: usize| {
         server.completions()[at].body["messages"][0]["content"]
             .as_str()
@@ -889,10 +897,10 @@ fn prompt_template_of_a_phase_shapes_its_questions() {
         ("claude", "not for this provider"),
         ("fancy", "does not exist"),
     ] {
-        desk.user_config(&format!(
+        fixture.user_config(&format!(
             "[phases.tasks]\nprompt_template = \"{template}\"\n"
         ));
-        let refused = resume(&desk, &project, ["--phase", "design"]);
+        let refused = resume(&fixture, &project, ["--phase", "design"]);
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);
         assert!(
             refused.stderr.contains(part) && refused.stderr.contains("one-message"),

@@ -8,10 +8,11 @@ use crucible_testkit::{FakeApi, FakeGitHub, FakeRepo, Misbehaviour, Times, made_
 use serde_json::Value;
 
 use super::support::{SPEC, answering, everything, newest, project, receipts, spec_dir, with_idea};
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
-fn call<const N: usize>(desk: &Desk, server: &FakeApi, options: [&str; N]) -> Call {
-    desk.call(["spec", SPEC])
+fn call<const N: usize>(fixture: &Fixture, server: &FakeApi, options: [&str; N]) -> Call {
+    fixture
+        .call(["spec", SPEC])
         .args(options)
         .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
 }
@@ -45,34 +46,34 @@ fn put(project: &Path, name: &str, text: &str) {
 
 #[test]
 fn sources_are_joined_in_their_order_and_kept() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     put(&project, "notes/b.md", "Exports are JSON.\n");
     put(&project, "notes/a.md", "Exports are complete.\n");
     put(&project, "wish.md", "Users can export their data.\n");
     let options = ["--source", "wish.md", "--source", "-", "--source", "notes"];
-    with_idea(call(&desk, &server, options), &project, "From a pipe.\n").ok();
+    with_idea(call(&fixture, &server, options), &project, "From a pipe.\n").ok();
     let idea = "# From wish.md\n\nUsers can export their data.\n\n# From standard input\n\nFrom a pipe.\n\n\
         # From notes/a.md\n\nExports are complete.\n\n# From notes/b.md\n\nExports are JSON.\n";
     assert_eq!(kept(&project), idea);
     assert!(shown(&server).contains(idea));
     assert!(
-        !shown(&server).contains(desk.path("").to_str().unwrap()),
+        !shown(&server).contains(fixture.path("").to_str().unwrap()),
         "no absolute path is sent"
     );
 }
 
 #[test]
 fn an_issue_is_asked_for_through_gh() {
-    let (desk, server) = (Desk::new(), answering());
+    let (fixture, server) = (Fixture::new(), answering());
     let github = FakeGitHub::start([FakeRepo::new("acme/shop").issue(
         12,
         "Export",
         "Users can export.\r\n",
     )]);
-    let project = project(&desk);
+    let project = project(&fixture);
     let run = |issue: &str| {
-        let mut call = call(&desk, &server, ["--issue", issue]).current_dir(&project);
+        let mut call = call(&fixture, &server, ["--issue", issue]).current_dir(&project);
         for (name, value) in github.env() {
             call = call.env(name.to_str().unwrap(), value);
         }
@@ -103,41 +104,44 @@ fn an_issue_is_asked_for_through_gh() {
 
 #[test]
 fn without_an_idea_nothing_begins() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     put(&project, "empty.md", " \r\n\t");
     let refused = |ran: Ran, part: &str| {
         let ran = ran.exits(2);
         assert!(ran.stderr.contains(part), "{}", ran.stderr);
     };
     let none = "no idea to start from";
-    refused(call(&desk, &server, []).current_dir(&project).run(), none);
     refused(
-        with_idea(call(&desk, &server, []), &project, "  \n\u{200b}"),
+        call(&fixture, &server, []).current_dir(&project).run(),
         none,
     );
     refused(
-        call(&desk, &server, ["--source", "empty.md"])
+        with_idea(call(&fixture, &server, []), &project, "  \n\u{200b}"),
+        none,
+    );
+    refused(
+        call(&fixture, &server, ["--source", "empty.md"])
             .current_dir(&project)
             .run(),
         none,
     );
     refused(
-        call(&desk, &server, ["--source", "missing.md"])
+        call(&fixture, &server, ["--source", "missing.md"])
             .current_dir(&project)
             .run(),
         "missing.md: No such file",
     );
     refused(
         with_idea(
-            call(&desk, &server, ["--source", "-", "--source", "-"]),
+            call(&fixture, &server, ["--source", "-", "--source", "-"]),
             &project,
             "x",
         ),
         "given twice",
     );
     refused(
-        with_idea(call(&desk, &server, []), &project, "a\0b"),
+        with_idea(call(&fixture, &server, []), &project, "a\0b"),
         "NUL byte",
     );
     assert_eq!(server.completions().len(), 0);
@@ -146,10 +150,10 @@ fn without_an_idea_nothing_begins() {
 
 #[test]
 fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     let start = |id: &str, options: &[&str]| -> Child {
-        let call = desk
+        let call = fixture
             .call(["spec", id])
             .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
         let call = options
@@ -196,15 +200,15 @@ fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
 
 #[test]
 fn a_kept_idea_serves_where_nothing_is_said() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     with_idea(
-        call(&desk, &server, []),
+        call(&fixture, &server, []),
         &project,
         "users can export their data\n",
     )
     .ok();
-    call(&desk, &server, ["--through", "design"])
+    call(&fixture, &server, ["--through", "design"])
         .current_dir(&project)
         .run()
         .ok();
@@ -218,14 +222,14 @@ fn a_kept_idea_serves_where_nothing_is_said() {
 
 #[test]
 fn files_are_shown_by_selector_and_by_name() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     put(&project, "docs/deep/b.md", "b\r\n");
     put(&project, "docs/a.md", "a\n");
     put(&project, "docs/.env", "A=b\n");
     let options = ["--context", "docs/**/*.md", "--context", "src"];
     with_idea(
-        call(&desk, &server, options),
+        call(&fixture, &server, options),
         &project,
         "users can export their data\n",
     )
@@ -244,7 +248,7 @@ fn files_are_shown_by_selector_and_by_name() {
     let below = project.join("docs");
     let dry = with_idea(
         call(
-            &desk,
+            &fixture,
             &server,
             ["--source", "-", "--context", "a.md", "--dry-run"],
         ),
@@ -267,7 +271,7 @@ fn files_are_shown_by_selector_and_by_name() {
         (".git/config", 2, "git's own directory"),
     ] {
         let ran = with_idea(
-            call(&desk, &server, ["--source", "-", "--context", context]),
+            call(&fixture, &server, ["--source", "-", "--context", context]),
             &project,
             "another idea\n",
         )
@@ -289,25 +293,27 @@ fn files_are_shown_by_selector_and_by_name() {
 
 #[test]
 fn a_secret_in_the_idea_is_nowhere_afterwards() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     let token = made_up_token();
     let idea = format!("users can export\nwith {token}\n");
-    let ran = with_idea(call(&desk, &server, []), &project, &idea).exits(8);
+    let ran = with_idea(call(&fixture, &server, []), &project, &idea).exits(8);
     assert!(
         ran.stderr.contains("standard input") && ran.stderr.contains("line 2"),
         "{}",
         ran.stderr
     );
     assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token));
-    assert!(!everything(&project).contains(&token) && !everything(&desk.data()).contains(&token));
+    assert!(
+        !everything(&project).contains(&token) && !everything(&fixture.data()).contains(&token)
+    );
     assert_eq!(server.completions().len(), 0);
 }
 
 #[test]
 fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     put(&project, "large.md", &"y".repeat(70_000));
     put(&project, "small.md", "users can export\n");
     let manifest = || -> Value {
@@ -321,7 +327,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
             row["bytes"].as_u64().unwrap(),
         )
     };
-    let ran = with_idea(call(&desk, &server, []), &project, &"x".repeat(70_000)).exits(7);
+    let ran = with_idea(call(&fixture, &server, []), &project, &"x".repeat(70_000)).exits(7);
     assert!(
         ran.stderr.contains("standard input (70000 bytes, 1 lines)"),
         "{}",
@@ -329,7 +335,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
     );
     // Too many bytes and lines: both are counted, wherever the idea comes from.
     let long: String = (1..=20_001).map(|number| format!("{number}\n")).collect();
-    let ran = with_idea(call(&desk, &server, []), &project, &long).exits(7);
+    let ran = with_idea(call(&fixture, &server, []), &project, &long).exits(7);
     assert!(
         ran.stderr
             .contains("the packet has 108900 bytes and 20001 lines"),
@@ -345,7 +351,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
     for (place, source) in [("long.md", "long.md"), ("several/long.md", "several")] {
         std::fs::create_dir_all(project.join("several")).unwrap();
         put(&project, place, &long);
-        let ran = call(&desk, &server, ["--source", source])
+        let ran = call(&fixture, &server, ["--source", source])
             .current_dir(&project)
             .run()
             .exits(7);
@@ -357,7 +363,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
         );
     }
     let ran = with_idea(
-        call(&desk, &server, ["--context", "long.md"]),
+        call(&fixture, &server, ["--context", "long.md"]),
         &project,
         "users can export\n",
     )
@@ -368,7 +374,7 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
         ran.stderr
     );
     let options = ["--source", "small.md", "--source", "large.md"];
-    let ran = call(&desk, &server, options)
+    let ran = call(&fixture, &server, options)
         .current_dir(&project)
         .run()
         .exits(7);
@@ -396,13 +402,18 @@ fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
 
 #[test]
 fn a_packet_over_its_limit_leaves_its_sizes() {
-    let (desk, server) = (Desk::new(), answering());
-    let project = project(&desk);
+    let (fixture, server) = (Fixture::new(), answering());
+    let project = project(&fixture);
     put(&project, "large.txt", &"x".repeat(60 * 1024));
     put(&project, "lines.txt", &"x\n".repeat(1_201));
     for (file, bytes) in [("large.txt", 60 * 1024), ("lines.txt", 2_402)] {
         let idea = "y".repeat(10_000);
-        with_idea(call(&desk, &server, ["--context", file]), &project, &idea).exits(7);
+        with_idea(
+            call(&fixture, &server, ["--context", file]),
+            &project,
+            &idea,
+        )
+        .exits(7);
         let id = newest(&project)["receipt_id"].as_str().unwrap().to_owned();
         let manifest = spec_dir(&project).join(format!("context/{id}.packet.json"));
         let manifest: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();

@@ -6,7 +6,7 @@ use crucible_spec::PhaseId;
 use serde_json::{Value, json};
 
 use super::written::{SPEC, WrittenSpec};
-use crate::support::{Desk, Ran, Snapshot};
+use crate::support::{Fixture, Ran, Snapshot};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -28,14 +28,14 @@ fn document(ran: Ran) -> Value {
 
 #[test]
 fn people_see_the_six_phases_what_they_took_and_what_comes_next() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success(PhaseId::Requirements, 49 * HOUR);
     spec.success(PhaseId::Design, 3 * HOUR);
     spec.failure(PhaseId::Tasks, 2 * HOUR);
     spec.dry_run(PhaseId::Review, HOUR);
-    let before = Snapshot::of([spec.root(), &desk.home()]);
-    let ran = spec.call(&desk, ["status", SPEC]).run().ok();
+    let before = Snapshot::of([spec.root(), &fixture.home()]);
+    let ran = spec.call(&fixture, ["status", SPEC]).run().ok();
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(
         lines,
@@ -54,18 +54,18 @@ fn people_see_the_six_phases_what_they_took_and_what_comes_next() {
             "next: crucible resume export-data --phase tasks (it failed)",
         ]
     );
-    before.is_still(&Snapshot::of([spec.root(), &desk.home()]));
-    assert!(!desk.data().exists(), "no ledger is made");
+    before.is_still(&Snapshot::of([spec.root(), &fixture.home()]));
+    assert!(!fixture.data().exists(), "no ledger is made");
 }
 
 #[test]
 fn programs_read_the_fields_of_the_seed() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::done(&desk, PhaseId::Review);
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::done(&fixture, PhaseId::Review);
     let receipt = spec.success_with(PhaseId::Fixup, HOUR, |value| {
         value["phases"][0]["fixups"] = json!({ "stage": "pending", "files": [{ "path": "a.rs" }] });
     });
-    let document = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let document = document(spec.call(&fixture, ["status", SPEC, "--json"]).run());
     assert_eq!(document["schema_version"], "status-json.v1");
     assert_eq!(document["spec_id"], SPEC);
     assert_eq!(
@@ -91,8 +91,8 @@ fn programs_read_the_fields_of_the_seed() {
 
 #[test]
 fn the_document_is_small_with_megabytes_of_artifacts_and_receipts_that_say_too_much() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::new(fixture.path("project"));
     for phase in PhaseId::ALL {
         spec.success_with(phase, HOUR, |value| {
             let entry = &mut value["phases"][0];
@@ -120,14 +120,14 @@ fn the_document_is_small_with_megabytes_of_artifacts_and_receipts_that_say_too_m
         )
         .unwrap();
     }
-    let document = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let document = document(spec.call(&fixture, ["status", SPEC, "--json"]).run());
     assert_eq!(document["has_errors"], true);
     assert_eq!(document["problems"].as_array().unwrap().len(), 4);
     assert!(
         document["problems_left_out"].as_u64().unwrap() > 10,
         "{document:#}"
     );
-    let ran = spec.call(&desk, ["status", SPEC]).run().ok();
+    let ran = spec.call(&fixture, ["status", SPEC]).run().ok();
     assert!(
         !ran.stdout.contains(['\u{1b}', '\u{202e}']),
         "{}",
@@ -138,9 +138,9 @@ fn the_document_is_small_with_megabytes_of_artifacts_and_receipts_that_say_too_m
 
 #[test]
 fn what_is_unsound_is_told_and_its_phase_comes_next() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
-    let status = || document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let status = || document(spec.call(&fixture, ["status", SPEC, "--json"]).run());
     let words = |document: &Value| -> Vec<String> {
         let phases = document["phase_statuses"].as_array().unwrap();
         phases
@@ -174,7 +174,7 @@ fn what_is_unsound_is_told_and_its_phase_comes_next() {
         ("damaged", &json!("requirements"))
     );
     assert_eq!(document["problems"][0]["code"], "gate-receipt-unreadable");
-    let ran = spec.call(&desk, ["status", SPEC]).run().ok();
+    let ran = spec.call(&fixture, ["status", SPEC]).run().ok();
     assert!(
         ran.stdout.contains("gate-receipt-unreadable"),
         "{}",
@@ -184,10 +184,10 @@ fn what_is_unsound_is_told_and_its_phase_comes_next() {
 
 #[test]
 fn a_spec_that_is_not_there_is_an_error_of_usage() {
-    let desk = Desk::new();
-    let spec = WrittenSpec::new(desk.path("project"));
+    let fixture = Fixture::new();
+    let spec = WrittenSpec::new(fixture.path("project"));
     let error = spec
-        .call(&desk, ["status", "other", "--json"])
+        .call(&fixture, ["status", "other", "--json"])
         .run()
         .exits(2)
         .error();
@@ -196,7 +196,7 @@ fn a_spec_that_is_not_there_is_an_error_of_usage() {
         "{error}"
     );
     for bad in ["..", "a/b", "ä", &"a".repeat(300)] {
-        spec.call(&desk, ["status", bad, "--json"])
+        spec.call(&fixture, ["status", bad, "--json"])
             .run()
             .exits(2)
             .error();
@@ -205,8 +205,8 @@ fn a_spec_that_is_not_there_is_an_error_of_usage() {
 
 #[test]
 fn what_the_fixups_took_is_still_told_when_they_are_applied() {
-    let desk = Desk::new();
-    let mut spec = WrittenSpec::done(&desk, PhaseId::Review);
+    let fixture = Fixture::new();
+    let mut spec = WrittenSpec::done(&fixture, PhaseId::Review);
     let stage = |stage: &'static str| {
         move |value: &mut Value| {
             value["phases"][0]["fixups"] = json!({ "stage": stage, "files": [{ "path": "a.rs" }] });
@@ -217,9 +217,9 @@ fn what_the_fixups_took_is_still_told_when_they_are_applied() {
         }
     };
     spec.success_with(PhaseId::Fixup, HOUR, stage("pending"));
-    let proposed = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let proposed = document(spec.call(&fixture, ["status", SPEC, "--json"]).run());
     let applied = spec.success_with(PhaseId::Fixup, HOUR / 2, stage("applied"));
-    let status = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let status = document(spec.call(&fixture, ["status", SPEC, "--json"]).run());
     let fixup = &status["phase_statuses"][4];
     let id = applied.file_stem().unwrap().to_str().unwrap();
     assert_eq!(

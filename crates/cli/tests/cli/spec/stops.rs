@@ -11,16 +11,16 @@ use super::support::{
     newest, project, receipts, resume, server, spec, spec_dir, valid, with_idea,
 };
 use crate::crawl::support::wait_for;
-use crate::support::{Desk, answering as always};
+use crate::support::{Fixture, answering as always};
 
 #[test]
 fn a_secret_in_the_idea_reaches_nobody_and_no_file() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let ran = with_idea(
-        desk.call(["spec", SPEC]),
+        fixture.call(["spec", SPEC]),
         &project,
         &format!("export data\nwith {key} as the key\n"),
     )
@@ -47,16 +47,16 @@ fn a_secret_in_the_idea_reaches_nobody_and_no_file() {
     );
     // The idea that was refused is not kept.
     assert!(!spec_dir(&project).join("context/idea.md").exists());
-    resume(&desk, &project, []).exits(2);
+    resume(&fixture, &project, []).exits(2);
 }
 
 #[test]
 fn a_packet_over_its_limit_names_its_largest_entries_and_leaves_its_sizes() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("large.md"), "word ".repeat(20_000)).unwrap();
-    let ran = spec(&desk, &project, ["--context", "large.md"]).exits(7);
+    let ran = spec(&fixture, &project, ["--context", "large.md"]).exits(7);
     assert!(
         ran.stderr.contains("large.md (100000 bytes"),
         "{}",
@@ -87,9 +87,11 @@ fn a_packet_over_its_limit_names_its_largest_entries_and_leaves_its_sizes() {
 #[test]
 fn a_call_without_end_times_out_with_a_receipt() {
     let hanging = FakeApi::start([Reply::Hang]);
-    let desk = Desk::with(&hanging);
-    let project = project(&desk);
-    let call = desk.call(["spec", SPEC]).env("CRUCIBLE_LLM_TIMEOUT_S", "1");
+    let fixture = Fixture::with(&hanging);
+    let project = project(&fixture);
+    let call = fixture
+        .call(["spec", SPEC])
+        .env("CRUCIBLE_LLM_TIMEOUT_S", "1");
     let ran = with_idea(call, &project, IDEA).exits(10);
     assert!(ran.stderr.contains("llm.timeout_s"), "{}", ran.stderr);
     let receipt = newest(&project);
@@ -100,7 +102,7 @@ fn a_call_without_end_times_out_with_a_receipt() {
         (&json!("timeout"), &json!(true))
     );
     // The time of the phase, for all its calls together.
-    let call = desk
+    let call = fixture
         .call(["spec", SPEC])
         .env("CRUCIBLE_SPEC_PHASE_TIMEOUT_S", "1");
     let ran = with_idea(call, &project, IDEA).exits(10);
@@ -116,9 +118,9 @@ fn a_call_without_end_times_out_with_a_receipt() {
 fn an_exhausted_budget_is_told_and_recorded() {
     let server =
         server(|phase, _| (phase == "requirements").then(|| Reply::Answer("I did it.".to_owned())));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let call = desk
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let call = fixture
         .call(["spec", SPEC, "--json"])
         .env("CRUCIBLE_OPENROUTER_BUDGET", "1");
     let ran = with_idea(call, &project, IDEA).exits(70);
@@ -142,9 +144,9 @@ fn an_exhausted_budget_is_told_and_recorded() {
 #[test]
 fn a_provider_that_fails_is_told_and_recorded() {
     let server = FakeApi::start([Reply::Status(401)]);
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).exits(70);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).exits(70);
     let receipt = newest(&project);
     assert_eq!(
         (
@@ -159,9 +161,9 @@ fn a_provider_that_fails_is_told_and_recorded() {
 #[test]
 fn of_two_processes_one_works_and_the_other_is_told_who_does() {
     let server = server(|_, _| Some(Reply::Hang));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let mut command = desk
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let mut command = fixture
         .call(["spec", SPEC, "--source", "README.md"])
         .current_dir(&project)
         .command();
@@ -171,7 +173,7 @@ fn of_two_processes_one_works_and_the_other_is_told_who_does() {
         .spawn()
         .unwrap();
     wait_for("the first to ask", || server.completions().len() == 1);
-    let ran = spec(&desk, &project, []).exits(9);
+    let ran = spec(&fixture, &project, []).exits(9);
     let owner = format!("(process {}: crucible spec {SPEC})", first.id());
     assert!(ran.stderr.contains(&owner), "{}", ran.stderr);
     assert_eq!(receipts(&project).len(), 0);
@@ -186,9 +188,9 @@ fn taken_by_force_the_first_process_keeps_nothing() {
         calls += 1;
         (calls == 1).then(|| Reply::LateAnswer(good(phase), Duration::from_secs(4)))
     });
-    let desk = Desk::with(&slow);
-    let project = project(&desk);
-    let mut command = desk
+    let fixture = Fixture::with(&slow);
+    let project = project(&fixture);
+    let mut command = fixture
         .call(["spec", SPEC, "--source", "README.md"])
         .current_dir(&project)
         .command();
@@ -198,7 +200,7 @@ fn taken_by_force_the_first_process_keeps_nothing() {
         .spawn()
         .unwrap();
     wait_for("the first to ask", || slow.completions().len() == 1);
-    spec(&desk, &project, ["--force"]).ok();
+    spec(&fixture, &project, ["--force"]).ok();
     let lost = first.wait_with_output().unwrap();
     assert_eq!(lost.status.code(), Some(9), "{lost:?}");
     assert!(
@@ -211,13 +213,13 @@ fn taken_by_force_the_first_process_keeps_nothing() {
         "only the one that took the lock left a receipt"
     );
     at(
-        &desk,
+        &fixture,
         &project,
         ["gate", SPEC, "--min-phase", "requirements"],
     )
     .ok();
     // What it was answered too late harms nobody: the next try takes it over.
-    resume(&desk, &project, ["--phase", "requirements"]).ok();
+    resume(&fixture, &project, ["--phase", "requirements"]).ok();
     assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
     for entry in std::fs::read_dir(spec_dir(&project).join("context")).unwrap() {
         let path = entry.unwrap().path();
@@ -255,10 +257,10 @@ fn killed_while_a_model_works_nothing_is_half_done_and_paid_answers_are_used() {
             .load(std::sync::atomic::Ordering::SeqCst)
             .then_some(Reply::Hang)
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
-    let mut command = desk
+    let mut command = fixture
         .call(["spec", SPEC, "--source", "idea.md"])
         .current_dir(&project)
         .command();
@@ -279,7 +281,8 @@ fn killed_while_a_model_works_nothing_is_half_done_and_paid_answers_are_used() {
             .exists()
     );
     hang.store(false, std::sync::atomic::Ordering::SeqCst);
-    desk.call(["spec", SPEC, "--source", "idea.md"])
+    fixture
+        .call(["spec", SPEC, "--source", "idea.md"])
         .current_dir(&project)
         .run()
         .ok();
@@ -312,11 +315,11 @@ fn killed_while_a_model_works_nothing_is_half_done_and_paid_answers_are_used() {
 #[test]
 fn killed_at_any_moment_the_next_command_gets_through() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
     for pause in [5, 15, 25, 35, 50, 70, 90, 120, 150, 200] {
-        let mut command = desk
+        let mut command = fixture
             .call(["spec", SPEC, "--source", "idea.md", "--through", "final"])
             .current_dir(&project)
             .command();
@@ -329,12 +332,13 @@ fn killed_at_any_moment_the_next_command_gets_through() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    desk.call(["spec", SPEC, "--source", "idea.md", "--through", "final"])
+    fixture
+        .call(["spec", SPEC, "--source", "idea.md", "--through", "final"])
         .current_dir(&project)
         .run()
         .ok();
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "final"]).ok();
-    at(&desk, &project, ["ledger", "verify"]).ok();
+    at(&fixture, &project, ["gate", SPEC, "--min-phase", "final"]).ok();
+    at(&fixture, &project, ["ledger", "verify"]).ok();
 }
 
 #[test]
@@ -343,11 +347,11 @@ fn interrupted_it_leaves_a_receipt_and_the_same_command_goes_on() {
     let server = server(move |phase, _| {
         (phase == "design" && std::mem::replace(&mut hangs, false)).then_some(Reply::Hang)
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
     let call = ["spec", SPEC, "--source", "idea.md", "--through", "tasks"];
-    let mut command = desk.call(call).current_dir(&project).command();
+    let mut command = fixture.call(call).current_dir(&project).command();
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -378,7 +382,7 @@ fn interrupted_it_leaves_a_receipt_and_the_same_command_goes_on() {
         (&json!(130), &json!("interrupted"))
     );
     assert_eq!(receipt["phases"][0]["attempts"], 1, "it was sent");
-    desk.call(call).current_dir(&project).run().ok();
+    fixture.call(call).current_dir(&project).run().ok();
     assert_eq!(
         asked(&server),
         ["requirements", "design", "design", "tasks"]
@@ -390,9 +394,9 @@ fn what_a_model_quotes_of_a_secret_reaches_no_file() {
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let told = REQUIREMENTS.replacen("in one file", &format!("with {key}"), 1);
     let server = always(told);
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
     assert!(!everything(&project).contains(&key));
     let warnings = newest(&project)["phases"][0]["warnings"].to_string();
     assert!(
@@ -436,10 +440,10 @@ echo "failed $failed"
 #[test]
 fn full_disk_fails_phase_and_spec_resumes() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("idea.md"), IDEA).unwrap();
-    let program = desk.call(["--version"]).command();
+    let program = fixture.call(["--version"]).command();
     let mut story = std::process::Command::new("bwrap");
     story
         .args(["--dev-bind", "/", "/", "--size", "2097152", "--tmpfs"])

@@ -7,13 +7,13 @@ use super::support::{
     IDEA, SPEC, answering, asked, at, everything, newest, project, spec, spec_dir, with_idea,
 };
 use super::written::seal;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 #[test]
 fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
     let server = answering();
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let settings = |section: &str| {
         let text = format!(
             "[llm.{section}]\nbase_url = \"{}\"\nmodel = \"m\"\n",
@@ -22,7 +22,8 @@ fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
         std::fs::write(project.join(".crucible/config.toml"), text).unwrap();
     };
     let begun = |provider: &str| {
-        desk.call(["spec", SPEC])
+        fixture
+            .call(["spec", SPEC])
             .env("CRUCIBLE_LLM_PROVIDER", provider)
             .without_env("CRUCIBLE_GATEWAY_BASE_URL")
             .env("OPENAI_API_KEY", "sk-of-the-user")
@@ -47,7 +48,8 @@ fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
     let own = begun("openai").env("CRUCIBLE_OPENAI_BASE_URL", server.base_url());
     with_idea(own, &project, IDEA).ok();
     settings("gateway");
-    desk.call(["resume", SPEC, "--phase", "requirements"])
+    fixture
+        .call(["resume", SPEC, "--phase", "requirements"])
         .without_env("CRUCIBLE_GATEWAY_BASE_URL")
         .current_dir(&project)
         .run()
@@ -58,9 +60,9 @@ fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
 #[test]
 fn secrets_in_foreign_receipts_are_never_shown() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
     let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
     let mut receipt = newest(&project);
     let path = spec_dir(&project)
@@ -79,9 +81,9 @@ fn secrets_in_foreign_receipts_are_never_shown() {
     );
     std::fs::write(project.join("workspace.yaml"), workspace).unwrap();
     // Another machine, whose ledger knows nothing of it.
-    let elsewhere = Desk::with(&server);
+    let elsewhere = Fixture::with(&server);
     let mut told = String::new();
-    for desk in [&desk, &elsewhere] {
+    for fixture in [&fixture, &elsewhere] {
         for command in [
             &["gate", SPEC][..],
             &["gate", SPEC, "--json"],
@@ -94,7 +96,7 @@ fn secrets_in_foreign_receipts_are_never_shown() {
             &["project", "history", SPEC],
             &["project", "history", SPEC, "--json"],
         ] {
-            let ran = desk.call(command).current_dir(&project).run();
+            let ran = fixture.call(command).current_dir(&project).run();
             assert_ne!(ran.code, Some(2), "{command:?}: {}", ran.stderr);
             told.push_str(&format!("{command:?}\n{}{}", ran.stdout, ran.stderr));
         }

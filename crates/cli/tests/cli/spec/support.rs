@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crucible_testkit::{FakeApi, Reply, SeenRequest};
 use serde_json::Value;
 
-use crate::support::{Call, Desk, Ran};
+use crate::support::{Call, Fixture, Ran};
 
 /// The idea of most specs.
 pub(crate) const IDEA: &str = "users can export their data\n";
@@ -146,8 +146,8 @@ pub(crate) fn asked(server: &FakeApi) -> Vec<&'static str> {
 }
 
 /// A project with one file that a review can find fault with.
-pub(crate) fn project(desk: &Desk) -> PathBuf {
-    let project = desk.path("project");
+pub(crate) fn project(fixture: &Fixture) -> PathBuf {
+    let project = fixture.path("project");
     std::fs::create_dir_all(project.join(".crucible")).unwrap();
     std::fs::create_dir_all(project.join("src")).unwrap();
     std::fs::write(project.join("README.md"), "# Shop\n").unwrap();
@@ -174,13 +174,14 @@ pub(crate) fn with_idea(call: Call, project: &Path, idea: &str) -> Ran {
 }
 
 /// `crucible spec export-data` with the usual idea and these options.
-pub(crate) fn spec<const N: usize>(desk: &Desk, project: &Path, options: [&str; N]) -> Ran {
-    with_idea(desk.call(["spec", SPEC]).args(options), project, IDEA)
+pub(crate) fn spec<const N: usize>(fixture: &Fixture, project: &Path, options: [&str; N]) -> Ran {
+    with_idea(fixture.call(["spec", SPEC]).args(options), project, IDEA)
 }
 
 /// `crucible resume export-data` with these options.
-pub(crate) fn resume<const N: usize>(desk: &Desk, project: &Path, options: [&str; N]) -> Ran {
-    desk.call(["resume", SPEC])
+pub(crate) fn resume<const N: usize>(fixture: &Fixture, project: &Path, options: [&str; N]) -> Ran {
+    fixture
+        .call(["resume", SPEC])
         .args(options)
         .current_dir(project)
         .run()
@@ -299,8 +300,8 @@ impl Drop for LedgerHolder {
 }
 
 /// Any command in the project.
-pub(crate) fn at<const N: usize>(desk: &Desk, project: &Path, args: [&str; N]) -> Ran {
-    desk.call(args).current_dir(project).run()
+pub(crate) fn at<const N: usize>(fixture: &Fixture, project: &Path, args: [&str; N]) -> Ran {
+    fixture.call(args).current_dir(project).run()
 }
 
 /// The schema of receipts.

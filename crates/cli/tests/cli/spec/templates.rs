@@ -14,22 +14,23 @@ use crucible_spec::{
 use serde_json::{Value, json};
 
 use super::support::{self, valid};
-use crate::support::{Desk, Ran, Snapshot};
+use crate::support::{Fixture, Ran, Snapshot};
 
 /// The schema of what is told of a new spec.
 const INIT_SCHEMA: &str =
     include_str!("../../../../../docs/schemas/crucible-template-init-v1.schema.json");
 
 /// An empty project.
-fn project(desk: &Desk) -> PathBuf {
-    let project = desk.path("project");
+fn project(fixture: &Fixture) -> PathBuf {
+    let project = fixture.path("project");
     std::fs::create_dir_all(project.join(".git")).unwrap();
     project
 }
 
-fn template(desk: &Desk, args: &[&str]) -> Ran {
-    desk.call([&["template"], args].concat())
-        .current_dir(desk.path("project"))
+fn template(fixture: &Fixture, args: &[&str]) -> Ran {
+    fixture
+        .call([&["template"], args].concat())
+        .current_dir(fixture.path("project"))
         .run()
 }
 
@@ -39,19 +40,19 @@ fn text(path: &Path) -> String {
 
 #[test]
 fn the_templates_are_listed_for_people_and_programs() {
-    let desk = Desk::new();
-    project(&desk);
+    let fixture = Fixture::new();
+    project(&fixture);
     let names = [
         "docs-refactor",
         "fullstack-web",
         "python-service",
         "rust-service",
     ];
-    let ran = template(&desk, &["list"]).ok();
+    let ran = template(&fixture, &["list"]).ok();
     for name in names {
         assert!(ran.stdout.contains(name), "{}", ran.stdout);
     }
-    let listed = template(&desk, &["list", "--json"]).ok().json();
+    let listed = template(&fixture, &["list", "--json"]).ok().json();
     valid(
         &listed,
         include_str!("../../../../../docs/schemas/crucible-templates-v1.schema.json"),
@@ -72,11 +73,11 @@ fn the_templates_are_listed_for_people_and_programs() {
 
 #[test]
 fn templates_start_specs_with_idea_and_commands() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     for template in TEMPLATES {
         let id = format!("my-{}", template.name);
-        let ran = desk
+        let ran = fixture
             .call(["template", "init", template.name, &id])
             .current_dir(&project)
             .run()
@@ -112,11 +113,11 @@ fn templates_start_specs_with_idea_and_commands() {
 #[test]
 fn the_commands_of_a_templates_readme_run() {
     let server = support::answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let variables = json!({ "CRUCIBLE_LLM_PROVIDER": "gateway", "CRUCIBLE_GATEWAY_BASE_URL": server.base_url() });
     for (place, template) in TEMPLATES.iter().enumerate() {
-        self::template(&desk, &["init", template.name, template.name]).ok();
+        self::template(&fixture, &["init", template.name, template.name]).ok();
         let readme = text(
             &project
                 .join(".crucible/specs")
@@ -128,7 +129,7 @@ fn the_commands_of_a_templates_readme_run() {
             .skip(1)
             .filter_map(|block| block.split("```").next());
         let commands: String = blocks.collect();
-        let ran = shell(&desk, &project, &variables, &commands).ok();
+        let ran = shell(&fixture, &project, &variables, &commands).ok();
         assert!(ran.stdout.contains("20-tasks.md"), "{}", ran.stdout);
         let asked = server.completions();
         assert_eq!(asked.len(), 3 * (place + 1));
@@ -142,23 +143,23 @@ fn the_commands_of_a_templates_readme_run() {
 
 #[test]
 fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
-    let desk = Desk::new();
-    let project = project(&desk);
-    template(&desk, &["init", "rust-service", "links"]).ok();
+    let fixture = Fixture::new();
+    let project = project(&fixture);
+    template(&fixture, &["init", "rust-service", "links"]).ok();
     let spec = project.join(".crucible/specs/links");
     let idea = spec.join("context/idea.md");
     std::fs::write(&idea, "my own\n").unwrap();
     std::fs::create_dir_all(spec.join("artifacts")).unwrap();
     std::fs::write(spec.join("artifacts/00-requirements.md"), "mine\n").unwrap();
     let before = Snapshot::of([&project]);
-    let message = template(&desk, &["init", "docs-refactor", "links", "--json"])
+    let message = template(&fixture, &["init", "docs-refactor", "links", "--json"])
         .exits(2)
         .message();
     assert_eq!(message, "the spec links already exists and was not changed");
     before.is_still(&Snapshot::of([&project]));
 
     let done = template(
-        &desk,
+        &fixture,
         &["init", "docs-refactor", "links", "--force", "--json"],
     )
     .ok()
@@ -174,8 +175,8 @@ fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
 
 #[test]
 fn what_names_no_template_and_no_spec_is_a_usage_error() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let long = "a".repeat(300);
     for args in [
         ["init", "no-such", "links"],
@@ -184,20 +185,20 @@ fn what_names_no_template_and_no_spec_is_a_usage_error() {
         ["init", "rust-service", "ünder"],
         ["init", "rust-service", &long],
     ] {
-        template(&desk, &args).exits(2);
+        template(&fixture, &args).exits(2);
     }
-    let ran = template(&desk, &["init", "no-such", "links"]).exits(2);
+    let ran = template(&fixture, &["init", "no-such", "links"]).exits(2);
     assert!(ran.stderr.contains("rust-service"), "{}", ran.stderr);
     assert!(!project.join(".crucible").exists());
 }
 
 #[test]
 fn a_spec_from_a_template_is_listed_in_the_workspace() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let list = project.join("workspace.yaml");
     std::fs::write(&list, "# ours\nversion: \"1\"\nname: shop\nspecs: []\n").unwrap();
-    let ran = template(&desk, &["init", "rust-service", "links"]).ok();
+    let ran = template(&fixture, &["init", "rust-service", "links"]).ok();
     assert!(ran.stdout.contains("listed in "), "{}", ran.stdout);
     let listed = text(&list);
     assert!(
@@ -207,28 +208,28 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
         "{listed}"
     );
     // Once is enough.
-    template(&desk, &["init", "rust-service", "links", "--force"]).ok();
+    template(&fixture, &["init", "rust-service", "links", "--force"]).ok();
     assert_eq!(text(&list), listed);
     // A list that cannot take it is told before anything is written.
     std::fs::write(&list, "version: \"9\"\nname: shop\n").unwrap();
-    template(&desk, &["init", "rust-service", "other"]).exits(2);
+    template(&fixture, &["init", "rust-service", "other"]).exits(2);
     assert!(!project.join(".crucible/specs/other").exists());
 
     for named in ["../elsewhere", "../missing.yaml"] {
         let ran = template(
-            &desk,
+            &fixture,
             &["init", "rust-service", "links", "--workspace", named],
         )
         .exits(2);
         let said = format!(
             "--workspace: {} is not a file",
-            desk.path("project").join(named).display()
+            fixture.path("project").join(named).display()
         );
         assert!(ran.stderr.contains(&said), "{}", ran.stderr);
     }
 
     // The workspace that is named decides where the spec lies.
-    let elsewhere = desk.path("elsewhere");
+    let elsewhere = fixture.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(
         elsewhere.join("workspace.yaml"),
@@ -236,7 +237,7 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
     )
     .unwrap();
     template(
-        &desk,
+        &fixture,
         &[
             "init",
             "rust-service",
@@ -256,8 +257,8 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
 
 #[test]
 fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let list = project.join("workspace.yaml");
     let good = "version: \"1\"\nname: shop\nspecs: []\n";
     let read_only = |list: &Path| {
@@ -279,7 +280,7 @@ fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
     let kinds: [&dyn Fn(&Path); 4] = [&read_only, &link, &dangling, &shared];
     for (number, make) in kinds.into_iter().enumerate() {
         make(&list);
-        let ran = template(&desk, &["init", "rust-service", "links"]);
+        let ran = template(&fixture, &["init", "rust-service", "links"]);
         assert!(
             matches!(ran.code, Some(1 | 2)),
             "{number}: {:?} {}",
@@ -299,7 +300,7 @@ fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
     }
     // Once it can be changed, the same command does all of it.
     std::fs::write(&list, good).unwrap();
-    let done = template(&desk, &["init", "rust-service", "links", "--json"])
+    let done = template(&fixture, &["init", "rust-service", "links", "--json"])
         .ok()
         .json();
     valid(&done, INIT_SCHEMA);
@@ -308,20 +309,20 @@ fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
 }
 
 /// Brings a spec to the end of its tasks, as the phases would.
-fn finished(desk: &Desk, project: &Path) -> SpecStore {
+fn finished(fixture: &Fixture, project: &Path) -> SpecStore {
     let store = SpecStore::new(&SpecProject::at(project), "export-data".parse().unwrap());
     let lock = store.lock("test", LockClaim::IfFree).unwrap();
     lock.write_context("idea.md", b"users can export their data\n")
         .unwrap();
     drop(lock);
-    bring_through(desk, &store, PhaseId::Tasks.up_to());
+    bring_through(fixture, &store, PhaseId::Tasks.up_to());
     store
 }
 
 /// Runs these phases, as far as a gate can tell. A fixup stays pending.
-fn bring_through(desk: &Desk, store: &SpecStore, phases: impl Iterator<Item = PhaseId>) {
-    std::fs::create_dir_all(desk.data()).unwrap();
-    let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
+fn bring_through(fixture: &Fixture, store: &SpecStore, phases: impl Iterator<Item = PhaseId>) {
+    std::fs::create_dir_all(fixture.data()).unwrap();
+    let mut ledger = Ledger::open(&fixture.data().join("ledger.db")).unwrap();
     let now = clock_from(&Environment::from_pairs::<&str, &str>([], "/"))
         .unwrap()
         .now();
@@ -356,7 +357,7 @@ fn bring_through(desk: &Desk, store: &SpecStore, phases: impl Iterator<Item = Ph
 }
 
 /// Runs the lines of a pipeline as its runner does, with the program on the search path.
-fn shell(desk: &Desk, project: &Path, variables: &Value, lines: &str) -> Ran {
+fn shell(fixture: &Fixture, project: &Path, variables: &Value, lines: &str) -> Ran {
     let program = Path::new(env!("CARGO_BIN_EXE_crucible")).parent().unwrap();
     let mut search = program.as_os_str().to_owned();
     search.push(":");
@@ -375,8 +376,8 @@ fn shell(desk: &Desk, project: &Path, variables: &Value, lines: &str) -> Ran {
     }
     command
         .env("PATH", search)
-        .env("HOME", desk.home())
-        .env("CRUCIBLE_HOME", desk.path("runner"));
+        .env("HOME", fixture.home())
+        .env("CRUCIBLE_HOME", fixture.path("runner"));
     let output = command.output().unwrap();
     Ran {
         code: output.status.code(),
@@ -390,9 +391,13 @@ fn states() -> [(&'static str, i32); 4] {
     [("good", 0), ("pending", 1), ("edited", 1), ("gone", 2)]
 }
 
-fn bring_to(state: &str, desk: &Desk, store: &SpecStore) {
+fn bring_to(state: &str, fixture: &Fixture, store: &SpecStore) {
     match state {
-        "pending" => bring_through(desk, store, [PhaseId::Review, PhaseId::Fixup].into_iter()),
+        "pending" => bring_through(
+            fixture,
+            store,
+            [PhaseId::Review, PhaseId::Fixup].into_iter(),
+        ),
         "edited" => {
             std::fs::write(store.dir().join("artifacts/10-design.md"), "# other\n").unwrap()
         }
@@ -437,15 +442,15 @@ fn github_pipeline_judges_spec_with_least_rights() {
         panic!("{own:?}")
     };
 
-    let desk = Desk::new();
-    let project = project(&desk);
-    let store = finished(&desk, &project);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
+    let store = finished(&fixture, &project);
     for (state, code) in states() {
-        bring_to(state, &desk, &store);
-        let written = shell(&desk, &project, &job["env"], findings);
+        bring_to(state, &fixture, &store);
+        let written = shell(&fixture, &project, &job["env"], findings);
         // What the gate could not judge fails at once; a spec that it refuses is a finding.
         let written = written.exits(i32::from(code == 2));
-        let judged = shell(&desk, &project, &job["env"], gate).exits(code);
+        let judged = shell(&fixture, &project, &job["env"], gate).exits(code);
         if code == 2 {
             assert!(
                 written.stderr.contains("there is no spec export-data"),
@@ -506,13 +511,13 @@ fn the_pipeline_for_gitlab_judges_a_spec() {
     assert_eq!(job["artifacts"]["when"], "always");
     let all = [before, script].concat().join("\n");
 
-    let desk = Desk::new();
-    let project = project(&desk);
-    let store = finished(&desk, &project);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
+    let store = finished(&fixture, &project);
     for (state, code) in states() {
-        bring_to(state, &desk, &store);
+        bring_to(state, &fixture, &store);
         // A gate that could not judge ends the first line, which tells it with the 1 of `test`.
-        let judged = shell(&desk, &project, &job["variables"], &all).exits(code.min(1));
+        let judged = shell(&fixture, &project, &job["variables"], &all).exits(code.min(1));
         if code == 2 {
             assert!(
                 judged.stderr.contains("there is no spec export-data"),

@@ -13,14 +13,14 @@ use super::support::{
     server, spec, spec_dir, with_idea,
 };
 use crate::crawl::support::wait_for;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 #[test]
 fn an_id_with_a_final_dot_is_told_why_it_is_refused() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     for id in ["a.", "a..b"] {
-        let ran = at(&desk, &project, ["spec", id]).exits(2);
+        let ran = at(&fixture, &project, ["spec", id]).exits(2);
         assert!(
             ran.stderr
                 .contains("does not end with a `.` and has no two in a row"),
@@ -32,11 +32,11 @@ fn an_id_with_a_final_dot_is_told_why_it_is_refused() {
 
 #[test]
 fn unstarted_spec_differs_from_unknown_and_link() {
-    let desk = Desk::new();
-    let project = project(&desk);
-    at(&desk, &project, ["project", "init"]).ok();
-    at(&desk, &project, ["project", "add-spec", SPEC]).ok();
-    let listed = at(&desk, &project, ["status", SPEC]).exits(2).stderr;
+    let fixture = Fixture::new();
+    let project = project(&fixture);
+    at(&fixture, &project, ["project", "init"]).ok();
+    at(&fixture, &project, ["project", "add-spec", SPEC]).ok();
+    let listed = at(&fixture, &project, ["status", SPEC]).exits(2).stderr;
     assert!(
         listed.contains("workspace.yaml lists it, but no command has started it"),
         "{listed}"
@@ -46,15 +46,15 @@ fn unstarted_spec_differs_from_unknown_and_link() {
             && !listed.contains("project list"),
         "{listed}"
     );
-    let unknown = at(&desk, &project, ["status", "other"]).exits(2).stderr;
+    let unknown = at(&fixture, &project, ["status", "other"]).exits(2).stderr;
     assert!(
         unknown.contains("`crucible project list` shows the specs"),
         "{unknown}"
     );
     // What lies behind a link is nobody's advice.
-    std::fs::create_dir_all(desk.path("elsewhere/near")).unwrap();
-    symlink(desk.path("elsewhere"), project.join(".crucible/specs")).unwrap();
-    let linked = at(&desk, &project, ["status", SPEC]).exits(2).stderr;
+    std::fs::create_dir_all(fixture.path("elsewhere/near")).unwrap();
+    symlink(fixture.path("elsewhere"), project.join(".crucible/specs")).unwrap();
+    let linked = at(&fixture, &project, ["status", SPEC]).exits(2).stderr;
     assert!(
         linked.contains("must be a directory, not a link; move it away"),
         "{linked}"
@@ -67,14 +67,14 @@ fn unstarted_spec_differs_from_unknown_and_link() {
 
 #[test]
 fn a_source_that_cannot_be_read_is_told_by_the_path_that_was_typed() {
-    let desk = Desk::new();
-    let project = project(&desk);
-    let missing = desk.path("elsewhere/idea.md");
+    let fixture = Fixture::new();
+    let project = project(&fixture);
+    let missing = fixture.path("elsewhere/idea.md");
     for (source, why) in [
         ("/dev/zero", "no regular file"),
         (missing.to_str().unwrap(), "an existing file"),
     ] {
-        let ran = at(&desk, &project, ["spec", SPEC, "--source", source]).exits(2);
+        let ran = at(&fixture, &project, ["spec", SPEC, "--source", source]).exits(2);
         assert!(
             ran.stderr.contains(&format!("error: {source}: ")),
             "{}",
@@ -86,8 +86,8 @@ fn a_source_that_cannot_be_read_is_told_by_the_path_that_was_typed() {
 
 #[test]
 fn what_is_wrong_with_an_issue_is_told() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     for (issue, why) in [
         (
             "https://github.com/acme/shop/pull/3",
@@ -96,7 +96,7 @@ fn what_is_wrong_with_an_issue_is_told() {
         ("http://github.com/acme/shop/issues/3", "write https://"),
         ("acme/shop", "write OWNER/REPO#123"),
     ] {
-        let ran = at(&desk, &project, ["spec", SPEC, "--issue", issue]).exits(2);
+        let ran = at(&fixture, &project, ["spec", SPEC, "--issue", issue]).exits(2);
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
         assert_eq!(
             ran.stderr.matches(issue).count(),
@@ -109,9 +109,9 @@ fn what_is_wrong_with_an_issue_is_told() {
 
 #[test]
 fn invalid_gh_output_differs_from_empty_output() {
-    let desk = Desk::new();
-    let project = project(&desk);
-    let bin = desk.path("bin");
+    let fixture = Fixture::new();
+    let project = project(&fixture);
+    let bin = fixture.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     for (prints, told) in [
@@ -127,7 +127,7 @@ fn invalid_gh_output_differs_from_empty_output() {
     ] {
         std::fs::write(bin.join("gh"), format!("#!/bin/sh\nprintf '{prints}'\n")).unwrap();
         std::fs::set_permissions(bin.join("gh"), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let call = desk
+        let call = fixture
             .call(["spec", SPEC, "--issue", "acme/shop#3"])
             .current_dir(&project);
         let ran = call.env("PATH", &path).run().exits(1);
@@ -137,12 +137,12 @@ fn invalid_gh_output_differs_from_empty_output() {
 
 #[test]
 fn non_file_lock_is_reported_like_other_files() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let lock = spec_dir(&project).join("lock");
     std::fs::create_dir_all(&lock).unwrap();
     let told = |why: &str| {
-        let ran = with_idea(desk.call(["spec", SPEC, "--dry-run"]), &project, IDEA);
+        let ran = with_idea(fixture.call(["spec", SPEC, "--dry-run"]), &project, IDEA);
         assert_ne!(ran.code, Some(0), "{why}");
         assert!(
             ran.stderr
@@ -153,27 +153,27 @@ fn non_file_lock_is_reported_like_other_files() {
     };
     told("a directory");
     std::fs::remove_dir(&lock).unwrap();
-    symlink(desk.path("nowhere"), &lock).unwrap();
+    symlink(fixture.path("nowhere"), &lock).unwrap();
     told("a link");
-    assert!(!desk.path("nowhere").exists());
+    assert!(!fixture.path("nowhere").exists());
 }
 
 #[test]
 fn what_comes_next_after_a_dry_run_brings_the_idea_again() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     std::fs::write(project.join("my idea.md"), IDEA).unwrap();
     let next = |ran: &Value| ran["next"]["command"].as_str().unwrap().to_owned();
     let dry = with_idea(
-        desk.call(["spec", SPEC, "--dry-run", "--json"]),
+        fixture.call(["spec", SPEC, "--dry-run", "--json"]),
         &project,
         IDEA,
     )
     .ok();
     assert_eq!(next(&dry.json()), "crucible spec export-data --source -");
     let dry = at(
-        &desk,
+        &fixture,
         &project,
         [
             "spec",
@@ -190,10 +190,14 @@ fn what_comes_next_after_a_dry_run_brings_the_idea_again() {
         "crucible spec export-data --source 'my idea.md'"
     );
     // It works, as it is told.
-    let told = with_idea(desk.call(["spec", SPEC, "--source", "-"]), &project, IDEA);
+    let told = with_idea(
+        fixture.call(["spec", SPEC, "--source", "-"]),
+        &project,
+        IDEA,
+    );
     told.ok();
     let dry = resume(
-        &desk,
+        &fixture,
         &project,
         ["--phase", "requirements", "--dry-run", "--json"],
     )
@@ -208,9 +212,9 @@ fn what_comes_next_after_a_dry_run_brings_the_idea_again() {
 #[test]
 fn a_spec_that_is_locked_has_its_advice_in_the_hints() {
     let server = server(|_, _| Some(Reply::Hang));
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let mut command = desk
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let mut command = fixture
         .call(["spec", SPEC, "--source", "README.md"])
         .current_dir(&project)
         .command();
@@ -220,7 +224,7 @@ fn a_spec_that_is_locked_has_its_advice_in_the_hints() {
         .spawn()
         .unwrap();
     wait_for("the first to ask", || server.completions().len() == 1);
-    let error = spec(&desk, &project, ["--json"]).exits(9).error();
+    let error = spec(&fixture, &project, ["--json"]).exits(9).error();
     assert!(
         error["hints"][0].as_str().unwrap().contains("--force"),
         "{error}"
@@ -241,9 +245,9 @@ fn ended_by(text: &str, reason: &str) -> Reply {
 fn an_answer_that_the_provider_did_not_call_finished_is_taken_with_a_warning() {
     for (reason, warnings) in [("tool_calls", 1), ("stop", 0)] {
         let server = FakeApi::answering(move |request| ended_by(&good(phase_of(request)), reason));
-        let desk = Desk::with(&server);
-        let project = project(&desk);
-        let ran = spec(&desk, &project, []).ok();
+        let fixture = Fixture::with(&server);
+        let project = project(&fixture);
+        let ran = spec(&fixture, &project, []).ok();
         assert_eq!(
             ran.stderr
                 .matches("ended this answer with \"tool_calls\"")
@@ -268,8 +272,8 @@ fn an_answer_that_the_provider_did_not_call_finished_is_taken_with_a_warning() {
 #[test]
 fn secret_is_reported_by_file_and_line() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let put = |name: &str, text: &str| {
         let path = project.join(name);
@@ -299,26 +303,26 @@ fn secret_is_reported_by_file_and_line() {
         );
     };
     told(
-        at(&desk, &project, ["spec", SPEC, "--source", "notes"]),
+        at(&fixture, &project, ["spec", SPEC, "--source", "notes"]),
         "notes/b.md",
         "line 3)",
     );
     put("src/keys.py", &format!("one = 1\nkey = '{key}'\n"));
     told(
-        spec(&desk, &project, ["--context", "src/keys.py"]),
+        spec(&fixture, &project, ["--context", "src/keys.py"]),
         "src/keys.py",
         "line 2)",
     );
     assert_eq!(server.requests().len(), 0);
     // The idea that is kept is in the message of the phase that is made from it, whoever changed it.
-    spec(&desk, &project, []).ok();
+    spec(&fixture, &project, []).ok();
     std::fs::write(
         spec_dir(&project).join("context/idea.md"),
         format!("{IDEA}{key}\n"),
     )
     .unwrap();
     told(
-        resume(&desk, &project, ["--phase", "requirements"]),
+        resume(&fixture, &project, ["--phase", "requirements"]),
         "context/idea.md",
         "line 2)",
     );
@@ -338,11 +342,11 @@ fn kill_after_staging_is_reported_and_recovered() {
         }
         None
     });
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, []).ok();
-    *ledger.lock().unwrap() = Some(desk.data().join("ledger.db"));
-    let mut command = desk
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, []).ok();
+    *ledger.lock().unwrap() = Some(fixture.data().join("ledger.db"));
+    let mut command = fixture
         .call(["resume", SPEC, "--phase", "design"])
         .current_dir(&project)
         .command();
@@ -365,7 +369,7 @@ fn kill_after_staging_is_reported_and_recovered() {
     assert_eq!(receipts(&project).len(), 1);
 
     let gate = at(
-        &desk,
+        &fixture,
         &project,
         ["gate", SPEC, "--min-phase", "requirements", "--json"],
     )
@@ -386,16 +390,16 @@ fn kill_after_staging_is_reported_and_recovered() {
             && hint.contains("`crucible resume export-data`"),
         "{hint}"
     );
-    let status = at(&desk, &project, ["status", SPEC]).ok();
+    let status = at(&fixture, &project, ["status", SPEC]).ok();
     assert!(
         status.stdout.contains("gate-promotion-unfinished"),
         "{}",
         status.stdout
     );
     // On a machine that did not begin it, it is somebody else's.
-    let elsewhere = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
+    let elsewhere = fixture.call(["gate", SPEC, "--json"]).current_dir(&project);
     let elsewhere = elsewhere
-        .env("CRUCIBLE_HOME", desk.path("other"))
+        .env("CRUCIBLE_HOME", fixture.path("other"))
         .run()
         .exits(1);
     assert!(
@@ -404,10 +408,10 @@ fn kill_after_staging_is_reported_and_recovered() {
         elsewhere.stdout
     );
 
-    resume(&desk, &project, ["--dry-run"]).ok();
+    resume(&fixture, &project, ["--dry-run"]).ok();
     assert!(!staging.exists());
-    at(&desk, &project, ["gate", SPEC, "--min-phase", "design"]).ok();
-    at(&desk, &project, ["ledger", "verify"]).ok();
+    at(&fixture, &project, ["gate", SPEC, "--min-phase", "design"]).ok();
+    at(&fixture, &project, ["ledger", "verify"]).ok();
     assert_eq!(
         server.completions().len(),
         2,

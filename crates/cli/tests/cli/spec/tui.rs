@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crucible_spec::PhaseId;
 
 use super::written::WrittenSpec;
-use crate::support::Desk;
+use crate::support::Fixture;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -24,7 +24,7 @@ struct Tmux {
 
 impl Tmux {
     /// A shell in this directory, on a terminal of this size.
-    fn start(desk: &Desk, here: &Path, width: u16, height: u16) -> Self {
+    fn start(fixture: &Fixture, here: &Path, width: u16, height: u16) -> Self {
         // The path of a socket has to be short.
         let tmux = Self {
             socket: tempfile::Builder::new()
@@ -33,7 +33,7 @@ impl Tmux {
                 .unwrap(),
         };
         let (width, height) = (width.to_string(), height.to_string());
-        let call = desk.call(["project", "tui"]).command();
+        let call = fixture.call(["project", "tui"]).command();
         let mut start = tmux.command(&[
             "-f",
             "/dev/null",
@@ -183,8 +183,8 @@ impl Drop for Tmux {
 }
 
 /// A project with three specs.
-fn project(desk: &Desk) -> std::path::PathBuf {
-    let root = desk.path("project");
+fn project(fixture: &Fixture) -> std::path::PathBuf {
+    let root = fixture.path("project");
     let mut first = WrittenSpec::named(root.clone(), "export-data");
     first.success(PhaseId::Requirements, 3 * HOUR);
     first.failure(PhaseId::Design, 2 * HOUR);
@@ -199,9 +199,9 @@ fn project(desk: &Desk) -> std::path::PathBuf {
 
 #[test]
 fn the_keys_do_on_a_terminal_what_the_help_says() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let tmux = Tmux::start(&desk, &root, 80, 24);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
     tmux.starts_the_tui();
     let screen = tmux.shows("demo: 3 specs, 1 failed, 1 not started");
     for part in [
@@ -248,9 +248,9 @@ fn the_keys_do_on_a_terminal_what_the_help_says() {
 
 #[test]
 fn another_size_is_no_trouble_and_ctrl_c_puts_the_terminal_back() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let tmux = Tmux::start(&desk, &root, 80, 24);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
     tmux.starts_the_tui();
     tmux.shows("│");
     tmux.resize(40, 10);
@@ -280,9 +280,9 @@ fn another_size_is_no_trouble_and_ctrl_c_puts_the_terminal_back() {
 
 #[test]
 fn a_signal_puts_the_terminal_back() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let tmux = Tmux::start(&desk, &root, 80, 24);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
     for signal in ["TERM", "INT", "QUIT"] {
         tmux.starts_the_tui();
         tmux.press(&["Enter"]);
@@ -300,9 +300,9 @@ fn a_signal_puts_the_terminal_back() {
 
 #[test]
 fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let tmux = Tmux::start(&desk, &root, 80, 24);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
     tmux.types("set -m");
     tmux.starts_the_tui();
     tmux.press(&["j"]);
@@ -367,9 +367,9 @@ fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
 
 #[test]
 fn the_program_ends_with_its_terminal() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let tmux = Tmux::start(&desk, &root, 80, 24);
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
     tmux.starts_the_tui();
     let program = tmux.program();
     tmux.run(&["kill-server"]);
@@ -383,9 +383,9 @@ fn the_program_ends_with_its_terminal() {
 
 #[test]
 fn without_a_terminal_the_command_says_what_to_use_instead() {
-    let desk = Desk::new();
-    let root = project(&desk);
-    let ran = desk
+    let fixture = Fixture::new();
+    let root = project(&fixture);
+    let ran = fixture
         .call(["project", "tui"])
         .env("TERM", "xterm")
         .current_dir(&root)
@@ -396,7 +396,7 @@ fn without_a_terminal_the_command_says_what_to_use_instead() {
         "{}",
         ran.stderr
     );
-    let ran = desk
+    let ran = fixture
         .call(["project", "tui", "--json"])
         .env("TERM", "xterm")
         .current_dir(&root)
@@ -404,7 +404,7 @@ fn without_a_terminal_the_command_says_what_to_use_instead() {
         .exits(2);
     assert!(ran.message().contains("terminal"));
     // Nor on one that cannot move its cursor.
-    let tmux = Tmux::start(&desk, &root, 80, 24);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
     tmux.types("TERM=dumb \"$PROGRAM\" project tui; echo ended with $?");
     let screen = tmux.shows("ended with 2");
     assert!(screen.contains("crucible project status"), "{screen}");

@@ -1,7 +1,7 @@
 //! The walkthroughs of `docs/walkthroughs/`, followed to their end with real git.
 
 use super::guide::{Answers, Guide, Reader};
-use crate::support::{Desk, GOAL, GOOD_DIFF, small};
+use crate::support::{Fixture, GOAL, GOOD_DIFF, small};
 
 /// What a reader has before they begin.
 const A_REPOSITORY: &str = "\
@@ -39,7 +39,7 @@ fn spec_walkthrough_ends_with_gate_on_clone() {
     let guide = Guide::read("docs/walkthroughs/from-spec-to-pull-request.md");
     assert_eq!(guide.commands(), 9);
     // The example's own recording answers.
-    let reader = Reader::new("tool-desk").copy(EXAMPLE);
+    let reader = Reader::new("tool-fixture").copy(EXAMPLE);
     reader.follow(&guide);
     let sarif: serde_json::Value =
         serde_json::from_str(&reader.file("../pipeline/spec-gate.sarif")).unwrap();
@@ -67,7 +67,7 @@ fn what_the_page_for_claude_code_says_is_so() {
     ))
     .unwrap();
     let repo = small().build();
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     // The commands of the table are commands of the program; the spec that they name is not there.
     let commands: Vec<Vec<&str>> = page
         .lines()
@@ -77,7 +77,7 @@ fn what_the_page_for_claude_code_says_is_so() {
         .collect();
     assert_eq!(commands.len(), 5);
     for command in commands {
-        let ran = desk
+        let ran = fixture
             .call(command.iter().copied())
             .current_dir(repo.path())
             .run();
@@ -100,7 +100,7 @@ fn what_the_page_for_claude_code_says_is_so() {
         "crucible run start \"{GOAL}\" --mode manual_outbox --json"
     )));
     let start = ["run", "start", GOAL, "--mode", "manual_outbox", "--json"];
-    let mut status = desk.call(start).current_dir(repo.path()).run().json();
+    let mut status = fixture.call(start).current_dir(repo.path()).run().json();
     for _ in 0..6 {
         let Some(owed) = status["owed"].as_object() else {
             break;
@@ -110,7 +110,7 @@ fn what_the_page_for_claude_code_says_is_so() {
             std::fs::read_to_string(directory.join(owed["prompt"].as_str().unwrap())).unwrap();
         assert!(prompt.contains(GOAL), "{prompt}");
         std::fs::write(directory.join(owed["target"].as_str().unwrap()), GOOD_DIFF).unwrap();
-        status = desk
+        status = fixture
             .call(["run", "advance", "--json"])
             .current_dir(repo.path())
             .run()
@@ -122,23 +122,24 @@ fn what_the_page_for_claude_code_says_is_so() {
             .join("artifacts/diff.patch")
             .exists()
     );
-    desk.call(["run", "land"])
+    fixture
+        .call(["run", "land"])
         .current_dir(repo.path())
         .run()
         .ok();
     // What it wrote by itself is judged before it is committed.
     repo.git(["reset", "-q", "--hard", "HEAD~1"]);
-    std::fs::write(desk.path("change.patch"), GOOD_DIFF).unwrap();
-    std::fs::write(desk.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
+    std::fs::write(fixture.path("change.patch"), GOOD_DIFF).unwrap();
+    std::fs::write(fixture.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
     assert!(
         page.contains("crucible patch check --patch /tmp/change.patch --policy policy.json --json")
     );
-    let check = desk
+    let check = fixture
         .call(["patch", "check", "--json", "--patch"])
-        .arg(desk.path("change.patch"));
+        .arg(fixture.path("change.patch"));
     let found = check
         .arg("--policy")
-        .arg(desk.path("policy.json"))
+        .arg(fixture.path("policy.json"))
         .current_dir(repo.path())
         .run()
         .ok()

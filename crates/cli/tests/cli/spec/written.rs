@@ -9,7 +9,7 @@ use crucible_model::{Digest, Timestamp, to_canonical_json};
 use crucible_spec::{PhaseId, ReceiptId};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Desk};
+use crate::support::{Call, Fixture};
 
 /// The spec of most tests.
 pub(crate) const SPEC: &str = "export-data";
@@ -60,9 +60,9 @@ impl WrittenSpec {
         }
     }
 
-    /// A project on this desk whose phases up to this one are done, all an hour ago.
-    pub(crate) fn done(desk: &Desk, last: PhaseId) -> Self {
-        let mut spec = Self::new(desk.path("project"));
+    /// A project on this fixture whose phases up to this one are done, all an hour ago.
+    pub(crate) fn done(fixture: &Fixture, last: PhaseId) -> Self {
+        let mut spec = Self::new(fixture.path("project"));
         for phase in last.up_to() {
             spec.success(phase, Duration::from_secs(3_600));
         }
@@ -82,8 +82,8 @@ impl WrittenSpec {
     }
 
     /// The program with these arguments, in the project.
-    pub(crate) fn call<const N: usize>(&self, desk: &Desk, args: [&str; N]) -> Call {
-        desk.call(args).current_dir(&self.root)
+    pub(crate) fn call<const N: usize>(&self, fixture: &Fixture, args: [&str; N]) -> Call {
+        fixture.call(args).current_dir(&self.root)
     }
 
     /// A success of this phase this long ago, with its artifact. Its file.

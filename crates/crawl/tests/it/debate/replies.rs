@@ -37,7 +37,9 @@ async fn detail_of(text: &str) -> (&'static str, String) {
         ReplyFault::Strict(StrictFault::NoJson { detail }) => ("no json", detail),
         ReplyFault::Strict(StrictFault::WrongShape { detail }) => ("shape", detail),
         ReplyFault::Strict(StrictFault::TooLong { .. }) => ("too long", String::new()),
-        ReplyFault::CutShort { .. } | ReplyFault::OverBudget { .. } => ("budget", String::new()),
+        ReplyFault::TruncatedAnswer { .. } | ReplyFault::OverBudget { .. } => {
+            ("budget", String::new())
+        }
     }
 }
 
@@ -272,7 +274,7 @@ async fn cut_or_oversized_answer_is_refused() {
     let whole = critique(&[], true).to_string();
     assert_eq!(
         fault_of(Reply::CutAnswer(whole.clone())).await,
-        ReplyFault::CutShort { budget: 2000 }
+        ReplyFault::TruncatedAnswer { budget: 2000 }
     );
     let body = json!({
         "model": "m", "usage": {"prompt_tokens": 5, "completion_tokens": 2001},

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crucible_crawl::{
     BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt,
-    InspectV1, Inspection, LanguageCount, RedactedMessage, RepoAt, Transcript, debate,
+    InspectV1, InspectedRepository, Inspection, LanguageCount, RedactedMessage, Transcript, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
@@ -30,7 +30,7 @@ pub(crate) fn inspection() -> Inspection {
         artifact: InspectV1 {
             schema: InspectV1::SCHEMA.to_owned(),
             inspected_at: "2026-03-01T12:00:00Z".parse().unwrap(),
-            repo: RepoAt {
+            repo: InspectedRepository {
                 full_name: "someone/tool".to_owned(),
                 url: "https://github.com/someone/tool".to_owned(),
                 selected_ref: "v1.2.3".to_owned(),

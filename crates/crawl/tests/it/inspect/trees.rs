@@ -10,15 +10,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crucible_crawl::{
-    ArtifactType, CheckedArtifact, FetchMethod, Fetched, InspectError, Inspection, KeyFileRole,
-    RepoAt, inspect,
+    ArtifactType, CheckedArtifact, FetchMethod, Fetched, InspectError, InspectedRepository,
+    Inspection, KeyFileRole, inspect,
 };
 use crucible_model::{RepoPath, SECRET_REACH, Timestamp};
 
 const KEY: &str = concat!("AKIA", "Q7RX2MPL4ZTW6NCB");
 
 fn fetched(tree: &Path) -> Fetched {
-    let repo = RepoAt {
+    let repo = InspectedRepository {
         full_name: "owner/repo".to_owned(),
         url: "https://github.com/owner/repo".to_owned(),
         selected_ref: "v1.0".to_owned(),

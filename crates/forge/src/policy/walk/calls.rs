@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crucible_model::{Code, RepoPath};
 use tree_sitter::Node;
 
-use super::super::table::Power;
+use super::super::table::Effect;
 use super::super::{import_time, words};
 use super::{Place, Scope, Seen, Use, Walk, When};
 use crate::python::parts;
@@ -71,30 +71,30 @@ impl<'s> Walk<'s> {
         let mut reads = false;
         for path in &paths {
             match self.power(path) {
-                Power::Open(mode) => self.opens(node, arguments, mode, Some(0)),
-                Power::Database => self.database(node, arguments),
-                Power::ByName(at) => self.by_name(node, arguments, at, path),
-                Power::Pool if place.stands != Use::With => {
-                    self.report(node, Power::Outlives, path);
+                Effect::Open(mode) => self.opens(node, arguments, mode, Some(0)),
+                Effect::Database => self.database(node, arguments),
+                Effect::ByName(at) => self.by_name(node, arguments, at, path),
+                Effect::Pool if place.stands != Use::With => {
+                    self.report(node, Effect::Outlives, path);
                 }
-                Power::Type if !plainly(arguments, 1) || parts(arguments).is_empty() => {
-                    self.report(node, Power::Code, path);
+                Effect::Type if !plainly(arguments, 1) || parts(arguments).is_empty() => {
+                    self.report(node, Effect::Code, path);
                 }
-                Power::Type if !self.only_compared(node) => {
-                    self.report(node, Power::Reflection, path);
+                Effect::Type if !self.only_compared(node) => {
+                    self.report(node, Effect::Reflection, path);
                 }
-                Power::Arguments(most) if !plainly(arguments, most) => {
-                    self.report(node, Power::Code, path);
+                Effect::Arguments(most) if !plainly(arguments, most) => {
+                    self.report(node, Effect::Code, path);
                 }
-                Power::Secret
-                    if self.allows(Power::Secret)
+                Effect::Secret
+                    if self.allows(Effect::Secret)
                         && matches!(path.as_str(), "os.getenv" | "os.environ.get") =>
                 {
                     reads = true;
                     self.secret(node, self.argument(arguments, 0, "key"));
                 }
-                Power::Network if self.allows(Power::Network) => self.connects(arguments),
-                Power::Write if self.allows(Power::Write) => {
+                Effect::Network if self.allows(Effect::Network) => self.connects(arguments),
+                Effect::Write if self.allows(Effect::Write) => {
                     let at = PLACES
                         .iter()
                         .find(|(known, _)| *known == path.as_str())
@@ -116,7 +116,7 @@ impl<'s> Walk<'s> {
             .map(|word| self.source.of(word));
         if paths.is_empty()
             && matches!(word, Some("connect" | "connect_ex" | "sendto"))
-            && self.allows(Power::Network)
+            && self.allows(Effect::Network)
         {
             self.connects_to_pairs(arguments);
         }
@@ -127,7 +127,7 @@ impl<'s> Walk<'s> {
                 .any(|path| path.split('.').count() > 2 && path.starts_with("pathlib."));
             self.path_method(node, callee, arguments, unbound);
         }
-        if word == Some("write") && self.trees_are_about() && self.allows(Power::Write) {
+        if word == Some("write") && self.trees_are_about() && self.allows(Effect::Write) {
             self.writes_to(node, self.argument(arguments, 0, "file_or_filename"));
         }
         self.visit(
@@ -182,7 +182,7 @@ impl<'s> Walk<'s> {
             {
                 self.changes(node, text, None);
             }
-            word if words::is_writer(word) && self.allows(Power::Write) => {
+            word if words::is_writer(word) && self.allows(Effect::Write) => {
                 self.writes_to(node, target)
             }
             _ => {}
@@ -243,7 +243,7 @@ impl<'s> Walk<'s> {
 
     /// What changes files needs its class, and a place that is granted.
     fn changes(&mut self, node: Node<'s>, what: &str, place: Option<Node<'s>>) {
-        if self.report(node, Power::Write, what) == Seen::Nothing {
+        if self.report(node, Effect::Write, what) == Seen::Nothing {
             self.writes_to(node, place);
         }
     }
@@ -340,7 +340,7 @@ impl<'s> Walk<'s> {
                 self.found_by_name(node, &name);
             }
             _ => {
-                self.report(node, Power::Reflection, path);
+                self.report(node, Effect::Reflection, path);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crucible_model::Code;
 use tree_sitter::Node;
 
-use super::super::table::{self, Power};
+use super::super::table::{self, Effect};
 use super::super::words;
 use super::{Place, Scope, Walk};
 use crate::python::imports;
@@ -26,7 +26,7 @@ impl<'s> Walk<'s> {
                 continue;
             }
             if !import.binds.is_ascii() || import.member.is_some_and(words::is_deep) {
-                self.report(node, Power::Reflection, &what);
+                self.report(node, Effect::Reflection, &what);
             } else if import.member == Some("*") {
                 self.say(
                     node,
@@ -66,7 +66,7 @@ impl<'s> Walk<'s> {
                     &import.module
                 };
                 match table::module_power(taken) {
-                    Power::Unknown if !listed(&self.policy.allowed_imports) => {
+                    Effect::Unknown if !listed(&self.policy.allowed_imports) => {
                         self.say(
                             node,
                             Code::new("forge-import-not-allowed"),
@@ -74,19 +74,19 @@ impl<'s> Walk<'s> {
                             "Use the harmless part of the standard library, or ask the operator to allow the module in the policy.",
                         );
                     }
-                    Power::None | Power::Unknown => {
+                    Effect::None | Effect::Unknown => {
                         let power = table::power(&import.means);
                         if !matches!(
                             power,
-                            Power::Open(_)
-                                | Power::Database
-                                | Power::Annotation
-                                | Power::ByName(_)
-                                | Power::Pool
-                                | Power::Type
-                                | Power::Wrapper
-                                | Power::Arguments(_)
-                                | Power::Decorator
+                            Effect::Open(_)
+                                | Effect::Database
+                                | Effect::Annotation
+                                | Effect::ByName(_)
+                                | Effect::Pool
+                                | Effect::Type
+                                | Effect::Wrapper
+                                | Effect::Arguments(_)
+                                | Effect::Decorator
                         ) {
                             self.report(node, power, &what);
                         }

@@ -14,7 +14,7 @@ use crucible_ledger::SideEffect;
 use crucible_model::{Code, Verdict};
 use tree_sitter::Node;
 
-use super::table::{self, Power};
+use super::table::{self, Effect};
 use super::{SkillPolicy, import_time};
 use crate::grants::Grants;
 use crate::paths::SkillPaths;
@@ -388,8 +388,8 @@ impl<'s> Walk<'s> {
             .next_named_sibling()
             .is_some_and(|next| next.kind() == "function_definition");
         let judged_here = |path: &String| match table::power(path) {
-            Power::Decorator => true,
-            Power::Wrapper => {
+            Effect::Decorator => true,
+            Effect::Wrapper => {
                 innermost && arguments.is_some_and(|arguments| calls::plainly(arguments, 1))
             }
             _ => false,
@@ -445,31 +445,31 @@ impl<'s> Walk<'s> {
             }
             let called = matches!(place.stands, Use::Callee);
             let found = match self.power(&path) {
-                Power::Open(_) | Power::Database | Power::ByName(_) | Power::Pool if called => {
+                Effect::Open(_) | Effect::Database | Effect::ByName(_) | Effect::Pool if called => {
                     Seen::Nothing
                 }
                 // An alias means the same.
-                Power::ByName(_) | Power::Open(_) | Power::Database | Power::Type
+                Effect::ByName(_) | Effect::Open(_) | Effect::Database | Effect::Type
                     if place.stands == Use::Alias && followed_alias(place) =>
                 {
                     Seen::Nothing
                 }
-                Power::Type if called || self.only_compared(node) => Seen::Nothing,
-                Power::Type => self.report(node, Power::Reflection, &path),
-                Power::Decorator => self.report(node, Power::Code, &path),
-                Power::Wrapper => self.report(node, Power::Reflection, &path),
-                Power::Arguments(_) if called || is_base(node) || self.only_compared(node) => {
+                Effect::Type if called || self.only_compared(node) => Seen::Nothing,
+                Effect::Type => self.report(node, Effect::Reflection, &path),
+                Effect::Decorator => self.report(node, Effect::Code, &path),
+                Effect::Wrapper => self.report(node, Effect::Reflection, &path),
+                Effect::Arguments(_) if called || is_base(node) || self.only_compared(node) => {
                     Seen::Nothing
                 }
-                Power::Arguments(_) => self.report(node, Power::Code, &path),
-                Power::Annotation if is_annotation(node) => Seen::Nothing,
-                Power::Open(_) | Power::Database | Power::Annotation => {
-                    self.report(node, Power::Write, &path)
+                Effect::Arguments(_) => self.report(node, Effect::Code, &path),
+                Effect::Annotation if is_annotation(node) => Seen::Nothing,
+                Effect::Open(_) | Effect::Database | Effect::Annotation => {
+                    self.report(node, Effect::Write, &path)
                 }
-                Power::ByName(_) => self.report(node, Power::Reflection, &path),
-                Power::Pool => self.report(node, Power::Outlives, &path),
+                Effect::ByName(_) => self.report(node, Effect::Reflection, &path),
+                Effect::Pool => self.report(node, Effect::Outlives, &path),
                 // With a class that reads secrets, each one is read by its name: see `call` and `subscript`.
-                Power::Secret if self.allows(Power::Secret) && path.starts_with("os.") => {
+                Effect::Secret if self.allows(Effect::Secret) && path.starts_with("os.") => {
                     let alias = place.stands == Use::Alias && followed_alias(place);
                     if matches!(place.stands, Use::Base | Use::Read)
                         || alias

@@ -3,7 +3,7 @@
 use crucible_model::Code;
 use tree_sitter::Node;
 
-use super::super::table::{self, Power};
+use super::super::table::{self, Effect};
 use super::super::words;
 use super::{Place, Seen, Use, Walk};
 use crate::python::parts;
@@ -28,19 +28,19 @@ impl<'s> Walk<'s> {
         let writes = (words::is_writer(text) || handed_on) && !own && self.paths_are_about();
         if writes
             && !self.writes_in_tests(object)
-            && self.report(node, Power::Write, text) == Seen::Finding
+            && self.report(node, Effect::Write, text) == Seen::Finding
         {
             return;
         }
         if !own
             && self.writes_tree(text, object)
-            && self.report(node, Power::Write, "ElementTree.write") == Seen::Finding
+            && self.report(node, Effect::Write, "ElementTree.write") == Seen::Finding
         {
             return;
         }
         if self.is_class_itself(object) && self.names.is_method(text) && place.stands != Use::Target
         {
-            self.report(node, Power::Reflection, "a method without its object");
+            self.report(node, Effect::Reflection, "a method without its object");
             return;
         }
         if place.stands == Use::Target {
@@ -81,7 +81,7 @@ impl<'s> Walk<'s> {
         let Some(value) = node.child_by_field_name("value") else {
             return;
         };
-        let reads = self.allows(Power::Secret)
+        let reads = self.allows(Effect::Secret)
             && self
                 .names
                 .meanings(value)
@@ -114,20 +114,20 @@ impl<'s> Walk<'s> {
                     })
             });
         if words::is_deep(text) && !of_name {
-            return self.report(node, Power::Reflection, text);
+            return self.report(node, Effect::Reflection, text);
         }
         let Some(object) = object else {
             return Seen::Nothing;
         };
         let of_itself = self.is_own_object(object) && self.names.is_member(text);
         if !of_itself && self.leads_to_modules(text) && self.names.meanings(node).is_empty() {
-            return self.report(node, Power::Reflection, text);
+            return self.report(node, Effect::Reflection, text);
         }
         if words::makes_anew(text) && !self.is_ones_own_to_make(object) {
-            return self.report(node, Power::Reflection, text);
+            return self.report(node, Effect::Reflection, text);
         }
         if words::connects(text) && self.names.meanings(object).is_empty() {
-            return self.report(node, Power::Network, text);
+            return self.report(node, Effect::Network, text);
         }
         if !words::is_private(text) {
             return Seen::Nothing;
@@ -138,7 +138,7 @@ impl<'s> Walk<'s> {
         if own || self.is_tested_module(object) {
             return Seen::Nothing;
         }
-        self.report(node, Power::Reflection, text)
+        self.report(node, Effect::Reflection, text)
     }
 
     /// Judges an attribute that is found by its name as a text, on an object that nobody knows.
@@ -150,21 +150,21 @@ impl<'s> Walk<'s> {
                 || self.leads_to_modules(word)
                 || matches!(word, "format" | "format_map");
             if reaches {
-                return self.report(node, Power::Reflection, word);
+                return self.report(node, Effect::Reflection, word);
             }
-            if words::connects(word) && self.report(node, Power::Network, word) == Seen::Finding {
+            if words::connects(word) && self.report(node, Effect::Network, word) == Seen::Finding {
                 return Seen::Finding;
             }
             if word == "write"
                 && self.trees_are_about()
-                && self.report(node, Power::Write, "ElementTree.write") == Seen::Finding
+                && self.report(node, Effect::Write, "ElementTree.write") == Seen::Finding
             {
                 return Seen::Finding;
             }
             let writes = words::is_writer(word) || matches!(word, "open" | "replace");
             if writes
                 && self.paths_are_about()
-                && self.report(node, Power::Write, word) == Seen::Finding
+                && self.report(node, Effect::Write, word) == Seen::Finding
             {
                 return Seen::Finding;
             }
@@ -210,7 +210,7 @@ impl<'s> Walk<'s> {
             Some(text) if !words::format_reaches(&text) => Seen::Nothing,
             _ => self.report(
                 node,
-                Power::Reflection,
+                Effect::Reflection,
                 "a text that is filled in, and is no literal one or reaches for attributes",
             ),
         }
@@ -333,7 +333,7 @@ impl<'s> Walk<'s> {
     }
 
     /// What a path can do: the table's answer, and for the test of a skill what tests need.
-    pub(super) fn power(&self, path: &str) -> Power {
+    pub(super) fn power(&self, path: &str) -> Effect {
         self.power_in_tests(path)
             .unwrap_or_else(|| table::power(path))
     }

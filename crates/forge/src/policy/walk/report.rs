@@ -4,7 +4,7 @@ use crucible_ledger::SideEffect;
 use crucible_model::{Code, Finding};
 use tree_sitter::Node;
 
-use super::super::table::Power;
+use super::super::table::Effect;
 use super::{Place, Seen, Walk, When};
 use crate::python::place_of;
 
@@ -23,55 +23,55 @@ impl<'s> Walk<'s> {
         }
     }
 
-    pub(super) fn allows(&self, power: Power) -> bool {
+    pub(super) fn allows(&self, power: Effect) -> bool {
         use SideEffect::{FileWrite, Messaging, Money, Network, SecretRead};
         match power {
-            Power::None => true,
-            Power::Network => matches!(self.class, Network | Money | Messaging),
-            Power::Write => self.class == FileWrite,
-            Power::Secret => matches!(self.class, SecretRead | Money | Messaging),
+            Effect::None => true,
+            Effect::Network => matches!(self.class, Network | Money | Messaging),
+            Effect::Write => self.class == FileWrite,
+            Effect::Secret => matches!(self.class, SecretRead | Money | Messaging),
             _ => false,
         }
     }
 
-    pub(super) fn report(&mut self, node: Node<'s>, power: Power, what: &str) -> Seen {
+    pub(super) fn report(&mut self, node: Node<'s>, power: Effect, what: &str) -> Seen {
         if self.allows(power) {
             return Seen::Nothing;
         }
         let (code, hint) = match power {
-            Power::Process => (
+            Effect::Process => (
                 Code::new("forge-process"),
                 "A skill starts and ends no processes: do the work in Python, and raise ValueError or another ordinary error where it cannot be done.",
             ),
-            Power::Code => (
+            Effect::Code => (
                 Code::new("forge-code"),
                 "A skill runs no text as code and loads none by name; write the code out.",
             ),
-            Power::Interpreter => (
+            Effect::Interpreter => (
                 Code::new("forge-interpreter"),
                 "A skill leaves the interpreter alone; do without it.",
             ),
-            Power::Outlives => (
+            Effect::Outlives => (
                 Code::new("forge-outlives"),
                 "Nothing of a skill goes on after its call; wait for it in a `with` block.",
             ),
-            Power::Pickle => (
+            Effect::Pickle => (
                 Code::new("forge-pickle"),
                 "Bytes are no objects; read and write JSON.",
             ),
-            Power::Native => (
+            Effect::Native => (
                 Code::new("forge-native"),
                 "A skill calls no machine code; do it in Python.",
             ),
-            Power::Network => (
+            Effect::Network => (
                 Code::new("forge-network"),
                 "Only the classes NETWORK, MONEY and MESSAGING connect.",
             ),
-            Power::Write => (
+            Effect::Write => (
                 Code::new("forge-write"),
                 "Only the class FILE_WRITE changes files; read with a literal mode.",
             ),
-            Power::Secret => (
+            Effect::Secret => (
                 Code::new("forge-secret"),
                 "Only the classes SECRET_READ, MONEY and MESSAGING read secrets, by name.",
             ),

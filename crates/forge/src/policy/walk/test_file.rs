@@ -6,7 +6,7 @@
 use crucible_model::Code;
 use tree_sitter::Node;
 
-use super::super::table::{self, Power};
+use super::super::table::{self, Effect};
 use super::super::test_asks::EXECUTE;
 use super::{Place, Scope, Seen, Use, Walk};
 use crate::python::{Import, parts};
@@ -109,10 +109,10 @@ impl<'s> Walk<'s> {
     }
 
     /// What a path of pytest, or of the module that is tested, can do.
-    pub(super) fn power_in_tests(&self, path: &str) -> Option<Power> {
+    pub(super) fn power_in_tests(&self, path: &str) -> Option<Effect> {
         let paths = self.tests?;
         if path == "pytest" {
-            return Some(Power::None);
+            return Some(Effect::None);
         }
         if let Some(member) = path.strip_prefix("pytest.") {
             let known = OF_PYTEST.iter().any(|known| {
@@ -121,7 +121,7 @@ impl<'s> Walk<'s> {
                         .strip_prefix(member)
                         .is_some_and(|rest| rest.starts_with('.'))
             });
-            return Some(if known { Power::None } else { Power::Code });
+            return Some(if known { Effect::None } else { Effect::Code });
         }
         let member = path
             .strip_prefix(paths.module.as_str())?
@@ -130,9 +130,9 @@ impl<'s> Walk<'s> {
             .split('.')
             .any(|word| table::hides(word.trim_start_matches('_')));
         Some(if hidden {
-            Power::Reflection
+            Effect::Reflection
         } else {
-            Power::None
+            Effect::None
         })
     }
 
@@ -253,7 +253,7 @@ impl<'s> Walk<'s> {
         }
         for path in self.names.meanings(node) {
             let known = self.power_in_tests(&path);
-            if path.starts_with("pytest.") && known != Some(Power::None) {
+            if path.starts_with("pytest.") && known != Some(Effect::None) {
                 return self.fakes(node, &path);
             }
             if path == "pytest.MonkeyPatch" && !self.only_compared(node) {

@@ -3,7 +3,7 @@
 use crucible_model::Code;
 use tree_sitter::Node;
 
-use super::super::table::Power;
+use super::super::table::Effect;
 use super::super::words;
 use super::{Place, Walk};
 
@@ -52,12 +52,12 @@ impl<'s> Walk<'s> {
     fn sql(&mut self, node: Node<'s>, text: &str) {
         let is_sql = self.tests.is_none() && self.names.imports("sqlite3");
         if is_sql && words::opens_database(text) {
-            self.report(node, Power::Write, "SQL that opens another database");
+            self.report(node, Effect::Write, "SQL that opens another database");
         }
     }
 
     fn hosts(&mut self, node: Node<'s>, text: &str) {
-        if self.allows(Power::Network) {
+        if self.allows(Effect::Network) {
             // A placeholder is no literal host.
             for host in words::hosts(text)
                 .into_iter()

@@ -307,11 +307,11 @@ mod tests {
         assert!(
             read(ASKED, 0, &with("num_turns", json!(1)))
                 .unwrap()
-                .whole_answer()
+                .complete_answer()
                 .is_ok()
         );
         let last = read(ASKED, 0, &with("num_turns", json!(2))).unwrap();
-        assert!(last.whole_answer().is_err());
+        assert!(last.complete_answer().is_err());
         assert_eq!(last.tokens_output, Some(21));
     }
 

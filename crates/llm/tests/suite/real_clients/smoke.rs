@@ -23,7 +23,7 @@ async fn call_returns_answer_and_tokens(program: Program) {
     let answer = "the answer\nin two lines, with é and \"quotes\"";
     let stand = program.against([Reply::Answer(answer.to_owned())]);
     let result = stand.call("a file").await.expect("an answer");
-    assert_eq!(result.whole_answer().expect("whole").as_str(), answer);
+    assert_eq!(result.complete_answer().expect("whole").as_str(), answer);
     assert_eq!(result.provider, program.provider());
     assert_eq!(result.model_used, "a-model", "{program:?}");
     let request = stand.only_request();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::write::{MAX_NEW, may_lead, rest_of_line};
-use super::{AnswerError, Fate, Splicer, TextEdit};
+use super::{AnswerError, EntryOutcome, Splicer, TextEdit};
 use crate::syntax::{Entry, Grammar, Kind, leaves};
 
 /// The imports of one container of the file.
@@ -30,7 +30,7 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
     {
         let container = match entry.parent.map(|parent| &splicer.fates[parent]) {
             None => None,
-            Some(Fate::Open(containers)) => containers.first().copied(),
+            Some(EntryOutcome::Open(containers)) => containers.first().copied(),
             Some(_) => continue,
         };
         if !is_read {

@@ -148,7 +148,7 @@ struct TextEdit {
 
 /// What became of an entry of the answer.
 #[derive(Clone)]
-enum Fate {
+enum EntryOutcome {
     /// Its entries go into these containers of the file.
     Open(Vec<usize>),
     /// It took the place of this one.
@@ -166,7 +166,7 @@ struct Splicer<'a, 't> {
     form: Form,
     speaks: Speaks<'a>,
     index: Index<'a>,
-    fates: Vec<Fate>,
+    fates: Vec<EntryOutcome>,
     /// Which entries of the file the answer holds.
     found: Vec<bool>,
     /// Which entries of the file go away.
@@ -207,21 +207,23 @@ impl<'a, 't> Splicer<'a, 't> {
         for (at, entry) in self.answer.entries.iter().enumerate() {
             let containers = match entry.parent.map(|parent| &self.fates[parent]) {
                 None => vec![None],
-                Some(Fate::Open(containers)) if containers.is_empty() => vec![None],
-                Some(Fate::Open(containers)) => containers.iter().copied().map(Some).collect(),
+                Some(EntryOutcome::Open(containers)) if containers.is_empty() => vec![None],
+                Some(EntryOutcome::Open(containers)) => {
+                    containers.iter().copied().map(Some).collect()
+                }
                 Some(_) => {
-                    self.fates.push(Fate::Done);
+                    self.fates.push(EntryOutcome::Done);
                     continue;
                 }
             };
             if self.form == Form::Members && at == 0 {
-                self.fates.push(Fate::Open(Vec::new()));
+                self.fates.push(EntryOutcome::Open(Vec::new()));
                 continue;
             }
             let fate = match &entry.kind {
-                Kind::Prose | Kind::Import => Fate::Done,
+                Kind::Prose | Kind::Import => EntryOutcome::Done,
                 Kind::Other if statements.contains(&squeezed(core_text(self.answer, entry))) => {
-                    Fate::Done
+                    EntryOutcome::Done
                 }
                 Kind::Other => {
                     let text = core_text(self.answer, entry)
@@ -282,7 +284,7 @@ impl<'a, 't> Splicer<'a, 't> {
         &mut self,
         at: usize,
         containers: &[Option<usize>],
-    ) -> Result<Fate, AnswerError> {
+    ) -> Result<EntryOutcome, AnswerError> {
         let entry = &self.answer.entries[at];
         let there = self.candidates(entry, containers);
         let opens = |at: &usize| self.file.entries[*at].body.is_some();
@@ -292,21 +294,21 @@ impl<'a, 't> Splicer<'a, 't> {
             if let [one] = there[..] {
                 self.replace_head(one, at);
             }
-            return Ok(Fate::Open(there));
+            return Ok(EntryOutcome::Open(there));
         }
         match there[..] {
             [] => match self.nowhere(entry).or_else(|| self.anywhere(containers)) {
                 Some(error) => Err(error),
-                None => Ok(Fate::New(containers.first().copied().flatten())),
+                None => Ok(EntryOutcome::New(containers.first().copied().flatten())),
             },
             [one] => {
                 self.found[one] = true;
                 if is_open {
                     self.replace_head(one, at);
-                    return Ok(Fate::Open(there));
+                    return Ok(EntryOutcome::Open(there));
                 }
                 self.replace(one, at)?;
-                Ok(Fate::Replaces(one))
+                Ok(EntryOutcome::Replaces(one))
             }
             [first, second, ..] => {
                 let name = entry

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::{AnswerError, Fate, Splicer, TextEdit, core_text, find};
+use super::{AnswerError, EntryOutcome, Splicer, TextEdit, core_text, find};
 use crate::syntax::{
     Class, Entry, Grammar, Kind, Outline, Piece, SpecPlace, docstring, first_statement, squeezed,
 };
@@ -149,13 +149,13 @@ impl Splicer<'_, '_> {
         let new = self
             .fates
             .iter()
-            .filter(|fate| matches!(fate, Fate::New(_)))
+            .filter(|fate| matches!(fate, EntryOutcome::New(_)))
             .count() as u64;
         if new > MAX_NEW {
             return Err(AnswerError::TooManyEdits { limit: MAX_NEW });
         }
         for at in 0..self.fates.len() {
-            let Fate::New(container) = self.fates[at] else {
+            let EntryOutcome::New(container) = self.fates[at] else {
                 continue;
             };
             let (place, beside) = self.place(at, container);
@@ -196,9 +196,9 @@ impl Splicer<'_, '_> {
         let parent = self.answer.entries[at].parent;
         let siblings = |other: &usize| self.answer.entries[*other].parent == parent;
         let known = |other: usize| match &self.fates[other] {
-            Fate::Replaces(old) => self.lifted(*old, container),
-            Fate::Open(old) => old.first().and_then(|old| self.lifted(*old, container)),
-            Fate::New(_) | Fate::Done => None,
+            EntryOutcome::Replaces(old) => self.lifted(*old, container),
+            EntryOutcome::Open(old) => old.first().and_then(|old| self.lifted(*old, container)),
+            EntryOutcome::New(_) | EntryOutcome::Done => None,
         };
         if let Some(before) = (0..at).rev().filter(siblings).find_map(known) {
             return (self.after(before), Some(before));

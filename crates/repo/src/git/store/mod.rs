@@ -122,8 +122,8 @@ impl Store {
     pub(crate) fn reader(&self, private: Option<PathBuf>) -> Result<Reader<'_>, Unread> {
         let known = self.kept().clone();
         let (places, listed) = match known {
-            Some(places) => (places, Listed::Before),
-            None => (self.list()?, Listed::Now),
+            Some(places) => (places, PackListing::Before),
+            None => (self.list()?, PackListing::Now),
         };
         Ok(Reader {
             store: self,
@@ -159,7 +159,7 @@ impl Store {
 
 /// When the packs known to a reader were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listed {
+enum PackListing {
     /// By an earlier reader; there may be others by now.
     Before,
     /// By this one.
@@ -171,7 +171,7 @@ pub(crate) struct Reader<'a> {
     store: &'a Store,
     places: Arc<Places>,
     private: Option<PathBuf>,
-    listed: Listed,
+    listed: PackListing,
     decoder: Decoder,
     /// The pack that had the object before: the next one is likely there.
     last_pack: usize,
@@ -281,11 +281,11 @@ impl Reader<'_> {
 
     /// Lists the packs again, once, after something was not found: git may have packed objects meanwhile.
     fn list_again(&mut self, problem: Unread) -> Result<(), Unread> {
-        if self.listed == Listed::Now || problem == Unread::TooLarge {
+        if self.listed == PackListing::Now || problem == Unread::TooLarge {
             return Err(problem);
         }
         self.places = self.store.list()?;
-        self.listed = Listed::Now;
+        self.listed = PackListing::Now;
         self.last_pack = 0;
         Ok(())
     }

@@ -18,8 +18,8 @@ mod properties {
             files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
             edits in prop::collection::vec(("[ab]{1,2}(/[ab])?", prop::option::of("[xy\r\n]{0,3}"), prop::option::of("[xy\r\n]{0,3}"), any::<bool>()), 0..5),
         ) {
-            let desk = Desk::new(&[]);
-            files.iter().for_each(|(path, content)| desk.put(path, content));
+            let fixture = Fixture::new(&[]);
+            files.iter().for_each(|(path, content)| fixture.put(path, content));
             // Half of the edits have the current digest.
             let edits: Vec<TreeEdit> = edits
                 .iter()
@@ -28,23 +28,23 @@ mod properties {
                     edit(path, before.as_deref(), after.as_deref())
                 })
                 .collect();
-            let before = desk.tree();
-            match desk.edit(&edits) {
+            let before = fixture.tree();
+            match fixture.edit(&edits) {
                 Ok(_) => {
                     for edit in &edits {
-                        let now = std::fs::read(desk.at(edit.path.as_str())).ok();
+                        let now = std::fs::read(fixture.at(edit.path.as_str())).ok();
                         prop_assert_eq!(&now, &edit.after);
                     }
                     let named: Vec<&str> = edits.iter().map(|edit| edit.path.as_str()).collect();
                     for (path, content) in &files {
                         if !named.contains(&path.as_str()) {
-                            prop_assert_eq!(std::fs::read(desk.at(path)).unwrap(), content.as_bytes());
+                            prop_assert_eq!(std::fs::read(fixture.at(path)).unwrap(), content.as_bytes());
                         }
                     }
                 }
-                Err(_) => prop_assert_eq!(desk.tree(), before),
+                Err(_) => prop_assert_eq!(fixture.tree(), before),
             }
-            desk.assert_clean();
+            fixture.assert_clean();
         }
     }
 }

@@ -28,25 +28,25 @@ fn forged_journal_cannot_reach_git_or_crucible() {
         entry("a.txt").replace(&purpose().to_string(), &digest.to_string()),
         entry("a.txt").replace(&format!("\"purpose\":\"{}\",", purpose()), ""),
     ] {
-        let desk = Desk::new(&[
+        let fixture = Fixture::new(&[
             ("a.txt", "a"),
             (".git/config", "a"),
             (".crucible/config.toml", "a"),
         ]);
-        std::fs::write(desk.journal(), &bad).unwrap();
-        let before = desk.tree();
-        let result = desk.edit(&[change("a.txt", "a", "A")]);
+        std::fs::write(fixture.journal(), &bad).unwrap();
+        let before = fixture.tree();
+        let result = fixture.edit(&[change("a.txt", "a", "A")]);
         assert!(
             matches!(result, Err(TreeEditError::Journal { .. })),
             "{bad}: {result:?}"
         );
-        assert_eq!(desk.tree(), before);
+        assert_eq!(fixture.tree(), before);
     }
 }
 
 #[test]
 fn journal_requires_agreement_of_its_owner() {
-    let desk = Desk::new(&[("a.txt", "A"), ("b.txt", "b")]);
+    let fixture = Fixture::new(&[("a.txt", "A"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let record = serde_json::json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": purpose(), "token": "0".repeat(32), "made": [],
@@ -54,18 +54,18 @@ fn journal_requires_agreement_of_its_owner() {
             "path": edit.path, "before": edit.before, "after": edit.after.as_deref().map(Digest::of),
         })).collect::<Vec<_>>(),
     });
-    std::fs::write(desk.journal(), record.to_string()).unwrap();
+    std::fs::write(fixture.journal(), record.to_string()).unwrap();
     let beside = |index: usize| format!(".crucible-edit-{}-{index}.new", "0".repeat(32));
-    desk.put(&beside(0), "a");
-    desk.put(&beside(1), "B");
-    let before = desk.tree();
-    let path = desk.journal();
+    fixture.put(&beside(0), "a");
+    fixture.put(&beside(1), "B");
+    let before = fixture.tree();
+    let path = fixture.journal();
     for agrees in [
         &(|_: &EditClaim| false) as &dyn Fn(&EditClaim) -> bool,
         &|claim| claim.edits.len() == 1,
     ] {
         let refused = recover_tree_edit(
-            &desk.root(),
+            &fixture.root(),
             &EditJournal {
                 agrees,
                 ..ours(&path)
@@ -75,7 +75,7 @@ fn journal_requires_agreement_of_its_owner() {
             matches!(&refused, Err(error) if error.to_string().contains("a.txt, b.txt")),
             "{refused:?}"
         );
-        assert_eq!(desk.tree(), before);
+        assert_eq!(fixture.tree(), before);
     }
     let wanted: Vec<_> = edits
         .iter()
@@ -90,7 +90,7 @@ fn journal_requires_agreement_of_its_owner() {
             == wanted
     };
     let done = recover_tree_edit(
-        &desk.root(),
+        &fixture.root(),
         &EditJournal {
             agrees: &agrees,
             ..ours(&path)
@@ -99,44 +99,47 @@ fn journal_requires_agreement_of_its_owner() {
     .unwrap();
     assert_eq!(done.outcome, EditRecovery::Finished);
     assert_eq!(done.files, edits.map(|edit| edit.path));
-    assert_eq!(std::fs::read(desk.at("b.txt")).unwrap(), b"B");
-    desk.assert_clean();
+    assert_eq!(std::fs::read(fixture.at("b.txt")).unwrap(), b"B");
+    fixture.assert_clean();
 }
 
 #[test]
 fn without_exchange_old_file_is_set_aside() {
-    let desk = Desk::new(&[("a.txt", "a")]);
-    let dir = Root::open(&desk.root()).unwrap();
+    let fixture = Fixture::new(&[("a.txt", "a")]);
+    let dir = Root::open(&fixture.root()).unwrap();
     // The state after a kill in the middle of a rename: the file has its other name, and its own is free.
     let edit = change("a.txt", "a", "A");
     let targets = [look::check(&dir, &edit).unwrap()];
     let mut journal = Journal::new("0".repeat(32), purpose(), &dir, &targets).unwrap();
     journal.stage = JournalStage::Ready;
     let names = journal.names(0);
-    let (spare, old) = (desk.root().join(&names.spare), desk.root().join(&names.old));
-    journal.write(&desk.journal()).unwrap();
+    let (spare, old) = (
+        fixture.root().join(&names.spare),
+        fixture.root().join(&names.old),
+    );
+    journal.write(&fixture.journal()).unwrap();
     std::fs::write(&spare, "A").unwrap();
-    std::fs::rename(desk.at("a.txt"), &old).unwrap();
+    std::fs::rename(fixture.at("a.txt"), &old).unwrap();
     assert_eq!(
-        recover_tree_edit(&desk.root(), &ours(&desk.journal()))
+        recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::Finished
     );
-    assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"A");
-    desk.assert_clean();
+    assert_eq!(std::fs::read(fixture.at("a.txt")).unwrap(), b"A");
+    fixture.assert_clean();
     // Without the new content, the change can only be undone.
-    desk.put("a.txt", "a");
-    journal.write(&desk.journal()).unwrap();
-    std::fs::rename(desk.at("a.txt"), &old).unwrap();
+    fixture.put("a.txt", "a");
+    journal.write(&fixture.journal()).unwrap();
+    std::fs::rename(fixture.at("a.txt"), &old).unwrap();
     assert_eq!(
-        recover_tree_edit(&desk.root(), &ours(&desk.journal()))
+        recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::TakenBack
     );
-    assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
-    desk.assert_clean();
+    assert_eq!(std::fs::read(fixture.at("a.txt")).unwrap(), b"a");
+    fixture.assert_clean();
 }
 
 /// This test is its own child, in a namespace with a read-only directory and another one on a full disk.
@@ -173,20 +176,20 @@ fn full_disk_changes_nothing() {
         }
         return;
     }
-    let desk = Desk::new(&[("a.txt", "a"), ("ro/b.txt", "b"), ("full/x", "x")]);
-    let before = desk.tree();
+    let fixture = Fixture::new(&[("a.txt", "a"), ("ro/b.txt", "b"), ("full/x", "x")]);
+    let before = fixture.tree();
     let mut child = Command::new("bwrap");
     child
         .args(["--dev-bind", "/", "/", "--ro-bind"])
-        .arg(desk.at("ro"))
-        .arg(desk.at("ro"));
+        .arg(fixture.at("ro"))
+        .arg(fixture.at("ro"));
     child
         .args(["--size", "524288", "--tmpfs"])
-        .arg(desk.at("full"));
+        .arg(fixture.at("full"));
     child
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", name]);
-    let output = child.env(CHILD, desk.dir.path()).output().unwrap();
+    let output = child.env(CHILD, fixture.dir.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
@@ -211,20 +214,21 @@ fn full_disk_changes_nothing() {
         "{said}"
     );
     assert_eq!(said.matches("full holds 2\n").count(), 5, "{said}");
-    assert_eq!(desk.tree(), before);
-    desk.assert_clean();
+    assert_eq!(fixture.tree(), before);
+    fixture.assert_clean();
 }
 
 #[test]
 fn unchanged_file_is_left_alone() {
-    let desk = Desk::new(&[("a.txt", "a")]);
-    let inode = || desk.at("a.txt").metadata().unwrap().ino();
+    let fixture = Fixture::new(&[("a.txt", "a")]);
+    let inode = || fixture.at("a.txt").metadata().unwrap().ino();
     let before = inode();
     assert!(
-        desk.edit(&[change("a.txt", "a", "a"), edit("none.txt", None, None)])
+        fixture
+            .edit(&[change("a.txt", "a", "a"), edit("none.txt", None, None)])
             .unwrap()
             .is_empty()
     );
     assert_eq!(inode(), before);
-    desk.assert_clean();
+    fixture.assert_clean();
 }

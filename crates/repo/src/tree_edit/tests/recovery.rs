@@ -9,10 +9,10 @@ use super::*;
 const ALL_STEPS: u32 = 40;
 
 /// Plays these edits and stops dead before the step of this number, as a killed process does. Whether it came so far.
-fn dies(desk: &Desk, renaming: Renaming, edits: &[TreeEdit], step: u32) -> bool {
+fn dies(fixture: &Fixture, renaming: Renaming, edits: &[TreeEdit], step: u32) -> bool {
     let mut seen = 0;
-    let root = renaming.open(&desk.root());
-    let place = desk.journal();
+    let root = renaming.open(&fixture.root());
+    let place = fixture.journal();
     let run = AssertUnwindSafe(|| {
         edit_watched(&root, edits, &ours(&place), &mut |_| {
             if seen == step {
@@ -28,15 +28,15 @@ fn dies(desk: &Desk, renaming: Renaming, edits: &[TreeEdit], step: u32) -> bool 
 
 /// Kills the child at each step in turn, in a new directory and on both kinds of file systems, and calls
 /// `look` on the result.
-fn at_each_step(mut look: impl FnMut(&Desk, Renaming, u32)) {
+fn at_each_step(mut look: impl FnMut(&Fixture, Renaming, u32)) {
     for renaming in [Renaming::Full, Renaming::Plain] {
         for step in 0.. {
             assert!(step < ALL_STEPS);
-            let desk = story_desk();
-            if !dies(&desk, renaming, &story(), step) {
+            let fixture = story_desk();
+            if !dies(&fixture, renaming, &story(), step) {
                 break;
             }
-            look(&desk, renaming, step);
+            look(&fixture, renaming, step);
         }
     }
 }
@@ -50,35 +50,35 @@ fn story_again(claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
         .after
 }
 
-fn recovered(desk: &Desk, renaming: Renaming) -> Result<RecoveredEdit, TreeEditError> {
-    let place = desk.journal();
-    recover::recover_remaking(&renaming.open(&desk.root()), &ours(&place), &story_again)
+fn recovered(fixture: &Fixture, renaming: Renaming) -> Result<RecoveredEdit, TreeEditError> {
+    let place = fixture.journal();
+    recover::recover_remaking(&renaming.open(&fixture.root()), &ours(&place), &story_again)
 }
 
 /// What is left beside the files.
-fn beside(desk: &Desk) -> Vec<PathBuf> {
-    let names = desk
+fn beside(fixture: &Fixture) -> Vec<PathBuf> {
+    let names = fixture
         .tree()
         .into_keys()
         .filter(|name| name.contains(".crucible-edit-"));
-    names.map(|name| desk.at(&name)).collect()
+    names.map(|name| fixture.at(&name)).collect()
 }
 
 fn both_ends() -> [BTreeMap<String, String>; 2] {
-    let desk = story_desk();
-    let before = desk.tree();
-    desk.edit(&story()).unwrap();
-    [before, desk.tree()]
+    let fixture = story_desk();
+    let before = fixture.tree();
+    fixture.edit(&story()).unwrap();
+    [before, fixture.tree()]
 }
 
 /// Checks that all files have the old content or all have the new one, except the reported ones.
-fn assert_told(desk: &Desk, told: &RecoveredEdit, at: &str) {
+fn assert_told(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
     let is_finished = told.outcome == EditRecovery::Finished;
     for edit in story() {
         if told.went_on.contains(&edit.path) {
             continue;
         }
-        let now = std::fs::read(desk.at(edit.path.as_str())).ok();
+        let now = std::fs::read(fixture.at(edit.path.as_str())).ok();
         if is_finished {
             assert_eq!(now, edit.after, "{at}: {} after {told:?}", edit.path);
         } else {
@@ -90,30 +90,30 @@ fn assert_told(desk: &Desk, told: &RecoveredEdit, at: &str) {
             );
         }
     }
-    desk.assert_clean();
+    fixture.assert_clean();
 }
 
 #[test]
 fn removed_staging_files_leave_no_partial_change() {
     let [before, after] = both_ends();
     let mut ends = [0, 0];
-    at_each_step(|desk, renaming, step| {
-        for path in beside(desk) {
+    at_each_step(|fixture, renaming, step| {
+        for path in beside(fixture) {
             // The old content set aside is the only copy of a file; removing it removes the file.
             if path.extension().is_none_or(|end| end != "old") {
                 std::fs::remove_file(path).unwrap();
             }
         }
-        let told = recovered(desk, renaming).unwrap();
-        assert_told(desk, &told, &format!("{renaming:?}, step {step}"));
+        let told = recovered(fixture, renaming).unwrap();
+        assert_told(fixture, &told, &format!("{renaming:?}, step {step}"));
         assert_eq!(told.went_on, []);
-        let tree = desk.tree();
+        let tree = fixture.tree();
         assert!(
             tree == before || tree == after,
             "{renaming:?}, step {step}: {tree:?}"
         );
         ends[usize::from(tree == after)] += 1;
-        assert_eq!(desk.mode("src/run.sh"), 0o755);
+        assert_eq!(fixture.mode("src/run.sh"), 0o755);
     });
     assert!(ends[0] > 5 && ends[1] > 5, "{ends:?}");
 }
@@ -122,84 +122,85 @@ fn removed_staging_files_leave_no_partial_change() {
 fn stuck_change_keeps_journal_and_names_files() {
     let edits = ["a.txt", "b.txt", "c.txt"].map(|path| change(path, "old", "new"));
     let fresh = || {
-        let desk = Desk::new(&[("a.txt", "old"), ("b.txt", "old"), ("c.txt", "old")]);
+        let fixture = Fixture::new(&[("a.txt", "old"), ("b.txt", "old"), ("c.txt", "old")]);
         // Checked, noted, three staged, ready, the first one swapped.
-        assert!(dies(&desk, Renaming::Full, &edits, 6));
-        assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"new");
-        for path in beside(&desk) {
+        assert!(dies(&fixture, Renaming::Full, &edits, 6));
+        assert_eq!(std::fs::read(fixture.at("a.txt")).unwrap(), b"new");
+        for path in beside(&fixture) {
             std::fs::remove_file(path).unwrap();
         }
-        desk
+        fixture
     };
-    let refused = |desk: &Desk, why: &str| {
-        let before = desk.tree();
+    let refused = |fixture: &Fixture, why: &str| {
+        let before = fixture.tree();
         // Again and again: it is not forgotten.
         for _ in 0..2 {
-            match recover_tree_edit(&desk.root(), &ours(&desk.journal())) {
+            match recover_tree_edit(&fixture.root(), &ours(&fixture.journal())) {
                 Err(error @ TreeEditError::NotTakenBack { .. }) => {
                     let said = error.to_string();
-                    let journal = desk.journal().display().to_string();
+                    let journal = fixture.journal().display().to_string();
                     let names = ["undone: a.txt (", why, journal.as_str()];
                     assert!(names.iter().all(|name| said.contains(name)), "{said}");
                 }
                 other => panic!("{other:?}"),
             }
-            assert_eq!(desk.tree(), before);
-            assert!(desk.journal().exists());
+            assert_eq!(fixture.tree(), before);
+            assert!(fixture.journal().exists());
         }
     };
-    let desk = fresh();
-    refused(&desk, "the new content of the other files");
+    let fixture = fresh();
+    refused(&fixture, "the new content of the other files");
     // A caller that knows the content continues.
     let remade = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
-    let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &remade).unwrap();
+    let told =
+        recover_tree_edit_remaking(&fixture.root(), &ours(&fixture.journal()), &remade).unwrap();
     assert_eq!(
         (told.outcome, told.went_on),
         (EditRecovery::Finished, Vec::new())
     );
     assert!(
-        desk.tree().values().all(|content| content == "new"),
+        fixture.tree().values().all(|content| content == "new"),
         "{:?}",
-        desk.tree()
+        fixture.tree()
     );
-    desk.assert_clean();
+    fixture.assert_clean();
     // What is remade has to be the very same.
-    let desk = fresh();
+    let fixture = fresh();
     let wrong = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"newer".to_vec());
-    let told = recover_tree_edit_remaking(&desk.root(), &ours(&desk.journal()), &wrong);
+    let told = recover_tree_edit_remaking(&fixture.root(), &ours(&fixture.journal()), &wrong);
     assert!(
         matches!(told, Err(TreeEditError::NotTakenBack { .. })),
         "{told:?}"
     );
     // Another changed file prevents finishing, until the changed one is restored.
-    let desk = fresh();
-    desk.put("b.txt", "mine");
-    refused(&desk, "b.txt changed meanwhile");
-    desk.put("a.txt", "old");
-    let told = recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap();
+    let fixture = fresh();
+    fixture.put("b.txt", "mine");
+    refused(&fixture, "b.txt changed meanwhile");
+    fixture.put("a.txt", "old");
+    let told = recover_tree_edit(&fixture.root(), &ours(&fixture.journal())).unwrap();
     let mine: RepoPath = "b.txt".parse().unwrap();
     assert_eq!(
         (told.outcome, told.went_on),
         (EditRecovery::TakenBack, vec![mine])
     );
-    desk.assert_clean();
+    fixture.assert_clean();
 }
 
 #[test]
 fn moved_directory_keeps_journal() {
     let [before, after] = both_ends();
     let mut stuck = 0;
-    at_each_step(|desk, renaming, step| {
+    at_each_step(|fixture, renaming, step| {
         let at = format!("{renaming:?}, step {step}");
         for is_link in [false, true] {
-            let left = desk.tree();
-            std::fs::rename(desk.at("src"), desk.at("lib")).unwrap();
+            let left = fixture.tree();
+            std::fs::rename(fixture.at("src"), fixture.at("lib")).unwrap();
             if is_link {
-                symlink("lib", desk.at("src")).unwrap();
+                symlink("lib", fixture.at("src")).unwrap();
             }
-            let there = desk.tree();
-            let is_under_way = desk.journal().exists();
-            match recovered(desk, renaming) {
+            let there = fixture.tree();
+            let is_under_way = fixture.journal().exists();
+            match recovered(fixture, renaming) {
                 Err(TreeEditError::NotTakenBack { paths, .. }) => {
                     assert!(is_under_way, "{at}");
                     assert_eq!(paths, ["src/run.sh"], "{at}");
@@ -211,19 +212,19 @@ fn moved_directory_keeps_journal() {
                 ),
                 other => panic!("{at}: {other:?}"),
             }
-            assert_eq!(desk.journal().exists(), is_under_way, "{at}");
-            assert_eq!(desk.tree(), there, "{at}");
+            assert_eq!(fixture.journal().exists(), is_under_way, "{at}");
+            assert_eq!(fixture.tree(), there, "{at}");
             if is_link {
-                std::fs::remove_file(desk.at("src")).unwrap();
+                std::fs::remove_file(fixture.at("src")).unwrap();
             }
-            std::fs::rename(desk.at("lib"), desk.at("src")).unwrap();
-            assert_eq!(desk.tree(), left, "{at}");
+            std::fs::rename(fixture.at("lib"), fixture.at("src")).unwrap();
+            assert_eq!(fixture.tree(), left, "{at}");
         }
-        let told = recovered(desk, renaming).unwrap();
+        let told = recovered(fixture, renaming).unwrap();
         assert_eq!(told.went_on, [], "{at}");
-        let tree = desk.tree();
+        let tree = fixture.tree();
         assert!(tree == before || tree == after, "{at}: {tree:?}");
-        desk.assert_clean();
+        fixture.assert_clean();
     });
     assert!(stuck > 20, "{stuck}");
 }
@@ -231,26 +232,26 @@ fn moved_directory_keeps_journal() {
 #[test]
 fn file_edited_since_is_named() {
     let mut named = 0;
-    at_each_step(|desk, renaming, step| {
+    at_each_step(|fixture, renaming, step| {
         let at = format!("{renaming:?}, step {step}");
         let path: RepoPath = "src/run.sh".parse().unwrap();
         // If it was set aside, a foreign file is put in its place.
-        desk.put(path.as_str(), "mine");
-        if !desk.journal().exists() {
+        fixture.put(path.as_str(), "mine");
+        if !fixture.journal().exists() {
             return;
         }
-        let told = match recovered(desk, renaming) {
+        let told = match recovered(fixture, renaming) {
             Ok(told) => told,
             // The other files are restored, and this one's old content is only beside it.
             Err(TreeEditError::NotTakenBack { paths, .. }) => {
                 assert_eq!(paths, ["src/run.sh"], "{at}");
-                assert!(desk.journal().exists());
+                assert!(fixture.journal().exists());
                 return;
             }
             other => panic!("{at}: {other:?}"),
         };
         assert_eq!(
-            std::fs::read(desk.at(path.as_str())).unwrap(),
+            std::fs::read(fixture.at(path.as_str())).unwrap(),
             b"mine",
             "{at}"
         );
@@ -261,9 +262,9 @@ fn file_edited_since_is_named() {
         };
         assert_eq!(told.went_on, expected, "{at}");
         if told.files.is_empty() {
-            desk.assert_clean();
+            fixture.assert_clean();
         } else {
-            assert_told(desk, &told, &at);
+            assert_told(fixture, &told, &at);
         }
         named += told.went_on.len();
     });
@@ -272,12 +273,12 @@ fn file_edited_since_is_named() {
 
 #[test]
 fn pending_change_is_reported_read_only() {
-    let under_way = |desk: &Desk| tree_edit_under_way(&desk.journal());
-    let desk = story_desk();
-    assert_eq!(under_way(&desk).unwrap(), None);
-    assert!(dies(&desk, Renaming::Full, &story(), 8));
-    let before = (desk.tree(), std::fs::read(desk.journal()).unwrap());
-    let claim = under_way(&desk).unwrap().unwrap();
+    let under_way = |fixture: &Fixture| tree_edit_under_way(&fixture.journal());
+    let fixture = story_desk();
+    assert_eq!(under_way(&fixture).unwrap(), None);
+    assert!(dies(&fixture, Renaming::Full, &story(), 8));
+    let before = (fixture.tree(), std::fs::read(fixture.journal()).unwrap());
+    let claim = under_way(&fixture).unwrap().unwrap();
     assert_eq!(claim.purpose, purpose());
     let paths: Vec<&str> = claim.edits.iter().map(|edit| edit.path.as_str()).collect();
     assert_eq!(
@@ -285,32 +286,32 @@ fn pending_change_is_reported_read_only() {
         ["a.txt", "new/dir/n.txt", "src/run.sh", "old/gone.txt"]
     );
     assert_eq!(
-        (desk.tree(), std::fs::read(desk.journal()).unwrap()),
+        (fixture.tree(), std::fs::read(fixture.journal()).unwrap()),
         before
     );
-    std::fs::write(desk.journal(), "{}").unwrap();
+    std::fs::write(fixture.journal(), "{}").unwrap();
     assert!(matches!(
-        under_way(&desk),
+        under_way(&fixture),
         Err(TreeEditError::Journal { .. })
     ));
 }
 
 #[test]
 fn new_directory_may_be_missing() {
-    let desk = story_desk();
-    let before = desk.tree();
+    let fixture = story_desk();
+    let before = fixture.tree();
     // All four staged, none exchanged; the change was abandoned, and the next process died after removing the
     // new directory.
-    assert!(dies(&desk, Renaming::Full, &story(), 7));
-    let record = std::fs::read_to_string(desk.journal())
+    assert!(dies(&fixture, Renaming::Full, &story(), 7));
+    let record = std::fs::read_to_string(fixture.journal())
         .unwrap()
         .replace("\"ready\"", "\"given_up\"");
-    std::fs::write(desk.journal(), record).unwrap();
-    std::fs::remove_dir_all(desk.at("new")).unwrap();
+    std::fs::write(fixture.journal(), record).unwrap();
+    std::fs::remove_dir_all(fixture.at("new")).unwrap();
     assert_eq!(
-        recovered(&desk, Renaming::Full).unwrap().outcome,
+        recovered(&fixture, Renaming::Full).unwrap().outcome,
         EditRecovery::TakenBack
     );
-    assert_eq!(desk.tree(), before);
-    desk.assert_clean();
+    assert_eq!(fixture.tree(), before);
+    fixture.assert_clean();
 }

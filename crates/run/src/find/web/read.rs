@@ -1,6 +1,6 @@
 //! The form of `find_web.json`: one JSON object, its keys unique and exactly those of the seed, everything bounded. Pure.
 
-use crucible_model::strict_json::{self, Fields, Misfit};
+use crucible_model::strict_json::{self, Fields, SchemaMismatch};
 use serde_json::Value;
 
 /// The schema id of the document.
@@ -84,7 +84,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
     strict_json::read(text, MAX_FIND_WEB, document).map_err(|fault| fault.to_string())
 }
 
-fn document(mut fields: Fields) -> Result<Written, Misfit> {
+fn document(mut fields: Fields) -> Result<Written, SchemaMismatch> {
     fields.one_of("schema_version", &[(FIND_WEB_SCHEMA, ())])?;
     let mut constraints = fields.object("constraints")?;
     let written = Written {
@@ -98,7 +98,7 @@ fn document(mut fields: Fields) -> Result<Written, Misfit> {
     Ok(written)
 }
 
-fn result(value: Value, place: String) -> Result<WrittenResult, Misfit> {
+fn result(value: Value, place: String) -> Result<WrittenResult, SchemaMismatch> {
     let mut fields = Fields::of(value, place)?;
     let mut locator = fields.object("locator")?;
     let written = WrittenResult {
@@ -115,7 +115,7 @@ fn result(value: Value, place: String) -> Result<WrittenResult, Misfit> {
     Ok(written)
 }
 
-fn count(fields: &mut Fields, key: &'static str) -> Result<u64, Misfit> {
+fn count(fields: &mut Fields, key: &'static str) -> Result<u64, SchemaMismatch> {
     let number = fields.whole(key)?;
-    u64::try_from(number).map_err(|_| Misfit::new(&format!("`{key}`"), "is not a count"))
+    u64::try_from(number).map_err(|_| SchemaMismatch::new(&format!("`{key}`"), "is not a count"))
 }

@@ -47,7 +47,7 @@ pub(super) fn lines_to_show(
     allowance: u64,
 ) -> Vec<LineRange> {
     let items = outline(path, text).unwrap_or_default();
-    let mut shown = Shown::new(text, allowance);
+    let mut shown = LineSelection::new(text, allowance);
     let mut headers = shown.outline(&items, allowance / OUTLINE_PART);
     for (range, _) in places(&items, wanted, &shown.lines, allowance) {
         shown.take(range);
@@ -76,19 +76,19 @@ pub(super) fn signatures(path: &RepoPath, text: &str, allowance: u64) -> Vec<Lin
         .into_iter()
         .filter(|item| !item.names.is_empty())
         .collect();
-    let mut shown = Shown::new(text, allowance);
+    let mut shown = LineSelection::new(text, allowance);
     shown.outline(&definitions, allowance);
     shown.ranges()
 }
 
-struct Shown {
+struct LineSelection {
     /// The bytes of each line.
     lines: Vec<u64>,
     chosen: Vec<bool>,
     left: u64,
 }
 
-impl Shown {
+impl LineSelection {
     fn new(text: &str, left: u64) -> Self {
         let lines: Vec<u64> = text
             .split_inclusive('\n')

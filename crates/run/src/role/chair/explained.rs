@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pointers::{Pointers, imports_of};
 use super::portion::show_parts;
-use super::survey::{Listed, Look, ReadExtent, survey};
+use super::survey::{ListedFile, RankedCandidate, ReadExtent, survey};
 use super::{NotAskedFile, RANK_READ_ALL, UNREAD, asked, fit, room_beside, withhold_secret_names};
 use crate::contract::ContextSettings;
 use crate::document::versions;
@@ -132,7 +132,7 @@ pub(crate) async fn request_for_goal(
     let (mut listed, mut unfit) = (Vec::new(), Vec::new());
     for (name, mode) in git.tracked_names().await? {
         match fit(&name, mode) {
-            Ok(path) => listed.push(Listed { path, size: None }),
+            Ok(path) => listed.push(ListedFile { path, size: None }),
             Err(not_asked) => unfit.push(not_asked),
         }
     }
@@ -151,7 +151,7 @@ pub(crate) async fn request_for_goal(
     let looks = survey(git.top(), &goal, &listed, RANK_READ_ALL, &free);
     let mut seen: HashMap<RepoPath, (u64, ReadExtent)> = HashMap::with_capacity(looks.len());
     let mut candidates = Vec::with_capacity(looks.len());
-    for Look {
+    for RankedCandidate {
         candidate,
         size,
         seen: how,

@@ -14,7 +14,7 @@ use super::RANK_READ_ALL;
 use super::excerpt::{Wanted, lines_to_show};
 use super::pointers::{Pointers, imports_of};
 use super::portion::{MOST_MARKS, READ, show_parts};
-use super::survey::{Listed, survey};
+use super::survey::{ListedFile, survey};
 
 /// The files of one search.
 const MOST_FOUND: u64 = 3;
@@ -27,9 +27,9 @@ pub(crate) fn search(
     max_bytes: u64,
 ) -> Vec<Need> {
     let goal = Goal::new(words);
-    let listed: Vec<Listed> = tracked
+    let listed: Vec<ListedFile> = tracked
         .iter()
-        .map(|(path, size)| Listed {
+        .map(|(path, size)| ListedFile {
             path: path.clone(),
             size: Some(*size),
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{RepoPath, SourcePlace, is_source};
+use crucible_model::{RepoPath, SourcePattern, is_source};
 use crucible_pack::{area_of, is_beside, is_of_area};
 
 use crate::scope::{Tree, is_plain};
@@ -40,7 +40,7 @@ pub(super) fn packages_of(
     best: &[RepoPath],
     tree: &Tree<'_>,
     is_new: impl Fn(&RepoPath) -> bool,
-) -> Vec<SourcePlace> {
+) -> Vec<SourcePattern> {
     let sources: Vec<&RepoPath> = best.iter().filter(|path| is_source(path)).collect();
     let of_area = area_of(goal).and_then(|area| {
         let is_in = |path: &&&RepoPath| {
@@ -56,7 +56,7 @@ pub(super) fn packages_of(
     let packages = Packages::new(tree);
     let others = sources.iter().filter(|path| !is_beside(path));
     let others = others.filter_map(|path| packages.place_of(path));
-    let mut places: Vec<SourcePlace> = Vec::new();
+    let mut places: Vec<SourcePattern> = Vec::new();
     let mut room = MAX_SOURCES;
     for place in packages
         .place_of(first)
@@ -107,7 +107,7 @@ impl<'a> Packages<'a> {
         self.manifests.contains_key("").then_some("")
     }
 
-    fn place_of(&self, path: &'a RepoPath) -> Option<SourcePlace> {
+    fn place_of(&self, path: &'a RepoPath) -> Option<SourcePattern> {
         let own = path.directory();
         let own: Option<RepoPath> = if own.is_empty() {
             None
@@ -132,8 +132,8 @@ impl<'a> Packages<'a> {
             .filter(is_plain)
             .into_iter()
             .chain(own.clone())
-            .map(SourcePlace::below);
-        let count = |place: &SourcePlace| {
+            .map(SourcePattern::below);
+        let count = |place: &SourcePattern| {
             self.tree
                 .paths
                 .iter()
@@ -142,12 +142,12 @@ impl<'a> Packages<'a> {
         };
         places
             .filter(|place| count(place) <= MAX_SOURCES)
-            .chain([SourcePlace::directly_in(own)])
+            .chain([SourcePattern::directly_in(own)])
             .next()
     }
 
     /// The packages whose manifests name the package of a file: by its name, or by a path to its directory.
-    fn dependents_of(&self, path: &'a RepoPath) -> Vec<SourcePlace> {
+    fn dependents_of(&self, path: &'a RepoPath) -> Vec<SourcePattern> {
         let Some(home) = self.home_of(path).filter(|home| !home.is_empty()) else {
             return Vec::new();
         };
@@ -172,7 +172,7 @@ impl<'a> Packages<'a> {
         others
             .filter_map(|(at, _)| at.parse().ok())
             .filter(is_plain)
-            .map(SourcePlace::below)
+            .map(SourcePattern::below)
             .collect()
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 
 use crucible_model::{ByteLimit, Denial, RepoPath, denied_place};
 use crucible_pack::{Candidate, FileClass, Goal};
-use crucible_repo::{FoundAt, TreeReader};
+use crucible_repo::{PathState, TreeReader};
 use crucible_secrets::is_secret_file;
 
 /// The reason that the pack records when it omits a file with a secret's name.
@@ -23,21 +23,21 @@ const READ: ByteLimit = ByteLimit(256 * 1024);
 const BATCH: usize = 1024;
 
 /// The fewest files for which a thread is started.
-const WORTH_A_THREAD: usize = 64;
+const MIN_FILES_PER_THREAD: usize = 64;
 
 /// The most reading threads; more would only wait for the disk.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// A file to rank, with its size in bytes if it is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct ListedFile {
     pub(crate) path: RepoPath,
     pub(crate) size: Option<u64>,
 }
 
 /// A file with its rank.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct RankedCandidate {
     pub(crate) candidate: Candidate,
     /// The size of the file in bytes.
     pub(crate) size: u64,
@@ -62,18 +62,18 @@ pub(crate) enum ReadExtent {
 pub(crate) fn survey(
     top: &Path,
     goal: &Goal,
-    files: &[Listed],
+    files: &[ListedFile],
     most: ByteLimit,
     free: &HashSet<RepoPath>,
-) -> Vec<Look> {
-    let eye = Eye {
+) -> Vec<RankedCandidate> {
+    let eye = FileSurvey {
         reader: TreeReader::open(top).ok(),
         goal,
         free,
     };
     let threads = thread::available_parallelism()
         .map_or(1, usize::from)
-        .min(MOST_THREADS);
+        .min(MAX_THREADS);
     let mut looks = Vec::with_capacity(files.len());
     let mut read = 0;
     for batch in files.chunks(BATCH) {
@@ -96,15 +96,15 @@ pub(crate) fn survey(
 }
 
 /// The state that the reading threads share.
-struct Eye<'a> {
+struct FileSurvey<'a> {
     reader: Option<TreeReader>,
     goal: &'a Goal,
     free: &'a HashSet<RepoPath>,
 }
 
-impl Eye<'_> {
-    fn look_at_all(&self, batch: &[Listed], threads: usize) -> Vec<Look> {
-        let part = batch.len().div_ceil(threads).max(WORTH_A_THREAD);
+impl FileSurvey<'_> {
+    fn look_at_all(&self, batch: &[ListedFile], threads: usize) -> Vec<RankedCandidate> {
+        let part = batch.len().div_ceil(threads).max(MIN_FILES_PER_THREAD);
         let mut parts = batch.chunks(part);
         let first = parts.next().unwrap_or_default();
         thread::scope(|scope| {
@@ -122,7 +122,7 @@ impl Eye<'_> {
         })
     }
 
-    fn look_at_each(&self, files: &[Listed]) -> Vec<Look> {
+    fn look_at_each(&self, files: &[ListedFile]) -> Vec<RankedCandidate> {
         let mut text = Vec::new();
         files
             .iter()
@@ -130,7 +130,7 @@ impl Eye<'_> {
             .collect()
     }
 
-    fn look_at(&self, file: &Listed, text: &mut Vec<u8>) -> Look {
+    fn look_at(&self, file: &ListedFile, text: &mut Vec<u8>) -> RankedCandidate {
         let class = FileClass::of(&file.path);
         if !is_wanted(&file.path, class) {
             return self.by_path(file, class, ReadExtent::PathOnly);
@@ -140,7 +140,7 @@ impl Eye<'_> {
             .as_ref()
             .map(|reader| reader.read_prefix(&file.path, READ, text));
         match read {
-            Some(Ok(size)) => Look {
+            Some(Ok(size)) => RankedCandidate {
                 candidate: self.named(self.goal.look_at(
                     file.path.clone(),
                     class,
@@ -155,7 +155,7 @@ impl Eye<'_> {
     }
 
     /// Ranks a file by its path, because the total limit was reached.
-    fn pass_over(&self, file: &Listed) -> Look {
+    fn pass_over(&self, file: &ListedFile) -> RankedCandidate {
         let class = FileClass::of(&file.path);
         self.by_path(
             file,
@@ -168,26 +168,31 @@ impl Eye<'_> {
         )
     }
 
-    fn by_path(&self, file: &Listed, class: FileClass, mut seen: ReadExtent) -> Look {
+    fn by_path(
+        &self,
+        file: &ListedFile,
+        class: FileClass,
+        mut seen: ReadExtent,
+    ) -> RankedCandidate {
         let size =
             file.size.unwrap_or_else(
                 || match self.reader.as_ref().map(|it| it.look(&file.path)) {
-                    Some(FoundAt::File { size } | FoundAt::Linked { size, .. }) => size,
-                    Some(FoundAt::Missing) => {
+                    Some(PathState::File { size } | PathState::ViaLink { size, .. }) => size,
+                    Some(PathState::Missing) => {
                         seen = ReadExtent::Gone;
                         0
                     }
                     Some(
-                        FoundAt::NotAFile
-                        | FoundAt::Outside
-                        | FoundAt::Circle
-                        | FoundAt::Nowhere
-                        | FoundAt::Refused { .. },
+                        PathState::NotAFile
+                        | PathState::Outside
+                        | PathState::LinkLoop
+                        | PathState::DanglingLink
+                        | PathState::Unreadable { .. },
                     )
                     | None => 0,
                 },
             );
-        Look {
+        RankedCandidate {
             candidate: self.named(self.goal.look_at(file.path.clone(), class, size, None)),
             size,
             seen,
@@ -219,14 +224,14 @@ mod tests {
 
     use super::*;
 
-    fn tree(files: &[(String, String)]) -> (tempfile::TempDir, Vec<Listed>) {
+    fn tree(files: &[(String, String)]) -> (tempfile::TempDir, Vec<ListedFile>) {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let at = dir.path().join(path);
             create_dir_all(at.parent().unwrap()).unwrap();
             write_atomic(&at, text.as_bytes()).unwrap();
         }
-        let listed = files.iter().map(|(path, _)| Listed {
+        let listed = files.iter().map(|(path, _)| ListedFile {
             path: path.parse().unwrap(),
             size: None,
         });
@@ -247,7 +252,7 @@ mod tests {
         let (dir, listed) = tree(&files);
         let goal = Goal::new("mend parser7 and parser");
         let free = HashSet::new();
-        let eye = Eye {
+        let eye = FileSurvey {
             reader: TreeReader::open(dir.path()).ok(),
             goal: &goal,
             free: &free,
@@ -265,7 +270,7 @@ mod tests {
         let files = ["a.rs", "conf/.env", "build/b.rs", "Cargo.lock"]
             .map(|path| (path.to_owned(), "x".to_owned()));
         let (dir, mut listed) = tree(&files);
-        listed.push(Listed {
+        listed.push(ListedFile {
             path: "gone.rs".parse().unwrap(),
             size: None,
         });

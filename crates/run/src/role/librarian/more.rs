@@ -31,7 +31,7 @@ const MOST_FILES: u64 = 8;
 pub(crate) const PART: u64 = 3;
 
 /// What a request is judged by.
-pub(crate) struct Shelf<'a> {
+pub(crate) struct LibrarianContext<'a> {
     /// The top directory of the repository.
     pub(crate) top: &'a Path,
     /// The repository's name.
@@ -46,7 +46,7 @@ pub(crate) struct Shelf<'a> {
 }
 
 /// What came of a request.
-pub(crate) struct Served {
+pub(crate) struct FilesResponse {
     /// What is added.
     pub(crate) pack: ContextPack,
     /// What came of each line.
@@ -59,13 +59,13 @@ enum Found {
     Nothing(&'static str),
 }
 
-impl Shelf<'_> {
+impl LibrarianContext<'_> {
     /// Packs the requested files.
     ///
     /// # Errors
     ///
     /// As [`build`], which cannot fail without mandatory documents.
-    pub(crate) fn serve(&self, request: &MoreFiles) -> Result<Served, RunError> {
+    pub(crate) fn serve(&self, request: &MoreFiles) -> Result<FilesResponse, RunError> {
         let mut needs: Vec<Need> = Vec::new();
         let mut left = self.settings.max_total_bytes / PART;
         // In a growing excerpt, lines already shown stay and cost nothing.
@@ -116,7 +116,7 @@ impl Shelf<'_> {
             );
             findings.push(not_shown("further lines", &why));
         }
-        Ok(Served { pack, findings })
+        Ok(FilesResponse { pack, findings })
     }
 
     /// Returns the files that a line requests, and their needs.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_pack::{Entry, Source, SourceError};
-use crucible_repo::{FoundAt, RepoError, TreeReader};
+use crucible_repo::{PathState, RepoError, TreeReader};
 use crucible_secrets::{Scanner, is_secret_file};
 
 /// The files below the top directory of a repository.
@@ -23,14 +23,14 @@ impl WorkTree {
 impl Source for WorkTree {
     fn entry(&self, path: &RepoPath) -> Entry {
         match self.reader.as_ref().map(|reader| reader.look(path)) {
-            Ok(FoundAt::File { size }) => Entry::File { size },
-            Ok(FoundAt::Linked { through, to, size }) => Entry::Linked { through, to, size },
-            Ok(FoundAt::Missing) => Entry::Missing,
-            Ok(FoundAt::NotAFile) => Entry::NotAFile,
-            Ok(FoundAt::Outside) => Entry::LeavesRepository,
-            Ok(FoundAt::Circle) => Entry::LinkInCircles,
-            Ok(FoundAt::Nowhere) => Entry::LinkToNothing,
-            Ok(FoundAt::Refused { problem }) => Entry::Unreadable { problem },
+            Ok(PathState::File { size }) => Entry::File { size },
+            Ok(PathState::ViaLink { through, to, size }) => Entry::Linked { through, to, size },
+            Ok(PathState::Missing) => Entry::Missing,
+            Ok(PathState::NotAFile) => Entry::NotAFile,
+            Ok(PathState::Outside) => Entry::LeavesRepository,
+            Ok(PathState::LinkLoop) => Entry::LinkInCircles,
+            Ok(PathState::DanglingLink) => Entry::LinkToNothing,
+            Ok(PathState::Unreadable { problem }) => Entry::Unreadable { problem },
             Err(problem) => Entry::Unreadable {
                 problem: problem.clone(),
             },

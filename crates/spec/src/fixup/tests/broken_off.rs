@@ -7,28 +7,28 @@ use super::*;
 const THREE: [&str; 3] = ["src/a.rs", "src/b.rs", "src/c.rs"];
 
 /// A fixup of three files, interrupted after the first one was changed.
-fn broken_off() -> (Desk, PendingFixup) {
-    let desk = Desk::new(&THREE.map(|path| (path, "one\ntwo\nthree\n")));
+fn broken_off() -> (Fixture, PendingFixup) {
+    let fixture = Fixture::new(&THREE.map(|path| (path, "one\ntwo\nthree\n")));
     let changes = THREE.map(|path| (path, "one\n2\nthree\n"));
-    let fixup = desk.pending(&changes, &policy());
+    let fixup = fixture.pending(&changes, &policy());
     let edits = THREE.map(|path| (path, Some("one\ntwo\nthree\n"), Some("one\n2\nthree\n")));
-    std::fs::create_dir_all(desk.records()).unwrap();
+    std::fs::create_dir_all(fixture.records()).unwrap();
     std::fs::write(
-        desk.record(),
-        killed(&desk, Digest::of(&fixup.diff), &edits),
+        fixture.record(),
+        killed(&fixture, Digest::of(&fixup.diff), &edits),
     )
     .unwrap();
-    desk.put("src/a.rs", "one\n2\nthree\n");
-    desk.put(
+    fixture.put("src/a.rs", "one\n2\nthree\n");
+    fixture.put(
         &format!("src/.crucible-edit-{}-0.new", "0".repeat(32)),
         "one\ntwo\nthree\n",
     );
-    (desk, fixup)
+    (fixture, fixup)
 }
 
 /// Does the same as `git clean`.
-fn tidy_up(desk: &Desk) {
-    for entry in std::fs::read_dir(desk.root().join("src")).unwrap() {
+fn tidy_up(fixture: &Fixture) {
+    for entry in std::fs::read_dir(fixture.root().join("src")).unwrap() {
         let path = entry.unwrap().path();
         if path.to_str().unwrap().contains(".crucible-edit-") {
             std::fs::remove_file(path).unwrap();
@@ -50,29 +50,33 @@ fn told(applied: &AppliedFixup) -> Vec<(&str, bool)> {
 
 #[test]
 fn deleted_temporary_files_are_recreated() {
-    let (desk, fixup) = broken_off();
-    tidy_up(&desk);
-    let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    let (fixture, fixup) = broken_off();
+    tidy_up(&fixture);
+    let applied = fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(
-        THREE.map(|path| desk.get(path)),
+        THREE.map(|path| fixture.get(path)),
         THREE.map(|_| "one\n2\nthree\n".to_owned())
     );
     assert_eq!(told(&applied), THREE.map(|path| (path, false)));
-    assert!(!desk.record().exists());
+    assert!(!fixture.record().exists());
     assert_eq!(
-        std::fs::read_dir(desk.root().join("src")).unwrap().count(),
+        std::fs::read_dir(fixture.root().join("src"))
+            .unwrap()
+            .count(),
         3
     );
 }
 
 #[test]
 fn unrecoverable_application_names_blocking_file() {
-    let (desk, fixup) = broken_off();
-    tidy_up(&desk);
-    desk.put("src/c.rs", "mine\n");
-    let before = desk.tree();
+    let (fixture, fixup) = broken_off();
+    tidy_up(&fixture);
+    fixture.put("src/c.rs", "mine\n");
+    let before = fixture.tree();
     for _ in 0..2 {
-        let error = desk
+        let error = fixture
             .apply(&fixup, &policy(), LinkPolicy::Refuse)
             .unwrap_err();
         let said = error.to_string();
@@ -82,16 +86,16 @@ fn unrecoverable_application_names_blocking_file() {
             "{said}"
         );
         assert!(!said.contains("no file was changed"), "{said}");
-        assert_eq!(desk.tree(), before);
-        assert!(desk.record().exists());
+        assert_eq!(fixture.tree(), before);
+        assert!(fixture.record().exists());
     }
 }
 
 #[test]
 fn a_directory_that_was_moved_keeps_the_record() {
-    let (desk, fixup) = broken_off();
-    std::fs::rename(desk.root().join("src"), desk.root().join("lib")).unwrap();
-    let error = desk
+    let (fixture, fixup) = broken_off();
+    std::fs::rename(fixture.root().join("src"), fixture.root().join("lib")).unwrap();
+    let error = fixture
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap_err()
         .to_string();
@@ -99,31 +103,37 @@ fn a_directory_that_was_moved_keeps_the_record() {
         error.contains("src/a.rs, src/b.rs, src/c.rs (the directory they are in is gone"),
         "{error}"
     );
-    assert!(desk.record().exists());
-    std::fs::rename(desk.root().join("lib"), desk.root().join("src")).unwrap();
-    desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    assert!(fixture.record().exists());
+    std::fs::rename(fixture.root().join("lib"), fixture.root().join("src")).unwrap();
+    fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(
-        THREE.map(|path| desk.get(path)),
+        THREE.map(|path| fixture.get(path)),
         THREE.map(|_| "one\n2\nthree\n".to_owned())
     );
     assert_eq!(
-        std::fs::read_dir(desk.root().join("src")).unwrap().count(),
+        std::fs::read_dir(fixture.root().join("src"))
+            .unwrap()
+            .count(),
         3
     );
 }
 
 #[test]
 fn later_edited_file_is_reported() {
-    let (desk, fixup) = broken_off();
-    desk.put("src/a.rs", "one\n2\nthree\nfour\n");
-    let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    let (fixture, fixup) = broken_off();
+    fixture.put("src/a.rs", "one\n2\nthree\nfour\n");
+    let applied = fixture
+        .apply(&fixup, &policy(), LinkPolicy::Refuse)
+        .unwrap();
     assert_eq!(
         told(&applied),
         [("src/b.rs", false), ("src/c.rs", false), ("src/a.rs", true)]
     );
     assert_eq!(applied.files, fixup.files);
-    assert_eq!(desk.get("src/a.rs"), "one\n2\nthree\nfour\n");
-    assert_eq!(desk.get("src/c.rs"), "one\n2\nthree\n");
+    assert_eq!(fixture.get("src/a.rs"), "one\n2\nthree\nfour\n");
+    assert_eq!(fixture.get("src/c.rs"), "one\n2\nthree\n");
     // A recovery at the beginning of this same command counts as well.
     let recovered = RecoveredEdit {
         outcome: EditRecovery::Finished,
@@ -135,11 +145,11 @@ fn later_edited_file_is_reported() {
         ..FixupChoice::unguarded(policy())
     };
     assert_eq!(
-        told(&desk.apply_as(&fixup, &choice).unwrap()),
+        told(&fixture.apply_as(&fixup, &choice).unwrap()),
         [("src/a.rs", true)]
     );
     // Another command finds the fixup in two of three files, and reports it.
-    let error = desk
+    let error = fixture
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap_err()
         .to_string();
@@ -154,9 +164,9 @@ fn later_edited_file_is_reported() {
 
 #[test]
 fn unfinished_application_is_reported_unchanged() {
-    let (desk, _) = broken_off();
-    let before = (desk.tree(), std::fs::read(desk.record()).unwrap());
-    let under_way = fixup_under_way(&desk.store()).unwrap().unwrap();
+    let (fixture, _) = broken_off();
+    let before = (fixture.tree(), std::fs::read(fixture.record()).unwrap());
+    let under_way = fixup_under_way(&fixture.store()).unwrap().unwrap();
     assert_eq!(
         under_way
             .files
@@ -165,7 +175,7 @@ fn unfinished_application_is_reported_unchanged() {
             .collect::<Vec<_>>(),
         THREE
     );
-    assert_eq!(under_way.record, desk.record());
+    assert_eq!(under_way.record, fixture.record());
     let found = under_way.finding();
     assert_eq!(found.finding.code.as_str(), "fixup-under-way");
     for part in [
@@ -174,18 +184,21 @@ fn unfinished_application_is_reported_unchanged() {
     ] {
         assert!(found.finding.hint.contains(part), "{found:?}");
     }
-    assert_eq!((desk.tree(), std::fs::read(desk.record()).unwrap()), before);
+    assert_eq!(
+        (fixture.tree(), std::fs::read(fixture.record()).unwrap()),
+        before
+    );
     // An invalid journal is reported, too; without a directory for journals there is none.
-    std::fs::write(desk.record(), "{").unwrap();
-    let damaged = fixup_under_way(&desk.store()).unwrap().unwrap();
+    std::fs::write(fixture.record(), "{").unwrap();
+    let damaged = fixup_under_way(&fixture.store()).unwrap().unwrap();
     assert!(
         damaged.finding().finding.hint.contains("cannot be read"),
         "{damaged:?}"
     );
     assert_eq!(
-        fixup_under_way(&SpecStore::new(&desk.project(), "x".parse().unwrap())).unwrap(),
+        fixup_under_way(&SpecStore::new(&fixture.project(), "x".parse().unwrap())).unwrap(),
         None
     );
-    std::fs::remove_file(desk.record()).unwrap();
-    assert_eq!(fixup_under_way(&desk.store()).unwrap(), None);
+    std::fs::remove_file(fixture.record()).unwrap();
+    assert_eq!(fixup_under_way(&fixture.store()).unwrap(), None);
 }

@@ -7,19 +7,19 @@ use super::*;
 
 /// The result of proposing these changes.
 fn proposed(
-    desk: &Desk,
+    fixture: &Fixture,
     changes: &[(&str, &str)],
     choice: &FixupChoice,
 ) -> Result<Vec<(String, String, String)>, Verdict> {
     let paths: Vec<&str> = changes.iter().map(|(path, _)| *path).collect();
-    let shown = desk.read(&paths);
+    let shown = fixture.read(&paths);
     let fixup = propose_fixup(
         &whole(changes),
         EditFormat::WholeFile,
         &shown,
         &choice.policy,
     )?;
-    let placed = place_fixup(&desk.project(), fixup.clone(), &shown, choice)?;
+    let placed = place_fixup(&fixture.project(), fixup.clone(), &shown, choice)?;
     assert_eq!((placed.diff, placed.files), (fixup.diff, fixup.files));
     let told = placed.verdict.findings().iter();
     Ok(told
@@ -33,15 +33,15 @@ fn proposed(
         .collect())
 }
 
-fn linked() -> Desk {
-    let desk = Desk::new(&[
+fn linked() -> Fixture {
+    let fixture = Fixture::new(&[
         ("src/real.rs", "a\n"),
         ("src/plain.rs", "a\n"),
         ("tests/it.rs", "a\n"),
         (".github/notes.md", "a\n"),
         (".crucible/notes.md", "a\n"),
     ]);
-    std::fs::write(desk.dir.path().join("outside.rs"), "a\n").unwrap();
+    std::fs::write(fixture.dir.path().join("outside.rs"), "a\n").unwrap();
     for (link, to) in [
         ("src/lt.rs", "../tests/it.rs"),
         ("src/ghdir", "../.github"),
@@ -49,14 +49,14 @@ fn linked() -> Desk {
         ("src/fine.rs", "real.rs"),
         ("src/out.rs", "../../outside.rs"),
     ] {
-        symlink(to, desk.root().join(link)).unwrap();
+        symlink(to, fixture.root().join(link)).unwrap();
     }
-    desk
+    fixture
 }
 
 #[test]
 fn fixup_paths_are_judged_at_real_location() {
-    let desk = linked();
+    let fixture = linked();
     for links in [LinkPolicy::Refuse, LinkPolicy::InsideProject] {
         let choice = FixupChoice {
             links,
@@ -77,7 +77,7 @@ fn fixup_paths_are_judged_at_real_location() {
             ("src/out.rs", "fixup-out-of-reach", "src/out.rs"),
         ] {
             let verdict =
-                proposed(&desk, &[("src/plain.rs", "b\n"), (path, "b\n")], &choice).unwrap_err();
+                proposed(&fixture, &[("src/plain.rs", "b\n"), (path, "b\n")], &choice).unwrap_err();
             let told = verdict
                 .errors()
                 .find(|finding| finding.code.as_str() == code);
@@ -90,11 +90,11 @@ fn fixup_paths_are_judged_at_real_location() {
         }
         let both = [("src/fine.rs", "b\n"), ("src/real.rs", "b\n")];
         assert_eq!(
-            codes(&proposed(&desk, &both, &choice).unwrap_err()),
+            codes(&proposed(&fixture, &both, &choice).unwrap_err()),
             ["fixup-out-of-reach"]
         );
         let told = proposed(
-            &desk,
+            &fixture,
             &[("src/fine.rs", "b\n"), ("src/plain.rs", "b\n")],
             &choice,
         )
@@ -115,19 +115,19 @@ fn fixup_paths_are_judged_at_real_location() {
     }
     // The user names the file itself.
     let allowing = |path: &str| FixupChoice::unguarded(naming(&[path]));
-    proposed(&desk, &[("src/lt.rs", "b\n")], &allowing("src/lt.rs")).unwrap_err();
-    proposed(&desk, &[("src/lt.rs", "b\n")], &allowing("tests/it.rs")).unwrap();
+    proposed(&fixture, &[("src/lt.rs", "b\n")], &allowing("src/lt.rs")).unwrap_err();
+    proposed(&fixture, &[("src/lt.rs", "b\n")], &allowing("tests/it.rs")).unwrap();
 }
 
 #[test]
 fn git_controlled_files_need_naming() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("gitconf", "a\n"),
         ("bare/repo/config", "a\n"),
         ("src/a.rs", "a\n"),
     ]);
-    symlink("../gitconf", desk.root().join("src/conf")).unwrap();
-    let root = desk.root();
+    symlink("../gitconf", fixture.root().join("src/conf")).unwrap();
+    let root = fixture.root();
     let guarded = GuardedPlaces::below(
         &root,
         ["gitconf", "bare/repo"]
@@ -145,7 +145,7 @@ fn git_controlled_files_need_naming() {
         ("src/conf", "gitconf"),
     ] {
         let changes = [("src/a.rs", "b\n"), (path, "b\n")];
-        let verdict = proposed(&desk, &changes, &choosing(&[])).unwrap_err();
+        let verdict = proposed(&fixture, &changes, &choosing(&[])).unwrap_err();
         assert_eq!(codes(&verdict), ["fixup-guarded-place"], "{path}");
         let told = &verdict.findings()[0];
         assert_eq!(told.subject, place);
@@ -153,29 +153,29 @@ fn git_controlled_files_need_naming() {
             told.hint.contains("decides what git runs") && told.hint.contains("--allow-path"),
             "{told:?}"
         );
-        proposed(&desk, &changes, &choosing(&[place])).unwrap();
+        proposed(&fixture, &changes, &choosing(&[place])).unwrap();
         // A fixup that was proposed before the location was guarded.
-        let fixup = desk.pending(&changes, &policy());
-        let before = desk.tree();
-        let refused = desk.apply_as(&fixup, &choosing(&[]));
+        let fixup = fixture.pending(&changes, &policy());
+        let before = fixture.tree();
+        let refused = fixture.apply_as(&fixup, &choosing(&[]));
         let Err(SpecError::FixupRefused { verdict }) = refused else {
             panic!("{refused:?}")
         };
         assert_eq!(codes(&verdict), ["fixup-guarded-place"], "{path}");
-        assert_eq!(desk.tree(), before);
+        assert_eq!(fixture.tree(), before);
     }
     let unknown = FixupChoice {
         guarded: GuardedPlaces::unknown("git is missing".to_owned()),
         ..FixupChoice::unguarded(policy())
     };
-    let verdict = proposed(&desk, &[("src/a.rs", "b\n")], &unknown).unwrap_err();
+    let verdict = proposed(&fixture, &[("src/a.rs", "b\n")], &unknown).unwrap_err();
     assert!(
         verdict.findings()[0].hint.contains("git is missing"),
         "{verdict:?}"
     );
-    let fixup = desk.pending(&[("gitconf", "b\n")], &policy());
-    desk.apply_as(&fixup, &choosing(&["gitconf"])).unwrap();
-    assert_eq!(desk.get("gitconf"), "b\n");
+    let fixup = fixture.pending(&[("gitconf", "b\n")], &policy());
+    fixture.apply_as(&fixup, &choosing(&["gitconf"])).unwrap();
+    assert_eq!(fixture.get("gitconf"), "b\n");
 }
 
 #[test]
@@ -227,12 +227,12 @@ fn unused_code_block_is_refused() {
 
 #[test]
 fn a_path_that_could_be_named_for_nothing_is_told_apart() {
-    let desk = Desk::new(&[
+    let fixture = Fixture::new(&[
         ("src/a.rs", "a\n"),
         ("src/[id].tsx", "a\n"),
         ("odd/*", "a\n"),
     ]);
-    let told = |path: &str| not_nameable(&desk.root(), &path.parse().unwrap());
+    let told = |path: &str| not_nameable(&fixture.root(), &path.parse().unwrap());
     for (path, why) in [
         (".crucible/config.toml", "Crucible's own directory"),
         ("sub/.CRUCIBLE/x", "Crucible's own directory"),

@@ -10,24 +10,24 @@ use crucible_spec::{
     SpecLock, SpecProject, SpecReceipt, SpecState, SpecStore,
 };
 
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     _dir: Option<tempfile::TempDir>,
     pub(crate) home: PathBuf,
     pub(crate) store: SpecStore,
 }
 
-pub(crate) fn desk() -> Desk {
+pub(crate) fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
-    let mut desk = desk_at(dir.path());
-    desk._dir = Some(dir);
-    desk
+    let mut fixture = desk_at(dir.path());
+    fixture._dir = Some(dir);
+    fixture
 }
 
-pub(crate) fn desk_at(home: &Path) -> Desk {
+pub(crate) fn desk_at(home: &Path) -> Fixture {
     let project = SpecProject::at(home.join("project"));
     let store = SpecStore::new(&project, "export-data".parse().unwrap())
         .with_records(home.join("data/records"));
-    Desk {
+    Fixture {
         _dir: None,
         home: home.to_owned(),
         store,
@@ -38,7 +38,7 @@ pub(crate) fn now() -> Timestamp {
     "2026-01-31T09:30:00Z".parse().unwrap()
 }
 
-impl Desk {
+impl Fixture {
     pub(crate) fn ledger(&self) -> Ledger {
         Ledger::open(&self.home.join("data/ledger.db")).unwrap()
     }

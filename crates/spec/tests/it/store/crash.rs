@@ -11,7 +11,7 @@ use crucible_spec::{
 };
 use crucible_testkit::on_a_small_disk;
 
-use super::common::{Desk, desk, desk_at, document, draft, run_under};
+use super::common::{Fixture, desk_at, document, draft, fixture, run_under};
 
 /// The variable with the home of a test that runs as its own child.
 const CHILD: &str = "CRUCIBLE_TEST_STORE_HOME";
@@ -27,8 +27,8 @@ fn outputs(text: &str) -> Vec<PhaseOutput> {
 
 /// Checks that both files belong to the promotion of the newest receipt.
 #[track_caller]
-fn assert_whole(desk: &Desk) {
-    let state = desk.state();
+fn assert_whole(fixture: &Fixture) {
+    let state = fixture.state();
     assert_eq!(state.problems, []);
     let phase = state.phase(PhaseId::Fixup).unwrap();
     assert_eq!(phase.newest, phase.last_success);
@@ -42,11 +42,11 @@ fn assert_whole(desk: &Desk) {
             "{newest:?}"
         );
         assert_eq!(
-            desk.text("artifacts/40-fixup.md"),
-            desk.text("artifacts/40-fixup.diff")
+            fixture.text("artifacts/40-fixup.md"),
+            fixture.text("artifacts/40-fixup.diff")
         );
     }
-    let left: Vec<String> = desk.names(".");
+    let left: Vec<String> = fixture.names(".");
     assert!(
         left.iter()
             .all(|name| ["artifacts", "context", "lock", "receipts"].contains(&name.as_str())),
@@ -54,36 +54,39 @@ fn assert_whole(desk: &Desk) {
     );
     for folder in ["artifacts", "context", "receipts"] {
         assert!(
-            desk.names(folder).iter().all(|name| !name.starts_with('.')),
+            fixture
+                .names(folder)
+                .iter()
+                .all(|name| !name.starts_with('.')),
             "{folder}"
         );
     }
 }
 
 /// Resets the directory to a state during the last promotion.
-fn as_if_killed(desk: &Desk, second: &SpecReceipt, moved: usize, receipt_moved: bool) {
-    desk.mark(second.digest.unwrap());
-    let staging = desk.path("staging");
+fn as_if_killed(fixture: &Fixture, second: &SpecReceipt, moved: usize, receipt_moved: bool) {
+    fixture.mark(second.digest.unwrap());
+    let staging = fixture.path("staging");
     std::fs::create_dir_all(staging.join("artifacts")).unwrap();
     for (place, name) in ["40-fixup.md", "40-fixup.diff"].into_iter().enumerate() {
         if place >= moved {
             std::fs::rename(
-                desk.path("artifacts").join(name),
+                fixture.path("artifacts").join(name),
                 staging.join("artifacts").join(name),
             )
             .unwrap();
-            std::fs::write(desk.path("artifacts").join(name), "first").unwrap();
+            std::fs::write(fixture.path("artifacts").join(name), "first").unwrap();
         }
     }
     if !receipt_moved {
-        let receipt = desk.path(&format!("receipts/{}.json", second.receipt_id));
+        let receipt = fixture.path(&format!("receipts/{}.json", second.receipt_id));
         std::fs::rename(receipt, staging.join("receipt.json")).unwrap();
     }
 }
 
-fn two_promotions(desk: &Desk) -> SpecReceipt {
-    let lock = desk.lock();
-    let mut ledger = desk.ledger();
+fn two_promotions(fixture: &Fixture) -> SpecReceipt {
+    let lock = fixture.lock();
+    let mut ledger = fixture.ledger();
     let mut last = None;
     for (place, text) in [(1, "first"), (2, "second")] {
         let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
@@ -99,26 +102,26 @@ fn two_promotions(desk: &Desk) -> SpecReceipt {
 #[test]
 fn complete_staging_is_finished_after_kill() {
     for (moved, receipt_moved) in [(0, false), (1, false), (2, false), (2, true)] {
-        let desk = desk();
-        let second = two_promotions(&desk);
-        as_if_killed(&desk, &second, moved, receipt_moved);
-        std::fs::write(desk.path("artifacts/.tmp-aB3dE6"), "half").unwrap();
-        drop(desk.lock());
-        assert_whole(&desk);
-        assert_eq!(desk.text("artifacts/40-fixup.md"), "second");
-        assert_eq!(desk.state().receipts, 2);
+        let fixture = fixture();
+        let second = two_promotions(&fixture);
+        as_if_killed(&fixture, &second, moved, receipt_moved);
+        std::fs::write(fixture.path("artifacts/.tmp-aB3dE6"), "half").unwrap();
+        drop(fixture.lock());
+        assert_whole(&fixture);
+        assert_eq!(fixture.text("artifacts/40-fixup.md"), "second");
+        assert_eq!(fixture.state().receipts, 2);
         // And the next one follows it.
-        let lock = desk.lock();
+        let lock = fixture.lock();
         let third = lock.promote(
             draft(PhaseId::Fixup, PhaseStatus::Success, 3),
             outputs("third"),
-            &mut desk.ledger(),
+            &mut fixture.ledger(),
         );
         assert_eq!(
             third.unwrap().receipt.previous.unwrap().digest,
             second.digest.unwrap()
         );
-        assert_whole(&desk);
+        assert_whole(&fixture);
     }
 }
 
@@ -131,13 +134,13 @@ fn unfinished_promotion_is_reported_as_such() {
         (0, false, false),
         (2, true, true),
     ] {
-        let desk = desk();
-        let second = two_promotions(&desk);
-        as_if_killed(&desk, &second, moved, receipt_moved);
+        let fixture = fixture();
+        let second = two_promotions(&fixture);
+        as_if_killed(&fixture, &second, moved, receipt_moved);
         let told = if knows {
-            desk.state()
+            fixture.state()
         } else {
-            desk.store.state(None).unwrap()
+            fixture.store.state(None).unwrap()
         };
         let kinds: Vec<_> = told
             .problems
@@ -157,15 +160,15 @@ fn unfinished_promotion_is_reported_as_such() {
                 vec![unfinished]
             }
         );
-        drop(desk.lock());
-        assert_whole(&desk);
+        drop(fixture.lock());
+        assert_whole(&fixture);
     }
     // An incomplete staging is never finished: then a file is really missing.
-    let desk = desk();
-    let second = two_promotions(&desk);
-    as_if_killed(&desk, &second, 0, false);
-    std::fs::write(desk.path("staging/artifacts/40-fixup.md"), "other").unwrap();
-    let kinds: Vec<_> = desk
+    let fixture = fixture();
+    let second = two_promotions(&fixture);
+    as_if_killed(&fixture, &second, 0, false);
+    std::fs::write(fixture.path("staging/artifacts/40-fixup.md"), "other").unwrap();
+    let kinds: Vec<_> = fixture
         .state()
         .problems
         .into_iter()
@@ -176,52 +179,52 @@ fn unfinished_promotion_is_reported_as_such() {
 
 #[test]
 fn kill_before_ledger_is_recovered() {
-    let desk = desk();
-    let second = two_promotions(&desk);
-    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
-    as_if_killed(&desk, &second, 0, false);
-    let lock = desk.lock();
+    let fixture = fixture();
+    let second = two_promotions(&fixture);
+    std::fs::remove_dir_all(fixture.home.join("data")).unwrap();
+    as_if_killed(&fixture, &second, 0, false);
+    let lock = fixture.lock();
     lock.promote(
         draft(PhaseId::Fixup, PhaseStatus::Success, 3),
         outputs("third"),
-        &mut desk.ledger(),
+        &mut fixture.ledger(),
     )
     .unwrap();
     let key = |path: &Path| Digest::of(path.canonicalize().unwrap().as_os_str().as_encoded_bytes());
-    let project = key(&desk.home.join("project"));
-    let known = desk
+    let project = key(&fixture.home.join("project"));
+    let known = fixture
         .ledger()
         .spec_receipts_of_id(&project, "export-data", &second.receipt_id)
         .unwrap();
     assert_eq!(known.len(), 1);
-    assert_whole(&desk);
+    assert_whole(&fixture);
 }
 
 #[test]
 fn what_was_not_staged_whole_is_taken_back() {
-    let spoils: [fn(&Desk); 6] = [
-        |desk| std::fs::rename(desk.path("staging"), desk.path("staging.new")).unwrap(),
-        |desk| std::fs::remove_file(desk.path("staging/receipt.json")).unwrap(),
-        |desk| std::fs::remove_file(desk.path("staging/artifacts/40-fixup.diff")).unwrap(),
-        |desk| std::fs::write(desk.path("staging/artifacts/40-fixup.diff"), "other").unwrap(),
-        |desk| {
-            let text = desk
+    let spoils: [fn(&Fixture); 6] = [
+        |fixture| std::fs::rename(fixture.path("staging"), fixture.path("staging.new")).unwrap(),
+        |fixture| std::fs::remove_file(fixture.path("staging/receipt.json")).unwrap(),
+        |fixture| std::fs::remove_file(fixture.path("staging/artifacts/40-fixup.diff")).unwrap(),
+        |fixture| std::fs::write(fixture.path("staging/artifacts/40-fixup.diff"), "other").unwrap(),
+        |fixture| {
+            let text = fixture
                 .text("staging/receipt.json")
                 .replace("\"exit_code\":0", "\"exit_code\":1");
-            std::fs::write(desk.path("staging/receipt.json"), text).unwrap();
+            std::fs::write(fixture.path("staging/receipt.json"), text).unwrap();
         },
-        |desk| std::fs::write(desk.path("staging/receipt.json"), "{").unwrap(),
+        |fixture| std::fs::write(fixture.path("staging/receipt.json"), "{").unwrap(),
     ];
     for spoil in spoils {
-        let desk = desk();
-        let second = two_promotions(&desk);
-        as_if_killed(&desk, &second, 0, false);
-        spoil(&desk);
-        drop(desk.lock());
-        assert_eq!(desk.text("artifacts/40-fixup.md"), "first");
-        assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
+        let fixture = fixture();
+        let second = two_promotions(&fixture);
+        as_if_killed(&fixture, &second, 0, false);
+        spoil(&fixture);
+        drop(fixture.lock());
+        assert_eq!(fixture.text("artifacts/40-fixup.md"), "first");
+        assert_eq!(fixture.names("."), ["artifacts", "lock", "receipts"]);
         assert_eq!(
-            (desk.state().receipts, desk.names("receipts").len()),
+            (fixture.state().receipts, fixture.names("receipts").len()),
             (1, 1)
         );
     }
@@ -229,27 +232,27 @@ fn what_was_not_staged_whole_is_taken_back() {
 
 #[test]
 fn an_old_staging_is_not_promoted_again() {
-    let desk = desk();
-    let second = two_promotions(&desk);
-    std::fs::create_dir_all(desk.path("staging/artifacts")).unwrap();
-    let copy = desk.path(&format!("receipts/{}.json", second.receipt_id));
-    std::fs::copy(copy, desk.path("staging/receipt.json")).unwrap();
+    let fixture = fixture();
+    let second = two_promotions(&fixture);
+    std::fs::create_dir_all(fixture.path("staging/artifacts")).unwrap();
+    let copy = fixture.path(&format!("receipts/{}.json", second.receipt_id));
+    std::fs::copy(copy, fixture.path("staging/receipt.json")).unwrap();
     for name in ["40-fixup.md", "40-fixup.diff"] {
         std::fs::copy(
-            desk.path("artifacts").join(name),
-            desk.path("staging/artifacts").join(name),
+            fixture.path("artifacts").join(name),
+            fixture.path("staging/artifacts").join(name),
         )
         .unwrap();
     }
-    let lock = desk.lock();
-    assert!(!desk.path("staging").exists());
+    let lock = fixture.lock();
+    assert!(!fixture.path("staging").exists());
     lock.promote(
         draft(PhaseId::Fixup, PhaseStatus::Success, 3),
         outputs("third"),
-        &mut desk.ledger(),
+        &mut fixture.ledger(),
     )
     .unwrap();
-    assert_whole(&desk);
+    assert_whole(&fixture);
 }
 
 /// This test as a separate process, with its home in the environment.
@@ -268,10 +271,10 @@ fn home_of_child() -> Option<PathBuf> {
 #[test]
 fn promotion_is_atomic_under_kill() {
     if let Some(home) = home_of_child() {
-        let desk = desk_at(&home);
-        let mut ledger = desk.ledger();
+        let fixture = desk_at(&home);
+        let mut ledger = fixture.ledger();
         loop {
-            let lock = desk.lock();
+            let lock = fixture.lock();
             let place = lock.next_sequence().unwrap();
             let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
             lock.write_context("idea.md", place.to_string().as_bytes())
@@ -280,11 +283,11 @@ fn promotion_is_atomic_under_kill() {
                 .unwrap();
         }
     }
-    let desk = desk();
+    let fixture = fixture();
     let name = "store::crash::promotion_is_atomic_under_kill";
     let (mut promoted, mut round) = (0, 0u32);
     while round < 40 || (promoted < 10 && round < 400) {
-        let mut killed = child(name, &desk.home)
+        let mut killed = child(name, &fixture.home)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -295,23 +298,27 @@ fn promotion_is_atomic_under_kill() {
         killed.kill().unwrap();
         killed.wait().unwrap();
         drop(
-            desk.store
+            fixture
+                .store
                 .lock("after the kill", LockClaim::IfFree)
                 .unwrap(),
         );
-        assert_whole(&desk);
-        let receipts = desk.state().receipts;
+        assert_whole(&fixture);
+        let receipts = fixture.state().receipts;
         assert!(receipts >= promoted, "a receipt was lost");
         promoted = receipts;
     }
     assert!(promoted >= 10, "{promoted} promotions in {round} rounds");
-    assert!(desk.ledger().verify(&[]).unwrap().passes());
-    assert_eq!(desk.store.history(None).unwrap().0.len() as u64, promoted);
+    assert!(fixture.ledger().verify(&[]).unwrap().passes());
+    assert_eq!(
+        fixture.store.history(None).unwrap().0.len() as u64,
+        promoted
+    );
 }
 
 /// Fills the disk of `folder` up to some kilobytes, promotes, checks that all of it or none exists, and
 /// frees the space.
-fn promote_with_little_room(desk: &Desk, folder: &Path) {
+fn promote_with_little_room(fixture: &Fixture, folder: &Path) {
     let ballast = folder.join("ballast");
     let mut failed = 0;
     for free in (0..=64).step_by(4) {
@@ -322,74 +329,74 @@ fn promote_with_little_room(desk: &Desk, folder: &Path) {
         file.set_len(length.saturating_sub(free << 10)).unwrap();
         drop(file);
         let text = format!("{free} ").repeat(2000);
-        let tried = desk.store.lock("x", LockClaim::IfFree).and_then(|lock| {
+        let tried = fixture.store.lock("x", LockClaim::IfFree).and_then(|lock| {
             let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, lock.next_sequence()?);
-            let mut ledger = Ledger::open(&desk.home.join("data/ledger.db"))?;
+            let mut ledger = Ledger::open(&fixture.home.join("data/ledger.db"))?;
             lock.promote(receipt, outputs(&text), &mut ledger)
         });
         std::fs::remove_file(&ballast).unwrap();
-        let before = desk.store.state(None).unwrap().receipts;
-        drop(desk.lock());
-        assert_whole(desk);
-        assert_eq!(desk.state().receipts, before, "what failed came back");
+        let before = fixture.store.state(None).unwrap().receipts;
+        drop(fixture.lock());
+        assert_whole(fixture);
+        assert_eq!(fixture.state().receipts, before, "what failed came back");
         match tried {
-            Ok(_) => assert_eq!(desk.text("artifacts/40-fixup.md"), text),
+            Ok(_) => assert_eq!(fixture.text("artifacts/40-fixup.md"), text),
             Err(_) => failed += 1,
         }
     }
     assert!(failed >= 2, "the disk was never full");
     run_under(
-        &desk.lock(),
+        &fixture.lock(),
         PhaseId::Design,
         PhaseStatus::Success,
         "x",
-        &mut desk.ledger(),
+        &mut fixture.ledger(),
     )
     .unwrap();
-    assert_whole(desk);
-    assert!(desk.ledger().verify(&[]).unwrap().passes());
+    assert_whole(fixture);
+    assert!(fixture.ledger().verify(&[]).unwrap().passes());
 }
 
 #[test]
 fn promotion_is_atomic_on_full_disk() {
     if let Some(home) = home_of_child() {
-        let desk = desk_at(&home);
-        two_promotions(&desk);
-        return promote_with_little_room(&desk, &home.join("project"));
+        let fixture = desk_at(&home);
+        two_promotions(&fixture);
+        return promote_with_little_room(&fixture, &home.join("project"));
     }
-    let desk = desk();
+    let fixture = fixture();
     let name = "store::crash::promotion_is_atomic_on_full_disk";
-    on_a_small_disk(CHILD, name, &desk.home, "project", "512k", "");
+    on_a_small_disk(CHILD, name, &fixture.home, "project", "512k", "");
 }
 
 #[test]
 fn a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion() {
     if let Some(home) = home_of_child() {
-        let desk = desk_at(&home);
-        two_promotions(&desk);
-        return promote_with_little_room(&desk, &home.join("data"));
+        let fixture = desk_at(&home);
+        two_promotions(&fixture);
+        return promote_with_little_room(&fixture, &home.join("data"));
     }
-    let desk = desk();
+    let fixture = fixture();
     let name = "store::crash::a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion";
-    on_a_small_disk(CHILD, name, &desk.home, "data", "1m", "");
+    on_a_small_disk(CHILD, name, &fixture.home, "data", "1m", "");
 }
 
 #[test]
 fn a_disk_that_is_read_only_is_an_error_and_can_be_looked_at() {
     if let Some(home) = home_of_child() {
-        let desk = desk_at(&home);
-        let said = desk
+        let fixture = desk_at(&home);
+        let said = fixture
             .try_run(PhaseId::Design, PhaseStatus::Success, "x")
             .unwrap_err()
             .to_string();
         assert!(said.contains("Read-only"), "{said}");
-        assert_eq!(desk.store.state(None).unwrap().receipts, 2);
+        assert_eq!(fixture.store.state(None).unwrap().receipts, 2);
         return;
     }
-    let desk = desk();
-    two_promotions(&desk);
-    std::fs::rename(desk.home.join("project"), desk.home.join("copy")).unwrap();
+    let fixture = fixture();
+    two_promotions(&fixture);
+    std::fs::rename(fixture.home.join("project"), fixture.home.join("copy")).unwrap();
     let name = "store::crash::a_disk_that_is_read_only_is_an_error_and_can_be_looked_at";
     let then = "cp -r \"$0/copy/.\" \"$0/project\" && mount -o remount,ro \"$0/project\" &&";
-    on_a_small_disk(CHILD, name, &desk.home, "project", "1m", then);
+    on_a_small_disk(CHILD, name, &fixture.home, "project", "1m", then);
 }

@@ -6,7 +6,7 @@ use crucible_spec::{
     ReceiptProblemKind, SpecReceipt, SpecState,
 };
 
-use super::common::{Desk, desk, desk_at, document, draft, now};
+use super::common::{Fixture, desk_at, document, draft, fixture, now};
 
 fn kinds(state: &SpecState) -> Vec<(String, ReceiptProblemKind)> {
     state
@@ -20,8 +20,8 @@ fn name(receipt: &SpecReceipt) -> String {
     format!("{}.json", receipt.receipt_id)
 }
 
-fn remove(desk: &Desk, receipt: &SpecReceipt) {
-    std::fs::remove_file(desk.path("receipts").join(name(receipt))).unwrap();
+fn remove(fixture: &Fixture, receipt: &SpecReceipt) {
+    std::fs::remove_file(fixture.path("receipts").join(name(receipt))).unwrap();
 }
 
 fn link(receipt: &SpecReceipt) -> Option<ReceiptLink> {
@@ -33,7 +33,7 @@ fn link(receipt: &SpecReceipt) -> Option<ReceiptLink> {
 
 /// Copies a receipt to another sequence number, changed and with a correct digest.
 fn forge(
-    desk: &Desk,
+    fixture: &Fixture,
     copied: &SpecReceipt,
     sequence: u64,
     change: impl FnOnce(&mut SpecReceipt),
@@ -46,7 +46,7 @@ fn forge(
     made.digest = None;
     made.digest = Some(Digest::of_canonical(&made).unwrap());
     std::fs::write(
-        desk.path("receipts").join(name(&made)),
+        fixture.path("receipts").join(name(&made)),
         serde_json::to_string(&made).unwrap(),
     )
     .unwrap();
@@ -55,72 +55,72 @@ fn forge(
 
 #[test]
 fn forged_success_in_old_place_is_detected() {
-    let desk = desk();
-    let requirements = desk.success(PhaseId::Requirements);
-    desk.success(PhaseId::Design);
-    let tasks = desk.success(PhaseId::Tasks);
-    let failed = desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
-    let replaced = desk.success(PhaseId::Design);
-    desk.success(PhaseId::Design);
-    desk.success(PhaseId::Design);
-    let forged = forge(&desk, &tasks, 5, |made| {
+    let fixture = fixture();
+    let requirements = fixture.success(PhaseId::Requirements);
+    fixture.success(PhaseId::Design);
+    let tasks = fixture.success(PhaseId::Tasks);
+    let failed = fixture.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+    let replaced = fixture.success(PhaseId::Design);
+    fixture.success(PhaseId::Design);
+    fixture.success(PhaseId::Design);
+    let forged = forge(&fixture, &tasks, 5, |made| {
         (made.previous, made.last_real) = (link(&failed), link(&failed));
         made.last_success = link(&tasks);
     });
-    remove(&desk, &replaced);
-    let told = kinds(&desk.state());
+    remove(&fixture, &replaced);
+    let told = kinds(&fixture.state());
     assert!(
         told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)),
         "{told:?}"
     );
     // In CI only the next receipt shows what was there.
-    let told = kinds(&desk.store.state(None).unwrap());
+    let told = kinds(&fixture.store.state(None).unwrap());
     assert!(
         told.contains(&(name(&forged), ReceiptProblemKind::ChainBroken)),
         "{told:?}"
     );
     // A later run does not make the ledger trust it.
-    desk.success(PhaseId::Design);
-    let told = kinds(&desk.state());
+    fixture.success(PhaseId::Design);
+    let told = kinds(&fixture.state());
     assert!(
         told.contains(&(name(&forged), ReceiptProblemKind::LedgerDiffers)),
         "{told:?}"
     );
     // Running the phase again repairs it.
-    desk.success(PhaseId::Tasks);
-    assert_eq!(kinds(&desk.state()), []);
+    fixture.success(PhaseId::Tasks);
+    assert_eq!(kinds(&fixture.state()), []);
     assert_eq!(requirements.sequence, 1);
 }
 
 #[test]
 fn foreign_receipt_stays_reported_after_recording() {
-    let desk = desk();
-    let first = desk.success(PhaseId::Requirements);
-    let pulled = forge(&desk, &first, 2, |made| made.previous = link(&first));
-    assert_eq!(desk.state().not_from_here, [name(&pulled)]);
-    let design = desk.success(PhaseId::Design);
-    desk.success(PhaseId::Tasks);
-    let state = desk.state();
+    let fixture = fixture();
+    let first = fixture.success(PhaseId::Requirements);
+    let pulled = forge(&fixture, &first, 2, |made| made.previous = link(&first));
+    assert_eq!(fixture.state().not_from_here, [name(&pulled)]);
+    let design = fixture.success(PhaseId::Design);
+    fixture.success(PhaseId::Tasks);
+    let state = fixture.state();
     assert_eq!(
         (kinds(&state), state.not_from_here),
         (vec![], vec![name(&pulled)])
     );
     assert_eq!(design.sequence, 3);
     // The same on a machine that did not know the spec before.
-    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
-    assert_eq!(desk.state().not_from_here, [""; 0]);
-    desk.success(PhaseId::Tasks);
-    let state = desk.state();
+    std::fs::remove_dir_all(fixture.home.join("data")).unwrap();
+    assert_eq!(fixture.state().not_from_here, [""; 0]);
+    fixture.success(PhaseId::Tasks);
+    let state = fixture.state();
     assert_eq!((kinds(&state), state.not_from_here.len()), (vec![], 2));
-    desk.success(PhaseId::Requirements);
-    desk.success(PhaseId::Design);
-    assert_eq!(desk.state().not_from_here, [""; 0]);
-    assert!(desk.ledger().verify(&[]).unwrap().passes());
+    fixture.success(PhaseId::Requirements);
+    fixture.success(PhaseId::Design);
+    assert_eq!(fixture.state().not_from_here, [""; 0]);
+    assert!(fixture.ledger().verify(&[]).unwrap().passes());
 }
 
 /// A spec with a complete `staging/` from another machine: a design that would replace the existing one.
-fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
-    let here = desk();
+fn with_a_strangers_staging() -> (Fixture, SpecReceipt) {
+    let here = fixture();
     here.success(PhaseId::Design);
     let elsewhere = desk_at(&here.home.join("elsewhere"));
     elsewhere.success(PhaseId::Design);
@@ -148,53 +148,53 @@ fn with_a_strangers_staging() -> (Desk, SpecReceipt) {
 
 #[test]
 fn foreign_staging_is_not_promoted() {
-    let (desk, staged) = with_a_strangers_staging();
+    let (fixture, staged) = with_a_strangers_staging();
     let replaces = vec!["artifacts/10-design.md".to_owned()];
     let foreign = (
         name(&staged),
         ReceiptProblemKind::PromotionForeign { replaces },
     );
-    assert_eq!(kinds(&desk.state()), std::slice::from_ref(&foreign));
+    assert_eq!(kinds(&fixture.state()), std::slice::from_ref(&foreign));
     assert_eq!(
-        kinds(&desk.store.state(None).unwrap()),
+        kinds(&fixture.store.state(None).unwrap()),
         std::slice::from_ref(&foreign)
     );
     for claim in [LockClaim::IfFree, LockClaim::Force] {
-        let refused = desk.store.lock("test", claim).unwrap_err().to_string();
+        let refused = fixture.store.lock("test", claim).unwrap_err().to_string();
         for part in ["staging", "artifacts/10-design.md", "delete the directory"] {
             assert!(refused.contains(part), "{refused}");
         }
     }
     // A mark of another receipt does not allow it.
-    desk.mark(Digest::of(b"another"));
-    assert!(desk.store.lock("test", LockClaim::IfFree).is_err());
+    fixture.mark(Digest::of(b"another"));
+    assert!(fixture.store.lock("test", LockClaim::IfFree).is_err());
     assert_eq!(
         (
-            desk.text("artifacts/10-design.md").as_str(),
-            desk.names("receipts").len()
+            fixture.text("artifacts/10-design.md").as_str(),
+            fixture.names("receipts").len()
         ),
         ("design", 1)
     );
-    std::fs::remove_dir_all(desk.path("staging")).unwrap();
-    desk.success(PhaseId::Design);
-    assert_eq!(kinds(&desk.state()), []);
+    std::fs::remove_dir_all(fixture.path("staging")).unwrap();
+    fixture.success(PhaseId::Design);
+    assert_eq!(kinds(&fixture.state()), []);
 }
 
 #[test]
 fn own_staging_is_finished_and_recorded() {
-    let (desk, staged) = with_a_strangers_staging();
-    desk.mark(staged.digest.unwrap());
+    let (fixture, staged) = with_a_strangers_staging();
+    fixture.mark(staged.digest.unwrap());
     assert_eq!(
-        kinds(&desk.state()),
+        kinds(&fixture.state()),
         [(name(&staged), ReceiptProblemKind::PromotionUnfinished)]
     );
-    drop(desk.lock());
-    assert_eq!(desk.text("artifacts/10-design.md"), "forged");
-    desk.success(PhaseId::Tasks);
-    let state = desk.state();
+    drop(fixture.lock());
+    assert_eq!(fixture.text("artifacts/10-design.md"), "forged");
+    fixture.success(PhaseId::Tasks);
+    let state = fixture.state();
     assert_eq!((kinds(&state), state.not_from_here), (vec![], vec![]));
     // A finished promotion leaves no mark.
-    let records = std::fs::read_dir(desk.home.join("data/records")).unwrap();
+    let records = std::fs::read_dir(fixture.home.join("data/records")).unwrap();
     assert_eq!(records.count(), 0);
 }
 
@@ -221,16 +221,16 @@ fn receipt_stripped_of_schema_is_edited() {
         },
     ];
     for (place, change) in changes.into_iter().enumerate() {
-        let desk = desk();
-        desk.success(PhaseId::Design);
-        desk.success(PhaseId::Tasks);
-        let failed = desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
-        let path = desk.path("receipts").join(name(&failed));
+        let fixture = fixture();
+        fixture.success(PhaseId::Design);
+        fixture.success(PhaseId::Tasks);
+        let failed = fixture.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+        let path = fixture.path("receipts").join(name(&failed));
         let mut fields = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         change(&mut fields);
         fields.remove("digest");
         std::fs::write(&path, serde_json::to_string(&fields).unwrap()).unwrap();
-        let state = desk.store.state(None).unwrap();
+        let state = fixture.store.state(None).unwrap();
         assert_eq!(
             kinds(&state),
             [(name(&failed), ReceiptProblemKind::DigestDiffers)],
@@ -243,11 +243,11 @@ fn receipt_stripped_of_schema_is_edited() {
                 "design-20260131-093000-0001.json",
                 "tasks-20260131-093000-0002.json",
             ] {
-                std::fs::write(desk.path("receipts").join(before), "x").unwrap();
+                std::fs::write(fixture.path("receipts").join(before), "x").unwrap();
             }
             let edited = (name(&failed), ReceiptProblemKind::DigestDiffers);
             assert!(
-                kinds(&desk.store.state(None).unwrap()).contains(&edited),
+                kinds(&fixture.store.state(None).unwrap()).contains(&edited),
                 "{place}"
             );
         }
@@ -256,26 +256,26 @@ fn receipt_stripped_of_schema_is_edited() {
 
 #[test]
 fn stripped_receipts_are_traced_to_first() {
-    let desk = desk();
-    desk.success(PhaseId::Design);
+    let fixture = fixture();
+    fixture.success(PhaseId::Design);
     for place in 2..=6 {
         let id = ReceiptId::new(PhaseId::Tasks, now(), place);
         let text = format!(
             r#"{{"receipt_id": "{id}", "spec_id": "export-data", "phases": [{{"phase_id": "tasks", "status": "dry_run"}}]}}"#
         );
-        std::fs::write(desk.path("receipts").join(id.file_name()), text).unwrap();
+        std::fs::write(fixture.path("receipts").join(id.file_name()), text).unwrap();
     }
     let last = ReceiptId::new(PhaseId::Tasks, now(), 6).file_name();
     assert_eq!(
-        kinds(&desk.store.state(None).unwrap()),
+        kinds(&fixture.store.state(None).unwrap()),
         [(last, ReceiptProblemKind::DigestDiffers)]
     );
 }
 
 #[test]
 fn reverted_fixup_is_reported_undone() {
-    let desk = desk();
-    let project = desk.home.join("project");
+    let fixture = fixture();
+    let project = fixture.home.join("project");
     std::fs::create_dir_all(project.join("src")).unwrap();
     let digest = |text: &str| Some(Digest::of(text.as_bytes()));
     let fixed = |path: &str, before, after| FixedFile {
@@ -289,7 +289,7 @@ fn reverted_fixup_is_reported_undone() {
         fixed("src/removed.rs", digest("old"), None),
         fixed("../outside.rs", digest("old"), digest("new")),
     ];
-    std::fs::write(desk.home.join("outside.rs"), "old").unwrap();
+    std::fs::write(fixture.home.join("outside.rs"), "old").unwrap();
     let promote = |stage, place| {
         let mut made = draft(PhaseId::Fixup, PhaseStatus::Success, place);
         made.phases[0].fixups = Some(FixupReceipt {
@@ -297,25 +297,26 @@ fn reverted_fixup_is_reported_undone() {
             patch: None,
             files: files.clone(),
         });
-        desk.lock()
+        fixture
+            .lock()
             .promote(
                 made,
                 vec![document(PhaseId::Fixup, "x")],
-                &mut desk.ledger(),
+                &mut fixture.ledger(),
             )
             .unwrap();
     };
     promote(FixupStage::Pending, 1);
     std::fs::write(project.join("src/changed.rs"), "old").unwrap();
     std::fs::write(project.join("src/removed.rs"), "old").unwrap();
-    assert_eq!(desk.state().fixups_undone, [""; 0], "it is not applied");
+    assert_eq!(fixture.state().fixups_undone, [""; 0], "it is not applied");
     promote(FixupStage::Applied, 2);
     assert_eq!(
-        desk.state().fixups_undone,
+        fixture.state().fixups_undone,
         ["src/changed.rs", "src/made.rs", "src/removed.rs"]
     );
     std::fs::write(project.join("src/changed.rs"), "new").unwrap();
     std::fs::write(project.join("src/made.rs"), "changed since").unwrap();
     std::fs::remove_file(project.join("src/removed.rs")).unwrap();
-    assert_eq!(desk.state().fixups_undone, [""; 0]);
+    assert_eq!(fixture.state().fixups_undone, [""; 0]);
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crucible_spec::{FileState, LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecError};
 
-use super::common::{Desk, desk};
+use super::common::{Fixture, fixture};
 
 /// A directory outside of the project with a file that must stay unchanged.
-fn outside(desk: &Desk) -> std::path::PathBuf {
-    let outside = desk.home.join("outside");
+fn outside(fixture: &Fixture) -> std::path::PathBuf {
+    let outside = fixture.home.join("outside");
     std::fs::create_dir_all(&outside).unwrap();
     std::fs::write(outside.join("precious"), "precious").unwrap();
     outside
@@ -40,11 +40,11 @@ fn pipe(path: &Path) {
 #[test]
 fn a_link_in_the_place_of_a_directory_is_refused() {
     for folder in ["artifacts", "receipts", "context"] {
-        let desk = desk();
-        let outside = outside(&desk);
-        std::fs::create_dir_all(desk.store.dir()).unwrap();
-        symlink(&outside, desk.path(folder)).unwrap();
-        let refused = desk
+        let fixture = fixture();
+        let outside = outside(&fixture);
+        std::fs::create_dir_all(fixture.store.dir()).unwrap();
+        symlink(&outside, fixture.path(folder)).unwrap();
+        let refused = fixture
             .try_run(PhaseId::Design, PhaseStatus::Success, "x")
             .unwrap_err()
             .to_string();
@@ -53,7 +53,7 @@ fn a_link_in_the_place_of_a_directory_is_refused() {
             "{folder}: {refused}"
         );
         assert_untouched(&outside);
-        assert_eq!(desk.ledger().head().unwrap().seq, 0);
+        assert_eq!(fixture.ledger().head().unwrap().seq, 0);
     }
 }
 
@@ -64,10 +64,10 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
         (".crucible/specs", Some("export-data")),
         (".crucible/specs/export-data", None),
     ] {
-        let desk = desk();
-        let outside = outside(&desk);
+        let fixture = fixture();
+        let outside = outside(&fixture);
         // A complete spec is there, as in a hostile clone.
-        let elsewhere = super::common::desk_at(&desk.home.join("elsewhere"));
+        let elsewhere = super::common::desk_at(&fixture.home.join("elsewhere"));
         elsewhere.success(PhaseId::Design);
         if let Some(below) = below {
             let planted = outside.join(below);
@@ -75,21 +75,21 @@ fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
             std::fs::rename(elsewhere.store.dir(), &planted).unwrap();
         }
         let before = tree(&outside);
-        let place = desk.home.join("project").join(link);
+        let place = fixture.home.join("project").join(link);
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         symlink(&outside, &place).unwrap();
         for claim in [LockClaim::IfFree, LockClaim::Force] {
-            let refused = desk.store.lock("x", claim).unwrap_err().to_string();
+            let refused = fixture.store.lock("x", claim).unwrap_err().to_string();
             assert!(
                 refused.contains("must be a directory, not a link"),
                 "{link}: {refused}"
             );
         }
         for error in [
-            desk.store.state(None).unwrap_err(),
-            desk.store.history(None).unwrap_err(),
-            desk.store.exists().unwrap_err(),
-            desk.store.read("artifacts/10-design.md").unwrap_err(),
+            fixture.store.state(None).unwrap_err(),
+            fixture.store.history(None).unwrap_err(),
+            fixture.store.exists().unwrap_err(),
+            fixture.store.read("artifacts/10-design.md").unwrap_err(),
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
@@ -121,42 +121,43 @@ fn tree(dir: &Path) -> Vec<(std::path::PathBuf, Option<Vec<u8>>)> {
 
 #[test]
 fn link_in_place_of_output_is_replaced() {
-    let desk = desk();
-    let outside = outside(&desk);
-    std::fs::create_dir_all(desk.path("artifacts")).unwrap();
+    let fixture = fixture();
+    let outside = outside(&fixture);
+    std::fs::create_dir_all(fixture.path("artifacts")).unwrap();
     symlink(
         outside.join("precious"),
-        desk.path("artifacts/10-design.md"),
+        fixture.path("artifacts/10-design.md"),
     )
     .unwrap();
-    symlink(&outside, desk.path("staging")).unwrap();
-    symlink(&outside, desk.path("staging.new")).unwrap();
-    desk.success(PhaseId::Design);
+    symlink(&outside, fixture.path("staging")).unwrap();
+    symlink(&outside, fixture.path("staging.new")).unwrap();
+    fixture.success(PhaseId::Design);
     assert_untouched(&outside);
     assert!(
-        desk.path("artifacts/10-design.md")
+        fixture
+            .path("artifacts/10-design.md")
             .symlink_metadata()
             .unwrap()
             .is_file()
     );
-    assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
+    assert_eq!(fixture.names("."), ["artifacts", "lock", "receipts"]);
 }
 
 #[test]
 fn link_in_place_of_lock_is_not_followed() {
-    let desk = desk();
-    let outside = outside(&desk);
-    std::fs::create_dir_all(desk.store.dir()).unwrap();
-    symlink(outside.join("precious"), desk.path("lock")).unwrap();
-    assert!(desk.store.lock("x", LockClaim::IfFree).is_err());
-    desk.store.lock("x", LockClaim::Force).unwrap();
+    let fixture = fixture();
+    let outside = outside(&fixture);
+    std::fs::create_dir_all(fixture.store.dir()).unwrap();
+    symlink(outside.join("precious"), fixture.path("lock")).unwrap();
+    assert!(fixture.store.lock("x", LockClaim::IfFree).is_err());
+    fixture.store.lock("x", LockClaim::Force).unwrap();
     assert_untouched(&outside);
 }
 
 #[test]
 fn what_is_no_file_differs_and_is_not_waited_at() {
-    let desk = desk();
-    let outside = outside(&desk);
+    let fixture = fixture();
+    let outside = outside(&fixture);
     for (phase, plant) in [
         (
             PhaseId::Requirements,
@@ -171,33 +172,35 @@ fn what_is_no_file_differs_and_is_not_waited_at() {
             symlink("/dev/zero", path).unwrap()
         }),
     ] {
-        desk.success(phase);
-        let path = desk.path("artifacts").join(phase.artifact());
+        fixture.success(phase);
+        let path = fixture.path("artifacts").join(phase.artifact());
         std::fs::remove_file(&path).unwrap();
         plant(&path, &outside);
-        let state = desk.state();
+        let state = fixture.state();
         assert_eq!(
             state.phase(phase).unwrap().outputs[0].found,
             FileState::Differs,
             "{phase}"
         );
         assert!(
-            desk.store
+            fixture
+                .store
                 .read(&format!("artifacts/{}", phase.artifact()))
                 .is_err()
         );
     }
     // A directory cannot be replaced by a file, a pipe can.
     assert!(
-        desk.try_run(PhaseId::Tasks, PhaseStatus::Success, "x")
+        fixture
+            .try_run(PhaseId::Tasks, PhaseStatus::Success, "x")
             .is_err()
     );
-    desk.success(PhaseId::Requirements);
-    assert_eq!(desk.state().problems, []);
+    fixture.success(PhaseId::Requirements);
+    assert_eq!(fixture.state().problems, []);
     // The whole directory of artifacts as a link to one with the same files.
-    std::fs::rename(desk.path("artifacts"), desk.home.join("moved")).unwrap();
-    symlink(desk.home.join("moved"), desk.path("artifacts")).unwrap();
-    let state = desk.state();
+    std::fs::rename(fixture.path("artifacts"), fixture.home.join("moved")).unwrap();
+    symlink(fixture.home.join("moved"), fixture.path("artifacts")).unwrap();
+    let state = fixture.state();
     assert_eq!(
         state.phase(PhaseId::Requirements).unwrap().outputs[0].found,
         FileState::Differs
@@ -213,13 +216,13 @@ fn a_receipt_that_is_no_file_is_unreadable() {
         |path, _| std::fs::write(path, vec![b' '; (1 << 20) + 1]).unwrap(),
     ];
     for plant in plants {
-        let desk = desk();
-        let receipt = desk.success(PhaseId::Design);
-        let path = desk.path(&format!("receipts/{}.json", receipt.receipt_id));
-        let copy = desk.home.join("copy");
+        let fixture = fixture();
+        let receipt = fixture.success(PhaseId::Design);
+        let path = fixture.path(&format!("receipts/{}.json", receipt.receipt_id));
+        let copy = fixture.home.join("copy");
         std::fs::rename(&path, &copy).unwrap();
         plant(&path, &copy);
-        let state = desk.state();
+        let state = fixture.state();
         assert!(
             matches!(state.problems[0].kind, ReceiptProblemKind::Unreadable(_)),
             "{:?}",
@@ -231,19 +234,19 @@ fn a_receipt_that_is_no_file_is_unreadable() {
 
 #[test]
 fn a_staging_that_holds_a_pipe_or_a_link_is_removed() {
-    let desk = desk();
-    let outside = outside(&desk);
-    desk.success(PhaseId::Design);
-    std::fs::create_dir_all(desk.path("staging/artifacts")).unwrap();
-    pipe(&desk.path("staging/receipt.json"));
+    let fixture = fixture();
+    let outside = outside(&fixture);
+    fixture.success(PhaseId::Design);
+    std::fs::create_dir_all(fixture.path("staging/artifacts")).unwrap();
+    pipe(&fixture.path("staging/receipt.json"));
     symlink(
         outside.join("precious"),
-        desk.path("staging/artifacts/20-tasks.md"),
+        fixture.path("staging/artifacts/20-tasks.md"),
     )
     .unwrap();
-    symlink(&outside, desk.path("staging/link")).unwrap();
-    drop(desk.lock());
-    assert!(!desk.path("staging").exists());
+    symlink(&outside, fixture.path("staging/link")).unwrap();
+    drop(fixture.lock());
+    assert!(!fixture.path("staging").exists());
     assert_untouched(&outside);
-    assert_eq!(desk.names("artifacts"), ["10-design.md"]);
+    assert_eq!(fixture.names("artifacts"), ["10-design.md"]);
 }

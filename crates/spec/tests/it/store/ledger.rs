@@ -6,48 +6,48 @@ use crucible_spec::{
     SpecStore, WorkspaceFile, spec_status,
 };
 
-use super::common::{Desk, desk, now, run_under};
+use super::common::{Fixture, fixture, now, run_under};
 
-fn kinds(desk: &Desk) -> Vec<(String, ReceiptProblemKind)> {
-    let problems = desk.state().problems;
+fn kinds(fixture: &Fixture) -> Vec<(String, ReceiptProblemKind)> {
+    let problems = fixture.state().problems;
     problems
         .into_iter()
         .map(|problem| (problem.file, problem.kind))
         .collect()
 }
 
-fn file(desk: &Desk, receipt: &SpecReceipt) -> std::path::PathBuf {
-    desk.path(&format!("receipts/{}.json", receipt.receipt_id))
+fn file(fixture: &Fixture, receipt: &SpecReceipt) -> std::path::PathBuf {
+    fixture.path(&format!("receipts/{}.json", receipt.receipt_id))
 }
 
 #[test]
 fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
-    let desk = desk();
-    let mut failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    let fixture = fixture();
+    let mut failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
     failed.phases[0].status = PhaseStatus::Success;
     failed.digest = None;
     failed.digest = Some(Digest::of_canonical(&failed).unwrap());
     std::fs::write(
-        file(&desk, &failed),
+        file(&fixture, &failed),
         serde_json::to_string(&failed).unwrap(),
     )
     .unwrap();
     let name = format!("{}.json", failed.receipt_id);
-    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
+    assert_eq!(kinds(&fixture), [(name, ReceiptProblemKind::LedgerDiffers)]);
     assert_eq!(
-        desk.store.state(None).unwrap().problems,
+        fixture.store.state(None).unwrap().problems,
         [],
         "without a ledger nobody knows"
     );
     // A timeline uses the same rules as a status, and counts only trusted receipts.
-    let (receipts, problems) = desk.store.history(Some(&desk.ledger())).unwrap();
-    assert_eq!((receipts.len(), problems), (0, desk.state().problems));
-    assert_eq!(desk.store.history(None).unwrap().0.len(), 1);
+    let (receipts, problems) = fixture.store.history(Some(&fixture.ledger())).unwrap();
+    assert_eq!((receipts.len(), problems), (0, fixture.state().problems));
+    assert_eq!(fixture.store.history(None).unwrap().0.len(), 1);
     // Even if it is superseded and irrelevant for a judgement: the next receipt shows it, with or without
     // a ledger.
-    desk.success(PhaseId::Design);
-    for ledger in [None, Some(&desk.ledger())] {
-        let (receipts, _) = desk.store.history(ledger).unwrap();
+    fixture.success(PhaseId::Design);
+    for ledger in [None, Some(&fixture.ledger())] {
+        let (receipts, _) = fixture.store.history(ledger).unwrap();
         assert!(
             receipts
                 .iter()
@@ -59,109 +59,110 @@ fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
 
 #[test]
 fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
-    let desk = desk();
-    desk.success(PhaseId::Design);
-    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
-    std::fs::remove_file(file(&desk, &failed)).unwrap();
+    let fixture = fixture();
+    fixture.success(PhaseId::Design);
+    let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
+    std::fs::remove_file(file(&fixture, &failed)).unwrap();
     let newer = (
         format!("{}.json", failed.receipt_id),
         ReceiptProblemKind::LedgerKnowsNewer,
     );
-    assert_eq!(kinds(&desk), std::slice::from_ref(&newer));
-    assert_eq!(desk.store.state(None).unwrap().problems, []);
+    assert_eq!(kinds(&fixture), std::slice::from_ref(&newer));
+    assert_eq!(fixture.store.state(None).unwrap().problems, []);
     // Another phase in its place does not hide it; running the phase again resolves it.
-    desk.success(PhaseId::Tasks);
-    assert_eq!(kinds(&desk), [newer]);
-    desk.success(PhaseId::Design);
-    assert_eq!(kinds(&desk), []);
-    assert!(desk.ledger().verify(&[]).unwrap().passes());
+    fixture.success(PhaseId::Tasks);
+    assert_eq!(kinds(&fixture), [newer]);
+    fixture.success(PhaseId::Design);
+    assert_eq!(kinds(&fixture), []);
+    assert!(fixture.ledger().verify(&[]).unwrap().passes());
 }
 
 #[test]
 fn a_receipt_that_took_the_place_of_another_is_known_to_the_ledger() {
-    let desk = desk();
-    let mut failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
-    std::fs::remove_file(file(&desk, &failed)).unwrap();
+    let fixture = fixture();
+    let mut failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
+    std::fs::remove_file(file(&fixture, &failed)).unwrap();
     failed.receipt_id = "design-20260131-100000-0001".to_owned();
     failed.digest = None;
     failed.digest = Some(Digest::of_canonical(&failed).unwrap());
     std::fs::write(
-        file(&desk, &failed),
+        file(&fixture, &failed),
         serde_json::to_string(&failed).unwrap(),
     )
     .unwrap();
     let name = format!("{}.json", failed.receipt_id);
-    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
+    assert_eq!(kinds(&fixture), [(name, ReceiptProblemKind::LedgerDiffers)]);
 }
 
 #[test]
 fn a_ledger_that_knows_nothing_of_the_spec_says_nothing() {
-    let desk = desk();
-    let first = desk.success(PhaseId::Design);
-    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
-    assert_eq!(kinds(&desk), []);
-    assert_eq!(desk.ledger().head().unwrap().seq, 0);
+    let fixture = fixture();
+    let first = fixture.success(PhaseId::Design);
+    std::fs::remove_dir_all(fixture.home.join("data")).unwrap();
+    assert_eq!(kinds(&fixture), []);
+    assert_eq!(fixture.ledger().head().unwrap().seq, 0);
     // The next promotion records what it did not know.
-    desk.success(PhaseId::Tasks);
-    assert_eq!(desk.ledger().head().unwrap().seq, 2);
-    assert_eq!(kinds(&desk), []);
-    std::fs::write(file(&desk, &first), "{}").unwrap();
-    assert_eq!(kinds(&desk).len(), 1);
+    fixture.success(PhaseId::Tasks);
+    assert_eq!(fixture.ledger().head().unwrap().seq, 2);
+    assert_eq!(kinds(&fixture), []);
+    std::fs::write(file(&fixture, &first), "{}").unwrap();
+    assert_eq!(kinds(&fixture).len(), 1);
 }
 
 #[test]
 fn the_same_spec_elsewhere_is_another_one() {
-    let desk = desk();
-    let other = super::common::desk_at(&desk.home.join("elsewhere"));
-    desk.success(PhaseId::Design);
+    let fixture = fixture();
+    let other = super::common::desk_at(&fixture.home.join("elsewhere"));
+    fixture.success(PhaseId::Design);
     let lock = other.lock();
     run_under(
         &lock,
         PhaseId::Design,
         PhaseStatus::Success,
         "x",
-        &mut desk.ledger(),
+        &mut fixture.ledger(),
     )
     .unwrap();
     drop(lock);
-    assert_eq!(kinds(&desk), []);
+    assert_eq!(kinds(&fixture), []);
     assert_eq!(
-        other.store.state(Some(&desk.ledger())).unwrap().problems,
+        other.store.state(Some(&fixture.ledger())).unwrap().problems,
         []
     );
     // The same directory through another path is the same project.
-    std::os::unix::fs::symlink(desk.home.join("project"), desk.home.join("way")).unwrap();
-    let project = SpecProject::at(desk.home.join("way"));
+    std::os::unix::fs::symlink(fixture.home.join("project"), fixture.home.join("way")).unwrap();
+    let project = SpecProject::at(fixture.home.join("way"));
     let by_link = SpecStore::new(&project, "export-data".parse().unwrap());
-    std::fs::remove_dir_all(desk.path("receipts")).unwrap();
-    let problems = by_link.state(Some(&desk.ledger())).unwrap().problems;
+    std::fs::remove_dir_all(fixture.path("receipts")).unwrap();
+    let problems = by_link.state(Some(&fixture.ledger())).unwrap().problems;
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].kind, ReceiptProblemKind::LedgerKnowsNewer);
 }
 
 #[test]
 fn restarted_spec_ignores_earlier_life() {
-    let desk = desk();
+    let fixture = fixture();
     for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks] {
-        desk.success(phase);
+        fixture.success(phase);
     }
-    let design = desk.text("receipts/design-20260131-093000-0002.json");
-    std::fs::remove_dir_all(desk.store.dir()).unwrap();
+    let design = fixture.text("receipts/design-20260131-093000-0002.json");
+    std::fs::remove_dir_all(fixture.store.dir()).unwrap();
     // Another time, so that the receipt differs.
-    let lock = desk.lock();
+    let lock = fixture.lock();
     let mut anew = super::common::draft(PhaseId::Requirements, PhaseStatus::Success, 1);
     anew.receipt_id = "requirements-20260201-093000-0001".to_owned();
-    lock.promote(anew, Vec::new(), &mut desk.ledger()).unwrap();
+    lock.promote(anew, Vec::new(), &mut fixture.ledger())
+        .unwrap();
     drop(lock);
-    assert_eq!(kinds(&desk), []);
+    assert_eq!(kinds(&fixture), []);
     // Restoring a part of the earlier life without its end is detected.
     std::fs::write(
-        desk.path("receipts/design-20260131-093000-0002.json"),
+        fixture.path("receipts/design-20260131-093000-0002.json"),
         design,
     )
     .unwrap();
-    std::fs::remove_file(desk.path("receipts/requirements-20260201-093000-0001.json")).unwrap();
-    let said = kinds(&desk);
+    std::fs::remove_file(fixture.path("receipts/requirements-20260201-093000-0001.json")).unwrap();
+    let said = kinds(&fixture);
     assert!(said.contains(&(
         "tasks-20260131-093000-0003.json".to_owned(),
         ReceiptProblemKind::LedgerKnowsNewer
@@ -170,7 +171,7 @@ fn restarted_spec_ignores_earlier_life() {
 
 #[test]
 fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
-    let desk = desk();
+    let fixture = fixture();
     let copy = |from: &std::path::Path, to: &std::path::Path| {
         let copied = std::process::Command::new("cp")
             .arg("-r")
@@ -180,30 +181,33 @@ fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
             .unwrap();
         assert!(copied.success());
     };
-    desk.success(PhaseId::Requirements);
-    copy(desk.store.dir(), &desk.home.join("branch"));
-    let lock = desk.lock();
+    fixture.success(PhaseId::Requirements);
+    copy(fixture.store.dir(), &fixture.home.join("branch"));
+    let lock = fixture.lock();
     let mut on_main = super::common::draft(PhaseId::Design, PhaseStatus::Success, 2);
     on_main.receipt_id = "design-20260201-093000-0002".to_owned();
-    lock.promote(on_main, Vec::new(), &mut desk.ledger())
+    lock.promote(on_main, Vec::new(), &mut fixture.ledger())
         .unwrap();
     drop(lock);
-    std::fs::rename(desk.store.dir(), desk.home.join("main")).unwrap();
-    copy(&desk.home.join("branch"), desk.store.dir());
-    let on_branch = desk.success(PhaseId::Design);
-    assert_eq!(kinds(&desk), [], "what is there was recorded last");
-    std::fs::rename(desk.store.dir(), desk.home.join("later-branch")).unwrap();
-    std::fs::rename(desk.home.join("main"), desk.store.dir()).unwrap();
+    std::fs::rename(fixture.store.dir(), fixture.home.join("main")).unwrap();
+    copy(&fixture.home.join("branch"), fixture.store.dir());
+    let on_branch = fixture.success(PhaseId::Design);
+    assert_eq!(kinds(&fixture), [], "what is there was recorded last");
+    std::fs::rename(fixture.store.dir(), fixture.home.join("later-branch")).unwrap();
+    std::fs::rename(fixture.home.join("main"), fixture.store.dir()).unwrap();
     let name = format!("{}.json", on_branch.receipt_id);
-    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerKnowsNewer)]);
+    assert_eq!(
+        kinds(&fixture),
+        [(name, ReceiptProblemKind::LedgerKnowsNewer)]
+    );
     // Running the phase continues from there.
-    desk.success(PhaseId::Design);
-    assert_eq!(kinds(&desk), []);
+    fixture.success(PhaseId::Design);
+    assert_eq!(kinds(&fixture), []);
 }
 
 /// Writes a forged receipt with a correct digest.
 fn make_up(
-    desk: &Desk,
+    fixture: &Fixture,
     copied: &SpecReceipt,
     phase: PhaseId,
     sequence: u64,
@@ -215,20 +219,20 @@ fn make_up(
     change(&mut made);
     made.digest = None;
     made.digest = Some(Digest::of_canonical(&made).unwrap());
-    std::fs::write(file(desk, &made), serde_json::to_string(&made).unwrap()).unwrap();
+    std::fs::write(file(fixture, &made), serde_json::to_string(&made).unwrap()).unwrap();
     format!("{}.json", made.receipt_id)
 }
 
 #[test]
 fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
-    let desk = desk();
-    desk.success(PhaseId::Design);
-    let tasks = desk.success(PhaseId::Tasks);
-    desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
-    let name = make_up(&desk, &tasks, PhaseId::Tasks, 4, |made| {
+    let fixture = fixture();
+    fixture.success(PhaseId::Design);
+    let tasks = fixture.success(PhaseId::Tasks);
+    fixture.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+    let name = make_up(&fixture, &tasks, PhaseId::Tasks, 4, |made| {
         made.previous = None
     });
-    let problems = desk.store.state(None).unwrap().problems;
+    let problems = fixture.store.state(None).unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(
         (&problems[0].file, &problems[0].kind),
@@ -236,43 +240,43 @@ fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
     );
     // If the previous one cannot be trusted, there is nothing to link to: running the phase again
     // continues from there.
-    std::fs::write(desk.path(&format!("receipts/{name}")), "{}").unwrap();
-    desk.success(PhaseId::Tasks);
-    assert_eq!(desk.store.state(None).unwrap().problems, []);
+    std::fs::write(fixture.path(&format!("receipts/{name}")), "{}").unwrap();
+    fixture.success(PhaseId::Tasks);
+    assert_eq!(fixture.store.state(None).unwrap().problems, []);
 }
 
 #[test]
 fn receipt_newer_than_ledger_is_only_reported() {
-    let desk = desk();
-    let first = desk.success(PhaseId::Design);
+    let fixture = fixture();
+    let first = fixture.success(PhaseId::Design);
     let link = crucible_spec::ReceiptLink {
         receipt_id: first.receipt_id.clone(),
         digest: first.digest.unwrap(),
     };
-    let name = make_up(&desk, &first, PhaseId::Design, 2, |made| {
+    let name = make_up(&fixture, &first, PhaseId::Design, 2, |made| {
         made.previous = Some(link)
     });
-    let state = desk.state();
+    let state = fixture.state();
     assert_eq!(
         (state.not_from_here.as_slice(), state.problems),
         (&[name][..], Vec::new())
     );
     assert_eq!(
-        desk.store.state(None).unwrap().not_from_here,
+        fixture.store.state(None).unwrap().not_from_here,
         [""; 0],
         "without a ledger nobody knows"
     );
     // The next promotion tells the ledger about it.
-    desk.success(PhaseId::Tasks);
-    desk.success(PhaseId::Design);
-    assert_eq!(desk.state().not_from_here, [""; 0]);
+    fixture.success(PhaseId::Tasks);
+    fixture.success(PhaseId::Design);
+    assert_eq!(fixture.state().not_from_here, [""; 0]);
 }
 
 /// A workspace queries the ledger once for all its specs, and checks their common path once.
 #[test]
 fn a_survey_judges_each_spec_as_its_own_status_does() {
-    let desk = desk();
-    let project = desk.home.join("project");
+    let fixture = fixture();
+    let project = fixture.home.join("project");
     let specs = ["fine", "edited", "gone", "older", "new", "half"];
     let store = |spec: &str| SpecStore::new(&SpecProject::at(&project), spec.parse().unwrap());
     for spec in specs {
@@ -282,7 +286,14 @@ fn a_survey_judges_each_spec_as_its_own_status_does() {
             (PhaseId::Design, "b"),
             (PhaseId::Design, "c"),
         ] {
-            run_under(&lock, phase, PhaseStatus::Success, text, &mut desk.ledger()).unwrap();
+            run_under(
+                &lock,
+                phase,
+                PhaseStatus::Success,
+                text,
+                &mut fixture.ledger(),
+            )
+            .unwrap();
         }
     }
     let receipt = |spec: &str, part: &str| {
@@ -310,7 +321,7 @@ fn a_survey_judges_each_spec_as_its_own_status_does() {
         format!("version: \"1\"\nname: \"all\"\nspecs:\n{list}  - id: \"none\"\n    tags: []\n");
     std::fs::write(project.join("workspace.yaml"), list).unwrap();
     let workspace = WorkspaceFile::discover(&project).unwrap();
-    for ledger in [None, Some(desk.ledger())] {
+    for ledger in [None, Some(fixture.ledger())] {
         let survey = workspace.survey(now(), ledger.as_ref()).unwrap();
         let alone = |spec: &str| spec_status(&store(spec).state(ledger.as_ref()).unwrap(), now());
         for (spec, status) in specs.iter().zip(&survey.statuses) {
@@ -344,8 +355,8 @@ fn a_survey_judges_each_spec_as_its_own_status_does() {
     }
     // A link in place of the common directory leads to none of them.
     let specs = project.join(".crucible/specs");
-    std::fs::rename(&specs, desk.home.join("elsewhere")).unwrap();
-    std::os::unix::fs::symlink(desk.home.join("elsewhere"), &specs).unwrap();
+    std::fs::rename(&specs, fixture.home.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(fixture.home.join("elsewhere"), &specs).unwrap();
     let survey = workspace.survey(now(), None).unwrap();
     assert!(
         survey.statuses.iter().all(Result::is_err),

@@ -2,44 +2,44 @@
 
 use crucible_spec::{LockClaim, PhaseId, PhaseStatus, SpecError};
 
-use super::common::{desk, run_under};
+use super::common::{fixture, run_under};
 
 #[test]
 fn a_second_process_is_told_who_is_at_work() {
-    let desk = desk();
-    let held = desk
+    let fixture = fixture();
+    let held = fixture
         .store
         .lock("crucible spec export-data", LockClaim::IfFree)
         .unwrap();
-    match desk.store.lock("another", LockClaim::IfFree) {
+    match fixture.store.lock("another", LockClaim::IfFree) {
         Err(SpecError::Locked { owner }) => {
             assert!(owner.contains("crucible spec export-data"), "{owner}")
         }
         other => panic!("{other:?}"),
     }
-    assert!(desk.store.state(None).is_ok(), "looking needs no lock");
+    assert!(fixture.store.state(None).is_ok(), "looking needs no lock");
     drop(held);
-    desk.store.lock("another", LockClaim::IfFree).unwrap();
+    fixture.store.lock("another", LockClaim::IfFree).unwrap();
 }
 
 #[test]
 fn the_lock_of_a_dead_process_is_taken_silently() {
-    let desk = desk();
-    drop(desk.lock());
+    let fixture = fixture();
+    drop(fixture.lock());
     std::fs::write(
-        desk.path("lock"),
+        fixture.path("lock"),
         "process 4000000: gone\nstarted at tick 1\n",
     )
     .unwrap();
-    desk.store.lock("next", LockClaim::IfFree).unwrap();
-    assert!(desk.text("lock").contains("next"));
+    fixture.store.lock("next", LockClaim::IfFree).unwrap();
+    assert!(fixture.text("lock").contains("next"));
 }
 
 #[test]
 fn process_with_lost_lock_changes_nothing() {
-    let desk = desk();
-    let old = desk.lock();
-    let mut ledger = desk.ledger();
+    let fixture = fixture();
+    let old = fixture.lock();
+    let mut ledger = fixture.ledger();
     run_under(
         &old,
         PhaseId::Design,
@@ -48,7 +48,7 @@ fn process_with_lost_lock_changes_nothing() {
         &mut ledger,
     )
     .unwrap();
-    let new = desk.store.lock("forced", LockClaim::Force).unwrap();
+    let new = fixture.store.lock("forced", LockClaim::Force).unwrap();
     let lost = run_under(
         &old,
         PhaseId::Design,
@@ -61,14 +61,17 @@ fn process_with_lost_lock_changes_nothing() {
         old.write_context("idea.md", b"late"),
         Err(SpecError::LockLost)
     ));
-    assert_eq!(desk.text("artifacts/10-design.md"), "first");
+    assert_eq!(fixture.text("artifacts/10-design.md"), "first");
     assert_eq!(
-        (desk.names("receipts").len(), desk.names("context").len()),
+        (
+            fixture.names("receipts").len(),
+            fixture.names("context").len()
+        ),
         (1, 0)
     );
     drop(old);
     assert!(matches!(
-        desk.store.lock("a third", LockClaim::IfFree),
+        fixture.store.lock("a third", LockClaim::IfFree),
         Err(SpecError::Locked { .. })
     ));
     run_under(
@@ -79,19 +82,19 @@ fn process_with_lost_lock_changes_nothing() {
         &mut ledger,
     )
     .unwrap();
-    assert_eq!(desk.text("artifacts/10-design.md"), "second");
-    assert_eq!(desk.state().problems, []);
+    assert_eq!(fixture.text("artifacts/10-design.md"), "second");
+    assert_eq!(fixture.state().problems, []);
 }
 
 #[test]
 fn forced_locks_keep_one_receipt_chain() {
-    let desk = desk();
-    drop(desk.ledger());
+    let fixture = fixture();
+    drop(fixture.ledger());
     let kept: usize = std::thread::scope(|scope| {
         let work = |number: u32| {
-            let desk = &desk;
+            let fixture = &fixture;
             move || {
-                let mut ledger = desk.ledger();
+                let mut ledger = fixture.ledger();
                 let mut kept = 0;
                 for round in 0..8 {
                     let claim = if round % 2 == 0 {
@@ -99,7 +102,7 @@ fn forced_locks_keep_one_receipt_chain() {
                     } else {
                         LockClaim::IfFree
                     };
-                    let lock = match desk.store.lock("many", claim) {
+                    let lock = match fixture.store.lock("many", claim) {
                         Ok(lock) => lock,
                         // Another process took it between our lock and our first turn.
                         Err(SpecError::LockLost) => continue,
@@ -131,9 +134,9 @@ fn forced_locks_keep_one_receipt_chain() {
             .sum()
     });
     assert!(kept > 0, "who took the lock last is not disturbed any more");
-    let state = desk.state();
+    let state = fixture.state();
     assert_eq!(state.problems, []);
     assert_eq!(state.receipts, kept as u64);
-    assert_eq!(desk.store.history(None).unwrap().0.len(), kept);
-    assert!(desk.ledger().verify(&[]).unwrap().passes());
+    assert_eq!(fixture.store.history(None).unwrap().0.len(), kept);
+    assert!(fixture.ledger().verify(&[]).unwrap().passes());
 }

@@ -4,40 +4,41 @@ use crucible_model::{Digest, UniqueJson, to_canonical_json};
 use crucible_spec::{FileState, PhaseId, PhaseOutput, PhaseStatus, SpecError};
 use serde_json::Value;
 
-use super::common::{Desk, desk, document, draft};
+use super::common::{Fixture, document, draft, fixture};
 
-fn value(desk: &Desk, id: &str) -> Value {
+fn value(fixture: &Fixture, id: &str) -> Value {
     let UniqueJson(value) =
-        serde_json::from_str(&desk.text(&format!("receipts/{id}.json"))).unwrap();
+        serde_json::from_str(&fixture.text(&format!("receipts/{id}.json"))).unwrap();
     value
 }
 
 #[test]
 fn outputs_and_receipt_are_promoted_together_and_nothing_else_stays() {
-    let desk = desk();
-    assert!(!desk.store.exists().unwrap());
+    let fixture = fixture();
+    assert!(!fixture.store.exists().unwrap());
     assert!(matches!(
-        desk.store.state(None),
+        fixture.store.state(None),
         Err(SpecError::Unknown { .. })
     ));
-    let written = desk.success(PhaseId::Requirements);
+    let written = fixture.success(PhaseId::Requirements);
     assert_eq!(written.receipt_id, "requirements-20260131-093000-0001");
     assert_eq!(
         (written.spec_id.as_str(), written.sequence),
         ("export-data", 1)
     );
-    assert_eq!(desk.names("."), ["artifacts", "lock", "receipts"]);
-    assert_eq!(desk.text("artifacts/00-requirements.md"), "requirements");
+    assert_eq!(fixture.names("."), ["artifacts", "lock", "receipts"]);
+    assert_eq!(fixture.text("artifacts/00-requirements.md"), "requirements");
     assert_eq!(
-        desk.store
+        fixture
+            .store
             .read("artifacts/00-requirements.md")
             .unwrap()
             .unwrap(),
         b"requirements"
     );
-    assert_eq!(desk.store.read("artifacts/10-design.md").unwrap(), None);
+    assert_eq!(fixture.store.read("artifacts/10-design.md").unwrap(), None);
 
-    let state = desk.state();
+    let state = fixture.state();
     assert_eq!((state.problems.as_slice(), state.receipts), (&[][..], 1));
     let phase = state.phase(PhaseId::Requirements).unwrap();
     assert_eq!(phase.newest.as_ref(), Some(&written));
@@ -46,15 +47,15 @@ fn outputs_and_receipt_are_promoted_together_and_nothing_else_stays() {
     assert_eq!(phase.outputs[0].found, FileState::Same);
     assert_eq!(phase.outputs[0].record.sha256, Digest::of(b"requirements"));
     assert!(state.phase(PhaseId::Design).unwrap().newest.is_none());
-    assert!(desk.ledger().verify(&[]).unwrap().passes());
+    assert!(fixture.ledger().verify(&[]).unwrap().passes());
 }
 
 #[test]
 fn a_receipt_is_canonical_json_whose_digest_covers_all_of_it() {
-    let desk = desk();
-    let id = desk.success(PhaseId::Design).receipt_id;
-    let mut value = value(&desk, &id);
-    let text = desk.text(&format!("receipts/{id}.json"));
+    let fixture = fixture();
+    let id = fixture.success(PhaseId::Design).receipt_id;
+    let mut value = value(&fixture, &id);
+    let text = fixture.text(&format!("receipts/{id}.json"));
     assert_eq!(
         text.into_bytes(),
         [to_canonical_json(&value).unwrap(), b"\n".to_vec()].concat()
@@ -67,12 +68,12 @@ fn a_receipt_is_canonical_json_whose_digest_covers_all_of_it() {
 
 #[test]
 fn receipt_links_to_predecessors() {
-    let desk = desk();
-    let first = desk.success(PhaseId::Design);
-    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
-    let dry = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
-    let other = desk.success(PhaseId::Tasks);
-    let last = desk.success(PhaseId::Design);
+    let fixture = fixture();
+    let first = fixture.success(PhaseId::Design);
+    let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
+    let dry = fixture.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let other = fixture.success(PhaseId::Tasks);
+    let last = fixture.success(PhaseId::Design);
     let link = |of: &crucible_spec::SpecReceipt| {
         Some(crucible_spec::ReceiptLink {
             receipt_id: of.receipt_id.clone(),
@@ -96,16 +97,16 @@ fn receipt_links_to_predecessors() {
         (&last.previous, &last.last_real),
         (&link(&other), &link(&failed))
     );
-    assert_eq!(desk.state().problems, []);
+    assert_eq!(fixture.state().problems, []);
 }
 
 #[test]
 fn a_failure_leaves_a_receipt_and_the_artifact_of_before() {
-    let desk = desk();
-    let success = desk.success(PhaseId::Design);
-    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
-    assert_eq!(desk.text("artifacts/10-design.md"), "design");
-    let state = desk.state();
+    let fixture = fixture();
+    let success = fixture.success(PhaseId::Design);
+    let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
+    assert_eq!(fixture.text("artifacts/10-design.md"), "design");
+    let state = fixture.state();
     let phase = state.phase(PhaseId::Design).unwrap();
     assert_eq!(
         (phase.newest_real.as_ref(), phase.last_success.as_ref()),
@@ -117,8 +118,8 @@ fn a_failure_leaves_a_receipt_and_the_artifact_of_before() {
 
 #[test]
 fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
-    let desk = desk();
-    let (lock, mut ledger) = (desk.lock(), desk.ledger());
+    let fixture = fixture();
+    let (lock, mut ledger) = (fixture.lock(), fixture.ledger());
     let output = |path: &str| PhaseOutput {
         path: path.to_owned(),
         bytes: b"x".to_vec(),
@@ -170,20 +171,20 @@ fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
             "{named}"
         );
     }
-    assert_eq!(desk.names("artifacts"), Vec::<String>::new());
-    assert_eq!(desk.names("receipts"), Vec::<String>::new());
-    assert!(!desk.path("staging").exists() && !desk.path("staging.new").exists());
-    assert_eq!(desk.ledger().head().unwrap().seq, 0);
+    assert_eq!(fixture.names("artifacts"), Vec::<String>::new());
+    assert_eq!(fixture.names("receipts"), Vec::<String>::new());
+    assert!(!fixture.path("staging").exists() && !fixture.path("staging.new").exists());
+    assert_eq!(fixture.ledger().head().unwrap().seq, 0);
 }
 
 #[test]
 fn files_of_the_context_are_written_whole_under_plain_names() {
-    let desk = desk();
-    let lock = desk.lock();
+    let fixture = fixture();
+    let lock = fixture.lock();
     lock.write_context("idea.md", "größer\n".as_bytes())
         .unwrap();
     assert_eq!(
-        desk.store.read("context/idea.md").unwrap().unwrap(),
+        fixture.store.read("context/idea.md").unwrap().unwrap(),
         "größer\n".as_bytes()
     );
     for bad in ["", "../idea.md", "a/b", ".tmp-x", "/tmp/x", "ä"] {
@@ -197,9 +198,9 @@ fn files_of_the_context_are_written_whole_under_plain_names() {
         "/etc/passwd",
         "artifacts",
     ] {
-        assert!(desk.store.read(bad).is_err(), "{bad:?}");
+        assert!(fixture.store.read(bad).is_err(), "{bad:?}");
     }
-    assert_eq!(desk.names("context"), ["idea.md"]);
+    assert_eq!(fixture.names("context"), ["idea.md"]);
 }
 
 #[test]
@@ -208,21 +209,21 @@ fn every_receipt_fits_its_published_schema() {
     let schema: Value = serde_json::from_str(schema).unwrap();
     jsonschema::meta::validate(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let desk = desk();
+    let fixture = fixture();
     for status in [
         PhaseStatus::Success,
         PhaseStatus::Failed,
         PhaseStatus::DryRun,
     ] {
-        let id = desk.run(PhaseId::Tasks, status, "text").receipt_id;
-        let value = value(&desk, &id);
+        let id = fixture.run(PhaseId::Tasks, status, "text").receipt_id;
+        let value = value(&fixture, &id);
         assert!(
             validator.is_valid(&value),
             "{:?}",
             validator.iter_errors(&value).next().map(|e| e.to_string())
         );
     }
-    let whole = value(&desk, "tasks-20260131-093000-0003");
+    let whole = value(&fixture, "tasks-20260131-093000-0003");
     for (field, wrong) in [
         ("receipt_id", Value::Null),
         ("digest", Value::from("x")),

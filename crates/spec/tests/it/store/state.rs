@@ -6,7 +6,7 @@ use crucible_spec::{
     ReceiptProblemKind, SpecReceipt, SpecState,
 };
 
-use super::common::{Desk, desk, document, draft, now, run_under};
+use super::common::{Fixture, document, draft, fixture, now, run_under};
 
 fn kinds(state: &SpecState) -> Vec<(&str, ReceiptProblemKind)> {
     state
@@ -21,36 +21,36 @@ fn file(receipt: &SpecReceipt) -> String {
 }
 
 /// Writes invalid files under the names of this many receipts of a phase.
-fn plant_garbage(desk: &Desk, phase: PhaseId, places: std::ops::RangeInclusive<u64>) {
-    std::fs::create_dir_all(desk.path("receipts")).unwrap();
+fn plant_garbage(fixture: &Fixture, phase: PhaseId, places: std::ops::RangeInclusive<u64>) {
+    std::fs::create_dir_all(fixture.path("receipts")).unwrap();
     for place in places {
         let name = ReceiptId::new(phase, now(), place).file_name();
-        std::fs::write(desk.path("receipts").join(name), "garbage").unwrap();
+        std::fs::write(fixture.path("receipts").join(name), "garbage").unwrap();
     }
 }
 
 #[test]
 fn of_a_thousand_receipts_only_those_that_count_are_read() {
-    let desk = desk();
-    plant_garbage(&desk, PhaseId::Review, 1..=400);
-    let success = desk.success(PhaseId::Review);
-    let failed = desk.run(PhaseId::Review, PhaseStatus::Failed, "");
-    let dry = desk.run(PhaseId::Review, PhaseStatus::DryRun, "");
+    let fixture = fixture();
+    plant_garbage(&fixture, PhaseId::Review, 1..=400);
+    let success = fixture.success(PhaseId::Review);
+    let failed = fixture.run(PhaseId::Review, PhaseStatus::Failed, "");
+    let dry = fixture.run(PhaseId::Review, PhaseStatus::DryRun, "");
     // As if more dry runs had been made; reading any of them would report it as unreadable.
     for round in 0..3u64 {
         plant_garbage(
-            &desk,
+            &fixture,
             PhaseId::Review,
             404 + round * 200..=404 + round * 200 + 198,
         );
-        let again = desk.lock();
+        let again = fixture.lock();
         let sequence = again.next_sequence().unwrap();
         let mut receipt = draft(PhaseId::Review, PhaseStatus::DryRun, sequence);
         receipt.last_real.clone_from(&dry.last_real);
         receipt.last_success.clone_from(&dry.last_success);
-        write_sealed(&desk, receipt);
+        write_sealed(&fixture, receipt);
     }
-    let state = desk.state();
+    let state = fixture.state();
     assert_eq!(state.receipts, 1003);
     assert_eq!(kinds(&state), [], "something else was read");
     let phase = state.phase(PhaseId::Review).unwrap();
@@ -62,15 +62,15 @@ fn of_a_thousand_receipts_only_those_that_count_are_read() {
 }
 
 /// Writes a receipt as another version of Crucible would.
-fn write_sealed(desk: &Desk, mut receipt: SpecReceipt) -> SpecReceipt {
+fn write_sealed(fixture: &Fixture, mut receipt: SpecReceipt) -> SpecReceipt {
     receipt.schema_version = "receipt.v1".to_owned();
     receipt.spec_id = "export-data".to_owned();
     receipt.sequence = receipt.receipt_id.parse::<ReceiptId>().unwrap().sequence();
     receipt.digest = None;
     receipt.digest = Some(Digest::of_canonical(&receipt).unwrap());
-    std::fs::create_dir_all(desk.path("receipts")).unwrap();
+    std::fs::create_dir_all(fixture.path("receipts")).unwrap();
     std::fs::write(
-        desk.path(&file(&receipt)),
+        fixture.path(&file(&receipt)),
         serde_json::to_string_pretty(&receipt).unwrap(),
     )
     .unwrap();
@@ -79,15 +79,15 @@ fn write_sealed(desk: &Desk, mut receipt: SpecReceipt) -> SpecReceipt {
 
 #[test]
 fn a_dry_run_counts_for_nothing_and_hides_nothing() {
-    let desk = desk();
-    desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
-    let state = desk.state();
+    let fixture = fixture();
+    fixture.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let state = fixture.state();
     let phase = state.phase(PhaseId::Design).unwrap();
     assert!(phase.newest.is_some() && phase.newest_real.is_none() && phase.last_success.is_none());
-    let success = desk.success(PhaseId::Design);
-    desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
-    let dry = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
-    let state = desk.state();
+    let success = fixture.success(PhaseId::Design);
+    fixture.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let dry = fixture.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let state = fixture.state();
     let phase = state.phase(PhaseId::Design).unwrap();
     assert_eq!(
         (phase.newest.as_ref(), phase.newest_real.as_ref()),
@@ -108,13 +108,13 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
     for (place, lie) in (5..).zip(lies) {
         let mut marked = draft(PhaseId::Design, PhaseStatus::DryRun, place);
         lie(&mut marked);
-        let lock = desk.lock();
+        let lock = fixture.lock();
         let marked = lock
-            .promote(marked, Vec::new(), &mut desk.ledger())
+            .promote(marked, Vec::new(), &mut fixture.ledger())
             .unwrap()
             .receipt;
         drop(lock);
-        let state = desk.state();
+        let state = fixture.state();
         let phase = state.phase(PhaseId::Design).unwrap();
         assert_eq!(phase.newest_real.as_ref(), Some(&marked), "{place}");
         assert_eq!(phase.last_success.as_ref(), Some(&success), "{place}");
@@ -126,12 +126,13 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
         class: "secret".to_owned(),
         message: "one".to_owned(),
     });
-    let lock = desk.lock();
-    lock.promote(failed, Vec::new(), &mut desk.ledger())
+    let lock = fixture.lock();
+    lock.promote(failed, Vec::new(), &mut fixture.ledger())
         .unwrap();
     drop(lock);
     assert_eq!(
-        desk.state()
+        fixture
+            .state()
             .phase(PhaseId::Design)
             .unwrap()
             .newest_real
@@ -163,15 +164,15 @@ fn untrusted_receipt_hides_older_success() {
         (|text| "[".repeat(100_000) + text, "Unreadable"),
     ];
     for (damage, expected) in damages {
-        let desk = desk();
-        let other = desk.success(PhaseId::Requirements);
-        desk.success(PhaseId::Design);
-        let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
-        let text = desk.text(&file(&failed));
+        let fixture = fixture();
+        let other = fixture.success(PhaseId::Requirements);
+        fixture.success(PhaseId::Design);
+        let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
+        let text = fixture.text(&file(&failed));
         let damaged = damage(&text);
         assert_ne!(text, damaged);
-        std::fs::write(desk.path(&file(&failed)), damaged).unwrap();
-        let state = desk.state();
+        std::fs::write(fixture.path(&file(&failed)), damaged).unwrap();
+        let state = fixture.state();
         let phase = state.phase(PhaseId::Design).unwrap();
         assert!(
             phase.newest_real.is_none() && phase.last_success.is_none(),
@@ -193,8 +194,8 @@ fn untrusted_receipt_hides_older_success() {
             Some(&other)
         );
         // Running the phase again repairs it.
-        let healed = desk.success(PhaseId::Design);
-        let state = desk.state();
+        let healed = fixture.success(PhaseId::Design);
+        let state = fixture.state();
         assert_eq!(
             state.phase(PhaseId::Design).unwrap().newest_real.as_ref(),
             Some(&healed)
@@ -205,15 +206,15 @@ fn untrusted_receipt_hides_older_success() {
 
 #[test]
 fn a_receipt_in_the_place_of_another_is_none() {
-    let desk = desk();
-    let design = desk.success(PhaseId::Design);
-    let text = desk.text(&file(&design));
+    let fixture = fixture();
+    let design = fixture.success(PhaseId::Design);
+    let text = fixture.text(&file(&design));
     let as_tasks = ReceiptId::new(PhaseId::Tasks, now(), 2).file_name();
     let later = ReceiptId::new(PhaseId::Design, now(), 3).file_name();
     for name in [&as_tasks, &later] {
-        std::fs::write(desk.path("receipts").join(name), &text).unwrap();
+        std::fs::write(fixture.path("receipts").join(name), &text).unwrap();
     }
-    let state = desk.state();
+    let state = fixture.state();
     let disagrees = ReceiptProblemKind::NameDisagrees;
     assert_eq!(
         kinds(&state),
@@ -224,17 +225,17 @@ fn a_receipt_in_the_place_of_another_is_none() {
     );
     assert!(state.phase(PhaseId::Tasks).unwrap().newest.is_none());
     // Of another spec, with a correct digest.
-    std::fs::remove_file(desk.path("receipts").join(&later)).unwrap();
+    std::fs::remove_file(fixture.path("receipts").join(&later)).unwrap();
     let mut other = design;
     other.spec_id = "another-spec".to_owned();
     other.digest = None;
     other.digest = Some(Digest::of_canonical(&other).unwrap());
     std::fs::write(
-        desk.path(&file(&other)),
+        fixture.path(&file(&other)),
         serde_json::to_string(&other).unwrap(),
     )
     .unwrap();
-    assert!(kinds(&desk.state()).contains(&(
+    assert!(kinds(&fixture.state()).contains(&(
         "design-20260131-093000-0001.json",
         ReceiptProblemKind::NameDisagrees
     )));
@@ -242,9 +243,9 @@ fn a_receipt_in_the_place_of_another_is_none() {
 
 #[test]
 fn names_tell_what_is_foreign_missing_or_there_twice() {
-    let desk = desk();
+    let fixture = fixture();
     for _ in 0..6 {
-        desk.success(PhaseId::Design);
+        fixture.success(PhaseId::Design);
     }
     let name = |place| {
         format!(
@@ -253,13 +254,13 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
         )
     };
     // Pruned at the beginning: nothing to report.
-    std::fs::remove_file(desk.path(&name(1))).unwrap();
-    assert_eq!(kinds(&desk.state()), []);
+    std::fs::remove_file(fixture.path(&name(1))).unwrap();
+    assert_eq!(kinds(&fixture.state()), []);
     // A missing receipt before the newest of the only phase is superseded.
-    std::fs::remove_file(desk.path(&name(3))).unwrap();
-    assert_eq!(kinds(&desk.state()), []);
-    desk.success(PhaseId::Tasks);
-    desk.success(PhaseId::Tasks);
+    std::fs::remove_file(fixture.path(&name(3))).unwrap();
+    assert_eq!(kinds(&fixture.state()), []);
+    fixture.success(PhaseId::Tasks);
+    fixture.success(PhaseId::Tasks);
     let tasks = |place| {
         format!(
             "receipts/{}",
@@ -269,14 +270,14 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     let gap = || ReceiptProblemKind::Gap {
         older: vec![PhaseId::Design],
     };
-    std::fs::remove_file(desk.path(&tasks(7))).unwrap();
+    std::fs::remove_file(fixture.path(&tasks(7))).unwrap();
     assert_eq!(
-        kinds(&desk.store.state(None).unwrap()),
+        kinds(&fixture.store.state(None).unwrap()),
         [("0007", gap())],
         "it may have been of the design"
     );
     std::fs::write(
-        desk.path("receipts/.tmp-aB3dE6"),
+        fixture.path("receipts/.tmp-aB3dE6"),
         "unfinished, and ours: passed over",
     )
     .unwrap();
@@ -285,9 +286,9 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
         "Design-20260131-093000-0002.json",
         "design-20260131-093000-0002.json.bak",
     ] {
-        std::fs::write(desk.path("receipts").join(foreign), "x").unwrap();
+        std::fs::write(fixture.path("receipts").join(foreign), "x").unwrap();
     }
-    let problems = desk.state().problems;
+    let problems = fixture.state().problems;
     assert_eq!(
         problems
             .iter()
@@ -296,30 +297,36 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
         3
     );
     let twice = "tasks-20260131-100000-0008.json";
-    std::fs::write(desk.path("receipts").join(twice), "x").unwrap();
+    std::fs::write(fixture.path("receipts").join(twice), "x").unwrap();
     let other = ReceiptId::new(PhaseId::Tasks, now(), 8).file_name();
-    assert!(kinds(&desk.state()).contains(&(twice, ReceiptProblemKind::PlaceTaken { other })));
+    assert!(kinds(&fixture.state()).contains(&(twice, ReceiptProblemKind::PlaceTaken { other })));
     for number in 0..50 {
-        std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
+        std::fs::write(
+            fixture.path("receipts").join(format!("foreign-{number}")),
+            "x",
+        )
+        .unwrap();
     }
     assert!(
-        desk.state()
+        fixture
+            .state()
             .problems
             .iter()
             .any(|problem| problem.file == "33 more")
     );
     // The highest sequence number makes one gap, and leaves no next one.
     let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
-    std::fs::write(desk.path("receipts").join(last), "x").unwrap();
+    std::fs::write(fixture.path("receipts").join(last), "x").unwrap();
     let gaps = |problems: &[ReceiptProblem]| {
         problems
             .iter()
             .filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. }))
             .count()
     };
-    assert_eq!(gaps(&desk.state().problems), 2);
+    assert_eq!(gaps(&fixture.state().problems), 2);
     assert!(
-        desk.try_run(PhaseId::Design, PhaseStatus::Success, "x")
+        fixture
+            .try_run(PhaseId::Design, PhaseStatus::Success, "x")
             .is_err()
     );
 }
@@ -332,12 +339,12 @@ fn lost_receipt_matters_until_phases_rerun() {
         PhaseStatus::Failed,
         PhaseStatus::DryRun,
     ] {
-        let desk = desk();
-        desk.success(Requirements);
-        desk.success(Design);
-        let gone = desk.run(Design, lost, "again");
-        desk.success(Tasks);
-        std::fs::remove_file(desk.path(&file(&gone))).unwrap();
+        let fixture = fixture();
+        fixture.success(Requirements);
+        fixture.success(Design);
+        let gone = fixture.run(Design, lost, "again");
+        fixture.success(Tasks);
+        std::fs::remove_file(fixture.path(&file(&gone))).unwrap();
         let gap = |older: &[PhaseId]| {
             (
                 "0003",
@@ -347,7 +354,7 @@ fn lost_receipt_matters_until_phases_rerun() {
             )
         };
         // Without the ledger, as in CI; the next receipt also shows which one it was.
-        let state = || desk.store.state(None).unwrap();
+        let state = || fixture.store.state(None).unwrap();
         let told = state();
         let file = format!("{}.json", gone.receipt_id);
         assert_eq!(
@@ -357,36 +364,36 @@ fn lost_receipt_matters_until_phases_rerun() {
                 gap(&[Requirements, Design])
             ]
         );
-        desk.success(Requirements);
+        fixture.success(Requirements);
         assert!(
             kinds(&state()).contains(&gap(&[Design])),
             "{:?}",
             kinds(&state())
         );
-        desk.success(Design);
+        fixture.success(Design);
         assert_eq!(
             kinds(&state()),
             [],
             "whatever it said, it decides nothing any more"
         );
-        assert_eq!(desk.state().problems, []);
+        assert_eq!(fixture.state().problems, []);
     }
 }
 
 #[test]
 fn replaced_receipt_is_reported_while_relevant() {
-    let desk = desk();
-    desk.success(PhaseId::Design);
-    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
-    desk.success(PhaseId::Tasks);
-    desk.success(PhaseId::Design);
+    let fixture = fixture();
+    fixture.success(PhaseId::Design);
+    let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
+    fixture.success(PhaseId::Tasks);
+    fixture.success(PhaseId::Design);
     // The design ran again, but the file in that place now claims to be of the tasks.
-    std::fs::rename(desk.path(&file(&failed)), desk.home.join("old")).unwrap();
+    std::fs::rename(fixture.path(&file(&failed)), fixture.home.join("old")).unwrap();
     let mut review = draft(PhaseId::Review, PhaseStatus::Success, 2);
     review.previous = failed.previous.clone();
-    let forged = format!("{}.json", write_sealed(&desk, review).receipt_id);
+    let forged = format!("{}.json", write_sealed(&fixture, review).receipt_id);
     let gone = format!("{}.json", failed.receipt_id);
-    let told = desk.store.state(None).unwrap();
+    let told = fixture.store.state(None).unwrap();
     let broken = |file| (file, ReceiptProblemKind::ChainBroken);
     assert_eq!(
         kinds(&told),
@@ -397,13 +404,13 @@ fn replaced_receipt_is_reported_while_relevant() {
 #[test]
 fn repeated_sequence_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements};
-    let desk = desk();
-    desk.success(Requirements);
-    let here = desk.success(Design);
+    let fixture = fixture();
+    fixture.success(Requirements);
+    let here = fixture.success(Design);
     let mut there = draft(Requirements, PhaseStatus::Success, 2);
     there.receipt_id = "requirements-20260131-100000-0002".to_owned();
     there.previous = here.previous.clone();
-    let there = write_sealed(&desk, there);
+    let there = write_sealed(&fixture, there);
     let taken = |one: &SpecReceipt, other: &SpecReceipt| {
         let other = format!("{}.json", other.receipt_id);
         (
@@ -412,17 +419,17 @@ fn repeated_sequence_matters_until_phases_rerun() {
         )
     };
     let told = || -> Vec<_> {
-        kinds(&desk.store.state(None).unwrap())
+        kinds(&fixture.store.state(None).unwrap())
             .into_iter()
             .map(|(file, kind)| (file.to_owned(), kind))
             .collect()
     };
     assert_eq!(told(), [taken(&there, &here), taken(&here, &there)]);
-    desk.success(Requirements);
+    fixture.success(Requirements);
     assert_eq!(told(), [taken(&here, &there)]);
-    let newest = desk.success(Design);
+    let newest = fixture.success(Design);
     assert_eq!(told(), []);
-    assert_eq!(desk.state().problems, []);
+    assert_eq!(fixture.state().problems, []);
     // Two dry runs repeat nothing that counts; a dry run in place of a real one may hide it.
     for (name, status) in [
         ("100000", PhaseStatus::DryRun),
@@ -437,7 +444,7 @@ fn repeated_sequence_matters_until_phases_rerun() {
             digest,
         });
         receipt.previous = receipt.last_real.clone();
-        write_sealed(&desk, receipt);
+        write_sealed(&fixture, receipt);
         assert_eq!(
             told().len(),
             usize::from(status == PhaseStatus::Failed),
@@ -449,13 +456,13 @@ fn repeated_sequence_matters_until_phases_rerun() {
 
 #[test]
 fn gaps_and_repeats_are_limited_and_counted() {
-    let desk = desk();
-    desk.success(PhaseId::Design);
+    let fixture = fixture();
+    fixture.success(PhaseId::Design);
     for place in 1..=500 {
-        plant_garbage(&desk, PhaseId::Tasks, place * 2 + 1..=place * 2 + 1);
-        plant_garbage(&desk, PhaseId::Review, place * 2 + 1..=place * 2 + 1);
+        plant_garbage(&fixture, PhaseId::Tasks, place * 2 + 1..=place * 2 + 1);
+        plant_garbage(&fixture, PhaseId::Review, place * 2 + 1..=place * 2 + 1);
     }
-    let problems = desk.store.state(None).unwrap().problems;
+    let problems = fixture.store.state(None).unwrap().problems;
     let gaps: Vec<_> = problems
         .iter()
         .filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. }))
@@ -470,14 +477,14 @@ fn gaps_and_repeats_are_limited_and_counted() {
 
 #[test]
 fn a_link_that_does_not_fit_is_told() {
-    let desk = desk();
-    let first = desk.success(PhaseId::Requirements);
-    let second = desk.success(PhaseId::Design);
+    let fixture = fixture();
+    let first = fixture.success(PhaseId::Requirements);
+    let second = fixture.success(PhaseId::Design);
     // The first is rewritten with a correct digest: only the second records the old one.
     let mut edited = first.clone();
     edited.exit_code = Some(7);
-    write_sealed(&desk, edited);
-    let state = desk.store.state(None).unwrap();
+    write_sealed(&fixture, edited);
+    let state = fixture.store.state(None).unwrap();
     assert_eq!(
         kinds(&state),
         [(
@@ -485,8 +492,8 @@ fn a_link_that_does_not_fit_is_told() {
             ReceiptProblemKind::ChainBroken
         )]
     );
-    write_sealed(&desk, first);
-    assert_eq!(kinds(&desk.store.state(None).unwrap()), []);
+    write_sealed(&fixture, first);
+    assert_eq!(kinds(&fixture.store.state(None).unwrap()), []);
     // A success that a link names but that does not exist.
     let mut liar = draft(PhaseId::Design, PhaseStatus::Failed, 3);
     let mut link = second.previous.clone().unwrap();
@@ -496,8 +503,8 @@ fn a_link_that_does_not_fit_is_told() {
         receipt_id: second.receipt_id.clone(),
         digest: second.digest.unwrap(),
     });
-    write_sealed(&desk, liar);
-    let state = desk.store.state(None).unwrap();
+    write_sealed(&fixture, liar);
+    let state = fixture.store.state(None).unwrap();
     assert_eq!(
         kinds(&state),
         [(
@@ -510,15 +517,15 @@ fn a_link_that_does_not_fit_is_told() {
 
 #[test]
 fn receipts_of_before_the_links_are_found_by_their_names() {
-    let desk = desk();
-    std::fs::create_dir_all(desk.path("receipts")).unwrap();
+    let fixture = fixture();
+    std::fs::create_dir_all(fixture.path("receipts")).unwrap();
     let old = |place: u64, status: &str| {
         let id = ReceiptId::new(PhaseId::Design, now(), place);
         let text = format!(
             r#"{{"receipt_id": "{id}", "spec_id": "export-data",
                  "phases": [{{"phase_id": "design", "status": "{status}"}}]}}"#
         );
-        std::fs::write(desk.path("receipts").join(id.file_name()), text).unwrap();
+        std::fs::write(fixture.path("receipts").join(id.file_name()), text).unwrap();
     };
     for (place, status) in [
         (1, "success"),
@@ -529,7 +536,7 @@ fn receipts_of_before_the_links_are_found_by_their_names() {
     ] {
         old(place, status);
     }
-    let state = desk.state();
+    let state = fixture.state();
     assert_eq!(kinds(&state), []);
     let phase = state.phase(PhaseId::Design).unwrap();
     assert!(
@@ -549,16 +556,16 @@ fn receipts_of_before_the_links_are_found_by_their_names() {
             .ends_with("0002")
     );
     // The next one links to them.
-    let next = desk.run(PhaseId::Design, PhaseStatus::DryRun, "");
+    let next = fixture.run(PhaseId::Design, PhaseStatus::DryRun, "");
     assert!(next.last_real.unwrap().receipt_id.ends_with("0003"));
-    assert_eq!(kinds(&desk.state()), []);
+    assert_eq!(kinds(&fixture.state()), []);
 }
 
 #[test]
 fn files_are_compared_with_receipts() {
-    let desk = desk();
-    desk.success(PhaseId::Requirements);
-    let lock = desk.lock();
+    let fixture = fixture();
+    fixture.success(PhaseId::Requirements);
+    let lock = fixture.lock();
     lock.write_context("idea.md", b"the idea").unwrap();
     let mut receipt = draft(PhaseId::Design, PhaseStatus::Success, 2);
     let record = |path: &str, text: &str| FileRecord {
@@ -575,12 +582,12 @@ fn files_are_compared_with_receipts() {
     lock.promote(
         receipt,
         vec![document(PhaseId::Design, "design")],
-        &mut desk.ledger(),
+        &mut fixture.ledger(),
     )
     .unwrap();
     drop(lock);
-    let found = |desk: &Desk| {
-        let state = desk.state();
+    let found = |fixture: &Fixture| {
+        let state = fixture.state();
         let phase = state.phase(PhaseId::Design).unwrap();
         phase
             .inputs
@@ -590,26 +597,26 @@ fn files_are_compared_with_receipts() {
             .collect::<Vec<_>>()
     };
     let (same, differs, missing) = (FileState::Same, FileState::Differs, FileState::Missing);
-    assert_eq!(found(&desk), [same, same, differs, same]);
-    std::fs::write(desk.path("artifacts/00-requirements.md"), "Requirements").unwrap();
-    std::fs::write(desk.path("artifacts/10-design.md"), "longer than before").unwrap();
-    std::fs::remove_file(desk.path("context/idea.md")).unwrap();
-    assert_eq!(found(&desk), [missing, differs, differs, differs]);
-    std::fs::remove_dir_all(desk.path("artifacts")).unwrap();
-    assert_eq!(found(&desk), [missing, missing, differs, missing]);
+    assert_eq!(found(&fixture), [same, same, differs, same]);
+    std::fs::write(fixture.path("artifacts/00-requirements.md"), "Requirements").unwrap();
+    std::fs::write(fixture.path("artifacts/10-design.md"), "longer than before").unwrap();
+    std::fs::remove_file(fixture.path("context/idea.md")).unwrap();
+    assert_eq!(found(&fixture), [missing, differs, differs, differs]);
+    std::fs::remove_dir_all(fixture.path("artifacts")).unwrap();
+    assert_eq!(found(&fixture), [missing, missing, differs, missing]);
 }
 
 #[test]
 fn history_tells_every_receipt_in_its_order() {
-    let desk = desk();
+    let fixture = fixture();
     for phase in [
         PhaseId::Requirements,
         PhaseId::Design,
         PhaseId::Requirements,
     ] {
-        desk.success(phase);
+        fixture.success(phase);
     }
-    let (receipts, problems) = desk.store.history(None).unwrap();
+    let (receipts, problems) = fixture.store.history(None).unwrap();
     assert_eq!(
         receipts
             .iter()
@@ -618,28 +625,28 @@ fn history_tells_every_receipt_in_its_order() {
         [1, 2, 3]
     );
     assert_eq!(problems, []);
-    std::fs::write(desk.path(&file(&receipts[1])), "x").unwrap();
-    let (receipts, problems) = desk.store.history(None).unwrap();
+    std::fs::write(fixture.path(&file(&receipts[1])), "x").unwrap();
+    let (receipts, problems) = fixture.store.history(None).unwrap();
     assert_eq!((receipts.len(), problems.len()), (2, 1));
 }
 
 #[test]
 fn reader_during_promotion_sees_consistent_state() {
-    let desk = desk();
-    desk.success(PhaseId::Design);
+    let fixture = fixture();
+    fixture.success(PhaseId::Design);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for round in 0..25 {
-                desk.run(
+                fixture.run(
                     PhaseId::Design,
                     PhaseStatus::Success,
                     &"x".repeat(round * 1000),
                 );
             }
         });
-        let ledger = desk.ledger();
+        let ledger = fixture.ledger();
         while !writer.is_finished() {
-            let state = desk.store.state(Some(&ledger)).unwrap();
+            let state = fixture.store.state(Some(&ledger)).unwrap();
             assert_eq!(kinds(&state), []);
             assert_eq!(
                 state.phase(PhaseId::Design).unwrap().outputs[0].found,
@@ -653,9 +660,9 @@ fn reader_during_promotion_sees_consistent_state() {
 
 #[test]
 fn a_promotion_waits_for_nobody_who_only_looked() {
-    let desk = desk();
-    let lock = desk.lock();
-    let mut ledger = desk.ledger();
+    let fixture = fixture();
+    let lock = fixture.lock();
+    let mut ledger = fixture.ledger();
     for _ in 0..3 {
         run_under(
             &lock,
@@ -665,6 +672,6 @@ fn a_promotion_waits_for_nobody_who_only_looked() {
             &mut ledger,
         )
         .unwrap();
-        assert_eq!(desk.store.state(None).unwrap().problems, []);
+        assert_eq!(fixture.store.state(None).unwrap().problems, []);
     }
 }

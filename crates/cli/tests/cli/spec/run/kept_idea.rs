@@ -5,9 +5,9 @@ use super::*;
 #[test]
 fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    let dry = spec(&desk, &project, ["--dry-run"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    let dry = spec(&fixture, &project, ["--dry-run"]).ok();
     assert!(
         dry.stdout
             .ends_with("next: crucible spec export-data --source -\n"),
@@ -19,10 +19,10 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
         "{}",
         dry.stderr
     );
-    spec(&desk, &project, []).ok();
+    spec(&fixture, &project, []).ok();
     let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
     let ran = with_idea(
-        desk.call(["spec", SPEC]),
+        fixture.call(["spec", SPEC]),
         &project,
         "the next line of a loop\n",
     )
@@ -38,7 +38,7 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
     );
     assert_eq!(asked(&server).len(), 1);
     // An end that stays open keeps nobody waiting.
-    let mut command = desk.call(["spec", SPEC]).current_dir(&project).command();
+    let mut command = fixture.call(["spec", SPEC]).current_dir(&project).command();
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -48,7 +48,7 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
     assert!(child.wait().unwrap().success());
     drop(open);
     with_idea(
-        desk.call(["spec", SPEC, "--source", "-"]),
+        fixture.call(["spec", SPEC, "--source", "-"]),
         &project,
         "something else\n",
     )
@@ -62,12 +62,12 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
 #[test]
 fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
     let server = answering();
-    let desk = Desk::with(&server);
-    let project = project(&desk);
-    spec(&desk, &project, ["--through", "design"]).ok();
+    let fixture = Fixture::with(&server);
+    let project = project(&fixture);
+    spec(&fixture, &project, ["--through", "design"]).ok();
     let document = spec_dir(&project).join("artifacts/10-design.md");
     std::fs::write(&document, "my own words\n").unwrap();
-    let ran = resume(&desk, &project, ["--phase", "design"]).ok();
+    let ran = resume(&fixture, &project, ["--phase", "design"]).ok();
     let receipt = newest(&project);
     let name = format!(
         "{}.edited-10-design.md",
@@ -83,16 +83,17 @@ fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
         "artifact_edited"
     );
     // What the phase wrote itself is no edit.
-    resume(&desk, &project, ["--phase", "design"]).ok();
+    resume(&fixture, &project, ["--phase", "design"]).ok();
     assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
 }
 
 #[test]
 fn what_cannot_be_judged_is_said_in_the_form_that_is_asked_for() {
-    let desk = Desk::new();
-    let project = project(&desk);
+    let fixture = Fixture::new();
+    let project = project(&fixture);
     let gate = |format: &str| {
-        desk.call(["gate", "no-such", "--format", format])
+        fixture
+            .call(["gate", "no-such", "--format", format])
             .current_dir(&project)
             .run()
             .exits(2)

@@ -69,7 +69,7 @@ async fn answer_at_token_limit_is_cut_off() {
         let whole = stand
             .call("x")
             .await
-            .map(|result| result.whole_answer().is_ok());
+            .map(|result| result.complete_answer().is_ok());
         assert!(!matches!(whole, Ok(true)), "{program:?} {whole:?}");
     }
 }
@@ -84,7 +84,7 @@ async fn continued_claude_answer_is_cut_off() {
     let whole = stand
         .call("x")
         .await
-        .map(|result| result.whole_answer().is_ok());
+        .map(|result| result.complete_answer().is_ok());
     assert!(!matches!(whole, Ok(true)), "{whole:?}");
 }
 

@@ -58,7 +58,7 @@ async fn requests_offer_no_tools_and_follow_the_hints() {
 async fn an_answer_that_claude_mended_is_whole() {
     let stand = Claude.against([Reply::DropHalfway, Reply::Answer("mended".to_owned())]);
     let result = stand.call("x").await.expect("an answer");
-    assert_eq!(result.whole_answer().expect("whole").as_str(), "mended");
+    assert_eq!(result.complete_answer().expect("whole").as_str(), "mended");
 }
 
 /// `gemini` does not report it; its answer has the maximum length.
@@ -73,6 +73,6 @@ async fn answer_of_maximum_length_is_cut_off() {
             result.raw_response, "half of what it had to say",
             "{program:?}"
         );
-        assert_eq!(result.finish(), Finish::CutShort, "{program:?}");
+        assert_eq!(result.finish(), Finish::Truncated, "{program:?}");
     }
 }

@@ -48,10 +48,10 @@ impl Room {
         }
     }
 
-    fn serve(&self, answer: &str) -> Served {
+    fn serve(&self, answer: &str) -> FilesResponse {
         let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny: src/locked.py\nNames:\nGates: lite\nStop: verified\n\
                     Budgets: x\nBehaviors:\nResults:\n";
-        let shelf = Shelf {
+        let shelf = LibrarianContext {
             top: self.dir.path(),
             slug: "r",
             goal: "mend the parser",

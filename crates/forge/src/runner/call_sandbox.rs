@@ -37,7 +37,7 @@ pub(super) const MOST_ENTRIES: usize = 20_000;
 const MOST_HIDDEN: usize = 2_000;
 
 /// The sandbox of one call, and its directories.
-pub(super) struct Walls {
+pub(super) struct CallSandbox {
     pub(super) profile: Profile,
     pub(super) cwd: PathBuf,
     /// The copies that it writes to; `None` for a class that does not write.
@@ -52,7 +52,7 @@ pub(super) fn around(
     world: &ForgeWorld<'_>,
     call: &SkillCall<'_>,
     empty: WorkDir,
-) -> Result<Walls, RunnerError> {
+) -> Result<CallSandbox, RunnerError> {
     let root = real(call.project_root)?;
     if real(call.python)?.starts_with(&root) {
         return Err(RunnerError::PythonInProject {
@@ -78,7 +78,7 @@ pub(super) fn around(
                 .try_for_each(|place| refuse_links(&root, place))?;
             profile.masked = hidden(&root, &places)?;
             profile.calls = Calls::Read;
-            return Ok(Walls {
+            return Ok(CallSandbox {
                 profile,
                 cwd: root,
                 staging: None,
@@ -100,7 +100,7 @@ pub(super) fn around(
             if !stands_at_its_place(world) {
                 // Below the copy's top, which holds nothing else.
                 profile.writable = staging.places().iter().map(writable).collect();
-                return Ok(Walls {
+                return Ok(CallSandbox {
                     profile,
                     cwd: top,
                     staging: Some(staging),
@@ -113,7 +113,7 @@ pub(super) fn around(
             };
             profile.mounts = staging.places().iter().map(mount).collect();
             profile.masked = hidden(&root, &places)?;
-            return Ok(Walls {
+            return Ok(CallSandbox {
                 profile,
                 cwd: root,
                 staging: Some(staging),
@@ -125,7 +125,7 @@ pub(super) fn around(
             profile.network = Network::Hosts(call.grants.hosts.iter().map(allowed).collect());
         }
     }
-    Ok(Walls {
+    Ok(CallSandbox {
         profile,
         cwd: real(empty.path())?,
         staging: None,

@@ -20,7 +20,7 @@ const LANGUAGES: [&str; 54] = [
 /// The sources of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct SourcePlace {
+pub struct SourcePattern {
     /// The directory; [`PathPrefix::ALL`] is the top.
     directory: PathPrefix,
     /// Whether subdirectories are included.
@@ -29,7 +29,7 @@ pub struct SourcePlace {
 
 /// Why a text is not a source pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SourcePlaceError {
+pub enum SourcePatternError {
     /// It ends neither with `/**` nor with `/*`.
     #[error("write the sources of a directory as `src/**`, or as `src/*` without subdirectories")]
     NoPattern,
@@ -41,7 +41,7 @@ pub enum SourcePlaceError {
     Path(#[from] RepoPathError),
 }
 
-impl SourcePlace {
+impl SourcePattern {
     /// Creates the pattern for the sources of a directory and all its subdirectories.
     #[must_use]
     pub fn below(directory: RepoPath) -> Self {
@@ -87,38 +87,40 @@ pub fn is_source(path: &RepoPath) -> bool {
         && denied_place(path, Denial::Changed).is_none()
 }
 
-impl FromStr for SourcePlace {
-    type Err = SourcePlaceError;
+impl FromStr for SourcePattern {
+    type Err = SourcePatternError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "*" => return Ok(Self::directly_in(None)),
-            "**" => return Err(SourcePlaceError::Everything),
+            "**" => return Err(SourcePatternError::Everything),
             _ => {}
         }
         if let Some(directory) = text.strip_suffix("/**") {
             return Ok(Self::below(directory.parse()?));
         }
-        let directory = text.strip_suffix("/*").ok_or(SourcePlaceError::NoPattern)?;
+        let directory = text
+            .strip_suffix("/*")
+            .ok_or(SourcePatternError::NoPattern)?;
         Ok(Self::directly_in(Some(directory.parse()?)))
     }
 }
 
-impl TryFrom<String> for SourcePlace {
-    type Error = SourcePlaceError;
+impl TryFrom<String> for SourcePattern {
+    type Error = SourcePatternError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
     }
 }
 
-impl From<SourcePlace> for String {
-    fn from(place: SourcePlace) -> Self {
+impl From<SourcePattern> for String {
+    fn from(place: SourcePattern) -> Self {
         place.to_string()
     }
 }
 
-impl fmt::Display for SourcePlace {
+impl fmt::Display for SourcePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.directory.is_everything() {
             write!(f, "{}/", self.directory)?;
@@ -133,7 +135,7 @@ mod tests {
 
     fn holds(place: &str, path: &str) -> bool {
         place
-            .parse::<SourcePlace>()
+            .parse::<SourcePattern>()
             .unwrap()
             .contains(&path.parse().unwrap())
     }
@@ -200,12 +202,12 @@ mod tests {
     #[test]
     fn patterns_round_trip_and_invalid_ones_fail() {
         for text in ["src/a/**", "src/a/*", "*", "a b, c/**"] {
-            assert_eq!(text.parse::<SourcePlace>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<SourcePattern>().unwrap().to_string(), text);
         }
         for text in [
             "**", "src", "src/", "src/a.py", "", "/**", "../**", "src//**", "./*", ".git/**",
         ] {
-            assert!(text.parse::<SourcePlace>().is_err(), "{text:?}");
+            assert!(text.parse::<SourcePattern>().is_err(), "{text:?}");
         }
     }
 }

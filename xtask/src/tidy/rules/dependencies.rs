@@ -8,7 +8,7 @@ use super::super::workspace::Workspace;
 use super::super::workspace::{Need, Package, Parsed, SourceFile};
 
 /// A library and the crates whose product may depend on it.
-const WALLS: &[(&str, &[&str])] = &[
+const OWNERS: &[(&str, &[&str])] = &[
     ("askama", &["serve"]),
     ("axum", &["agents", "mcp", "serve", "testkit"]),
     ("clap", &["cli", "xtask"]),
@@ -58,12 +58,12 @@ const OUTSIDE: &[&str] = &[
 
 const OUTSIDE_MODULES: &[&str] = &["fs", "env", "net", "process"];
 
-/// Dependencies stay behind their walls.
-pub(in super::super) struct Walls;
+/// Each library with side effects is used by its owner only.
+pub(in super::super) struct Dependencies;
 
-impl Rule for Walls {
+impl Rule for Dependencies {
     fn name(&self) -> &'static str {
-        "walls"
+        "dependencies"
     }
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
@@ -86,7 +86,7 @@ fn check_dependencies(package: &Package, report: &mut Report<'_>) {
         .filter(|dependency| dependency.kind == Need::Product)
     {
         let name = dependency.name.as_str();
-        if let Some((_, owners)) = WALLS.iter().find(|(walled, _)| *walled == name)
+        if let Some((_, owners)) = OWNERS.iter().find(|(library, _)| *library == name)
             && !owners.contains(&owner)
         {
             let message = format!(
@@ -135,7 +135,10 @@ mod tests {
 
     fn said_of(package: Package, code: &str) -> Vec<String> {
         let path = package.targets[0].path.clone();
-        said(&Walls, &Workspace::of(&[(&path, code)], vec![package]))
+        said(
+            &Dependencies,
+            &Workspace::of(&[(&path, code)], vec![package]),
+        )
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crucible_ledger::{
     RowFault, RowKind, Settlement, Usage,
 };
 use crucible_llm::{
-    Amount, BookError, BudgetLimits, CallBook, CallEnd, Limit, PlannedCall, Resource, Ticket,
+    Amount, BudgetLimits, CallEnd, Limit, PlannedCall, ReservationError, ReservationStore,
+    Resource, Ticket,
 };
 use crucible_model::{Clock, RunId};
 use serde_json::Value;
@@ -41,8 +42,12 @@ impl LedgerBook {
     }
 }
 
-impl CallBook for LedgerBook {
-    fn reserve(&self, call: &PlannedCall, limits: &BudgetLimits) -> Result<Ticket, BookError> {
+impl ReservationStore for LedgerBook {
+    fn reserve(
+        &self,
+        call: &PlannedCall,
+        limits: &BudgetLimits,
+    ) -> Result<Ticket, ReservationError> {
         let new = NewCall {
             run: self.run.clone(),
             provider: call.provider.to_owned(),
@@ -59,9 +64,9 @@ impl CallBook for LedgerBook {
         };
         let mut ledger = self.ledger();
         let events = ledger.events(Some(&self.run)).map_err(unavailable)?;
-        let booked = Booked::read(&ledger, &self.run, &events).map_err(unavailable)?;
+        let booked = RecordedUsage::read(&ledger, &self.run, &events).map_err(unavailable)?;
         if let Some(fault) = booked.fault() {
-            return Err(BookError::Unavailable {
+            return Err(ReservationError::Unavailable {
                 detail: fault.to_string(),
             });
         }
@@ -78,7 +83,7 @@ impl CallBook for LedgerBook {
                     BudgetedResource::Tokens => Resource::Tokens,
                     BudgetedResource::Cost => Resource::MicroDollars,
                 };
-                Err(BookError::Exhausted {
+                Err(ReservationError::Exhausted {
                     resource,
                     limit,
                     attempted: used.saturating_add(wanted),
@@ -87,7 +92,7 @@ impl CallBook for LedgerBook {
         }
     }
 
-    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), BookError> {
+    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), ReservationError> {
         let settlement = Settlement {
             ts: self.clock.now(),
             outcome: end.outcome.to_owned(),
@@ -100,7 +105,7 @@ impl CallBook for LedgerBook {
             .map_err(unavailable)
     }
 
-    fn used(&self) -> Result<Amount, BookError> {
+    fn used(&self) -> Result<Amount, ReservationError> {
         let usage = self.ledger().usage(&self.run).map_err(unavailable)?;
         Ok(Amount {
             calls: usage.calls,
@@ -112,7 +117,7 @@ impl CallBook for LedgerBook {
 
 /// What a run's bookings say together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Booked {
+pub(crate) struct RecordedUsage {
     /// What is used.
     pub(crate) usage: Usage,
     /// Number of missing bookings; `None` if none is missing.
@@ -121,7 +126,7 @@ pub(crate) struct Booked {
     pub(crate) row_faults: Vec<RowFault>,
 }
 
-impl Booked {
+impl RecordedUsage {
     /// The bookings of a run of these events.
     pub(crate) fn read(
         ledger: &Ledger,
@@ -204,8 +209,8 @@ fn bound(limit: Limit) -> Option<u64> {
     }
 }
 
-fn unavailable(error: LedgerError) -> BookError {
-    BookError::Unavailable {
+fn unavailable(error: LedgerError) -> ReservationError {
+    ReservationError::Unavailable {
         detail: error.to_string(),
     }
 }
@@ -231,7 +236,7 @@ mod tests {
         book: &LedgerBook,
         worst: Amount,
         limits: &BudgetLimits,
-    ) -> Result<Ticket, BookError> {
+    ) -> Result<Ticket, ReservationError> {
         let request = Digest::of(b"request");
         book.reserve(
             &PlannedCall {
@@ -296,7 +301,7 @@ mod tests {
         .unwrap_err();
         assert_eq!(
             refused,
-            BookError::Exhausted {
+            ReservationError::Exhausted {
                 resource: Resource::Calls,
                 limit: 20,
                 attempted: 21
@@ -396,8 +401,8 @@ mod tests {
             }
         );
         let resource = |amount| match reserve(&book, amount, &limits) {
-            Err(BookError::Exhausted { resource, .. }) => Some(resource),
-            Ok(_) | Err(BookError::Unavailable { .. }) => None,
+            Err(ReservationError::Exhausted { resource, .. }) => Some(resource),
+            Ok(_) | Err(ReservationError::Unavailable { .. }) => None,
         };
         assert_eq!(
             resource(Amount {

@@ -1,4 +1,4 @@
-//! Running an agent's program in its walls: it writes to the copy and its scratch directory, and reaches the hosts that it needs.
+//! Running an agent's program in a sandbox: it writes to the copy and its scratch directory, and reaches the hosts that it needs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crucible_sandbox::{
     Calls, Cap, Captured, Confinement, End, Extent, Identity, Keep, Limits, Network, Profile,
     Redaction, Resources, Spawn, Stdin, base_env, toolchain_env,
 };
-use crucible_secrets::{HandedKeys, Scanner};
+use crucible_secrets::{ProvidedValues, Scanner};
 use serde_json::{Map, Value, json};
 
-use super::{AgentEnd, AgentError, AgentRan, AgentTask};
+use super::{AgentEnd, AgentError, AgentOutcome, AgentTask};
 
 /// The program of the agent failed.
 pub(crate) const FAILED: Code = Code::new("forge-agent-failed");
@@ -59,7 +59,7 @@ pub(super) struct AgentProgram {
 pub(super) async fn run(
     task: &AgentTask<'_>,
     program: AgentProgram,
-) -> Result<AgentRan, AgentError> {
+) -> Result<AgentOutcome, AgentError> {
     let AgentProgram {
         program,
         args,
@@ -122,7 +122,7 @@ pub(super) async fn run(
         ),
     );
     let log = log(&completed.stdout, &completed.stderr, &keys);
-    Ok(AgentRan {
+    Ok(AgentOutcome {
         end,
         log,
         facts,
@@ -165,7 +165,9 @@ fn judged(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
         ),
         End::Forbidden => failed(
             FAILED,
-            format!("{name} was ended by the kernel for a system call that its walls do not allow"),
+            format!(
+                "{name} was ended by the kernel for a system call that its sandbox does not allow"
+            ),
             "No agent needs such a call. Look at what it did.",
         ),
         End::TimedOut => AgentEnd::TimedOut(Finding::error(
@@ -213,7 +215,7 @@ fn log(stdout: &Captured, stderr: &Captured, keys: &[Secret]) -> Vec<u8> {
 
 /// A text without secrets, and without these.
 pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
-    let text = HandedKeys::new(keys).out_of_text(text);
+    let text = ProvidedValues::new(keys).out_of_text(text);
     Scanner::builtin()
         .redact(&text)
         .text
