@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_are_the_ones_that_the_contract_names() {
+    fn ci_steps_match_the_documented_ones() {
         let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         names.sort_unstable();
         assert_eq!(

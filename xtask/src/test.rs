@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_live_flag_is_told_from_words_for_the_runner() {
+    fn live_flag_is_distinguished_from_runner_arguments() {
         #[derive(clap::Parser)]
         struct Line {
             #[command(flatten)]

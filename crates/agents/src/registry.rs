@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn built_in_agents_are_usable_and_have_names_of_their_own() {
+    fn built_in_agents_are_valid_with_unique_names() {
         let mut names = BTreeSet::new();
         for kind in registry() {
             let profile = kind.profile();

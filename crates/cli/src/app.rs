@@ -326,7 +326,7 @@ mod tests {
 
     /// Every setting there is, not some of them: flag before environment before the project's file before the user's before the default.
     #[test]
-    fn every_setting_follows_flag_environment_project_user_and_default() {
+    fn settings_follow_flag_environment_project_user_default_order() {
         let room = tempfile::tempdir().unwrap();
         let (user, project) = (
             room.path().join("user.toml"),

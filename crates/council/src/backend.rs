@@ -217,7 +217,7 @@ mod tests {
     };
 
     #[test]
-    fn secret_that_a_council_finds_is_a_secret_in_the_request() {
+    fn secret_found_by_council_is_a_request_secret() {
         let (rule, line) = ("aws-access-key", 3);
         let found = SecretInRequest {
             rule: rule.to_owned(),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_call_failed_is_told_and_what_the_budget_may_be() {
+    fn failed_call_names_role_and_budget_setting() {
         let exhausted = LlmError::BudgetExceeded {
             resource: Resource::Tokens,
             limit: 1,

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_seat_of_a_role_has_a_number() {
+    fn second_seat_of_role_has_a_number() {
         use CouncilRole::{Creative, Pragmatist};
         let named = SeatId::of_roles([Creative, Pragmatist, Creative, Creative]);
         let named: Vec<String> = named.iter().map(ToString::to_string).collect();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cwd_through_a_link_of_the_repository_is_refused() {
+    fn linked_cwd_of_repository_is_refused() {
         let mut inspection = fixture::inspection("cargo");
         let steps = vec![PlanStep {
             cwd: "vendor/x".to_owned(),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_come_in_a_stable_order_the_safety_rules_last() {
+    fn warning_order_is_stable_with_safety_last() {
         let mut inspection = fixture::inspection("make");
         inspection.artifact.sampling_truncated = true;
         let outcome = DebateOutcome {

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_of_the_last_90_days_is_recent_to_the_millisecond() {
+    fn push_within_90_days_is_recent_to_millisecond() {
         let recency = |pushed_at| {
             one(
                 FoundRepo {

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_text_is_cut_between_characters_and_says_so() {
+    fn long_text_is_cut_between_characters_and_marked() {
         assert_eq!(cut_to(" äöü ", 3), "äöü");
         assert_eq!(cut_to("äöüß", 3), "äöü...");
     }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_score_have_a_sign_and_two_decimals_at_least() {
+    fn score_parts_have_sign_and_two_decimals() {
         let shown = [0.4, 0.1937, -0.35, 0.05, -0.1].map(signed);
         assert_eq!(shown, ["+0.40", "+0.1937", "-0.35", "+0.05", "-0.10"]);
     }

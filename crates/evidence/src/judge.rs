@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_run_decides_and_other_requirements_do_not_count() {
+    fn newest_run_decides_and_unrelated_requirements_are_ignored() {
         let requirements = [requirement("R-001", "a", &["t.py::one"])];
         let passed = |at| run(at, &[("R-001", "a")], &[("t.py::one", Passed)]);
         let failed = |at| run(at, &[("R-001", "a")], &[("t.py::one", Failed)]);

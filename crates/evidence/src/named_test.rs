@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn test_is_found_in_its_file_as_a_word() {
+    fn test_name_matches_whole_words_in_file() {
         for (test, content, expected) in [
             ("t.py::test_b", "def test_b():", true),
             ("t.py::test_b", "def test_bc():", false),

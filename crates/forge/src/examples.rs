@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_read_again_and_another_document_is_none() {
+    fn stored_examples_round_trip_and_others_are_refused() {
         let example = json!({"input": {"text": "a b", "id": 9_007_199_254_740_993_u64}, "output": {"count": 2}});
         let examples = read(&json!([example])).unwrap();
         let document = HeldOutExample::document(&examples);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn each_example_fits_its_schemas_and_nothing_else_is_taken() {
+    fn examples_must_match_their_schemas_and_limits() {
         let good = json!({"input": {"text": "a b"}, "output": {"count": 2}});
         assert_eq!(read(&json!([good])).unwrap().len(), 1);
         assert_eq!(read(&json!([])), Err(ExamplesError::None));

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_takes_the_grants_of_its_kind_and_needs_them() {
+    fn each_class_requires_and_allows_its_grants() {
         let nothing = grants(&[], &[], &[]);
         let (hosts, paths, secrets) = (
             grants(&["api.example.com"], &[], &[]),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_others_obey_is_not_granted_beside_one_that_is() {
+    fn grant_of_control_path_refuses_the_request() {
         for place in [".github", "a/.Crucible", "notes/.env", "~/x"] {
             let refused = grants(&[], &["notes", place], &[]).check(SideEffect::FileWrite);
             assert!(
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_the_machine_or_its_neighbours_is_told() {
+    fn local_and_private_hosts_are_reported() {
         let told = |host: &str| grants(&[host, "api.example.com"], &[], &[]).judge();
         for local in [
             "169.254.169.254",
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_a_name_and_a_secret_steers_nothing() {
+    fn host_names_and_secret_variables_are_validated() {
         for good in ["api.example.com", "localhost", "127.0.0.1", "A.Example.COM"] {
             assert_eq!(
                 good.parse::<HostName>().unwrap().as_str(),

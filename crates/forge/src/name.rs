@@ -155,7 +155,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn every_identifier_of_that_form_is_a_name_and_its_class_is_an_identifier(text in "[a-z][a-z0-9_]{0,63}") {
+            fn every_skill_identifier_gives_valid_class_name(text in "[a-z][a-z0-9_]{0,63}") {
                 match text.parse::<SkillName>() {
                     Ok(name) => {
                         let class = name.class();
@@ -167,7 +167,7 @@ mod tests {
             }
 
             #[test]
-            fn whatever_the_text_a_name_that_is_taken_is_one_path_component(text in any::<String>()) {
+            fn any_accepted_name_is_one_path_component(text in any::<String>()) {
                 if let Ok(name) = text.parse::<SkillName>() {
                     prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
                 }

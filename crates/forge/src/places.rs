@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_or_loaded_by_its_name_is_obeyed() {
+    fn file_names_that_programs_load_are_recognized() {
         for path in [
             "notes/test_a.py",
             "notes/a_test.py",

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_process_works_on_a_skill_and_another_skill_or_project_does_not_wait() {
+    fn skill_lock_excludes_others_on_same_skill_only() {
         let home = tempfile::tempdir().unwrap();
         let project = |of: &str| {
             ForgeProject::new(

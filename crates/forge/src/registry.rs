@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_whatever_the_approver_is_called() {
+    fn registry_round_trips_for_any_approver_name() {
         for by in [
             "Ada",
             "a: b",

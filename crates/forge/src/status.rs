@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_step_names_one_that_is_possible_there() {
+    fn refused_step_names_a_possible_one() {
         let name: SkillName = "word_count".parse().unwrap();
         for status in SkillStatus::ALL.iter().copied() {
             for step in SkillStep::ALL {

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_of_the_program_is_where_it_is_named_and_absolute() {
+    fn crucible_home_is_named_and_absolute() {
         let home = |pairs: &[(&str, &str)]| {
             Environment::from_pairs(pairs.iter().copied(), "/").crucible_home()
         };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_is_found_on_the_given_path_only() {
+    fn bare_name_is_searched_only_on_given_path() {
         let found = find_program(
             Path::new("sh"),
             Path::new("/"),

@@ -607,7 +607,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_atomic_write_replaces_the_whole_file_and_leaves_nothing_beside_it() {
+    fn atomic_write_replaces_whole_file_without_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.json");
         write_atomic(&path, b"old and long").unwrap();
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn non_regular_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn temporary_directories_are_for_their_owner_and_go_when_they_are_old() {
+    fn temporary_directories_are_private_and_expire() {
         let parent = tempfile::tempdir().unwrap();
         let made = temp_dir_in(parent.path(), "crucible-x-").unwrap().keep();
         assert_eq!(
@@ -734,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_stops_at_the_limit_even_when_the_length_lies() {
+    fn reading_stops_at_limit_despite_wrong_length() {
         let endless = Path::new("/dev/zero");
         let error = read_up_to(endless, ByteLimit(1000)).unwrap_err();
         assert!(matches!(error, FsError::TooLarge { limit: 1000, .. }));
@@ -742,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_was_closed_to_us_is_removed_all_the_same() {
+    fn tree_without_permissions_is_still_removed() {
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("a/b");
         create_dir_all(&inner).unwrap();

@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_of_an_event_loop_that_stands_still_is_not_waited_for() {
+    fn connection_of_stalled_event_loop_is_not_awaited() {
         let (url, _) = serve_all();
         let client = HttpClient::new().unwrap();
         let (first, second) = (event_loop(), event_loop());
@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn event_loops_that_ask_in_turns_keep_a_connection_each() {
+    fn alternating_event_loops_keep_one_connection_each() {
         const TURNS: usize = 20;
         let (url, opened) = serve_all();
         let client = HttpClient::new().unwrap();
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connections_of_the_loops_that_asked_last_are_kept_and_no_more() {
+    fn only_connections_of_recent_loops_are_kept() {
         let (url, _) = serve_all();
         let client = HttpClient::new().unwrap();
         let often = event_loop();
@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_with_the_id_of_one_that_ended_opens_its_own_connection() {
+    fn loop_with_reused_id_opens_own_connection() {
         let (url, opened) = serve_all();
         let client = HttpClient::new().unwrap();
         let ended = event_loop();
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_announced_long_body_and_an_unannounced_one_both_stop_at_the_limit() {
+    async fn declared_and_chunked_bodies_stop_at_limit() {
         let announced = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc");
         let chunked = serve(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n5\r\nabcde\r\n",
@@ -696,14 +696,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_stalls_runs_into_the_time_limit() {
+    async fn stalled_body_reaches_the_time_limit() {
         let url = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
         let error = post(&url, 100).await.unwrap_err();
         assert!(matches!(error, HttpError::Timeout { .. }), "{error}");
     }
 
     #[tokio::test]
-    async fn a_redirect_is_an_answer_and_is_not_followed() {
+    async fn redirect_is_returned_and_not_followed() {
         let url =
             serve(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/stolen\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(post(&url, 100).await.unwrap().status, 302);
@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn https_is_spoken_and_a_server_that_cannot_prove_itself_is_not_sent_to() {
+    async fn https_to_a_plain_server_is_refused() {
         let plain = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         // Reading the machine's certificates takes its time.
         let time = Duration::from_secs(60);
@@ -736,7 +736,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn addresses_that_cannot_be_used_are_refused_without_being_shown() {
+    async fn unusable_address_is_refused_and_hidden() {
         for bad in [
             "",
             "localhost",
@@ -752,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_of_a_password_hides_where_a_login_ends() {
+    fn login_is_hidden_for_any_password_character() {
         for (url, shown) in [
             ("http://me:pass@host:80/v1", "http://host:80/v1"),
             ("http://me:pa@ss@host/v1", "http://host/v1"),
@@ -778,7 +778,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_with_a_line_break_is_refused_and_not_shown() {
+    async fn key_with_line_break_is_refused_and_hidden() {
         let request = HttpRequest {
             url: "http://127.0.0.1:1/".to_owned(),
             headers: vec![(

@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_held_lock_names_its_owner_and_a_dropped_one_is_free() {
+    fn lock_names_its_owner_until_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let held = Lock::acquire(&path, "run advance").unwrap();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_lock_is_free_although_a_starting_program_still_has_its_descriptor() {
+    fn dropped_lock_is_free_despite_inherited_descriptor() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let held = Lock::acquire(&path, "skill build").unwrap();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_who_holds_a_lock_takes_it_from_nobody() {
+    fn querying_the_lock_holder_takes_no_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         assert_eq!(holder(&path).unwrap(), None);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_outlives_its_dead_holder_for_a_moment_is_waited_for() {
+    fn lock_briefly_outliving_dead_holder_is_awaited() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let own = std::process::id();
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_for_a_dead_holder_has_an_end() {
+    fn wait_for_a_dead_holder_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let dead = a_dead_process();
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_tidies_up_keeps_nobody_from_seizing() {
+    fn cleanup_by_holder_does_not_prevent_locking() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let done = std::sync::atomic::AtomicBool::new(false);
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_for_a_file_that_was_replaced_takes_the_one_in_its_place() {
+    fn waiter_takes_the_replaced_lock_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         // The holder is dead, and its child keeps the descriptor for a moment: who comes now waits at the old file.
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_no_lock_and_a_link_is_not_written_through() {
+    fn lock_must_be_file_and_links_stay_unwritten() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("precious");
         std::fs::write(&target, "precious").unwrap();
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_and_was_not_waited_for_is_not_alive() {
+    fn unreaped_process_is_not_alive() {
         let mut child = Command::new("true").spawn().unwrap();
         let begun = Instant::now();
         while start_of(child.id()).is_some() {

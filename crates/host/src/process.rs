@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_program_name_does_not_confuse_the_reader() {
+    fn hostile_program_name_does_not_confuse_parser() {
         let fields = b" S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 99 100";
         for name in [&b"(sh)"[..], b"(a) Z 1 1 1 (\n)", b"(\xff\xfe)", b"()"] {
             let stat = ProcessStat::parse(&[b"12 ", name, fields].concat()).unwrap();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_hidden_files_and_passes_over_git_and_what_it_ignores() {
+    fn walk_finds_hidden_files_but_not_ignored() {
         let dir = tempfile::tempdir().unwrap();
         for (name, content) in [
             ("b", ""),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_parted_by_space_and_kept_together_by_quotation_marks() {
+    fn words_split_at_spaces_outside_quotes() {
         for (text, words) in [
             ("", vec![]),
             ("  \t ", vec![]),
@@ -145,7 +145,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn words_in_single_quotation_marks_come_back_as_they_were(words in prop::collection::vec("[^'\0]{0,12}", 0..6)) {
+            fn single_quoted_words_round_trip(words in prop::collection::vec("[^'\0]{0,12}", 0..6)) {
                 let text: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
                 prop_assert_eq!(split_words(&text.join(" ")), Ok(words));
             }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_for_its_owner_and_goes_with_all_it_holds() {
+    fn work_dir_is_private_and_removed_with_contents() {
         let parent = tempfile::tempdir().unwrap();
         let made = WorkDir::create(parent.path(), PREFIX, "7").unwrap();
         let name = made
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_when_its_work_fails_or_its_future_is_dropped() {
+    fn work_dir_is_removed_on_failure_and_drop() {
         let parent = tempfile::tempdir().unwrap();
         let failed: Result<(), FsError> = (|| {
             let work = WorkDir::create(parent.path(), PREFIX, "1")?;
@@ -272,7 +272,7 @@ mod tests {
 
     /// This test is its own child: the one that holds a directory until it is killed.
     #[test]
-    fn what_a_killed_process_left_is_swept_and_what_a_living_one_has_stays() {
+    fn sweep_removes_only_directories_of_dead_processes() {
         const CHILD: &str = "WORK_DIR_OF_A_CHILD";
         if let Some(parent) = std::env::var_os(CHILD) {
             let work = WorkDir::create(Path::new(&parent), PREFIX, "child").unwrap();
@@ -284,7 +284,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--nocapture"])
-            .arg("work_dir::tests::what_a_killed_process_left_is_swept_and_what_a_living_one_has_stays")
+            .arg("work_dir::tests::sweep_removes_only_directories_of_dead_processes")
             .env(CHILD, parent.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn sweeping_never_takes_a_directory_that_is_just_being_made() {
+    fn sweep_never_takes_a_directory_being_created() {
         let parent = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             let makers: Vec<_> = (0..4)

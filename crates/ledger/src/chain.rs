@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_events_of_a_run_are_found_without_reading_those_of_others() {
+    fn run_events_are_found_by_index() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         let ts: Timestamp = "2026-01-31T09:30:00Z".parse().unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ledger_on_read_only_disk_hints_to_copy_it() {
+    fn ledger_on_read_only_disk_hints_copying() {
         let path = std::path::PathBuf::from("/media/old/ledger.db");
         let error = Failure::from(LedgerError::ReadOnly { path });
         assert_eq!(error.status, ExitStatus::Usage);

@@ -192,7 +192,7 @@ mod tests {
     use crate::event::NewEvent;
 
     #[test]
-    fn the_runs_of_a_repository_and_their_files_are_found() {
+    fn runs_of_repository_are_found_with_files() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         let at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();

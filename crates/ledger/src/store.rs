@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn every_older_version_is_brought_up_to_date_with_its_rows() {
+    fn every_older_version_is_migrated_with_its_rows() {
         for version in 0..=MIGRATIONS.len() {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("ledger.db");
@@ -478,7 +478,7 @@ mod tests {
 
     /// The bytes that are written for a new ledger are a database like one that SQLite made in its place.
     #[test]
-    fn a_new_ledger_is_whole_before_anything_is_written_to_it() {
+    fn new_ledger_is_complete_before_first_write() {
         let dir = tempfile::tempdir().unwrap();
         let (whole, grown) = (dir.path().join("whole.db"), dir.path().join("grown.db"));
         fs::write_new(&whole, &new_image().unwrap()).unwrap();
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_migrations_are_the_files_in_their_folder_in_order() {
+    fn migrations_match_the_files_in_order() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
         let mut names: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_may_not_grow_is_reported_as_a_full_disk() {
+    fn database_at_size_limit_reports_full_disk() {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         ledger.append(event(1)).unwrap();

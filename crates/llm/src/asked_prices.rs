@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dearest_is_the_one_for_these_very_tokens() {
+    fn most_expensive_model_depends_on_token_counts() {
         let both = prices(&[("reads-dear", price(5, 1)), ("writes-dear", price(1, 4))]);
         assert_eq!(both.most(10, 1), Some(51));
         assert_eq!(both.most(1, 10), Some(41));

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_names_the_setting_that_ended_the_call() {
+    fn timeout_names_the_setting_that_caused_it() {
         let text = |provider, call, cap| {
             let time = CallTime {
                 call: Duration::from_secs(call),

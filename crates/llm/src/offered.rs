@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_context_is_read_wherever_the_server_says_it() {
+    fn context_size_is_read_from_any_server_field() {
         let models = listing(json!({"data": [
             {"id": "a", "context_length": 1000}, {"id": "b", "max_model_len": 2000},
             {"id": "c", "max_input_tokens": 3000}, {"id": "d", "context_length": null},

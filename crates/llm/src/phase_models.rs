@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused_with_what_does() {
+    fn unknown_profile_or_phase_is_refused_with_alternatives() {
         let profiles = [("deep", Some("large")), ("empty", Some(" "))];
         let refused = |profiles, phases: &[(&str, &str)]| {
             let error = phase_models("gemini-cli", &settings(profiles, phases)).unwrap_err();

@@ -167,7 +167,7 @@ mod tests {
         proptest! {
             /// Every amount of whole millionths survives being written as dollars.
             #[test]
-            fn a_written_sum_is_read_as_it_was_meant(micro in 0u64..1_000_000_000_000) {
+            fn written_dollar_amount_is_read_exactly(micro in 0u64..1_000_000_000_000) {
                 let written = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
                 prop_assert_eq!(micro_dollars(written.parse().unwrap()), Some(micro));
             }

@@ -404,7 +404,7 @@ mod tests {
         proptest! {
             /// Replays and audits find a line by the canonical form of its call.
             #[test]
-            fn a_line_is_the_canonical_form_of_its_call(
+            fn recording_line_is_canonical_form_of_call(
                 (spec_id, phase_id, content) in (any::<String>(), any::<String>(), any::<String>()),
                 metadata in prop::collection::btree_map(any::<String>(), any::<u32>(), 0..4),
                 outcome in outcomes(),

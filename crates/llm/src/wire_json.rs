@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_schema_goes_out_as_it_is() {
+    fn non_schema_json_is_sent_unchanged() {
         for body in [
             json!({"b": [1, -2, 0.5, "x\n", null, true], "a": {"properties": 3, "required": ["x"]}}),
             json!({"properties": {"b": 1, "a": 2}}),

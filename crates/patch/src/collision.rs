@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_only_case_or_accents_tell_apart_are_found_wherever_they_meet() {
+    fn names_differing_in_case_or_accents_collide() {
         for (made, standing, expected) in [
             (&["src/A.py"][..], &["src/a.py"][..], &["src/A.py"][..]),
             (&["Src/b.py"], &["src/a.py"], &["Src/b.py"]),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_change_its_case_where_nothing_stays_behind() {
+    fn rename_may_change_only_the_case() {
         let renamed = "diff --git a/src/calc.py b/src/Calc.py\nsimilarity index 100%\nrename from src/calc.py\nrename to src/Calc.py\n";
         assert_eq!(found(renamed, &["src/calc.py"]), Vec::<String>::new());
         let copied = renamed.replace("rename", "copy");

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_in_the_tree_or_is_refused() {
+    fn link_must_stay_in_the_tree() {
         for (at, target, leads_to) in [
             ("src/a", "b", Some("src/b")),
             ("src/a", "./b/c", Some("src/b/c")),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tree_shows_is_allowed_where_it_is_named() {
+    fn visible_unusual_mode_is_allowed_if_named() {
         use FileMode::{Executable, Gitlink, Regular, Symlink};
         let named = Policy {
             named: ["l", "x", "s"].map(path).into(),

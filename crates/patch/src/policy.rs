@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_denials_match_where_they_are_meant_to() {
+    fn built_in_denials_match_intended_paths() {
         let policy = Policy::within(vec![PathPrefix::ALL]);
         for denied in [
             ".github/workflows/ci.yml",
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn naming_lifts_the_floor_but_not_the_policys_own_denials() {
+    fn naming_overrides_floor_but_not_policy_denials() {
         let policy = Policy {
             deny_prefixes: vec!["secret/".parse().unwrap()],
             deny_suffixes: vec![".SQL".to_owned()],
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_policy_is_told_in_words_of_json() {
+    fn policy_errors_are_explained_in_json_terms() {
         for (text, says) in [
             ("[]", "not a JSON object"),
             ("7", "not a JSON object"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_five_keys_of_the_seed_are_enough_and_unknown_keys_are_refused() {
+    fn five_policy_keys_suffice_and_unknown_are_refused() {
         let policy: Policy = serde_json::from_str(
             r#"{"allow_roots":["src/"],"deny_prefixes":["docs/"],"deny_suffixes":[".svg"],"max_files":2,"max_added_lines":9}"#,
         )

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn module_named_like_the_standard_library_is_seen_at_the_top() {
+    fn module_shadowing_standard_library_counts_at_root() {
         assert!(MODULES.is_sorted());
         for (path, shadows) in [
             ("json.py", true),

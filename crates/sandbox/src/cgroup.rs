@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_group_that_hands_its_controllers_on_is_used() {
+    fn nearest_group_with_delegated_controllers_is_used() {
         let hierarchy = Hierarchy::new();
         hierarchy.group("", "cpu memory pids", "cpu memory pids");
         hierarchy.group("user", "memory pids", "memory pids");

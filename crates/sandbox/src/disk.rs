@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_too_deep_to_be_counted_is_told() {
+    fn tree_too_deep_to_count_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let name = "d".repeat(200);
         let mut at = std::fs::File::open(dir.path()).map(OwnedFd::from).unwrap();

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_back_to_the_machine_or_its_neighbours_is_refused() {
+    async fn name_resolving_to_local_or_private_is_refused() {
         let resolvers: [Resolver; 3] = [
             |_, port| Box::pin(async move { Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]) }),
             |_, port| {

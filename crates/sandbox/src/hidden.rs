@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_that_is_the_system_is_not_hidden() {
+    fn system_directory_as_home_is_not_hidden() {
         let homes = |home: &str| homes(&Environment::from_pairs([("HOME", home)], "/"));
         for home in ["/", "/usr", "/etc/", "/usr/../usr", "", "relative"] {
             assert_eq!(

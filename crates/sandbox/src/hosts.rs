@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_has_an_address_of_its_own_inside_and_each_address_is_itself() {
+    fn each_name_has_its_own_inner_address() {
         let hosts = [
             allow("api.example.com", &[443, 80]),
             allow("API.Example.com", &[443, 8443]),

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_layer_refuses_only_where_the_sandbox_is_required() {
+    fn missing_layer_refuses_only_when_sandbox_is_required() {
         let all: Vec<_> = Layer::ALL
             .into_iter()
             .filter(|layer| *layer != Layer::Landlock)

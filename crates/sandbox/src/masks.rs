@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_run_that_needs_a_placeholder_removes_it() {
+    fn last_run_using_a_placeholder_removes_it() {
         let home = tempfile::tempdir().unwrap();
         for (name, kind) in [(".git", Kind::Directory), ("kept", Kind::File)] {
             let path = home.path().join(name);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_process_that_needs_a_placeholder_removes_it() {
+    fn last_process_using_a_placeholder_removes_it() {
         let home = tempfile::tempdir().unwrap();
         for (name, kind) in [(".git", Kind::Directory), ("kept", Kind::File)] {
             let path = home.path().join(name);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_taken_over_and_removed() {
+    fn placeholder_of_killed_process_is_taken_and_removed() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(".git");
         drop(take(&path, Kind::Directory).unwrap());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_that_is_removed_at_the_same_time_is_made_anew() {
+    fn placeholder_removed_concurrently_is_recreated() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(".git");
         std::thread::scope(|scope| {

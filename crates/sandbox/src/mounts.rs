@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_behind_links_or_in_the_system_are_refused() {
+    fn link_targets_and_system_paths_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         made(&root, &["repo", "copy", "deps", "home/.ssh/keys"]);

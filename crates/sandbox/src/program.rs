@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_childs_own_path_decides_and_the_last_one_of_two() {
+    fn last_path_variable_of_child_decides() {
         let env = |path: &str| -> (OsString, OsString) { ("PATH".into(), path.into()) };
         let tried = |env: &[_]| resolve(Path::new("sh"), Path::new("/"), env);
         assert!(

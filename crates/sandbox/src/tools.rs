@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_holds_no_place_of_secrets_and_nothing_twice() {
+    fn tool_table_has_no_secret_or_duplicate_places() {
         let all: Vec<&str> = TOOLCHAINS
             .iter()
             .chain(&OTHERS)
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_looked_at_and_what_is_not_given_is_not() {
+    fn only_places_given_to_the_child_are_shown() {
         let env = Environment::from_pairs(
             [("HOME", "/h"), ("JAVA_HOME", "/h/java"), ("PATH", "/h/own")],
             "/",

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_finding_children_agree_about_this_process() {
+    fn both_child_searches_agree_on_this_process() {
         // Our own child and not ourselves: as the first process of a container we have no parent.
         let mut child = sys::command("sleep".as_ref()).arg("30").spawn().unwrap();
         let pid = sys::pid(i32::try_from(child.id()).unwrap()).unwrap();

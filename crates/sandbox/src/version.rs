@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_prints_and_who_writes_without_end_are_told_apart() {
+    fn printing_and_writing_limits_are_distinguished() {
         let ended = |end| {
             let receipt =
                 IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_many_modules_is_asked_among_them() {
+    fn multi_module_program_sees_its_modules() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         let inner = root.join("lib/node_modules/a/node_modules/b");

@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_may_set_what_a_project_may_not() {
+    fn user_may_set_keys_forbidden_to_projects() {
         let room = Room::new("[run]\nmax_iterations = 2\n");
         let edit = room
             .edit(EditedFile::User, "sandbox.strength", "best-effort")
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_there_is_no_file_of_the_user() {
+    fn missing_home_means_no_user_file() {
         let mut room = Room::new("");
         room.env = Environment::from_pairs([("PATH", "/bin")], "/");
         let refused = room.edit(EditedFile::User, "run.candidates", "2");
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_refused_and_what_they_lead_to_stays() {
+    fn linked_settings_are_refused_and_targets_unchanged() {
         let target = "[run]\ncandidates = 1\n";
         let link = |room: &Room, at: &Path| {
             let place = room.room.path().join("elsewhere.toml");

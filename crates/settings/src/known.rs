@@ -75,7 +75,7 @@ mod tests {
     use crate::spec::DefaultValue;
 
     #[test]
-    fn the_variable_of_a_base_url_leaves_out_its_section() {
+    fn base_url_variable_omits_the_llm_section() {
         assert_eq!(
             variable_of("llm.gateway.base_url"),
             "CRUCIBLE_GATEWAY_BASE_URL"

@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+    fn flag_overrides_environment_overrides_file_overrides_default() {
         let file = "[llm]\nprovider = \"file\"\n";
         let at = |config: &Settings| {
             (
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn named_tables_take_their_template_and_types_are_held() {
+    fn named_tables_use_template_and_check_types() {
         let config = load("[gates.unit]\ncommand = [\"make\", \"test\"]\n", &[], &[]).unwrap();
         assert_eq!(config.gates.keys().collect::<Vec<_>>(), ["unit"]);
         assert_eq!(config.gates["unit"].command, ["make", "test"]);
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_projects_file_sets_is_told_apart_from_what_the_user_sets() {
+    fn project_settings_are_distinguished_from_user_settings() {
         let here = "[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"";
         let key = "llm.gateway.base_url";
         assert!(load(here, &[], &[]).unwrap().is_of_project(key));
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn a_projects_file_lowers_limits_and_never_raises_them() {
+    fn project_file_lowers_limits_and_never_raises_them() {
         assert_eq!(
             load("[run]\nmax_iterations = 2", &[], &[])
                 .unwrap()
@@ -685,7 +685,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test lays out pipes and links")]
-    fn what_stands_in_a_files_place_is_an_error_and_never_no_settings() {
+    fn unreadable_settings_file_is_error_not_empty_settings() {
         let room = tempfile::tempdir().unwrap();
         let (home, project) = (room.path().join("home"), room.path().join("project"));
         let theirs = project.join(".crucible/config.toml");
@@ -791,7 +791,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_no_file_of_the_project_is_the_users() {
+    fn project_file_never_counts_as_users_without_home() {
         for pairs in [
             vec![],
             vec![("HOME", "relh")],
@@ -807,7 +807,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_dots_and_a_limit_in_money_is_a_limit() {
+    fn price_name_may_contain_dots() {
         let read = |project: &str, user: &str| {
             let room = tempfile::tempdir().unwrap();
             let (own, theirs) = (
@@ -882,7 +882,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strategy_is_set_by_the_short_name_as_well() {
+    fn strategy_can_be_set_by_short_variable() {
         let env = [("CRUCIBLE_EXECUTION_STRATEGY", "external_tool")];
         let room = tempfile::tempdir().unwrap();
         let files = ConfigFiles {

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_reference_for_editors_is_made_from_the_declarations() {
+    fn editor_settings_schema_is_generated_from_declarations() {
         let now = settings_schema();
         let text = serde_json::to_string_pretty(&now).unwrap() + "\n";
         let kept = kept("docs/schemas/crucible-settings-v1.schema.json", &text);

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listed_text_is_a_value_and_any_other_is_kept() {
+    fn listed_text_is_parsed_and_others_preserved() {
         assert_eq!(
             OneOf::<DeltaRule>::parse("never").get(),
             Ok(DeltaRule::Never)

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_where_naming_a_path_helps_it_is_advised() {
+    fn allow_path_is_advised_only_where_useful() {
         let hints = |code: &'static str| {
             let finding = Finding::error(Code::new(code), "src/a.rs", "Leave it.");
             let verdict = Verdict::new(vec![finding]);

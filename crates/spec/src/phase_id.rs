@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_compare_by_their_order_and_not_by_their_names() {
+    fn phase_ids_compare_by_order_not_name() {
         assert!(PhaseId::Requirements < PhaseId::Design && PhaseId::Design < PhaseId::Tasks);
         assert!(
             PhaseId::Tasks < PhaseId::Review

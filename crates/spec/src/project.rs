@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_mark_upward_says_where_the_project_is() {
+    fn nearest_marker_upward_determines_the_project() {
         let root = tempfile::tempdir().unwrap();
         let below = root.path().join("repo/sub/deep");
         std::fs::create_dir_all(&below).unwrap();

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_between_two_pieces_of_work_ends_the_second() {
+    fn signal_between_tasks_ends_the_second() {
         for number in [Number::SIGINT, Number::SIGTERM] {
             let mut events = EventLoop::new().unwrap();
             assert_eq!(events.run(async { Ok(1) }).unwrap(), 1);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_without_their_ends_and_the_last_needs_none() {
+    fn lines_are_stripped_and_last_needs_no_newline() {
         assert_eq!(
             lines(b"one\n\n two \r\nlast", 100),
             [text("one"), text(""), text(" two \r"), text("last")]
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_one_line_whose_rest_is_none() {
+    fn overlong_line_is_one_line_without_remainder() {
         assert_eq!(
             lines(b"1234\n12345\n1234567890\nnext\n", 4),
             [
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_not_taken_for_any() {
+    fn non_utf_8_bytes_are_not_text() {
         assert_eq!(lines(b"a\xff\nnext\n", 100), [Line::NotText, text("next")]);
     }
 }

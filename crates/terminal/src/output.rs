@@ -438,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diff_has_its_colours_and_nothing_of_its_text_acts_on_a_terminal() {
+    fn diff_is_coloured_and_its_text_escaped() {
         let diff = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n keep\n--- \x1b[2J\r\n+++ new\n\\ No newline at end of file\n";
         assert_eq!(
             shown_diff(diff, Colours::None),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_a_crawl_carries_its_prefix_and_none_is_empty() {
+    fn crawl_lines_are_prefixed_and_never_empty() {
         let text = "error: no\n\n  tip: yes\n";
         assert_eq!(
             spoken(Voice::Crawl.prefix(), text),

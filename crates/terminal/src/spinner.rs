@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_spinner_turns_with_one_harmless_line_until_it_is_finished() {
+    fn spinner_shows_one_escaped_line_until_finished() {
         for mut spinner in [Spinner::timed(), Spinner::behind("[crawl] ")] {
             let prefix = spinner.prefix;
             let mut said = 0;

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lines_of_a_table_end_with_no_blanks() {
+    fn table_lines_have_no_trailing_blanks() {
         let mut rows = table(["spec", "next"]);
         rows.add_row(["a-long-name", ""]).add_row(["b", "resume"]);
         assert_eq!(

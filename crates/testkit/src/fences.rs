@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a fence that is closed")]
-    fn a_fence_that_is_left_open_is_no_message() {
+    fn unclosed_fence_panics() {
         let _ = fenced_blocks("<<<DATA \"a\" 01\none\n>>>END 02\n");
     }
 }

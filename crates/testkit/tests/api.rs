@@ -149,7 +149,7 @@ fn text_of(answer: &Answer) -> String {
 }
 
 #[test]
-fn a_good_answer_is_whole_in_every_family_plain_and_streamed() {
+fn good_answer_is_complete_in_every_form() {
     for (path, key, body) in questions() {
         let api = FakeApi::start([Reply::Answer(ANSWER.to_owned())]);
         let answer = ask(&api, "POST", path, key, &body);
@@ -166,7 +166,7 @@ fn a_good_answer_is_whole_in_every_family_plain_and_streamed() {
 }
 
 #[test]
-fn every_refusal_quotes_key_and_prompt_in_its_familys_shape() {
+fn refusals_quote_key_and_prompt_per_family() {
     for (path, key, body) in questions() {
         for status in [400, 401, 403, 404, 429, 500, 503, 529] {
             let api = FakeApi::start([Reply::Status(status)]);
@@ -186,7 +186,7 @@ fn every_refusal_quotes_key_and_prompt_in_its_familys_shape() {
 }
 
 #[test]
-fn a_rate_limit_may_say_when_to_come_back_and_passes() {
+fn rate_limit_may_state_retry_time_and_ends() {
     for (path, key, body) in questions() {
         let once = Reply::RateLimited(RetryAfter::Value("7".to_owned()));
         let api = FakeApi::start([once, Reply::Answer(ANSWER.to_owned())]);
@@ -273,7 +273,7 @@ fn a_tool_is_asked_for_in_every_family() {
 }
 
 #[test]
-fn what_is_no_question_is_answered_without_using_up_the_script() {
+fn non_completion_requests_do_not_consume_script() {
     let api = FakeApi::start([Reply::Status(500), Reply::Answer(ANSWER.to_owned())]);
     let messages = json!({"messages": "four"});
     let count = ask(
@@ -327,7 +327,7 @@ fn the_family_follows_from_path_and_headers() {
 }
 
 #[test]
-fn a_slow_stream_arrives_whole_and_a_big_question_is_taken() {
+fn slow_stream_and_large_request_are_complete() {
     for (path, key, mut body) in questions() {
         body["padding"] = "x".repeat(5_000_000).into();
         let api = FakeApi::start([Reply::SlowAnswer(

@@ -233,7 +233,7 @@ fn a_filter_is_typed_kept_changed_and_cleared() {
 }
 
 #[test]
-fn details_are_opened_scrolled_to_their_end_and_closed() {
+fn details_open_scroll_to_end_and_close() {
     let mut board = Board::new(&some());
     press(&mut board, [KeyCode::Enter]);
     let first = screen(&mut board, 80, 8);
@@ -253,7 +253,7 @@ fn details_are_opened_scrolled_to_their_end_and_closed() {
 }
 
 #[test]
-fn a_long_line_of_the_details_goes_on_below() {
+fn long_details_line_continues_below() {
     let mut board = Board::new(&survey(vec![("a", vec![], Err("word ".repeat(30)))]));
     press(&mut board, [KeyCode::Enter]);
     let shown = screen(&mut board, 40, 20);
@@ -261,7 +261,7 @@ fn a_long_line_of_the_details_goes_on_below() {
 }
 
 #[test]
-fn what_is_read_again_keeps_the_selected_spec_or_takes_the_first() {
+fn refresh_keeps_selected_spec_or_takes_first() {
     let mut board = Board::new(&some());
     press(&mut board, [KeyCode::Down, KeyCode::Enter]);
     let again = survey(vec![("new", vec![], Ok(None)), ("login", vec![], Ok(None))]);
@@ -282,7 +282,7 @@ fn what_is_read_again_keeps_the_selected_spec_or_takes_the_first() {
 }
 
 #[test]
-fn eighty_columns_show_the_list_and_the_selected_spec() {
+fn eighty_columns_show_list_and_selected_spec() {
     let mut board = Board::new(&some());
     insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
     demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
@@ -374,7 +374,7 @@ fn forty_columns_show_the_list_alone() {
 }
 
 #[test]
-fn the_selected_line_is_on_the_screen_wherever_it_is() {
+fn selected_line_is_always_on_screen() {
     let mut board = Board::new(&many());
     for _ in 0..120 {
         press(&mut board, [KeyCode::Down]);
@@ -426,7 +426,7 @@ fn no_size_and_no_keys_are_too_much() {
 }
 
 #[test]
-fn a_line_is_broken_by_columns_and_loses_nothing() {
+fn line_wraps_by_columns_without_loss() {
     let pieces = |line: &str, width| wrapped(line, width);
     assert_eq!(pieces("abcdef", 4), ["abcd", "ef"]);
     // Twice as wide, of no width of their own, and wider than the screen.

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn other_red_test_does_not_vouch_for_the_goal() {
+    fn unrelated_failing_test_proves_nothing_for_goal() {
         let decoy = Case {
             runs: &[(Fails, B_RED)],
             ..CASE
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_loads_is_shown_by_a_test_that_must_fail() {
+    fn loading_code_is_shown_by_failing_test() {
         let variants = &[Fails, FailsWhileLoading, OtherExpectations];
         let case = |runs: &[(Variant, &str)]| {
             Case {
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_that_reads_text_is_told_from_one_that_runs_it() {
+    fn gate_reading_text_is_distinguished_from_running_it() {
         let variants = &[Fails, Unloadable, Removed];
         let case = |runs: &[(Variant, &str)]| {
             Case {

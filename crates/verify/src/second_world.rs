@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn test_that_the_change_fixed_must_not_depend_on_the_world() {
+    fn fixed_test_must_not_depend_on_the_world() {
         let before = before(&["b"]);
         let red = [(Second, A_RED), (Again, A_RED), (Settings, GREEN)];
         assert_eq!(step(&before, &red), WorldStep::Run(Base));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn test_that_the_base_loses_as_well_is_listed() {
+    fn test_also_failing_on_base_is_listed() {
         let before = before(&["a", "b"]);
         let runs = [
             (Second, A_RED),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_without_a_baseline_is_decided_without_the_base() {
+    fn gate_without_baseline_needs_no_base_run() {
         let none = GateBefore::default();
         let runs = [(Second, A_RED), (Again, A_RED), (Settings, GREEN)];
         assert_eq!(done(&none, &runs).outcome, WorldOutcome::Differs);

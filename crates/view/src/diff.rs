@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_patch_is_shown_as_it_is() {
+    fn text_that_is_not_patch_is_shown_unchanged() {
         let diff = DiffView::of(b"\xff not a patch");
         assert!(diff.files.is_empty() && diff.raw.is_some());
     }

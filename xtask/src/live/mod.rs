@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_is_none_is_refused_by_name() {
+    fn invalid_switch_value_is_refused_by_name() {
         for (real, skip, name) in [(Some("yes"), None, REAL), (None, Some("true"), SKIP)] {
             let error = Suites::decide(Flag::Absent, real, skip)
                 .unwrap_err()

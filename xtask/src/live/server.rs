@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ends_early_is_an_error_that_names_its_log() {
+    fn server_ending_early_is_error_naming_log() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         let program = program(dir.path(), "echo cannot load; exit 3");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_a_server_ends_all_of_its_group_even_what_ignores_the_first_signal() {
+    fn dropping_server_ends_its_whole_process_group() {
         let dir = tempfile::tempdir().unwrap();
         let note = dir.path().join("note");
         let script = format!(

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_a_row_and_each_test_must_leave_one() {
+    fn summary_needs_one_row_for_each_test() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("summary.jsonl");
         fs::write(&path, "").unwrap();

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_are_not_paths_but_macro_arguments_are() {
+    fn comments_and_strings_are_not_paths_unlike_macros() {
         assert_eq!(
             path_names("// std::fs\nconst A: &str = \"std::env\";"),
             ["const", "A", "str"]

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_parse_says_on_which_line() {
+    fn parse_error_names_its_line() {
         let file = SourceFile::new("a.rs".to_owned(), "fn a() {}\nfn (".to_owned());
         assert_eq!(file.parsed().err().map(|problem| problem.line), Some(2));
     }

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn each_client_is_pinned_exactly_and_the_lock_file_agrees() {
+    fn clients_are_pinned_and_lock_file_agrees() {
         let wanted: Manifest = serde_json::from_str(MANIFEST).unwrap();
         let lock: Value = serde_json::from_str(LOCK).unwrap();
         assert_eq!(wanted.dependencies.len(), CLIENTS.len());
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_names_its_interpreter_and_is_renewed_when_either_moves() {
+    fn launcher_names_interpreter_and_follows_moves() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("clients");
         let node = installed(&folder);

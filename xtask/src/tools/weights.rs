@@ -135,7 +135,7 @@ mod tests {
     const OF_ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn a_file_gets_its_name_only_when_its_digest_is_the_expected_one() {
+    fn downloaded_file_is_named_only_after_verification() {
         let dir = tempfile::tempdir().unwrap();
         let (new, whole) = (dir.path().join("new"), dir.path().join("whole"));
         fs::write(&new, "abd").unwrap();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_a_stream_is_that_of_its_end() {
+    fn stream_usage_is_read_from_its_end() {
         let text = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,\"cache_creation_input_tokens\":100,\"cache_read_input_tokens\":1000,\"output_tokens\":1}}}\n\n\
                     data: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"tool_use\",\"name\":\"Write\"}}\n\n\
                     data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":20}}\n\n";

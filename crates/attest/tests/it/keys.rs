@@ -122,7 +122,7 @@ impl Drop for Agent {
 }
 
 #[tokio::test]
-async fn agent_signs_with_a_key_that_is_not_on_disk() {
+async fn ssh_agent_signs_with_key_not_on_disk() {
     let room = tempfile::tempdir().unwrap();
     let socket = room.path().join("agent");
     let child = Command::new("ssh-agent")

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_manual_page_with_its_options() {
+    fn every_command_has_manual_page_with_options() {
         let mut all = Arguments::command();
         all.build();
         let mut names = Vec::new();

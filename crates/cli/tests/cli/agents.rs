@@ -54,7 +54,7 @@ fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_command_takes_a_run_from_goal_to_commit() {
+fn command_agent_takes_run_to_commit() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let path = script(
         &fixture,
@@ -114,7 +114,7 @@ fn a_command_takes_a_run_from_goal_to_commit() {
 }
 
 #[test]
-fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
+fn command_answer_without_diff_goes_to_fixer() {
     for (lines, code) in [
         ("echo I would multiply.", "dispatch-no-diff"),
         ("echo '```diff'; good; echo '```'", "dispatch-no-diff"),
@@ -167,7 +167,7 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
 }
 
 #[test]
-fn a_command_that_fails_leaves_the_run_as_it_is() {
+fn failing_command_leaves_the_run_unchanged() {
     for (lines, part, code) in [
         ("echo oh >&2; exit 3", "exited with code 3", 70),
         ("kill -9 $$", "exited with code 137", 70),
@@ -202,7 +202,7 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
 }
 
 #[test]
-fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
+fn command_output_is_escaped_and_redacted() {
     let token = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     let repo = small().build();
     let fixture = served(
@@ -322,7 +322,7 @@ fn a_command_reaches_its_copy_and_nothing_else() {
 }
 
 #[test]
-fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
+fn command_serves_as_chair_and_second_reviewer() {
     let request = json!({
         "schema_version": "ctcp-file-request-v1", "goal": "x", "reason": "r",
         "needs": [{ "path": "src/area.py", "mode": "full" }], "budget": { "max_files": 3, "max_total_bytes": 20_000 },
@@ -369,7 +369,7 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
 }
 
 #[test]
-fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
+fn unusable_command_is_refused_before_the_run_begins() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let start = || {
         fixture
@@ -409,7 +409,7 @@ fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
 }
 
 #[test]
-fn a_projects_file_sets_no_command_no_network_and_no_variable() {
+fn project_file_cannot_set_command_network_or_variable() {
     for line in [
         "agent_command = [\"sh\"]",
         "plan_command = [\"sh\"]",
@@ -446,7 +446,7 @@ fn the_settings_win_in_their_usual_order() {
 }
 
 #[test]
-fn ollama_is_asked_for_its_own_models_in_its_own_form() {
+fn ollama_models_are_asked_in_their_own_form() {
     let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
     let (repo, fixture) = (small().build(), Fixture::with(&server));
     // Another provider is chosen, and nobody asks it: that it lacks its key is no obstacle.

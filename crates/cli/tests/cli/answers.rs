@@ -124,7 +124,7 @@ fn landed(format: &str, answer: &str) -> String {
 }
 
 #[test]
-fn an_answer_in_another_form_lands_whatever_was_asked_for() {
+fn answer_in_another_form_lands() {
     let blocks = "src/area.py\n<<<<<<< SEARCH\n    return width + height\n=======\n    return width * height\n>>>>>>> REPLACE\n";
     let prose = format!("Here is the patch:\n\n```diff\n{GOOD_DIFF}```\n\nIt multiplies now.\n");
     assert_eq!(landed("unified-diff", &prose), "unified-diff");
@@ -137,7 +137,7 @@ fn an_answer_in_another_form_lands_whatever_was_asked_for() {
 }
 
 #[test]
-fn hunks_whose_headers_do_not_hold_are_placed_by_their_lines() {
+fn hunks_with_wrong_headers_are_placed_by_lines() {
     let at = GOOD_DIFF.find("@@").unwrap();
     let (names, hunk) = (
         &GOOD_DIFF[..at],
@@ -291,7 +291,7 @@ fn a_change_through_a_symbolic_link_is_refused() {
 }
 
 #[test]
-fn a_link_that_the_operator_names_is_not_changed_either() {
+fn link_named_by_the_operator_is_not_changed() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("area.py"), WRONG).unwrap();
     let repo = linked(outside.path()).build();
@@ -387,7 +387,7 @@ fn deletion(repo: &TestRepo) -> String {
 }
 
 #[test]
-fn a_patch_that_deletes_the_failing_test_is_refused() {
+fn patch_deleting_the_failing_test_is_refused() {
     let repo = small().build();
     let codes = refused(&repo, "unified-diff", &deletion(&repo), &["src/area.py"]);
     for code in [
@@ -400,7 +400,7 @@ fn a_patch_that_deletes_the_failing_test_is_refused() {
 }
 
 #[test]
-fn naming_the_failing_test_does_not_let_a_patch_delete_it() {
+fn naming_failing_test_does_not_allow_deletion() {
     let repo = small().build();
     let codes = refused(
         &repo,
@@ -477,7 +477,7 @@ fn size_of(directory: &Path) -> u64 {
 }
 
 #[test]
-fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
+fn answer_of_100_megabytes_is_refused_unstored() {
     is_refused_unread(
         Reply::Huge(100_000_000),
         "answer-too-large",
@@ -532,7 +532,7 @@ fn an_answer_cut_at_its_limit_is_refused() {
 }
 
 #[test]
-fn an_answer_that_drops_a_function_lands_with_the_function_kept() {
+fn answer_dropping_a_function_lands_with_it_kept() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
     let fixture = Fixture::with(&server);
@@ -552,7 +552,7 @@ fn an_answer_that_drops_a_function_lands_with_the_function_kept() {
 }
 
 #[test]
-fn an_answer_that_drops_what_it_shares_nothing_with_is_refused() {
+fn answer_dropping_unrelated_definitions_is_refused() {
     let other = "def other(width, height):\n    return width * height\n";
     assert_eq!(
         refused(
@@ -566,7 +566,7 @@ fn an_answer_that_drops_what_it_shares_nothing_with_is_refused() {
 }
 
 #[test]
-fn a_definition_alone_is_put_into_its_file_and_lands() {
+fn single_definition_is_inserted_and_lands() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
     let fixture = Fixture::with(&server);
@@ -623,7 +623,7 @@ fn definitions_that_cannot_be_put_in_are_refused() {
 }
 
 #[test]
-fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
+fn repeated_refused_patch_costs_attempt_without_trial() {
     let (repo, server) = (
         small().build(),
         answering(whole_file(
@@ -682,7 +682,7 @@ fn the_same_refused_patch_again_costs_an_attempt_and_is_not_tried() {
 }
 
 #[test]
-fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
+fn malformed_answers_cost_calls_but_no_attempt() {
     let prose = || Reply::Answer("I would rather not.".to_owned());
     let cut = Reply::CutAnswer(good_answer());
     let server = FakeOpenAi::start([prose(), cut, prose(), Reply::Answer(good_answer())]);
@@ -763,7 +763,7 @@ fn malformed_answers_cost_calls_and_no_attempt_while_their_budget_lasts() {
 }
 
 #[test]
-fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
+fn candidates_are_tried_until_one_is_verified() {
     let wrong = |value: u32| {
         Reply::Answer(whole_file(
             "src/area.py",
@@ -823,7 +823,7 @@ fn candidates_are_tried_one_by_one_until_the_first_is_verified() {
 }
 
 #[test]
-fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
+fn oversized_file_is_requested_in_parts() {
     let filler = |at: usize| format!("def filler_{at}(value):\n    return value + {at}\n\n\n");
     let large = format!("{WRONG}\n\n{}", (0..700).map(filler).collect::<String>());
     assert!(large.len() > 33_000);
@@ -858,7 +858,7 @@ fn a_file_that_does_not_fit_whole_is_asked_for_in_parts() {
 }
 
 #[test]
-fn a_refusal_is_a_brief_and_a_good_second_answer_is_verified() {
+fn second_answer_after_refusal_brief_is_verified() {
     let repo = small().build();
     let server = FakeOpenAi::start([
         Reply::Answer("I would rather not.".to_owned()),

@@ -473,7 +473,7 @@ fn unsigned_landing_is_possible_where_nothing_is_required() {
 }
 
 #[test]
-fn statement_is_carried_to_a_commit_with_the_same_tree() {
+fn statement_carries_to_commit_with_same_tree() {
     let team = Team::new();
     let landed = team.land();
     team.repo.git([
@@ -666,7 +666,7 @@ fn file_named_like_a_range_is_no_bundle() {
 }
 
 #[test]
-fn door_admits_people_and_clean_merges_as_the_policy_says() {
+fn door_admits_people_and_merges_per_policy() {
     let team = Team::new();
     let person = team.fixture.path("person");
     let made = Command::new("ssh-keygen")

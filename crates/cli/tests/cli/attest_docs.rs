@@ -107,7 +107,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn ci_files_judge_by_the_policy_of_the_target_branch() {
+fn ci_files_use_policy_of_target_branch() {
     let github: Value =
         serde_saphyr::from_str(include_str!("../../../../docs/ci/attest-github.yml")).unwrap();
     let gitlab: Value =

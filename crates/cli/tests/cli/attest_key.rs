@@ -94,7 +94,7 @@ fn counted(log: &str) -> (u64, Vec<&str>) {
 }
 
 #[test]
-fn key_is_out_of_reach_of_gates_agents_and_commands() {
+fn key_is_unreachable_for_gates_agents_and_commands() {
     let keys = Keys::new();
     let fixture = &keys.fixture;
     let probe = fixture.path("probe.py");

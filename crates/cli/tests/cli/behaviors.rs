@@ -38,7 +38,7 @@ fn codes(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
+fn catalogue_is_compared_with_tracked_files_both_ways() {
     let fixture = Fixture::new();
     let repo = whole().build();
     let before = snapshot(&repo, &fixture);
@@ -144,7 +144,7 @@ fn report_of(repo: &TestRepo, answer: String) -> (Value, Value) {
 }
 
 #[test]
-fn in_a_run_the_catalogue_is_judged_on_the_patched_copy() {
+fn catalogue_in_a_run_is_judged_on_copy() {
     let marked = whole_file("src/area.py", &format!("{MARKED}{}", right()));
     let (status, report) = report_of(&whole().build(), marked);
     assert_eq!(
@@ -176,7 +176,7 @@ fn in_a_run_the_catalogue_is_judged_on_the_patched_copy() {
 }
 
 #[test]
-fn a_run_in_a_repository_without_a_catalogue_says_so() {
+fn run_without_a_catalogue_reports_its_absence() {
     let (_, report) = report_of(&small().build(), good_answer());
     assert_eq!(report["result"], "PASS");
     assert!(
@@ -189,7 +189,7 @@ fn a_run_in_a_repository_without_a_catalogue_says_so() {
 }
 
 #[test]
-fn a_catalogue_that_is_broken_before_any_change_is_said_at_once() {
+fn broken_catalogue_is_reported_before_any_change() {
     let repo = small().file("docs/behaviors/INDEX.md", "- B001\n").build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);

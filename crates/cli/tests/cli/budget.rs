@@ -12,7 +12,7 @@ fn receipt(fixture: &Fixture) -> Value {
 }
 
 #[test]
-fn a_receipt_tells_who_answered_and_at_what_cost() {
+fn receipt_names_provider_and_cost() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     fixture.user_config(
@@ -47,7 +47,7 @@ fn a_receipt_tells_who_answered_and_at_what_cost() {
 }
 
 #[test]
-fn an_exhausted_budget_stands_in_the_receipt_and_in_the_ledger() {
+fn exhausted_budget_is_in_receipt_and_ledger() {
     let (repo, server) = (small().build(), answering("no"));
     let fixture = Fixture::with(&server);
     let call = fixture
@@ -75,7 +75,7 @@ fn an_exhausted_budget_stands_in_the_receipt_and_in_the_ledger() {
 }
 
 #[test]
-fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
+fn money_limit_refuses_unpriced_and_expensive_calls() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let limited = || {
@@ -113,7 +113,7 @@ fn a_limit_in_money_refuses_what_has_no_price_and_what_costs_too_much() {
 }
 
 #[test]
-fn a_price_without_its_date_source_or_number_is_no_price() {
+fn price_without_date_source_or_number_is_refused() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     for (lines, says) in [
@@ -160,7 +160,7 @@ fn a_price_without_its_date_source_or_number_is_no_price() {
 }
 
 #[test]
-fn a_fallback_answers_where_the_named_provider_is_not_there_and_the_receipt_says_so() {
+fn fallback_for_missing_provider_is_in_receipt() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let call = fixture
@@ -186,7 +186,7 @@ fn a_fallback_answers_where_the_named_provider_is_not_there_and_the_receipt_says
 }
 
 #[test]
-fn a_failure_at_work_is_never_a_reason_to_ask_somebody_else() {
+fn failing_call_never_triggers_the_fallback() {
     let (repo, other) = (small().build(), answering(good_answer()));
     let failing = FakeOpenAi::start([Reply::Status(401)]);
     let fixture = Fixture::with(&failing);
@@ -201,7 +201,7 @@ fn a_failure_at_work_is_never_a_reason_to_ask_somebody_else() {
 }
 
 #[test]
-fn where_neither_can_be_used_both_reasons_are_told() {
+fn unusable_provider_and_fallback_report_both_reasons() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let call = fixture
         .start_call(repo.path())
@@ -217,7 +217,7 @@ fn where_neither_can_be_used_both_reasons_are_told() {
 }
 
 #[test]
-fn whatever_numbers_a_server_states_the_run_can_be_read_replayed_and_landed() {
+fn extreme_token_counts_keep_the_run_usable() {
     let repo = small().build();
     let server = FakeOpenAi::answering(|_| {
         let body = format!(
@@ -244,7 +244,7 @@ fn whatever_numbers_a_server_states_the_run_can_be_read_replayed_and_landed() {
 }
 
 #[test]
-fn a_recording_that_is_a_pipe_holds_up_nobody() {
+fn pipe_as_recording_does_not_block() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let pipe = fixture.path("pipe");
     assert!(

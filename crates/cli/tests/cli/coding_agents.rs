@@ -233,7 +233,7 @@ fn refused_attempt_is_repaired_in_a_further_turn() {
 }
 
 #[test]
-fn agent_that_declines_ends_the_run_without_an_attempt() {
+fn declining_agent_ends_run_without_an_attempt() {
     let lines =
         "printf 'CANNOT: no such thing\\nCONFLICT: tests/area_test.sh\\n' > CRUCIBLE_CANNOT.md";
     let setup = Setup::scripted(lines, "");

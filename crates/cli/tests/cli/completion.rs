@@ -103,7 +103,7 @@ fn refused(repo: &TestRepo, goal: &str, file: &str, content: &str, code: &str) {
 }
 
 #[test]
-fn rust_code_that_ends_the_test_process_is_refused() {
+fn rust_code_ending_test_process_is_refused() {
     let exit = "extern \"C\" {\n    fn exit(code: i32) -> !;\n}\n\npub fn two() -> u8 {\n    unsafe { exit(0) }\n}\n";
     let evil = LIB.replace("pub fn two() -> u8 {\n    1\n}\n", exit);
     refused(
@@ -116,7 +116,7 @@ fn rust_code_that_ends_the_test_process_is_refused() {
 }
 
 #[test]
-fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
+fn rust_code_letting_tests_finish_is_landed() {
     let repo = rust();
     let right = LIB.replace("    1\n", "    2\n");
     let (fixture, status) = tried(
@@ -141,7 +141,7 @@ fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
 }
 
 #[test]
-fn python_code_that_has_its_tests_skipped_is_refused() {
+fn python_code_skipping_its_tests_is_refused() {
     // Nothing of it names the runner, so the gate's own count has to tell.
     let evil = "import gc\n\n\ndef total(numbers):\n    known = [thing for thing in gc.get_objects() if isinstance(thing, type)]\n    \
                 raise next(thing for thing in known if thing.__name__.startswith(\"SkipT\"))\n";
@@ -155,7 +155,7 @@ fn python_code_that_has_its_tests_skipped_is_refused() {
 }
 
 #[test]
-fn python_code_that_ends_the_test_process_is_refused() {
+fn python_code_ending_test_process_is_refused() {
     let evil = "import ctypes\n\n\ndef total(numbers):\n    return ctypes.CDLL(None).exit(0)\n";
     refused(
         &python(),

@@ -58,7 +58,7 @@ fn config_set_keeps_comments_and_reports_change() {
 }
 
 #[test]
-fn config_set_below_the_top_writes_the_file_of_the_repository() {
+fn config_set_in_subdirectory_writes_repository_file() {
     let repo = RepoBuilder::new()
         .file("packages/x/a.py", "A = 1\n")
         .build();
@@ -77,7 +77,7 @@ fn config_set_below_the_top_writes_the_file_of_the_repository() {
 }
 
 #[test]
-fn config_set_refuses_what_a_project_may_not_say() {
+fn config_set_refuses_keys_forbidden_to_projects() {
     let repo = RepoBuilder::new().file("a.py", "A = 1\n").build();
     let fixture = Fixture::new();
     for key in [["sandbox.strength", "off"], ["run.max_iterations", "50"]] {

@@ -120,7 +120,7 @@ fn with_history() -> TestRepo {
 }
 
 #[test]
-fn the_request_of_a_run_gives_the_very_pack_of_the_run() {
+fn request_of_a_run_rebuilds_its_pack() {
     let (repo, server) = (
         small().file("AGENTS.md", "be brief\n").build(),
         answering(good_answer()),
@@ -149,7 +149,7 @@ fn the_request_of_a_run_gives_the_very_pack_of_the_run() {
 }
 
 #[test]
-fn a_pack_goes_to_a_file_or_out_and_says_what_is_left_out() {
+fn pack_output_states_what_was_left_out() {
     let repo = RepoBuilder::new()
         .files([("src/a.rs", "fn a() {}\r\n"), ("dist/x", "x")])
         .build();
@@ -207,7 +207,7 @@ fn a_pack_goes_to_a_file_or_out_and_says_what_is_left_out() {
 }
 
 #[test]
-fn every_ending_has_its_code_and_leaves_no_file_behind() {
+fn context_build_failures_exit_correctly_without_files() {
     let repo = RepoBuilder::new()
         .files([("AGENTS.md", "0123456789"), ("a", "x")])
         .build();
@@ -271,7 +271,7 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
 }
 
 #[test]
-fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
+fn goal_ranks_related_files_with_reasons() {
     let (repo, fixture) = (with_history(), Fixture::new());
     let [pack, request, ranking] = for_goal(&fixture, repo.path(), "parse_header must accept CRLF");
     let packed = names(&pack["files"]);
@@ -385,7 +385,7 @@ fn context_is_independent_of_path_and_subdirectory() {
 }
 
 #[test]
-fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
+fn file_with_a_secret_is_omitted_with_reason() {
     let token = made_up_token();
     let text = format!("def parser():\n    return \"{token}\"\n");
     let repo = RepoBuilder::new()
@@ -426,7 +426,7 @@ fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
 }
 
 #[test]
-fn a_file_whose_name_holds_a_secret_is_told_without_it() {
+fn file_name_with_secret_is_not_shown() {
     let token = made_up_token();
     let repo = RepoBuilder::new()
         .file(format!("parser_{token}.py"), "")
@@ -528,7 +528,7 @@ fn with_failing_test() -> TestRepo {
 }
 
 #[test]
-fn failing_test_brings_the_file_to_fix_and_large_test_is_excerpt() {
+fn failing_test_selects_its_source_as_excerpt() {
     let (repo, fixture) = (with_failing_test(), Fixture::new());
     let build = |log: &str| {
         let (printed, out) = (fixture.path("printed.log"), fixture.path("pack.json"));

@@ -106,7 +106,7 @@ fn counts(server: &FakeApi, status: &Value, calls: u64) {
 }
 
 #[test]
-fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_anybody() {
+fn run_chaired_by_council_verifies_and_replays_offline() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let fixture = Fixture::with(&server);
     fixture.user_config(CHAIR);
@@ -163,7 +163,7 @@ fn a_run_whose_chair_is_a_council_comes_to_verified_and_replays_without_asking_a
 }
 
 #[test]
-fn a_council_keeps_to_the_budget_of_its_run_and_goes_on_with_more() {
+fn council_respects_run_budget_and_continues_with_more() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let fixture = Fixture::with(&server);
     fixture.user_config(CHAIR);
@@ -221,7 +221,7 @@ fn council_call_limit_applies_in_run() {
 }
 
 #[test]
-fn a_councils_answer_that_is_none_of_the_form_is_corrected_or_ends_the_run() {
+fn malformed_council_answer_is_corrected_or_ends_run() {
     let mut tries = 0;
     let server = serve(move |call, asks| {
         tries += u64::from((call, asks == Asks::Files) == (&CouncilCall::Direct, true));
@@ -262,7 +262,7 @@ fn a_councils_answer_that_is_none_of_the_form_is_corrected_or_ends_the_run() {
 }
 
 #[test]
-fn a_council_that_cannot_be_configured_stops_the_run_which_goes_on_later() {
+fn unconfigurable_council_stops_run_until_fixed() {
     let mut triages = 0;
     let server = serve(move |call, _| {
         triages += u64::from(*call == CouncilCall::Triage);
@@ -317,7 +317,7 @@ fn killed_council_is_repeated_and_its_cost_counted() {
 }
 
 #[test]
-fn a_council_gives_second_opinions_and_what_was_worse_is_told() {
+fn council_second_opinions_report_degradations() {
     let block = "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
     let server = serve(move |call, asks| match call {
         CouncilCall::Synthesis if asks == Asks::Review => Some(Reply::Answer(block.to_owned())),
@@ -351,7 +351,7 @@ fn a_council_gives_second_opinions_and_what_was_worse_is_told() {
 }
 
 #[test]
-fn a_council_is_made_of_its_own_provider_where_the_run_has_none() {
+fn council_without_run_provider_uses_its_own() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let fixture = Fixture::with(&server);
     let roles = "mode = \"manual_outbox\"\n[council]\nprovider = \"gateway\"\n";
@@ -422,7 +422,7 @@ fn council_record_names_seats_and_replaced_models() {
 }
 
 #[test]
-fn a_receipt_tells_what_a_council_cost_and_adds_up_to_what_was_booked() {
+fn receipt_council_costs_match_the_ledger() {
     let (repo, server) = (small().build(), serve(|_, _| None));
     let fixture = Fixture::with(&server);
     fixture.user_config(&format!(
@@ -449,7 +449,7 @@ fn a_receipt_tells_what_a_council_cost_and_adds_up_to_what_was_booked() {
 }
 
 #[test]
-fn a_council_is_refused_where_no_deliberation_can_do_the_work() {
+fn council_is_refused_for_unsuitable_roles() {
     let (repo, fixture) = (small().build(), Fixture::new());
     for (role, hint) in [
         ("librarian", "local and deterministic"),

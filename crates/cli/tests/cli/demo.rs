@@ -115,7 +115,7 @@ fn its_document_names_the_commit_and_who_spoke() {
 }
 
 #[test]
-fn cargo_that_cannot_run_is_not_a_failing_test() {
+fn unusable_cargo_is_not_a_failing_test() {
     let (fixture, place) = (Fixture::new(), tempfile::tempdir().unwrap());
     let tools = place.path().join("tools");
     std::fs::create_dir(&tools).unwrap();

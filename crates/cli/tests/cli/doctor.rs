@@ -92,7 +92,7 @@ fn provider<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
+fn doctor_checks_a_separate_council_provider() {
     let fixture = Fixture::new();
     let told = |provider: &str, council: &str, code: i32| {
         let call = |args: &[&str]| {
@@ -148,7 +148,7 @@ fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
 }
 
 #[test]
-fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
+fn doctor_prints_tables_followed_by_advice() {
     let fixture = Fixture::new();
     let call = doctor(&fixture, &[GIT, CLAUDE], &[])
         .env("ANTHROPIC_API_KEY", "a-key")
@@ -213,7 +213,7 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
 }
 
 #[test]
-fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
+fn doctor_document_matches_schema_and_lists_searched_places() {
     let fixture = Fixture::new();
     let call =
         || doctor(&fixture, &[GIT, CLAUDE], &["--json"]).env("ANTHROPIC_API_KEY", "a-key-of-ours");
@@ -301,7 +301,7 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
 }
 
 #[test]
-fn every_place_searched_is_told_whatever_was_looked_for() {
+fn every_searched_place_is_reported() {
     let fixture = Fixture::new();
     let call =
         doctor(&fixture, &[GIT], &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
@@ -329,7 +329,7 @@ fn every_place_searched_is_told_whatever_was_looked_for() {
 }
 
 #[test]
-fn the_exit_code_says_whether_a_run_could_begin() {
+fn exit_code_says_whether_a_run_can_begin() {
     let fixture = Fixture::new();
     let ended = |programs: &[(&str, &str)], variables: &[(&str, &str)], code: i32| {
         let call = doctor(&fixture, programs, &["--json"]);
@@ -442,7 +442,7 @@ fn unusable_configuration_exits_with_2() {
 }
 
 #[test]
-fn a_server_that_was_not_asked_is_not_called_ready() {
+fn unqueried_server_is_not_reported_ready() {
     let fixture = Fixture::new();
     let seen = document(
         &doctor(&fixture, &[GIT, CLAUDE], &["--json"])
@@ -465,7 +465,7 @@ fn a_server_that_was_not_asked_is_not_called_ready() {
 }
 
 #[test]
-fn what_is_missing_comes_first_with_the_command_that_helps() {
+fn missing_items_come_first_with_their_command() {
     let fixture = Fixture::new();
     let call = doctor(&fixture, &[], &[]).env("CRUCIBLE_LLM_PROVIDER", "openai");
     let text = call
@@ -505,7 +505,7 @@ fn what_is_missing_comes_first_with_the_command_that_helps() {
 }
 
 #[test]
-fn without_bubblewrap_it_works_and_says_what_is_missing() {
+fn missing_bubblewrap_is_reported_without_failing() {
     let fixture = Fixture::new();
     let bin = machine(&fixture, &[GIT, CLAUDE]);
     std::fs::remove_file(bin.join("bwrap")).unwrap();
@@ -542,7 +542,7 @@ fn without_bubblewrap_it_works_and_says_what_is_missing() {
 
 /// Takes ten seconds: as long as the doctor waits for a client program that hangs.
 #[test]
-fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
+fn broken_client_is_reported_without_ending_doctor() {
     let fixture = Fixture::new();
     let folder = fixture.path("folder");
     std::fs::create_dir(&folder).unwrap();
@@ -655,7 +655,7 @@ fn it_looks_at_the_project_it_is_told() {
 }
 
 #[test]
-fn interrupted_it_says_so_and_speaks_of_no_run() {
+fn interrupted_doctor_mentions_no_run() {
     let fixture = Fixture::new();
     let client = fixture.path("slow client");
     std::fs::write(&client, "#!/bin/sh\nsleep 60\n").unwrap();

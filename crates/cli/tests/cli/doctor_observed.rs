@@ -154,11 +154,10 @@ fn client<'a>(document: &'a Value, provider: &str) -> &'a Value {
 }
 
 #[test]
-fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
+fn doctor_with_real_clients_opens_no_socket() {
     become_the_observed();
     let (fixture, server) = (Fixture::new(), listener());
-    let name =
-        "doctor_observed::with_the_real_clients_and_everything_configured_no_socket_is_asked_for";
+    let name = "doctor_observed::doctor_with_real_clients_opens_no_socket";
     let look = || {
         observed(
             &fixture,

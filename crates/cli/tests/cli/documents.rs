@@ -224,7 +224,7 @@ fn an_error_is_one_document_too() {
 }
 
 #[test]
-fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
+fn failing_sandbox_command_gives_document_and_exit_code() {
     let fixture = Fixture::new();
     let exec = |args: &[&str]| {
         fixture
@@ -241,7 +241,7 @@ fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
 }
 
 #[test]
-fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
+fn sandbox_command_reaches_its_allowed_hosts() {
     let fixture = Fixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -91,7 +91,7 @@ fn outcome_of(report: &Value, task: &str) -> String {
 }
 
 #[test]
-fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
+fn every_outcome_is_distinguished_and_cached() {
     let server = FakeOpenAi::answering(|request| {
         let asked = request.body.to_string();
         Reply::Answer(match asked {
@@ -156,7 +156,7 @@ fn every_outcome_is_told_apart_and_kept_for_the_next_time() {
 }
 
 #[test]
-fn two_configurations_and_the_baseline_are_compared_in_pairs() {
+fn configurations_and_baseline_are_compared_in_pairs() {
     let server = FakeOpenAi::answering(|request| {
         let known = request.body.to_string();
         let direct = known.contains("Change the project below");
@@ -219,7 +219,7 @@ fn two_configurations_and_the_baseline_are_compared_in_pairs() {
 }
 
 #[test]
-fn limits_bind_all_tasks_together_and_leave_the_rest_for_later() {
+fn limits_cover_all_tasks_and_defer_the_rest() {
     let server = FakeOpenAi::start([Reply::Answer(strong())]);
     let fixture = Fixture::with(&server);
     for name in ["one", "three", "two"] {
@@ -316,7 +316,7 @@ fn an_interrupted_evaluation_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
+fn hanging_check_is_ended_and_hooks_never_run() {
     let server = FakeOpenAi::start([Reply::Answer(strong())]);
     let fixture = Fixture::with(&server);
     let tasks = fixture.path("tasks");
@@ -374,7 +374,7 @@ fn a_check_that_hangs_is_ended_and_a_hook_never_runs() {
 }
 
 #[test]
-fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
+fn task_with_outside_path_is_refused_before_running() {
     let fixture = Fixture::new();
     let tasks = fixture.path("tasks");
     lay_out(&tasks, "one", GOAL, GATE, "");
@@ -419,7 +419,7 @@ fn a_task_that_leads_elsewhere_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn instances_in_the_form_of_swe_bench_become_tasks() {
+fn swe_bench_instances_become_tasks() {
     let fixture = Fixture::new();
     let repo = small().build();
     let repos = fixture.path("repos");
@@ -478,7 +478,7 @@ mod slow {
     /// Builds and tests twenty small projects, each twice, so it takes 13 seconds: python, node and cargo are what the tests need anyway; the
     /// tasks in Go and C are checked by hand with `crucible eval check eval/tasks`.
     #[test]
-    fn each_of_our_own_tasks_fails_before_and_passes_with_its_solution() {
+    fn own_tasks_fail_before_and_pass_with_solution() {
         let place = tempfile::tempdir().unwrap();
         let (fixture, tasks) = (
             Fixture::below(place.path()),

@@ -21,7 +21,7 @@ fn found(fixture: &Fixture, status: &Value) -> Value {
 }
 
 #[test]
-fn the_settings_of_finding_are_listed_with_their_variables_and_open_nothing_by_default() {
+fn find_settings_are_listed_and_closed_by_default() {
     let config = Fixture::new().run(["config", "show", "--json"]).ok().json();
     let settings = config["settings"].as_array().unwrap();
     for (key, value, variable) in [
@@ -48,7 +48,7 @@ fn the_settings_of_finding_are_listed_with_their_variables_and_open_nothing_by_d
 }
 
 #[test]
-fn a_run_writes_which_workflow_fits_and_its_replay_finds_the_same() {
+fn chosen_workflow_is_recorded_and_replays_equal() {
     let repo = small().file(".crucible/workflows/shapes.toml", OWN).build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
@@ -88,7 +88,7 @@ fn a_run_writes_which_workflow_fits_and_its_replay_finds_the_same() {
 }
 
 #[test]
-fn a_workflow_that_is_refused_stops_the_run_and_names_its_file() {
+fn refused_workflow_stops_run_and_names_file() {
     for (text, told) in [
         (OWN.replace("title", "titel"), "titel"),
         ("#".repeat(20_000), "16384 bytes"),
@@ -137,7 +137,7 @@ fn researching(server: &FakeOpenAi) -> Fixture {
 }
 
 #[test]
-fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
+fn replay_judges_pages_by_their_recorded_time() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = researching(&server);
     let id = id_of(&fixture.start(repo.path()).exits(1).json());

@@ -36,7 +36,7 @@ echo "failed $failed"
 "#;
 
 #[test]
-fn a_full_disk_is_an_error_and_the_run_goes_on_when_there_is_room() {
+fn full_disk_is_an_error_and_run_resumes() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     std::fs::create_dir(fixture.data()).unwrap();

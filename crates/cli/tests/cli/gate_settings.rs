@@ -167,7 +167,7 @@ fn gate_settings_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn setup_that_fails_stops_the_run_before_a_model_is_asked() {
+fn failing_setup_stops_run_before_model_calls() {
     let repo = with(
         "[gates.tests]\ncommand = [\"true\"]\nsetup = [\"sh -c 'echo no generator >&2; exit 3'\"]\n",
     );
@@ -404,7 +404,7 @@ fn run_without_gates_says_what_was_looked_for() {
 }
 
 #[test]
-fn init_writes_the_gates_it_finds_and_runs_them_once() {
+fn init_writes_detected_gates_and_runs_them() {
     let (repo, fixture) = (monorepo(), Fixture::new());
     let init = |directory: &str| {
         fixture
@@ -470,7 +470,7 @@ fn init_writes_the_gates_it_finds_and_runs_them_once() {
 }
 
 #[test]
-fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
+fn init_adds_gates_to_existing_file() {
     let repo = monorepo();
     let fixture = Fixture::new();
     let path = repo.path().join(".crucible/config.toml");
@@ -517,7 +517,7 @@ fn init_adds_gates_to_a_file_without_any_and_keeps_the_rest() {
 }
 
 #[test]
-fn init_takes_a_command_and_lists_what_is_missing() {
+fn init_accepts_command_and_lists_missing_tools() {
     let repo = RepoBuilder::new().file("src/area.py", WRONG).build();
     let fixture = Fixture::new();
     let none = fixture.call(["init"]).current_dir(repo.path()).run().ok();
@@ -574,7 +574,7 @@ fn init_takes_a_command_and_lists_what_is_missing() {
 }
 
 #[test]
-fn run_without_id_is_the_newest_of_the_repository() {
+fn run_without_id_uses_newest_of_repository() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let (one, other, third) = (

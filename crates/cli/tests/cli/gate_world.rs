@@ -155,7 +155,7 @@ fn editable_install_loads_the_patched_source_without_mounts() {
 }
 
 #[test]
-fn environment_of_tox_is_active_where_there_is_no_other() {
+fn tox_environment_is_active_without_another() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let original = editable(&fixture, ".tox/py311");
@@ -252,7 +252,7 @@ fn workspace(fixture: &Fixture) -> PathBuf {
 }
 
 #[test]
-fn workspace_link_in_node_modules_leads_to_the_patched_package() {
+fn workspace_link_in_node_modules_leads_to_patch() {
     let answer = "exports.area = (width, height) => width * height;\n";
     let server = answering(whole_file("packages/area/index.js", answer));
     let fixture = Fixture::with(&server);
@@ -409,7 +409,7 @@ fn gate_that_tests_a_build_builds_first() {
 }
 
 #[test]
-fn gate_sees_generated_files_and_tags_and_no_secrets() {
+fn gate_sees_generated_files_and_tags_without_secrets() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let check = format!(

@@ -70,7 +70,7 @@ fn tried(repo: &TestRepo, strength: &str, exit: i32) -> Vec<String> {
 }
 
 #[test]
-fn a_gate_that_hangs_is_ended_and_leaves_no_process() {
+fn hanging_gate_is_ended_without_leftover_process() {
     let marker = marker();
     let repo = misbehaving(&format!("sleep {marker}"), 1);
     assert_eq!(tried(&repo, "required", 1), ["verify-gate-timeout"]);
@@ -78,7 +78,7 @@ fn a_gate_that_hangs_is_ended_and_leaves_no_process() {
 }
 
 #[test]
-fn a_gate_that_ignores_being_asked_to_end_is_killed() {
+fn gate_ignoring_termination_is_killed() {
     let marker = marker();
     let repo = misbehaving(
         &format!("trap '' TERM INT HUP\nwhile :; do sleep {marker}; done"),
@@ -123,7 +123,7 @@ fn a_gate_that_forks_without_end_is_ended() {
 }
 
 #[test]
-fn a_gate_that_prints_without_end_is_ended_and_its_output_bounded() {
+fn gate_printing_endlessly_is_ended_with_bounded_output() {
     let marker = marker();
     let repo = misbehaving(&format!("yes {marker}"), 40);
     let server = answering(good_answer());
@@ -164,7 +164,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn an_interrupted_run_leaves_no_process_and_goes_on_later() {
+fn interrupted_run_leaves_no_process_and_resumes() {
     for name in ["-INT", "-TERM", "-KILL"] {
         let (marker, server) = (marker(), answering(good_answer()));
         let fixture = Fixture::with(&server);
@@ -221,7 +221,7 @@ fn gate_has_no_network_home_or_outside_writes() {
 }
 
 #[test]
-fn what_a_gate_lacks_is_said_before_a_model_is_asked() {
+fn missing_gate_requirement_is_reported_before_model_calls() {
     let says = "sh: No module named pytest";
     let gate =
         format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{says}' >&2; exit 1\"]\n");
@@ -242,7 +242,7 @@ fn what_a_gate_lacks_is_said_before_a_model_is_asked() {
 }
 
 #[test]
-fn a_gate_whose_program_is_missing_is_said_before_a_model_is_asked() {
+fn missing_gate_program_is_reported_before_model_calls() {
     let repo = small()
         .file(
             ".crucible/config.toml",

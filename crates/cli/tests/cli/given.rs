@@ -25,7 +25,7 @@ fn give(fixture: &Fixture, run: &std::path::Path, answer: &str) -> Value {
 }
 
 #[test]
-fn what_was_judged_before_uses_up_no_try_of_a_person() {
+fn repeated_judged_answer_costs_person_no_attempt() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let run = waiting(&fixture, repo.path());
     let wrong = GOOD_DIFF.replace("width * height", "width - height");
@@ -99,7 +99,7 @@ fn person_sees_malformed_answer_and_missing_ones() {
 }
 
 #[test]
-fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
+fn oversized_answer_is_refused_with_limit_and_path() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let run = waiting(&fixture, repo.path());
     // A directory there is not a valid answer either.

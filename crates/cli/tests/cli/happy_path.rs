@@ -3,7 +3,7 @@
 use crate::support::{Fixture, GOAL, answering, good_answer, id_of, right, small, snapshot};
 
 #[test]
-fn a_goal_becomes_a_commit_with_exactly_the_verified_change() {
+fn goal_becomes_commit_with_exactly_verified_change() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let base = repo.head();

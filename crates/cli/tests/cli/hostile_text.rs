@@ -176,7 +176,7 @@ fn what_gates_and_models_print_is_shown_escaped() {
 }
 
 #[test]
-fn a_gate_with_escapes_in_its_command_is_shown_escaped() {
+fn gate_command_with_escapes_is_shown_escaped() {
     let config = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\", \"\\u001b[2J\"]\n";
     assert_ne!(config, GATE);
     let repo = small().file(".crucible/config.toml", config).build();

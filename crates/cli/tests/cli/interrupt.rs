@@ -253,7 +253,7 @@ fn interrupted_while_the_model_hangs() {
 
 /// The server may have done all the work: a question that was cut off counts, however often the run goes on.
 #[test]
-fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
+fn interrupted_call_keeps_its_budget_reservation() {
     let fixture = Fixture::new([Reply::Hang, Reply::Hang, right()]);
     let mut program = fixture
         .command(&[
@@ -282,7 +282,7 @@ fn a_question_that_was_cut_off_keeps_its_slot_in_the_budget() {
 }
 
 #[test]
-fn the_second_of_two_at_one_run_exits_9() {
+fn second_process_at_one_run_exits_9() {
     let fixture = Fixture::new([Reply::Hang, right()]);
     let program = fixture.start_run();
     fixture.wait_for_request(1);
@@ -298,7 +298,7 @@ fn the_second_of_two_at_one_run_exits_9() {
 
 /// However soon `run start` is killed, what others see is listed and can be gone on with, and the next one clears the rest away.
 #[test]
-fn a_start_killed_in_its_first_instants_leaves_no_unlisted_run() {
+fn start_killed_early_leaves_no_unlisted_run() {
     let fixture = Fixture::new(std::iter::repeat_with(right).take(60));
     let runs = fixture.directory.path().join("data/runs");
     let names = || -> Vec<String> {

@@ -52,7 +52,7 @@ impl Verified {
 }
 
 #[test]
-fn landing_twice_gives_the_same_commit_and_no_second_one() {
+fn landing_twice_creates_one_commit() {
     let run = Verified::new();
     let first = run
         .fixture
@@ -92,7 +92,7 @@ fn another_branch_is_not_landed_on() {
 }
 
 #[test]
-fn changes_of_the_users_own_are_not_landed_over() {
+fn landing_refuses_to_overwrite_user_changes() {
     let run = Verified::new();
     run.repo.write("src/area.py", "mine\n");
     run.stays(1, "src/area.py");
@@ -101,7 +101,7 @@ fn changes_of_the_users_own_are_not_landed_over() {
 }
 
 #[test]
-fn what_was_edited_after_it_was_recorded_does_not_land() {
+fn artifact_edited_after_recording_does_not_land() {
     let run = Verified::new();
     let before = snapshot(&run.repo, &run.fixture);
     for name in [
@@ -203,7 +203,7 @@ fn edited_logs_and_recordings_block_landing() {
 }
 
 #[test]
-fn a_patch_that_was_swapped_everywhere_does_not_land() {
+fn patch_replaced_everywhere_does_not_land() {
     let run = Verified::new();
     for name in ["artifacts/diff.patch", "attempts/001/diff.patch"] {
         let text = std::fs::read_to_string(run.file(name)).unwrap();
@@ -217,7 +217,7 @@ fn a_patch_that_was_swapped_everywhere_does_not_land() {
 }
 
 #[test]
-fn a_run_under_a_pinned_clock_does_not_land() {
+fn run_under_pinned_clock_does_not_land() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let call = fixture
@@ -234,7 +234,7 @@ fn a_run_under_a_pinned_clock_does_not_land() {
 }
 
 #[test]
-fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
+fn replay_reproduces_every_artifact_without_calls() {
     let run = Verified::new();
     let before = snapshot(&run.repo, &run.fixture);
     let replayed = run
@@ -357,7 +357,7 @@ fn a_failed_run_leaves_its_bundle() {
 }
 
 #[test]
-fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
+fn truncated_ledger_is_detected_from_commit() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let new = fixture
@@ -431,7 +431,7 @@ fn replay_does_not_run_repository_code() {
 }
 
 #[test]
-fn only_a_trailer_of_a_commit_vouches_for_the_ledger() {
+fn only_commit_trailers_anchor_the_ledger() {
     let run = Verified::new();
     run.fixture.run(["run", "land", &run.id]).ok();
     let directory = run.repo.path().to_str().unwrap();
@@ -479,7 +479,7 @@ fn ledger_files(fixture: &Fixture) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
+fn landing_gates_run_first_and_can_refuse() {
     for (script, lands) in [("echo slow\nexit 3\n", false), ("echo slow\n", true)] {
         let repo = small()
             .file(".crucible/config.toml", SLOW)
@@ -556,7 +556,7 @@ fn slow(script: &str) -> Verified {
 }
 
 #[test]
-fn who_commits_is_asked_before_the_gates_of_a_landing_run() {
+fn committer_identity_is_checked_before_landing_gates() {
     let run = slow("echo slow\n");
     let (settings, aside) = (
         run.fixture.home().join(".gitconfig"),
@@ -576,7 +576,7 @@ fn who_commits_is_asked_before_the_gates_of_a_landing_run() {
 }
 
 #[test]
-fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before() {
+fn landing_gates_are_compared_with_their_baseline() {
     let tests = |before: &str, after: &str| {
         slow(&format!(
             "echo slow\nif grep -q 'width [*] height' src/area.py; then {after}; else {before}; fi\n"
@@ -598,7 +598,7 @@ fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before()
 }
 
 #[test]
-fn gate_kept_for_the_landing_counts_only_if_it_notices_broken_sources() {
+fn landing_gate_counts_only_if_sensitive_to_sources() {
     for (script, counts) in [
         ("echo slow\n", false),
         ("python3 -m py_compile src/*.py\n", true),
@@ -618,7 +618,7 @@ fn gate_kept_for_the_landing_counts_only_if_it_notices_broken_sources() {
 
 /// Takes seven seconds: for each of the two files a gate sleeps three, in which the file is edited.
 #[test]
-fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {
+fn edit_during_landing_gates_does_not_land() {
     for name in ["artifacts/PLAN.md", "artifacts/verify_report.json"] {
         let run = slow("echo slow\nsleep 3\n");
         let mut command = run.fixture.call(["run", "land", &run.id]).command();
@@ -690,7 +690,7 @@ fn full_gates(fixture: &Fixture, id: &str, number: u32) -> Value {
 }
 
 #[test]
-fn a_named_link_mode_and_binary_land_as_they_were_judged() {
+fn named_link_mode_and_binary_land_as_judged() {
     let repo = small().file("src/tool.sh", "#!/bin/sh\n").build();
     repo.write("src/area.py", right());
     repo.write("src/i.bin", b"\0\x01\x02\0");

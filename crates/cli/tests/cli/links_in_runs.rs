@@ -61,7 +61,7 @@ fn linked_answer_is_not_followed() {
 }
 
 #[test]
-fn an_answer_that_is_too_long_is_not_read_and_uses_nothing_up() {
+fn oversized_answer_file_is_refused_without_costs() {
     let (_repo, fixture, id) = waiting();
     let answer = fixture.runs().pop().unwrap().join("artifacts/diff.patch");
     // Nothing could read this: it is longer than any memory.
@@ -180,7 +180,7 @@ fn case_only_difference_in_new_file_is_refused() {
 }
 
 #[test]
-fn a_file_whose_name_holds_a_comma_can_be_named() {
+fn file_name_with_comma_can_be_named() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let odd = "add, tests/add.py";
     let call = fixture.start_call(repo.path()).args([

@@ -115,7 +115,7 @@ fn program_that_a_script_tests_may_change() {
 }
 
 #[test]
-fn permitted_change_of_a_gates_file_is_warned_of() {
+fn permitted_edit_of_gate_file_is_warned() {
     let more = CHECKS.replacen("    return", "    assert(add(0, 0) == 0);\n    return", 1);
     let answer = format!(
         "{}\n{}",
@@ -199,7 +199,7 @@ fn lacking() -> RepoBuilder {
 }
 
 #[test]
-fn found_gate_that_cannot_run_does_not_block_another() {
+fn unusable_detected_gate_does_not_block_another() {
     let repo = lacking().build();
     let server = answering(whole_file("add.js", "exports.add = (a, b) => a + b;\n"));
     let fixture = Fixture::with(&server);

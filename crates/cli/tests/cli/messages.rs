@@ -16,7 +16,7 @@ fn text(fixture: &Fixture, ran: &Ran) -> String {
 
 /// Also where the command reads no configuration, and once where it reads it several times.
 #[test]
-fn every_command_warns_of_a_variable_that_sets_nothing() {
+fn every_command_warns_of_unknown_variables() {
     let fixture = Fixture::new();
     for words in [
         &["completions", "bash"][..],
@@ -230,7 +230,7 @@ fn a_project_file_cannot_reach_beyond_the_project() {
 }
 
 #[test]
-fn a_run_tells_where_it_stands_and_what_is_next() {
+fn run_output_states_progress_and_next_step() {
     let repo = small().build();
     let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
     let fixture = Fixture::with(&server);

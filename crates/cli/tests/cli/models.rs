@@ -55,7 +55,7 @@ fn configured(fixture: &Fixture, settings: &str, args: &[&str]) -> Call {
 const PRICE: &str = "[llm.prices.\"gateway/gpt-oss*\"]\ninput = 0.05\noutput = 1.5\ndate = \"2026-01-31\"\nsource = \"own electricity\"\n";
 
 #[test]
-fn a_provider_is_told_with_its_price_and_the_evidence() {
+fn models_lists_provider_with_price_and_evidence() {
     let fixture = Fixture::new();
     let ran = configured(&fixture, PRICE, &["--provider", "gateway"]).run();
     insta::assert_snapshot!(text(&ran), @r#"
@@ -122,7 +122,7 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
 }
 
 #[test]
-fn the_help_of_what_asks_no_model_has_an_example() {
+fn help_of_offline_commands_has_an_example() {
     for command in ["doctor", "models", "config show"] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let ran = Fixture::new().call(words).run().ok();
@@ -157,7 +157,7 @@ fn nobody_is_asked_without_the_flag() {
 }
 
 #[test]
-fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
+fn offered_models_and_unreachable_servers_are_listed() {
     let server = answering("never asked");
     let fixture = Fixture::with(&server);
     let ran = fixture

@@ -38,7 +38,7 @@ fn question(server: &FakeOpenAi, number: usize) -> String {
 const OFFERED: &str = "If a file is missing that you must see";
 
 #[test]
-fn a_request_is_served_recorded_and_costs_no_attempt() {
+fn request_for_more_files_costs_no_attempt() {
     let asks = "NEED: lib/rates.py\nSEARCH: helper_399\nNEED: .env\n";
     let server = FakeOpenAi::start([Reply::Answer(asks.to_owned()), Reply::Answer(good_answer())]);
     let (repo, fixture) = (large().build(), Fixture::with(&server));
@@ -197,7 +197,7 @@ fn the_third_request_is_a_malformed_answer() {
 }
 
 #[test]
-fn nothing_is_offered_where_all_of_the_repository_is_shown() {
+fn more_files_are_not_offered_when_all_shown() {
     let server = FakeOpenAi::start([Reply::Answer("NEED: README.md\n".to_owned())]);
     let (repo, fixture) = (small().build(), Fixture::with(&server));
     let call = fixture
@@ -217,7 +217,7 @@ fn nothing_is_offered_where_all_of_the_repository_is_shown() {
 }
 
 #[test]
-fn a_change_that_speaks_of_needs_is_a_change() {
+fn change_that_mentions_needs_is_a_change() {
     let speaks = format!("NEED: lib/rates.py\n\n{}", good_answer());
     let server = FakeOpenAi::start([Reply::Answer(speaks)]);
     let (repo, fixture) = (large().build(), Fixture::with(&server));
@@ -237,7 +237,7 @@ fn a_change_that_speaks_of_needs_is_a_change() {
 }
 
 #[test]
-fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
+fn pack_size_follows_context_window_and_setting() {
     let run = |window: &str, bytes: Option<&str>| {
         let server = FakeOpenAi::start([Reply::Answer(good_answer())]);
         let (repo, fixture) = (large().build(), Fixture::with(&server));
@@ -277,7 +277,7 @@ fn the_pack_follows_the_context_window_and_a_setting_lowers_it() {
 }
 
 #[test]
-fn a_project_cannot_widen_what_a_model_is_sent() {
+fn project_cannot_enlarge_the_pack() {
     let fixture = Fixture::new();
     for (settings, key) in [
         (

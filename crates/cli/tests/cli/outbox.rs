@@ -41,7 +41,7 @@ fn prompts(fixture: &Fixture) -> Vec<String> {
 }
 
 #[test]
-fn a_person_takes_a_run_from_goal_to_commit() {
+fn person_takes_run_from_goal_to_commit() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let started = fixture
         .start_call(repo.path())
@@ -137,7 +137,7 @@ fn a_person_takes_a_run_from_goal_to_commit() {
 }
 
 #[test]
-fn a_person_packs_where_that_is_configured_and_is_judged_like_code() {
+fn file_request_by_person_is_judged_like_code() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let file = fixture.path("dispatch.json");
     let text = json!({
@@ -256,7 +256,7 @@ fn a_person_may_answer_in_any_edit_format() {
 }
 
 #[test]
-fn a_run_that_waits_replays_as_one_that_waits() {
+fn waiting_run_replays_as_waiting() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let started = fixture
         .start_call(repo.path())
@@ -275,7 +275,7 @@ fn a_run_that_waits_replays_as_one_that_waits() {
 }
 
 #[test]
-fn a_secret_in_a_persons_answer_is_refused_and_leaves_the_disk() {
+fn secret_in_persons_answer_is_refused_and_removed() {
     let (repo, fixture) = (small().build(), Fixture::new());
     fixture
         .start_call(repo.path())
@@ -326,7 +326,7 @@ fn no_more_prompts_are_laid_than_are_allowed() {
 }
 
 #[test]
-fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
+fn model_as_chair_is_corrected_and_bounded() {
     let answers = [
         "I need src/area.py.".to_owned(),
         request(&["src/area.py", "src/none.py"], 3),
@@ -365,7 +365,7 @@ fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
 }
 
 #[test]
-fn a_chair_that_never_answers_in_form_ends_the_run_with_its_bundle() {
+fn chair_without_valid_answer_ends_run_with_bundle() {
     let (repo, server) = (
         small().build(),
         saying(["no".to_owned(), "nor this".to_owned(), "never".to_owned()]),
@@ -382,7 +382,7 @@ fn a_chair_that_never_answers_in_form_ends_the_run_with_its_bundle() {
 }
 
 #[test]
-fn a_second_opinion_can_block_and_must_be_clear() {
+fn second_opinion_can_block_and_must_be_clear() {
     let block = "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
     for (answers, state, asked) in [
         (
@@ -432,7 +432,7 @@ fn a_second_opinion_can_block_and_must_be_clear() {
 }
 
 #[test]
-fn what_a_local_reviewer_blocks_no_model_is_asked_about() {
+fn block_of_local_reviewer_prevents_model_calls() {
     let (repo, server) = (small().build(), saying(["Verdict: APPROVE".to_owned()]));
     let fixture = Fixture::with(&server);
     fixture.user_config("[dispatch]\ncontract_guardian = \"gateway\"\ncost_controller = \"gateway\"\n[llm.gateway]\nmax_tokens = 5\n");
@@ -447,7 +447,7 @@ fn what_a_local_reviewer_blocks_no_model_is_asked_about() {
 }
 
 #[test]
-fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
+fn invalid_dispatch_is_refused_before_the_run_begins() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let file = fixture.path("dispatch.json");
     for (roles, part) in [

@@ -53,7 +53,7 @@ fn is_executable(repo: &crucible_testkit::TestRepo) -> bool {
 
 /// Crucible's own sources are named like any product's, whatever they deal with: specs, secrets, skills, patches.
 #[test]
-fn change_of_each_crate_of_crucible_itself_is_let_through() {
+fn change_of_each_own_crate_is_allowed() {
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sources: Vec<String> = std::fs::read_dir(workspace.join("crates"))
         .unwrap()
@@ -156,7 +156,7 @@ fn a_file_that_a_filter_rewrites_is_refused() {
 }
 
 #[test]
-fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
+fn refused_patch_is_stored_reviewed_and_briefed() {
     let bad = GOOD_DIFF.replace("src/area.py", "src/other.py");
     let server = FakeOpenAi::start([Reply::Answer(bad.clone())]);
     let repo = small().file("src/other.py", WRONG).build();

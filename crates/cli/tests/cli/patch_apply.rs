@@ -88,7 +88,7 @@ fn found(report: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_passes_is_in_the_files_and_nothing_is_staged() {
+fn applied_patch_changes_files_without_staging() {
     let bench = Bench::new();
     let patch = change()
         + "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n\
@@ -130,7 +130,7 @@ fn what_passes_is_in_the_files_and_nothing_is_staged() {
 }
 
 #[test]
-fn people_see_which_files_changed_and_that_nothing_was_applied() {
+fn apply_lists_changed_files_or_states_none_applied() {
     let bench = Bench::new();
     std::fs::write(bench.fixture.path("change.patch"), change()).unwrap();
     let call = || {
@@ -159,7 +159,7 @@ fn people_see_which_files_changed_and_that_nothing_was_applied() {
 }
 
 #[test]
-fn odd_but_honest_patches_are_applied_byte_for_byte() {
+fn unusual_valid_patches_apply_byte_for_byte() {
     let odd = "\u{2028}\u{c} \u{85}one\r\n++ b/x\n-- a/x\ndiff --git a/y b/y\nend\n";
     let latin = b"caf\xe9 \xff\n";
     let (spaced, quoted) = ("src/a b.txt", "src/t\tab \"q\" caf\u{e9}.txt");
@@ -275,7 +275,7 @@ fn removals_have_a_limit_too() {
 }
 
 #[test]
-fn a_change_of_the_users_keeps_every_file_as_it_is() {
+fn user_edit_prevents_every_change_of_patch() {
     let bench = Bench::new();
     bench.repo.write("src/gone.txt", "mine\n");
     let patch = change()
@@ -308,7 +308,7 @@ fn a_change_of_the_users_keeps_every_file_as_it_is() {
 }
 
 #[test]
-fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked() {
+fn apply_runs_no_repository_program_and_misses_nothing() {
     let bench = Bench::new();
     let (git, trace) = (bench.repo.path().join(".git"), bench.fixture.path("trace"));
     let trap = bench.fixture.path("trap");
@@ -389,7 +389,7 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
 }
 
 #[test]
-fn a_work_tree_that_the_configuration_moves_is_refused() {
+fn work_tree_moved_by_configuration_is_refused() {
     let bench = Bench::new();
     let elsewhere = bench.fixture.path("elsewhere");
     std::fs::create_dir_all(elsewhere.join("src")).unwrap();
@@ -405,7 +405,7 @@ fn a_work_tree_that_the_configuration_moves_is_refused() {
 }
 
 #[test]
-fn a_runs_plan_holds_only_as_it_was_signed() {
+fn run_plan_is_valid_only_as_signed() {
     let repo = small().build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
@@ -459,7 +459,7 @@ fn a_runs_plan_holds_only_as_it_was_signed() {
 }
 
 #[test]
-fn a_plan_that_can_be_read_in_two_ways_is_none() {
+fn ambiguous_plan_is_refused() {
     let repo = small().build();
     let fixture = Fixture::new();
     std::fs::write(
@@ -483,7 +483,7 @@ fn a_plan_that_can_be_read_in_two_ways_is_none() {
 }
 
 #[test]
-fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
+fn apply_without_plan_or_repository_is_usage_error() {
     let bench = Bench::new();
     std::fs::write(bench.fixture.path("change.patch"), change()).unwrap();
     bench
@@ -496,7 +496,7 @@ fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
 }
 
 #[test]
-fn the_record_of_a_change_never_lies_in_the_work_tree() {
+fn record_of_change_is_outside_the_work_tree() {
     let bench = Bench::new();
     std::fs::write(bench.fixture.path("change.patch"), change()).unwrap();
     let call = bench.fixture.call([

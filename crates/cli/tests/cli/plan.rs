@@ -80,7 +80,7 @@ fn a_whole_plan_holds_and_nothing_is_touched() {
 }
 
 #[test]
-fn ids_evidence_and_gates_that_are_not_there_are_named() {
+fn missing_ids_evidence_and_gates_are_named() {
     let fixture = Fixture::new();
     let repo = laid(
         &fixture,
@@ -125,7 +125,7 @@ fn ids_evidence_and_gates_that_are_not_there_are_named() {
 }
 
 #[test]
-fn a_plan_that_could_be_read_in_two_ways_is_refused() {
+fn plan_readable_in_two_ways_is_refused() {
     let fixture = Fixture::new();
     for (plan, expected) in [
         (
@@ -201,7 +201,7 @@ fn a_plan_that_could_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
+fn run_plan_passes_check_as_it_was_signed() {
     let repo = small().build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
@@ -280,7 +280,7 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
 }
 
 #[test]
-fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
+fn unreadable_or_foreign_plan_is_an_error() {
     let fixture = Fixture::new();
     let gone = fixture.path("gone.md");
     fixture
@@ -316,7 +316,7 @@ fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
 }
 
 #[test]
-fn a_pipe_in_place_of_a_document_is_not_waited_at() {
+fn pipe_as_document_does_not_block() {
     let fixture = Fixture::new();
     let run = fixture.path("run");
     std::fs::create_dir_all(run.join("artifacts")).unwrap();

@@ -74,7 +74,7 @@ fn every_command_without_a_provider_says_the_same() {
 }
 
 #[test]
-fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
+fn unknown_provider_is_refused_with_existing_ones() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let message = fixture
         .start_call(repo.path())
@@ -115,7 +115,7 @@ fn models_that_act_by_themselves_are_refused() {
 }
 
 #[test]
-fn a_key_that_is_named_and_not_set_is_a_configuration_error() {
+fn named_but_unset_key_is_a_configuration_error() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let call = fixture
@@ -181,12 +181,12 @@ fn a_rate_limit_ends_the_call_at_once() {
 }
 
 #[test]
-fn a_server_that_says_nothing_ends_the_call_in_time() {
+fn silent_server_ends_call_at_time_limit() {
     fails_then_goes_on(Reply::Hang, 1, 10, "(the call allows 1s, ");
 }
 
 #[test]
-fn a_clock_that_stands_still_or_lies_far_off_changes_no_deadline() {
+fn pinned_clock_does_not_change_deadlines() {
     for clock in ["2001-01-01T00:00:00Z", "2999-12-31T23:59:59Z"] {
         let (repo, silent) = (small().build(), FakeOpenAi::start([Reply::Hang]));
         let fixture = Fixture::with(&silent);
@@ -201,7 +201,7 @@ fn a_clock_that_stands_still_or_lies_far_off_changes_no_deadline() {
 }
 
 #[test]
-fn a_server_that_never_stops_ends_the_call_in_time() {
+fn endless_server_ends_call_at_time_limit() {
     fails_then_goes_on(Reply::Endless, 1, 10, "(the call allows 1s, ");
 }
 
@@ -211,7 +211,7 @@ fn a_web_page_is_no_answer() {
 }
 
 #[test]
-fn a_failing_server_is_asked_again_and_then_given_up() {
+fn failing_server_is_retried_then_given_up() {
     let repo = small().build();
     let bad = FakeOpenAi::start([Reply::Status(500)]);
     let fixture = Fixture::with(&bad);
@@ -229,7 +229,7 @@ fn a_failing_server_is_asked_again_and_then_given_up() {
 }
 
 #[test]
-fn an_exhausted_budget_is_said_and_no_further_call_is_made() {
+fn exhausted_budget_is_reported_without_further_calls() {
     let (repo, server) = (small().build(), answering("no"));
     let fixture = Fixture::with(&server);
     let call = fixture
@@ -308,7 +308,7 @@ fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Fixture, PathBuf
 }
 
 #[test]
-fn a_recording_answers_an_equal_run_without_the_network() {
+fn recording_serves_equal_run_without_network() {
     let (_recorded, server, first_desk, cassette) = start_recorded();
     let asked = server.requests().len();
     let (repo, fixture) = (small().build(), Fixture::with(&server));
@@ -474,7 +474,7 @@ fn an_edited_recording_shows() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_read_ends_the_command() {
+fn unreadable_recording_ends_the_command() {
     let (_repo, server, fixture, cassette) = start_recorded();
     let asked = server.requests().len();
     std::fs::remove_file(&cassette).unwrap();
@@ -486,7 +486,7 @@ fn a_recording_that_cannot_be_read_ends_the_command() {
 
 /// The recording is opened under the run's lock: of two at once, one works and the other says that it is held.
 #[test]
-fn two_that_advance_one_run_do_not_share_its_recording() {
+fn concurrent_advances_do_not_share_a_recording() {
     let repo = small().build();
     let server = FakeOpenAi::start([
         Reply::LateAnswer(
@@ -541,7 +541,7 @@ fn client_program(fixture: &Fixture) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn the_client_program_gets_the_configured_key_and_address() {
+fn client_program_gets_configured_key_and_address() {
     let fixture = Fixture::new();
     let (program, notes) = client_program(&fixture);
     let home = format!("HOME={}", fixture.home().display());

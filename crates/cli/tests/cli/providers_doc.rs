@@ -158,7 +158,7 @@ fn expect_provider(stage: &Stage, name: &str, key: Option<&str>) {
 }
 
 #[test]
-fn every_provider_has_its_section_and_every_section_its_test() {
+fn every_provider_has_section_and_test() {
     for kind in registry() {
         let name = kind.name();
         assert!(
@@ -217,7 +217,7 @@ fn assert_row(kind: &dyn ProviderKind) {
 }
 
 #[test]
-fn every_variable_and_setting_that_the_page_names_exists() {
+fn every_documented_variable_and_setting_exists() {
     let shown = Fixture::new().run(["config", "show", "--json"]).ok().json();
     let rows = shown["settings"].as_array().unwrap();
     let known = |field: &str, name: &str| rows.iter().any(|row| row[field] == name);
@@ -241,7 +241,7 @@ fn every_variable_and_setting_that_the_page_names_exists() {
 }
 
 #[test]
-fn the_table_of_errors_tells_classes_and_exit_codes() {
+fn error_table_matches_classes_and_exit_codes() {
     let mut tried = 0;
     for row in section("When it fails")
         .text

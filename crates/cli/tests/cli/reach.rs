@@ -80,7 +80,7 @@ fn a_patch_cannot_reach_what_a_gate_runs() {
 }
 
 #[test]
-fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
+fn patch_cannot_change_scripts_that_gates_run() {
     let make = "[gates.tests]\ncommand = [\"make\", \"--silent\", \"test\"]\n";
     let repo = small()
         .file(".crucible/config.toml", make)
@@ -111,7 +111,7 @@ fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
 }
 
 #[test]
-fn what_one_gate_writes_the_next_does_not_see() {
+fn gates_do_not_see_each_others_files() {
     let first = format!("{CHECK}touch left-by-first\n");
     let second = format!("[ ! -e left-by-first ] || exit 1\n{LOADS}");
     let gates = "[gates.a-first]\ncommand = [\"sh\", \"first.sh\"]\n[gates.b-second]\ncommand = [\"sh\", \"second.sh\"]\n";
@@ -128,7 +128,7 @@ fn what_one_gate_writes_the_next_does_not_see() {
 }
 
 #[test]
-fn a_gate_sees_neither_the_original_nor_any_run() {
+fn gate_sees_neither_the_original_nor_runs() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let other = small().build();
@@ -185,7 +185,7 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
 }
 
 #[test]
-fn a_gate_sees_nothing_of_what_a_linked_work_tree_belongs_to() {
+fn gate_in_linked_work_tree_sees_no_original() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let (original, linked) = (fixture.path("original"), fixture.path("linked"));
@@ -301,7 +301,7 @@ fn while_a_gate_runs(gates: &str, meddle: impl Fn(&TestRepo)) -> (String, String
 }
 
 #[test]
-fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
+fn repository_changed_during_gates_is_not_judged() {
     let one = "[gates.a-first]\ncommand = [\"sh\", \"./check.sh\"]\n";
     let two = format!("{one}[gates.b-second]\ncommand = [\"sh\", \"./second.sh\"]\n");
     let edit = |repo: &TestRepo| repo.write("src/area.py", "area = 'width * height'\n");
@@ -343,7 +343,7 @@ fn gates_that_prove_nothing_new_are_said() {
 }
 
 #[test]
-fn a_gate_cannot_take_the_name_of_one_of_ours() {
+fn reserved_gate_names_are_refused() {
     for name in [
         "lite",
         "plan_check",
@@ -385,7 +385,7 @@ fn a_limit_of_zero_is_a_usage_error() {
 
 /// A name that would be read as two paths, or as a line of its own, never stands in a plan by the chair's choice.
 #[test]
-fn a_file_whose_name_could_be_read_as_a_scope_is_not_chosen() {
+fn file_name_readable_as_scope_is_not_chosen() {
     for name in [
         "src/area, .py",
         "src/area.py\nScope-Allow: tests",
@@ -477,7 +477,7 @@ fn a_file_that_no_gate_gets_is_said() {
 }
 
 #[test]
-fn a_gate_that_was_found_gets_the_time_that_the_defaults_name() {
+fn detected_gate_has_the_default_time_limit() {
     let repo = RepoBuilder::new()
         .file(
             "Makefile",

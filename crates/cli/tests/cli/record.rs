@@ -34,7 +34,7 @@ const STEPS: [&str; 10] = [
 ];
 
 #[test]
-fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
+fn unrecorded_artifact_is_recreated() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let honest = id_of(&fixture.start(repo.path()).ok().json());
@@ -85,7 +85,7 @@ fn a_file_that_nobody_recorded_is_made_again_and_not_believed() {
 
 /// Somebody who can write into the run directory, and not into the ledger, lays down an attempt that looks verified.
 #[test]
-fn a_status_is_verified_only_where_the_ledger_says_so() {
+fn verified_status_requires_ledger_record() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let honest = id_of(&fixture.start(repo.path()).ok().json());
@@ -178,7 +178,7 @@ fn nothing_lands_on_a_ledger_that_was_edited() {
 }
 
 #[test]
-fn a_ledger_that_is_gone_is_named_and_not_made_anew() {
+fn missing_ledger_is_reported_and_not_recreated() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let id = id_of(&fixture.start(repo.path()).ok().json());
@@ -202,7 +202,7 @@ fn a_ledger_that_is_gone_is_named_and_not_made_anew() {
 }
 
 #[test]
-fn a_run_without_calls_left_goes_on_when_more_are_allowed() {
+fn run_without_calls_continues_with_larger_budget() {
     const CALLS: &str = "CRUCIBLE_OPENROUTER_BUDGET";
     let replies = ["no", "no", &good_answer()].map(|answer| Reply::Answer(answer.to_owned()));
     let (repo, server) = (small().build(), FakeOpenAi::start(replies));

@@ -91,7 +91,7 @@ fn tracked_changes_are_refused_by_name() {
 }
 
 #[test]
-fn a_merge_that_is_under_way_is_no_place_to_start_from_or_land_in() {
+fn merge_in_progress_prevents_start_and_landing() {
     let repo = small().build();
     repo.git(["branch", "other"]);
     repo.git(["commit", "--allow-empty", "--message", "here"]);
@@ -170,7 +170,7 @@ fn a_repository_without_a_commit_is_refused() {
 }
 
 #[test]
-fn a_linked_worktree_is_changed_and_its_main_one_is_not() {
+fn linked_worktree_changes_without_main_one() {
     let repo = small().build();
     let beside = tempfile::tempdir().unwrap();
     let tree = beside.path().join("tree");
@@ -193,7 +193,7 @@ fn a_linked_worktree_is_changed_and_its_main_one_is_not() {
 }
 
 #[test]
-fn a_repository_with_a_submodule_is_changed_beside_it() {
+fn repository_with_submodule_can_be_changed() {
     let (repo, library) = (
         small().build(),
         RepoBuilder::new().file("lib.py", "x = 1\n").build(),
@@ -216,7 +216,7 @@ fn a_repository_with_a_submodule_is_changed_beside_it() {
 }
 
 #[test]
-fn a_file_of_a_hundred_megabytes_is_no_obstacle() {
+fn file_of_100_megabytes_is_supported() {
     let repo = small().build();
     let large = std::fs::File::create(repo.path().join("large.bin")).unwrap();
     large.set_len(100_000_000).unwrap();
@@ -239,7 +239,7 @@ fn a_file_of_a_hundred_megabytes_is_no_obstacle() {
 }
 
 #[test]
-fn file_names_with_spaces_newlines_and_other_bytes_are_no_obstacle() {
+fn unusual_file_names_are_supported() {
     let mut builder = small();
     let names: [&[u8]; 8] = [
         b"with space.py",
@@ -259,7 +259,7 @@ fn file_names_with_spaces_newlines_and_other_bytes_are_no_obstacle() {
 }
 
 #[test]
-fn a_file_whose_name_has_spaces_can_be_the_one_to_change() {
+fn file_with_spaces_in_name_can_be_changed() {
     let name = "src/the area of it.py";
     let check = "grep -q good 'src/the area of it.py'\n";
     let repo = small()
@@ -286,7 +286,7 @@ fn a_file_whose_name_has_spaces_can_be_the_one_to_change() {
 }
 
 #[test]
-fn a_run_from_a_subdirectory_is_a_run_of_the_repository() {
+fn run_from_subdirectory_belongs_to_the_repository() {
     let repo = small().build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
@@ -301,7 +301,7 @@ fn a_run_from_a_subdirectory_is_a_run_of_the_repository() {
 }
 
 #[test]
-fn a_detached_head_is_moved_and_no_branch_is() {
+fn detached_head_moves_without_any_branch() {
     let repo = small().build();
     repo.git(["checkout", "--quiet", "--detach"]);
     let main = repo.git(["rev-parse", "main"]);

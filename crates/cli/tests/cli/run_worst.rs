@@ -89,7 +89,7 @@ fn drop_answer(fixture: &Fixture, id: &str) {
 }
 
 #[test]
-fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten() {
+fn run_directory_becoming_repository_link_is_refused() {
     let run = Verified::new();
     let (place, inside) = (run.run_directory(), run.repo.path().join("kept"));
     move_to(&place, &inside);
@@ -116,7 +116,7 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_is_refused_unwritten(
 }
 
 #[test]
-fn a_run_directory_that_is_gone_is_named_and_a_new_run_can_begin() {
+fn missing_run_directory_is_named_and_replaceable() {
     let run = Verified::new();
     fs::remove_dir_all(run.run_directory()).unwrap();
     run.neither_advances_nor_lands(2, &format!("no run {}", run.id));
@@ -239,7 +239,7 @@ const NOW_OTHER: [Change; 4] = [
 ];
 
 #[test]
-fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back() {
+fn repository_changed_before_patch_is_refused_with_hint() {
     let (repo, fixture, id) = waiting();
     drop_answer(&fixture, &id);
     for (what, change, undo) in NOW_OTHER {
@@ -283,7 +283,7 @@ fn a_repository_that_changed_between_plan_and_patch_is_refused_with_the_way_back
 }
 
 #[test]
-fn a_repository_that_changed_between_verification_and_landing_is_refused() {
+fn repository_changed_before_landing_is_refused() {
     let run = Verified::new();
     let says = |what: &str| {
         let before = snapshot(&run.repo, &run.fixture);
@@ -328,7 +328,7 @@ fn a_repository_that_changed_between_verification_and_landing_is_refused() {
 }
 
 #[test]
-fn a_base_that_git_has_thrown_away_stops_a_run_and_its_landing() {
+fn base_removed_by_gc_stops_run_and_landing() {
     let throw_away = |repo: &TestRepo| {
         repo.git(["checkout", "--quiet", "--orphan", "fresh"]);
         repo.git(["commit", "--quiet", "--message", "All anew"]);
@@ -363,7 +363,7 @@ fn a_base_that_git_has_thrown_away_stops_a_run_and_its_landing() {
 }
 
 #[test]
-fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
+fn concurrent_advances_use_a_dropped_answer_once() {
     for _ in 0..3 {
         let (_repo, fixture, id) = waiting();
         drop_answer(&fixture, &id);
@@ -407,7 +407,7 @@ fn two_that_advance_at_once_with_an_answer_dropped_use_it_once() {
 }
 
 #[test]
-fn guardrails_that_were_edited_are_refused_whatever_they_say() {
+fn edited_guardrails_are_refused_despite_their_content() {
     let edits = [
         ("max_files:", "max_speed: 3\nmax_files:", "max_speed"),
         (
@@ -541,7 +541,7 @@ fn traces(trace: &Path) -> String {
 }
 
 #[test]
-fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
+fn programs_in_repository_settings_never_run() {
     let repo = small().file("README.md", "# Areas\n").build();
     let fixture = Fixture::new();
     let trace = trap(&repo, &fixture);
@@ -581,7 +581,7 @@ fn no_program_that_the_repositorys_settings_name_runs_from_start_to_landing() {
 }
 
 #[test]
-fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
+fn git_flags_and_settings_hide_no_change() {
     let (repo, fixture, id) = waiting();
     drop_answer(&fixture, &id);
     fs::create_dir_all(repo.path().join(".git/info")).unwrap();

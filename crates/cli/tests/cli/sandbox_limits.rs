@@ -110,7 +110,7 @@ fn without_control_groups_each_process_is_bounded() {
 }
 
 #[test]
-fn a_command_that_ignores_term_says_when_it_was_killed() {
+fn command_ignoring_term_reports_when_killed() {
     let fixture = Fixture::new();
     let script = "trap '' TERM; while :; do sleep 60; done";
     let ran = exec(&fixture, &["--timeout", "1", "--", "sh", "-c", script])

@@ -200,7 +200,7 @@ fn programs_that_git_settings_name_are_read_only() {
 }
 
 #[test]
-fn many_hidden_files_push_nothing_out_of_the_list() {
+fn many_hidden_files_do_not_crowd_the_list() {
     let (fixture, repo) = (Fixture::new(), repository());
     let script = "i=0; while [ $i -lt 200 ]; do echo x > .a$i; i=$((i+1)); done\n\
         mkdir .vscode; echo x > .vscode/tasks.json; echo x > Makefile; echo x > zz; chmod +x zz";
@@ -371,7 +371,7 @@ fn git_works_beside_an_uninitialised_submodule() {
 }
 
 #[test]
-fn link_on_the_way_to_what_git_runs_is_refused() {
+fn link_to_programs_run_by_git_is_refused() {
     let fixture = Fixture::new();
     let cases: [(&str, &[&str]); 3] = [
         (
@@ -426,7 +426,7 @@ fn hard_link_to_what_git_runs_is_refused() {
 }
 
 #[test]
-fn programs_of_settings_are_read_only_in_each_work_tree() {
+fn programs_of_settings_are_read_only_per_worktree() {
     let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "filter.x.clean", "sh tools/check"]);
     repo.git(["worktree", "add", "--quiet", ".trees/other"]);
@@ -440,7 +440,7 @@ fn programs_of_settings_are_read_only_in_each_work_tree() {
 
 /// Values of settings are common words, which a build may use for its files.
 #[test]
-fn files_with_names_like_values_of_settings_are_writable() {
+fn files_named_like_setting_values_are_writable() {
     let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "init.defaultBranch", "main"]);
     repo.git(["config", "user.name", "Max app"]);
@@ -471,7 +471,7 @@ fn sparse_index_keeps_no_command_from_running() {
 }
 
 #[test]
-fn missing_settings_of_a_home_directory_cannot_be_created() {
+fn missing_git_settings_in_home_cannot_be_created() {
     let fixture = Fixture::new();
     let home = fixture.path("person");
     std::fs::create_dir_all(home.join(".config/git")).unwrap();
@@ -700,7 +700,7 @@ fn ordinary_work_goes_on() {
 }
 
 #[test]
-fn what_programs_make_in_directories_of_their_own_is_one_line() {
+fn generated_directories_are_listed_as_one_line() {
     let (fixture, repo) = (Fixture::new(), repository());
     let venv = "python3 -m venv --without-pip venv && venv/bin/python -c 'print(1)'";
     let ran = exec(&fixture, repo.path(), &[], venv).ok().json();
@@ -840,7 +840,7 @@ fn repositories_among_installed_packages_are_protected() {
 }
 
 #[test]
-fn words_of_settings_are_read_as_a_shell_does() {
+fn setting_commands_are_split_like_a_shell() {
     let (fixture, repo) = (Fixture::new(), repository());
     for file in ["tools/my check", "tools/check", "tools/monitor"] {
         repo.write(file, "");

@@ -127,7 +127,7 @@ fn new_tests_pass_and_changed_ones_do_not() {
 }
 
 #[test]
-fn a_refusal_prints_the_command_that_continues_the_run() {
+fn scope_refusal_prints_the_continuing_command() {
     let repo = small().file("lib/other.py", "x = 1\n").build();
     let both = format!("{OTHER_DIFF}{GOOD_DIFF}");
     let server = FakeOpenAi::start([Reply::Answer(both.clone()), Reply::Answer(both)]);
@@ -192,7 +192,7 @@ fn a_refusal_prints_the_command_that_continues_the_run() {
 }
 
 #[test]
-fn a_directory_and_a_glob_open_what_is_in_them() {
+fn directory_and_glob_open_their_contents() {
     let repo = small()
         .file("lib/other.py", "x = 1\n")
         .file("lib/more.py", WRONG)
@@ -313,7 +313,7 @@ fn fix_in_two_files_of_one_package_lands() {
 }
 
 #[test]
-fn what_judges_or_builds_stays_closed_in_a_package() {
+fn tests_and_build_files_stay_closed_in_package() {
     let repo = package().build();
     for (path, before, codes_of_it) in [
         (
@@ -353,7 +353,7 @@ fn what_judges_or_builds_stays_closed_in_a_package() {
 }
 
 #[test]
-fn goal_that_names_a_file_keeps_the_scope_narrow() {
+fn goal_naming_a_file_keeps_scope_narrow() {
     let repo = package().build();
     let diff = format!(
         "{GOOD_DIFF}{}",

@@ -112,7 +112,7 @@ fn a_file_with_a_secret_is_not_sent() {
 }
 
 #[test]
-fn a_secret_file_that_is_named_stops_the_run_before_anybody_is_asked() {
+fn named_secret_file_stops_run_before_any_call() {
     let settings = format!("TOKEN = \"{}\"\n", made_up_token());
     let repo = small()
         .file(".env", "A=1\n")
@@ -140,7 +140,7 @@ fn a_secret_file_that_is_named_stops_the_run_before_anybody_is_asked() {
 }
 
 #[test]
-fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
+fn secret_printed_by_gate_is_redacted_everywhere() {
     let token = made_up_token();
     let (left, right) = token.split_at(20);
     // In two halves, so that it is in no file, and across two writes.
@@ -162,7 +162,7 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
 }
 
 #[test]
-fn an_answer_with_a_secret_is_refused_and_kept_redacted() {
+fn answer_with_secret_is_refused_and_stored_redacted() {
     let answer = whole_file(
         "src/area.py",
         &format!("TOKEN = \"{}\"\n{WRONG}", made_up_token()),
@@ -192,7 +192,7 @@ fn an_answer_with_a_secret_is_refused_and_kept_redacted() {
 }
 
 #[test]
-fn a_key_that_the_server_quotes_in_its_error_is_not_shown() {
+fn key_quoted_in_server_error_is_hidden() {
     let repo = small().build();
     let server = FakeOpenAi::start([Reply::Status(401)]);
     let fixture = Fixture::with(&server);
@@ -211,7 +211,7 @@ fn a_key_that_the_server_quotes_in_its_error_is_not_shown() {
 }
 
 #[test]
-fn the_scanner_names_the_place_and_not_the_value() {
+fn scanner_names_the_place_without_the_value() {
     let fixture = Fixture::new();
     let directory = fixture.path("code");
     std::fs::create_dir(&directory).unwrap();

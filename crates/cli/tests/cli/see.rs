@@ -59,7 +59,7 @@ impl Site {
 }
 
 #[test]
-fn numbers_of_list_status_report_and_page_are_equal() {
+fn list_status_report_and_page_numbers_are_equal() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let started = fixture.start(repo.path()).ok().json();

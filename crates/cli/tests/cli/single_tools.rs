@@ -4,7 +4,7 @@
 use crate::support::{Fixture, GOAL, GOOD_DIFF, answering, good_answer, id_of, small};
 
 #[test]
-fn a_missing_argument_is_told_with_both_of_its_alternatives() {
+fn missing_argument_error_names_both_alternatives() {
     let fixture = Fixture::new();
     for (args, both) in [
         (
@@ -32,7 +32,7 @@ fn a_missing_argument_is_told_with_both_of_its_alternatives() {
 }
 
 #[test]
-fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
+fn unreadable_input_is_usage_error_not_refusal() {
     let (fixture, repo) = (Fixture::new(), small().build());
     let directory = repo.path().to_str().unwrap();
     for at in ["/nonexistent/x", directory] {
@@ -82,7 +82,7 @@ fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
 }
 
 #[test]
-fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
+fn patch_check_reads_stdin_and_explains_json_policy() {
     let (fixture, repo) = (Fixture::new(), small().build());
     let (policy, diff) = (fixture.path("policy.json"), fixture.path("change.patch"));
     std::fs::write(&diff, GOOD_DIFF).unwrap();
@@ -111,7 +111,7 @@ fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
 }
 
 #[test]
-fn a_patch_that_is_too_large_is_over_a_limit_wherever_it_comes_from() {
+fn oversized_patch_exceeds_limit_from_any_source() {
     let (fixture, repo) = (Fixture::new(), small().build());
     let (policy, diff) = (fixture.path("policy.json"), fixture.path("change.patch"));
     std::fs::write(&policy, r#"{"allow_roots":["src/"]}"#).unwrap();
@@ -142,7 +142,7 @@ fn a_patch_that_is_too_large_is_over_a_limit_wherever_it_comes_from() {
 }
 
 #[test]
-fn a_bundle_writes_over_nothing_and_tells_where_in_a_work_tree_it_lies() {
+fn bundle_overwrites_nothing_and_warns_in_worktree() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let id = id_of(&fixture.start(repo.path()).ok().json());

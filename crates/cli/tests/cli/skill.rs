@@ -142,7 +142,7 @@ fn a_skill_is_proposed_listed_and_shown() {
 }
 
 #[test]
-fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
+fn invalid_proposal_is_refused_without_a_record() {
     let setup = Setup::begun();
     for name in ["../../../evil", "TIMEOUT_x", "class", "_a1", "1a", "-x", ""] {
         setup.propose(name).run().exits(2);
@@ -216,7 +216,7 @@ fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
 }
 
 #[test]
-fn a_project_without_a_package_for_skills_is_told_how_to_begin() {
+fn missing_skill_package_is_reported_with_command() {
     let setup = Setup::empty();
     let said = setup.propose("good").run().exits(2);
     assert!(
@@ -235,7 +235,7 @@ fn a_project_without_a_package_for_skills_is_told_how_to_begin() {
 }
 
 #[test]
-fn init_lays_the_package_once_and_says_the_second_time_what_is_there() {
+fn skill_init_writes_once_and_lists_existing_files() {
     let setup = Setup::empty();
     let first = setup.run(["skill", "init"]).ok();
     assert!(
@@ -267,7 +267,7 @@ fn init_lays_the_package_once_and_says_the_second_time_what_is_there() {
 }
 
 #[test]
-fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
+fn skill_history_is_complete_and_bounded() {
     let setup = Setup::begun();
     setup.propose("good").run().ok();
     let mut ledger = Ledger::open(&setup.fixture.data().join("ledger.db")).unwrap();
@@ -397,7 +397,7 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
 }
 
 #[test]
-fn where_the_record_cannot_be_written_a_proposal_is_refused() {
+fn proposal_without_writable_ledger_is_refused() {
     let setup = Setup::begun();
     let call = setup.propose("good").env("CRUCIBLE_HOME", "/proc/self");
     let said = call.run();

@@ -150,7 +150,7 @@ fn workplace(request: &crucible_testkit::SeenRequest) -> String {
 }
 
 #[test]
-fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
+fn claude_writes_skill_with_file_tools_without_shell() {
     let mut step = 0;
     let server = FakeApi::answering(move |request| {
         let at = workplace(request);
@@ -243,7 +243,7 @@ mod exhaustive {
     use super::*;
 
     #[test]
-    fn what_claude_does_besides_its_two_files_makes_the_attempt_come_to_nothing() {
+    fn claude_changes_outside_skill_files_fail_the_build() {
         for (path, code) in [
             (None, "forge-scope-nothing"),
             (Some("conftest.py"), "forge-scope-outside"),
@@ -279,7 +279,7 @@ mod exhaustive {
     }
 
     #[test]
-    fn a_provider_that_refuses_claude_is_no_fault_of_the_skill() {
+    fn provider_refusing_claude_is_a_build_error() {
         let server = FakeApi::start([Reply::Status(401)]);
         let setup = Setup::new();
         let ran = setup.claude(&server).arg("--json").run().exits(70);
@@ -296,7 +296,7 @@ mod exhaustive {
 }
 
 #[test]
-fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
+fn command_may_write_only_the_two_files() {
     let both = WRITE_BOTH;
     let good = [
         both.to_owned(),
@@ -406,7 +406,7 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
 }
 
 #[test]
-fn what_a_command_was_handed_is_neither_printed_nor_written() {
+fn variables_passed_to_command_are_redacted() {
     let setup = Setup::new();
     let script = format!("{WRITE_BOTH}; echo \"$OWN_KEY\"; echo \"# $OWN_KEY\" >> {TEST_PATH}");
     setup.script(&script, "agent_env = [\"OWN_KEY\"]\n");
@@ -547,7 +547,7 @@ fn existing_files_are_adopted_as_is() {
 }
 
 #[test]
-fn an_answer_with_a_secret_is_refused_and_not_built_without_it() {
+fn build_answer_with_a_secret_is_refused() {
     let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let skill = SKILL.replace(
         "class CountLines",
@@ -568,7 +568,7 @@ fn an_answer_with_a_secret_is_refused_and_not_built_without_it() {
 }
 
 #[test]
-fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
+fn answer_without_both_files_fails_the_build() {
     let table = [
         (
             answer(&[(SKILL_PATH, SKILL)]),
@@ -614,7 +614,7 @@ fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
 }
 
 #[test]
-fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
+fn next_packet_has_findings_third_failure_needs_review() {
     let setup = Setup::new();
     setup.script("touch elsewhere", "");
     let first = setup.document(&setup.build("command").arg("--json").run().exits(1));
@@ -672,7 +672,7 @@ fn at_work(setup: &Setup) -> Child {
 }
 
 #[test]
-fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
+fn concurrent_build_is_refused_and_killed_one_recorded() {
     for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
         let setup = Setup::new();
         let before = Snapshot::of([&setup.root()]);
@@ -758,7 +758,7 @@ fn killed_build_is_settled_by_next_step() {
 }
 
 #[test]
-fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
+fn model_answer_is_recorded_replayed_and_priced() {
     let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
     let server = FakeApi::start([Reply::Answer(both)]);
     let setup = Setup::at(Fixture::with(&server));

@@ -268,12 +268,12 @@ fn calls_end_as_they_should(
 }
 
 #[test]
-fn a_skill_that_reads_can_neither_write_nor_connect_nor_start_anything() {
+fn read_only_skill_cannot_write_connect_or_spawn() {
     each_call_has_its_fate("READ_ONLY", [], 0, None);
 }
 
 #[test]
-fn a_skill_that_has_a_secret_can_do_no_more_than_one_that_reads() {
+fn secret_read_skill_is_limited_like_read_only() {
     each_call_has_its_fate(
         "SECRET_READ",
         ["--allow-secret", "WEATHER_KEY"],
@@ -283,11 +283,11 @@ fn a_skill_that_has_a_secret_can_do_no_more_than_one_that_reads() {
 }
 
 #[test]
-fn a_skill_that_writes_can_neither_connect_nor_start_anything() {
+fn file_write_skill_cannot_connect_or_spawn() {
     each_call_has_its_fate("FILE_WRITE", ["--allow-write", "notes/"], 1, None);
 }
 
 #[test]
-fn a_skill_that_connects_can_neither_write_nor_start_anything() {
+fn network_skill_cannot_write_or_spawn() {
     each_call_has_its_fate("NETWORK", ["--allow-host", "api.example.invalid"], 2, None);
 }

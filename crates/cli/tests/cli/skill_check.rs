@@ -31,7 +31,7 @@ fn check(fixture: &Fixture, text: &[u8], effects: &str) -> Ran {
 }
 
 #[test]
-fn a_skill_is_judged_by_its_text_and_each_finding_says_where() {
+fn skill_check_judges_text_and_locates_findings() {
     let fixture = Fixture::new();
     let passed = check(&fixture, GOOD.as_bytes(), "read_only").ok().json();
     assert_eq!(passed["schema_version"], "crucible-skill-check-v1");
@@ -87,7 +87,7 @@ fn a_policy_that_is_none_is_no_policy() {
 }
 
 #[test]
-fn what_cannot_be_read_is_no_judgement_of_the_skill() {
+fn unreadable_skill_text_is_an_error() {
     let fixture = Fixture::new();
     let (there, gone) = (fixture.path("demo.py"), fixture.path("gone.py"));
     check(&fixture, GOOD.as_bytes(), "READ_ONLY").ok();
@@ -117,7 +117,7 @@ fn what_cannot_be_read_is_no_judgement_of_the_skill() {
 }
 
 #[test]
-fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
+fn skill_check_options_override_project_policy_and_package() {
     let fixture = Fixture::new();
     let own = fixture.home().join(".crucible/skills/policy.yaml");
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();
@@ -186,7 +186,7 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
 }
 
 #[test]
-fn an_option_that_looks_like_a_secret_is_refused_and_not_quoted() {
+fn option_resembling_a_secret_is_refused_unquoted() {
     let fixture = Fixture::new();
     std::fs::write(fixture.path("demo.py"), GOOD).unwrap();
     let token = "ghp_0123456789abcdefABCDEF0123456789abcd";

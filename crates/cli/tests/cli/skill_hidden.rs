@@ -148,7 +148,7 @@ fn sees_nothing(skills: &Skills, who: &Who, paths: &[PathBuf]) {
 }
 
 #[test]
-fn what_is_hidden_is_hidden_by_every_name_and_from_every_class() {
+fn hidden_paths_are_hidden_from_every_class() {
     let skills = skills_for_everybody();
     std::fs::create_dir(skills.root().join("notes")).unwrap();
     skills.trusted("reads", "READ_ONLY", [], BODY);

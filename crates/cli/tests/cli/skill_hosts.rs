@@ -108,7 +108,7 @@ fn granted_hosts_are_reached() {
 }
 
 #[test]
-fn a_skill_reaches_its_granted_host_no_other_and_no_other_port() {
+fn network_skill_reaches_only_granted_host_and_port() {
     let allowed = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT));
     let denied = allowed.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
     if !denied {
@@ -134,7 +134,7 @@ fn a_skill_reaches_its_granted_host_no_other_and_no_other_port() {
         .arg(std::env::current_exe().unwrap())
         .args(["--nocapture", "--exact"]);
     command
-        .arg("skill_hosts::a_skill_reaches_its_granted_host_no_other_and_no_other_port")
+        .arg("skill_hosts::network_skill_reaches_only_granted_host_and_port")
         .env(PART, "1");
     let said = command.output().unwrap();
     let text =

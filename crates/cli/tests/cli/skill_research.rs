@@ -103,7 +103,7 @@ impl Setup {
 }
 
 #[test]
-fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
+fn failure_report_has_kind_facts_and_reviewer() {
     let setup = Setup::new();
     let early = setup.call(&["research", "count_it"]).run().exits(2);
     assert!(
@@ -169,7 +169,7 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
 }
 
 #[test]
-fn advice_is_asked_within_its_limits_kept_and_judged() {
+fn advice_is_limited_stored_and_judged() {
     let server = FakeApi::start([Reply::Answer(
         "the packet\nof three\nlines\nUse the network.\n".to_owned(),
     )]);
@@ -256,7 +256,7 @@ fn research_defaults_match_the_specification() {
 }
 
 #[test]
-fn who_cannot_be_reached_gives_no_advice_and_the_rest_is_told() {
+fn unreachable_advisor_leaves_report_without_advice() {
     let setup = Setup::new();
     setup.fail(FailureKind::BuildError);
     let document = setup.json(&["--advice", "--provider", "gateway"]);

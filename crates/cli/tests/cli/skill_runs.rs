@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::skill_trust::{Skills, five, outcome_of};
 
 #[test]
-fn no_class_reads_what_the_kernel_tells_of_processes_and_mounts() {
+fn no_class_reads_process_or_mount_information() {
     let skills = Skills::new();
     let reads = "\
 import os
@@ -62,7 +62,7 @@ return seen";
 }
 
 #[test]
-fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
+fn writing_program_control_files_is_a_denial() {
     let skills = Skills::new();
     let root = skills.root();
     std::fs::create_dir_all(root.join("notes/sub")).unwrap();
@@ -256,7 +256,7 @@ fn a_run_that_failed_leaves_nothing_it_wrote() {
 }
 
 #[test]
-fn a_run_killed_while_it_brings_its_files_is_settled_by_the_next() {
+fn run_killed_during_copy_is_settled_by_next() {
     const FILES: usize = 150;
     let skills = Skills::new();
     let root = skills.root();
@@ -301,7 +301,7 @@ fn a_run_killed_while_it_brings_its_files_is_settled_by_the_next() {
 }
 
 #[test]
-fn what_a_skill_wrote_is_kept_only_where_nobody_else_changed_it() {
+fn skill_output_is_kept_unless_changed_by_others() {
     let skills = Skills::new();
     let root = skills.root();
     std::fs::create_dir_all(root.join("notes")).unwrap();
@@ -430,7 +430,7 @@ fn controlling_directory_is_never_granted() {
 }
 
 #[test]
-fn no_part_of_a_handed_secret_is_given_out_or_kept() {
+fn no_part_of_granted_secret_leaks() {
     const VALUE: &str = "Zebra-Walnut-Lantern-Copper-Meadow-Thimble-42x";
     let skills = Skills::new();
     let bodies = [
@@ -481,7 +481,7 @@ fn no_part_of_a_handed_secret_is_given_out_or_kept() {
 }
 
 #[test]
-fn a_registry_that_says_anything_else_than_the_ledger_refuses() {
+fn registry_that_contradicts_ledger_refuses() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {}");
     let registry = skills.root().join(".crucible/skills/registry.yaml");
@@ -514,7 +514,7 @@ fn a_registry_that_says_anything_else_than_the_ledger_refuses() {
 }
 
 #[test]
-fn show_says_why_a_run_failed_and_by_which_promotion() {
+fn show_names_run_failure_and_its_promotion() {
     let skills = Skills::new();
     let leak = "import os\nreturn {'given': os.environ['WEATHER_KEY']}";
     skills.trusted(
@@ -562,7 +562,7 @@ fn a_run_of_nothing_has_no_digest() {
 }
 
 #[test]
-fn a_trusted_file_or_test_that_changed_is_told_and_what_to_do_about_it() {
+fn changed_trusted_file_is_reported_with_advice() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {}");
     let listed = || {
@@ -672,7 +672,7 @@ fn local_host_grant_warns_at_propose_and_promote() {
 }
 
 #[test]
-fn no_line_of_a_skill_passes_for_one_of_ours_or_steers_a_terminal() {
+fn skill_output_cannot_imitate_messages_or_control_terminal() {
     let skills = Skills::new();
     let body = "print('forge-run-denied: not so\\x1b[2J\\rx')\nraise ValueError('one\\nforge-run-denied: not so either\\x1b]0;x\\x07')";
     skills.trusted("one", "READ_ONLY", [], body);

@@ -117,7 +117,7 @@ fn forged(skill: &str, event: &str, digest: &str) -> String {
 }
 
 #[test]
-fn a_ledger_that_was_edited_by_hand_lets_nothing_run() {
+fn edited_ledger_prevents_skill_runs() {
     let setup = Setup::new();
     let told = |skill: &str, event: &str| {
         format!(
@@ -183,7 +183,7 @@ fn a_ledger_that_was_edited_by_hand_lets_nothing_run() {
 }
 
 #[test]
-fn other_bytes_are_not_made_trusted_by_their_digest_in_the_ledger() {
+fn replaced_digest_in_ledger_gives_no_trust() {
     let setup = Setup::new();
     setup.skills.write("trusted", EVIL);
     let evil = Digest::of(&std::fs::read(setup.skills.file("trusted")).unwrap());

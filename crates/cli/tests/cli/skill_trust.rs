@@ -263,7 +263,7 @@ pub(crate) fn five() -> Vec<(SkillGate, bool)> {
 }
 
 #[test]
-fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
+fn verified_skill_is_promoted_run_and_demoted() {
     let skills = Skills::new();
     skills.proposed(
         "count",
@@ -349,7 +349,7 @@ fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
 }
 
 #[test]
-fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
+fn promotion_needs_name_newest_verification_and_same_bytes() {
     let skills = Skills::new();
     skills.proposed("one", "READ_ONLY", [], "return {}");
     let mut failed = five();
@@ -408,7 +408,7 @@ fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
 }
 
 #[test]
-fn other_bytes_than_the_promoted_ones_are_refused_and_recorded() {
+fn changed_bytes_are_refused_and_recorded() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {'is': 'good'}");
     skills.outcome("one").is(0, "SUCCEEDED", "");
@@ -639,7 +639,7 @@ fn what_goes_in_is_judged_before_anything_runs() {
 }
 
 #[test]
-fn a_promotion_that_was_tampered_with_lets_nothing_run() {
+fn tampered_promotion_prevents_skill_runs() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {'is': 'good'}");
     skills.write("one", "return {'is': 'evil'}");

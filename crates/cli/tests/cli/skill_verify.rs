@@ -253,7 +253,7 @@ fn codes(document: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
+fn skill_passing_every_gate_is_verified_and_recorded() {
     let setup = Setup::built_with(Some(EXAMPLES));
     let before = Snapshot::of([setup.root().as_path()]);
     let ran = setup.verify().args(["--full", "--json"]).run().ok();
@@ -398,7 +398,7 @@ fn failed_gate_does_not_stop_other_gates() {
 
 /// Takes about eight seconds: ruff, mypy and pytest check four tests.
 #[test]
-fn tests_count_only_where_the_skill_itself_was_run() {
+fn tests_count_only_if_they_run_the_skill() {
     let setup = Setup::built();
     let run = "CountWordsSkill().execute({\"text\": \"a b\"})";
     for (body, is_empty) in [
@@ -481,7 +481,7 @@ fn what_a_test_tries_ends_at_the_walls() {
 }
 
 #[test]
-fn without_walls_a_change_of_what_is_verified_shows_all_the_same() {
+fn change_during_verification_is_detected_without_sandbox() {
     let setup = Setup::built();
     let good = String::from_utf8(setup.read(TEST)).unwrap();
     for (place, what) in [("new.txt", "new.txt"), (SKILL, SKILL)] {
@@ -507,7 +507,7 @@ fn without_walls_a_change_of_what_is_verified_shows_all_the_same() {
 }
 
 #[test]
-fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
+fn file_replaced_during_verification_has_no_effect() {
     let setup = Setup::built();
     let (skill, test) = (setup.read(SKILL), setup.read(TEST));
     let (child, mut said) = setup.begun();
@@ -540,7 +540,7 @@ fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
 }
 
 #[test]
-fn an_interrupted_verification_is_recorded_as_one_and_the_next_begins_anew() {
+fn interrupted_verification_is_recorded_and_restarts() {
     let setup = Setup::built();
     let good = String::from_utf8(setup.read(TEST)).unwrap();
     let endless = format!("{good}\n\ndef test_endless() -> None:\n    while True:\n        pass\n");
@@ -569,7 +569,7 @@ fn an_interrupted_verification_is_recorded_as_one_and_the_next_begins_anew() {
 }
 
 #[test]
-fn what_is_missing_is_told_before_anything_is_recorded() {
+fn missing_tools_are_reported_before_recording() {
     let setup = Setup::proposed(None);
     let said = setup.verify().run().exits(1);
     assert!(
@@ -631,7 +631,7 @@ fn what_is_missing_is_told_before_anything_is_recorded() {
 }
 
 #[test]
-fn a_gate_whose_time_is_over_ends_with_10() {
+fn gate_timeout_exits_10() {
     let setup = Setup::built();
     let ran = setup
         .verify()

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::skill_trust::{Skills, outcome_of};
 
 #[test]
-fn a_skill_writes_below_what_it_was_granted_and_nowhere_else() {
+fn skill_writes_only_below_its_grants() {
     let skills = Skills::new();
     let root = skills.root();
     std::fs::create_dir_all(root.join("notes/sub/.git")).unwrap();
@@ -96,7 +96,7 @@ return seen";
 }
 
 #[test]
-fn read_only_skill_reads_what_it_was_granted_and_nothing_else() {
+fn read_only_skill_reads_only_its_grants() {
     let skills = Skills::new();
     let root = skills.root();
     for path in [
@@ -185,7 +185,7 @@ return seen";
 
 /// SQLite wants temporary files for this, which a skill that only reads cannot make.
 #[test]
-fn read_only_skill_groups_and_sorts_a_large_database() {
+fn read_only_skill_groups_and_sorts_large_database() {
     let skills = Skills::new();
     let base = skills.root().join("logs/base.db");
     std::fs::create_dir_all(base.parent().unwrap()).unwrap();
@@ -220,7 +220,7 @@ return {'groups': len(groups), 'distinct': distinct}";
 }
 
 #[test]
-fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
+fn granted_directory_is_created_unless_link_or_reserved() {
     let skills = Skills::new();
     let root = skills.root();
     let write = |path: &str| {
@@ -249,7 +249,7 @@ fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
 }
 
 #[test]
-fn a_skill_that_connects_reaches_no_host_that_it_was_not_granted() {
+fn network_skill_cannot_reach_ungranted_hosts() {
     let skills = Skills::new();
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = service.local_addr().unwrap().port();
@@ -270,7 +270,7 @@ fn a_skill_that_connects_reaches_no_host_that_it_was_not_granted() {
 }
 
 #[test]
-fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
+fn granted_secrets_are_visible_but_never_returned() {
     const VALUE: &str = "correct-horse-battery";
     let skills = Skills::new();
     let run = |name: &str| {
@@ -351,7 +351,7 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
 }
 
 #[test]
-fn a_skill_sees_neither_the_project_nor_the_home_nor_what_crucible_keeps() {
+fn skill_cannot_see_project_home_or_crucible_data() {
     let skills = Skills::new();
     std::fs::write(skills.fixture.home().join("private.txt"), "mine").unwrap();
     let look = |path: &Path| format!("'{}'", path.display());
@@ -396,7 +396,7 @@ fn a_skill_sees_neither_the_project_nor_the_home_nor_what_crucible_keeps() {
 }
 
 #[test]
-fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
+fn invalid_result_is_never_returned() {
     let skills = Skills::new();
     let no_result = [
         ("exits", "import os\nos._exit(0)"),
@@ -472,7 +472,7 @@ fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
 }
 
 #[test]
-fn a_result_of_another_form_than_declared_is_not_given_out() {
+fn result_violating_declared_schema_is_withheld() {
     let skills = Skills::new();
     std::fs::write(
         skills.fixture.path("io.json"),
@@ -503,7 +503,7 @@ fn a_skill_that_does_not_end_is_ended() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_no_process_and_the_next_one_works() {
+fn killed_skill_run_leaves_no_process() {
     let skills = Skills::new();
     let body = "\
 import os, time

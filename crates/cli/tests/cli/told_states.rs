@@ -80,7 +80,7 @@ fn edited_copy_is_ignored_and_can_be_restored() {
 }
 
 #[test]
-fn what_is_dirty_is_no_moved_head_and_is_named_before_anything_begins() {
+fn dirty_tree_is_named_and_not_moved_head() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let new = fixture
@@ -124,7 +124,7 @@ fn gates_of_ended_run_need_its_base() {
 }
 
 #[test]
-fn what_is_dirty_is_told_with_the_command_to_call_again() {
+fn dirty_tree_is_reported_with_command_to_repeat() {
     let run = Landed::verified();
     run.repo.write("src/area.py", "mine\n");
     let verify = run

@@ -21,7 +21,7 @@ fn writing_to(target: &str, call: crate::support::Call) -> Ran {
 }
 
 #[test]
-fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
+fn unquoted_question_is_answered_with_correct_command() {
     let fixture = Fixture::new();
     let quoted = "tip: a question is one text in quotes: crucible ask \"Should we split?\"";
     for args in [
@@ -65,7 +65,7 @@ fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
 }
 
 #[test]
-fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
+fn usage_error_is_json_when_requested() {
     let fixture = Fixture::new();
     for (args, says, hints) in [
         (
@@ -186,7 +186,7 @@ fn a_wrong_command_line_is_shown_escaped() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_an_error() {
+fn unwritable_result_is_an_error() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let start = fixture.start_call(repo.path());
@@ -291,7 +291,7 @@ fn a_reader_that_has_read_enough_changes_nothing() {
 }
 
 #[test]
-fn a_run_is_found_by_the_beginning_of_its_id() {
+fn run_is_found_by_id_prefix() {
     let repo = small().build();
     let fixture = Fixture::new();
     let new = |goal: &str| {
@@ -443,7 +443,7 @@ fn an_odd_goal_is_refused_or_carried_whole() {
 }
 
 #[test]
-fn files_that_are_named_must_be_there_and_count_once() {
+fn named_files_must_exist_and_count_once() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let new = |file: &str| {
         fixture
@@ -497,7 +497,7 @@ fn files_that_are_named_must_be_there_and_count_once() {
 }
 
 #[test]
-fn definitions_that_may_go_are_named_plainly_and_kept() {
+fn definitions_allowed_to_go_need_plain_names() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let new = |name: &str| {
         fixture
@@ -529,7 +529,7 @@ fn definitions_that_may_go_are_named_plainly_and_kept() {
 }
 
 #[test]
-fn a_home_that_is_of_no_use_says_what_to_do() {
+fn unusable_home_is_reported_with_a_hint() {
     let (repo, fixture) = (small().build(), Fixture::new());
     std::fs::write(fixture.path("file"), "").unwrap();
     let start = || fixture.start_call(repo.path());
@@ -564,7 +564,7 @@ fn a_home_that_is_of_no_use_says_what_to_do() {
 }
 
 #[test]
-fn a_repository_whose_path_is_no_text_is_refused_with_a_reason() {
+fn repository_path_without_utf_8_is_refused() {
     let fixture = Fixture::new();
     let repo = small().build();
     let parent = tempfile::tempdir().unwrap();
@@ -588,7 +588,7 @@ fn a_repository_whose_path_is_no_text_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_recording_is_for_the_provider_that_plays_it() {
+fn recording_requires_the_cassette_provider() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let ran = fixture
         .start_call(repo.path())
@@ -640,7 +640,7 @@ fn init_says_where_it_holds() {
 }
 
 #[test]
-fn the_strength_of_the_sandbox_is_one_option_everywhere() {
+fn sandbox_strength_is_one_option_everywhere() {
     let fixture = Fixture::new();
     let ran = fixture
         .run([
@@ -679,7 +679,7 @@ fn the_strength_of_the_sandbox_is_one_option_everywhere() {
 }
 
 #[test]
-fn a_command_in_the_home_is_told_where_to_go() {
+fn command_in_home_is_advised_where_to_run() {
     let fixture = Fixture::new();
     std::fs::write(fixture.home().join("kept"), "seen").unwrap();
     let error = fixture
@@ -694,7 +694,7 @@ fn a_command_in_the_home_is_told_where_to_go() {
 }
 
 #[test]
-fn a_command_sees_no_run_wherever_the_runs_lie() {
+fn sandboxed_command_never_sees_run_directories() {
     let fixture = Fixture::new();
     let runs = fixture.path("elsewhere");
     std::fs::create_dir(&runs).unwrap();

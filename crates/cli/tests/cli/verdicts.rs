@@ -169,7 +169,7 @@ fn plainly_installed_package_is_tested_in_the_copy() {
 }
 
 #[test]
-fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
+fn failing_sources_behind_installed_package_stop_the_run() {
     // In the copy `edge` is missing, so the gate would be worse there than it is now.
     let source = "def area(width, height):\n    return width + height\n";
     let (repo, server) = (
@@ -186,7 +186,7 @@ fn sources_that_fail_where_the_installed_package_passes_stop_the_run() {
 }
 
 #[test]
-fn program_that_is_gate_and_source_counts_for_its_own_change() {
+fn program_as_gate_and_source_counts_for_itself() {
     let program = "def total(items):\n    return 0\n\n\nassert total([]) == 0\n";
     let own = gate("own", "[\"python3\", \"src/a.py\"]");
     let files = [
@@ -284,7 +284,7 @@ fn gate_that_runs_nothing_stops_the_run() {
 }
 
 #[test]
-fn gate_that_does_not_count_is_listed_beside_one_that_does() {
+fn ignored_gate_is_listed_beside_counted_one() {
     let gates = gate("noop", "[\"true\"]") + &gate("tests", UNITTEST);
     let (repo, server) = (
         shop(&gates, "").build(),
@@ -320,7 +320,7 @@ fn gate_that_does_not_count_is_listed_beside_one_that_does() {
 }
 
 #[test]
-fn tests_that_the_sandbox_fails_do_not_refuse_the_right_change() {
+fn tests_failing_in_sandbox_do_not_refuse_fix() {
     let (repo, server) = (
         shop(&gate("tests", UNITTEST), "").build(),
         answering(changed("sum(items)", "len(items)")),
@@ -370,7 +370,7 @@ fn shop_with_red(red: &str) -> TestRepo {
 }
 
 #[test]
-fn red_test_of_the_sandbox_does_not_refuse_a_goal_without_a_test() {
+fn sandbox_failure_without_goal_test_is_accepted() {
     let (repo, server) = (
         shop_with_red(NET),
         answering(changed("sum(items)", "len(items)")),
@@ -460,7 +460,7 @@ fn flag_after(place: PathBuf, name: &'static str, flag: PathBuf, is_over: Arc<At
 }
 
 #[test]
-fn red_test_that_passes_again_is_listed_as_flaky() {
+fn red_test_that_passes_again_is_flaky() {
     let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let flag = outside.path().join("flag");
     // With the change `test_count` leaves a mark, waits for the flag and fails; with the flag there it passes.

@@ -92,7 +92,7 @@ impl Landed {
 }
 
 #[test]
-fn an_untouched_landed_run_passes_and_nothing_is_touched() {
+fn landed_run_verifies_without_changes() {
     let run = Landed::new();
     let places = || Snapshot::of([run.repo.path(), &run.fixture.data().join("runs")]);
     let before = places();
@@ -173,7 +173,7 @@ fn each_way_of_changing_the_events_is_told() {
 }
 
 #[test]
-fn each_recorded_file_is_named_when_it_is_changed_or_gone() {
+fn changed_or_missing_recorded_file_is_named() {
     let run = Landed::new();
     let recorded: BTreeSet<String> = {
         let log = run.fixture.run(["ledger", "log", "--json"]).ok().json();
@@ -231,7 +231,7 @@ fn each_recorded_file_is_named_when_it_is_changed_or_gone() {
 }
 
 #[test]
-fn what_the_signature_and_the_report_speak_of_is_compared_with_what_is_there() {
+fn signed_files_are_compared_with_existing_ones() {
     let run = Landed::new();
     run.with(
         "artifacts/PLAN.md",
@@ -306,7 +306,7 @@ fn edit(run: &Landed, from: &str, to: &str) {
 }
 
 #[test]
-fn an_edited_ledger_is_told_by_event_and_by_artifact() {
+fn edited_ledger_is_reported_by_event_and_artifact() {
     let run = Landed::new();
     edit(&run, "\"goal\":\"make area in", "\"goal\":\"MAKE area in");
     let codes: BTreeSet<String> = run.found(1).into_iter().map(|(code, _)| code).collect();
@@ -328,7 +328,7 @@ fn an_edited_ledger_is_told_by_event_and_by_artifact() {
 
 /// A commit is made in the place of the one that landed, and the run's record is otherwise as it was.
 #[test]
-fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
+fn missing_or_replaced_commit_is_not_landed() {
     let run = Landed::new();
     let commit = run.repo.git(["rev-parse", "HEAD"]).trim().to_owned();
     let object = run
@@ -407,7 +407,7 @@ impl Landed {
 }
 
 #[test]
-fn a_run_is_judged_as_far_as_it_has_come() {
+fn run_is_judged_up_to_its_state() {
     let run = Landed::verified();
     assert_eq!(run.found(0), BTreeSet::new());
     let tree = |text: String| {
@@ -443,7 +443,7 @@ fn a_run_is_judged_as_far_as_it_has_come() {
 }
 
 #[test]
-fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
+fn hostile_run_directory_is_reported_without_blocking() {
     let run = Landed::new();
     let (plan, events) = (run.file("artifacts/PLAN.md"), run.file("events.jsonl"));
     let kept = [
@@ -494,7 +494,7 @@ fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
 }
 
 #[test]
-fn another_runs_directory_in_the_place_of_one_is_told() {
+fn directory_of_another_run_is_detected() {
     let run = Landed::new();
     let fixture = &run.fixture;
     let new = fixture
@@ -545,7 +545,7 @@ fn in_ledger(run: &Landed, sql: &str) {
 }
 
 #[test]
-fn copies_outside_of_attempts_are_compared_with_what_was_recorded() {
+fn copies_outside_attempts_are_compared_with_records() {
     let run = Landed::new();
     for copy in [
         "reviews/review_patch.md",
@@ -597,7 +597,7 @@ fn unrecorded_file_is_reported_and_not_bundled() {
 }
 
 #[test]
-fn one_command_under_a_pinned_clock_keeps_a_run_from_landing_and_is_told() {
+fn pinned_clock_prevents_landing_and_is_reported() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let new = fixture
@@ -672,7 +672,7 @@ fn a_refused_landing_leaves_a_record_that_holds() {
 }
 
 #[test]
-fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
+fn missing_bookings_are_reported_and_prevent_landing() {
     let run = Landed::verified();
     // First numbers that are left out, then the one that an answer tells of.
     for (altered, lost) in [
@@ -793,7 +793,7 @@ fn edited_artifacts_and_rows_block_landing() {
 }
 
 #[test]
-fn whatever_verify_record_finds_keeps_a_run_from_landing() {
+fn every_record_finding_prevents_landing() {
     let run = Landed::verified();
     for (name, change) in [
         ("TRACE.md", "\nforged\n"),
@@ -838,7 +838,7 @@ fn whatever_verify_record_finds_keeps_a_run_from_landing() {
 }
 
 #[test]
-fn a_ledger_without_a_witness_says_what_it_cannot_detect() {
+fn ledger_without_witness_states_its_limits() {
     let run = Landed::new();
     let ledger_verify = |args: &[&str]| {
         let report = run
@@ -934,7 +934,7 @@ fn ledger_without_last_landing_fails_verification() {
 }
 
 #[test]
-fn a_commit_that_its_branch_no_longer_reaches_is_told() {
+fn commit_unreachable_from_its_branch_is_reported() {
     let run = Landed::new();
     let commit = run.repo.git(["rev-parse", "HEAD"]).trim().to_owned();
     run.repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);

@@ -93,7 +93,7 @@ fn watch_prints_events_as_json_lines() {
 }
 
 #[test]
-fn an_interrupted_watcher_ends_with_130_and_the_run_goes_on() {
+fn interrupted_watcher_exits_130_and_run_continues() {
     let (repo, server) = (small().build(), late());
     let fixture = Fixture::with(&server);
     let mut running = slow(&fixture, &repo);
@@ -110,7 +110,7 @@ fn an_interrupted_watcher_ends_with_130_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_watcher_says_when_nobody_goes_on_with_the_run() {
+fn watcher_reports_a_run_without_process() {
     let (repo, server) = (small().build(), FakeOpenAi::start([Reply::Hang]));
     let fixture = Fixture::with(&server);
     let mut running = slow(&fixture, &repo);
@@ -207,7 +207,7 @@ fn verify_runs_gates_again_and_full_runs_all() {
 
 /// The machine's own tool opens a bundle: what it lists and tests is what is there.
 #[test]
-fn a_bundle_opens_with_another_tool_and_is_the_same_each_time() {
+fn bundle_opens_elsewhere_and_is_reproducible() {
     let (repo, server) = (small().build(), answering("no"));
     let fixture = Fixture::with(&server);
     let id = id_of(&fixture.start(repo.path()).exits(1).json());

@@ -56,7 +56,7 @@ fn command(fixture: &Fixture) -> PathBuf {
 }
 
 #[test]
-fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
+fn readme_command_writes_prompt_without_configuration() {
     let readme = include_str!("../../../../README.md");
     assert!(
         readme.contains("`crucible run start \"GOAL\" --mode manual_outbox`"),
@@ -128,7 +128,7 @@ fn who_configured_nothing_gets_a_prompt_from_the_command_in_the_readme() {
 }
 
 #[test]
-fn a_command_of_the_users_needs_no_provider_and_no_price() {
+fn user_command_needs_no_provider_or_price() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let start = fixture
         .start_call(repo.path())
@@ -154,7 +154,7 @@ fn a_command_of_the_users_needs_no_provider_and_no_price() {
 }
 
 #[test]
-fn what_a_person_answers_costs_its_call_and_no_money() {
+fn persons_answer_costs_one_call_and_no_money() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let limits = |call: Call| {
         call.env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.01")
@@ -198,7 +198,7 @@ fn what_a_person_answers_costs_its_call_and_no_money() {
 }
 
 #[test]
-fn a_model_beside_a_person_still_needs_its_price() {
+fn model_beside_a_person_needs_a_price() {
     let (repo, fixture) = (small().build(), Fixture::new());
     fixture.user_config("[dispatch]\nmode = \"manual_outbox\"\nchair = \"gateway\"\n");
     let message = fixture
@@ -211,7 +211,7 @@ fn a_model_beside_a_person_still_needs_its_price() {
 }
 
 #[test]
-fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
+fn provider_is_prepared_only_for_its_roles() {
     let plan = "Scope-Allow: src/area.py\nScope-Deny:\nStop: verified\nBehaviors:\n";
     let request = json!({
         "schema_version": "ctcp-file-request-v1", "goal": "x", "reason": "r",
@@ -268,7 +268,7 @@ fn a_provider_is_made_ready_where_a_role_names_it_and_nowhere_else() {
 }
 
 #[test]
-fn a_model_that_only_fixes_is_asked_in_its_own_form() {
+fn model_that_only_fixes_uses_own_form() {
     let server = FakeOpenAi::start([Reply::Answer(good_answer())]);
     let (repo, fixture) = (small().build(), Fixture::with(&server));
     fixture.user_config(
@@ -296,7 +296,7 @@ fn a_model_that_only_fixes_is_asked_in_its_own_form() {
 }
 
 #[test]
-fn a_run_that_has_to_ask_a_model_says_that_none_is_chosen() {
+fn missing_model_choice_is_reported_by_run() {
     let (repo, fixture) = (small().build(), Fixture::new());
     for config in [
         "",

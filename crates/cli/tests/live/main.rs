@@ -190,7 +190,7 @@ fn model_builds_skill_up_to_its_gates() {
 }
 
 #[test]
-fn advice_of_the_model_is_kept_beside_a_note_and_decides_nothing() {
+fn advice_of_model_is_stored_and_decides_nothing() {
     let line = LiveLine::of(
         "advice",
         "what to change after an attempt that changed nothing",

@@ -257,7 +257,7 @@ mod tests {
     use crate::seat::CouncilRole;
 
     #[test]
-    fn what_became_of_a_position_is_told_as_the_council_counted_it() {
+    fn argument_shows_counted_fate_of_positions() {
         use AfterAttack::{Changed, Held, NoAnswer, NotAskedAgain, NotAttacked};
         let seats = SeatId::of_roles([CouncilRole::Creative; 4]);
         let told = |outcomes: &[AfterAttack], grammar| {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verdict_has_its_words_and_a_reason_cannot_begin_a_line() {
+    fn verdicts_have_words_and_reasons_stay_inline() {
         assert_eq!(
             delta(&record(Some(DeltaVerdict::Changed))),
             "something changed"
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_independence_is_left_out() {
+    fn unknown_independence_is_left_out() {
         let told = independence(1, &record(None).independence);
         assert_eq!(told, "1 seat, 0 models");
         let known = Independence {

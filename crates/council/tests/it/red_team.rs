@@ -92,7 +92,7 @@ fn fenced(message: &str, name: &str) -> Vec<String> {
 
 /// Acceptance criterion 4 in `docs/council.md`.
 #[tokio::test]
-async fn the_red_team_speaks_in_every_loop_of_every_grammar() {
+async fn red_team_speaks_in_every_loop() {
     for grammar in LoopGrammar::ALL {
         for loops in [2, 5] {
             let mut triage = triage(grammar.as_str(), &SEATS);
@@ -128,7 +128,7 @@ async fn the_red_team_speaks_in_every_loop_of_every_grammar() {
 
 /// Each of the four flavours, in every loop of every grammar, with the instructions that are its own and no other's.
 #[tokio::test]
-async fn each_flavour_attacks_in_every_loop_of_every_grammar() {
+async fn each_flavour_attacks_in_every_loop() {
     for grammar in LoopGrammar::ALL {
         let mut told = Vec::new();
         for flavor in RedTeamFlavor::ALL {
@@ -158,7 +158,7 @@ async fn each_flavour_attacks_in_every_loop_of_every_grammar() {
 }
 
 #[tokio::test]
-async fn a_red_team_that_agrees_is_noted_and_the_loop_goes_on() {
+async fn agreeing_red_team_is_noted_and_loop_continues() {
     for grammar in LoopGrammar::ALL {
         for observability in [Observability::Off, Observability::On] {
             let mut triage = triage(grammar.as_str(), &SEATS);
@@ -205,7 +205,7 @@ async fn a_red_team_that_agrees_is_noted_and_the_loop_goes_on() {
 }
 
 #[tokio::test]
-async fn an_attack_without_objection_is_noted_in_the_form_of_a_debate() {
+async fn attack_without_objection_is_noted_in_debate() {
     for answer in [
         r#"{"critique":"No objections.","targets":[]}"#,
         r#"{"critique":"","targets":["creative"]}"#,

@@ -218,7 +218,7 @@ async fn empty_seat_is_skipped_empty_synthesis_fails() {
 }
 
 #[tokio::test]
-async fn a_secret_in_the_question_or_the_context_is_never_sent() {
+async fn secret_in_question_or_context_is_never_sent() {
     let server = at_first(CouncilCall::Triage, []);
     let engine = engine(config(&server));
     let key = made_up_token();

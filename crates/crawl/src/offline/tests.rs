@@ -211,7 +211,7 @@ fn autotools_generates_missing_configure() {
 }
 
 #[test]
-fn make_tests_only_with_a_target_of_that_name() {
+fn make_test_requires_a_target_named_test() {
     let makefile = |text: &str| commands(&with_files("make", &[("Makefile", text)]));
     assert_eq!(
         makefile("all:\n\ntest : all\n\t./run\n"),
@@ -256,7 +256,7 @@ fn nested_build_system_uses_its_directory() {
 }
 
 #[test]
-fn the_fixtures_have_standard_plans_that_match_their_schemas() {
+fn fixtures_have_offline_plans_matching_their_schemas() {
     let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let offline = |name: &str| {
         let repo = crate::artifact::fixture::repo_at();

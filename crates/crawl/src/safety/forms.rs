@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_accepted_command_has_a_form_in_the_list() {
+    fn every_accepted_command_has_a_listed_form() {
         for system in BuildSystem::ALL {
             let lines = listed(system);
             let begins: Vec<&String> = lines.iter().flat_map(|(begins, _)| begins).collect();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_form_is_accepted_with_each_of_its_options() {
+    fn listed_forms_are_accepted_with_every_option() {
         let mut wrong = Vec::new();
         let mut count = 0;
         for system in BuildSystem::ALL {

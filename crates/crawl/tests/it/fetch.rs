@@ -385,7 +385,7 @@ async fn hostile_archive_is_refused() {
 }
 
 #[tokio::test]
-async fn a_renamed_repository_is_fetched_under_its_new_name() {
+async fn renamed_repository_is_fetched_under_new_name() {
     let repo = example();
     let old = FakeRepo::new("acme/old")
         .lying("full_name", json!("acme/widget"))
@@ -687,7 +687,7 @@ async fn submodules_are_left_out_and_said() {
 }
 
 #[tokio::test]
-async fn special_bits_of_an_archive_are_left_out_and_said() {
+async fn special_archive_mode_bits_are_dropped_and_reported() {
     let sha = fake_sha("acme/widget", "v1.0");
     let archive = tarball_of_mode(0o4755, "acme", "widget", &sha, [("a", "x"), ("b", "y")]);
     let setup = Setup::with([widget().release_with("v1.0", &sha, archive)]);

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_there_and_is_no_file_of_the_project() {
+    fn agent_command_must_exist_outside_the_project() {
         let env = Environment::from_pairs([("TOKEN", "a-value"), ("OTHER", "x")], "/");
         let agent = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_was_killed_succeeded_where_both_of_its_files_are_there() {
+    fn killed_attempt_with_both_files_succeeded() {
         let mut setup = Setup::new();
         setup.promised();
         setup.brought();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_was_killed_is_aborted_where_its_files_are_not_there() {
+    fn killed_attempt_without_its_files_is_aborted() {
         let aborted = (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed);
         let mut setup = Setup::new();
         assert_eq!(setup.settled(), aborted);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_attempt_or_of_none_decides_nothing() {
+    fn unrelated_or_missing_build_record_is_ignored() {
         let mut setup = Setup::new();
         setup.promised();
         setup.brought();

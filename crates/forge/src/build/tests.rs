@@ -45,7 +45,7 @@ impl BuildWitness for Silent {
 }
 
 #[tokio::test]
-async fn an_agent_whose_copy_cannot_be_looked_at_has_failed_and_is_counted() {
+async fn agent_with_unreadable_copy_counts_as_failed() {
     let room = tempfile::tempdir().unwrap();
     let (root, home) = (room.path().join("project"), room.path().join("home"));
     crucible_host::fs::create_dir_all(&root.join("src/skillset/skills")).unwrap();

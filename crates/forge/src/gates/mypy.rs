@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_silences_the_type_checker_is_found_in_every_form() {
+    fn every_form_of_type_checker_suppression_is_found() {
         for all in [
             "# type: ignore",
             "#type:ignore",

@@ -242,7 +242,7 @@ mod tests_of_told {
     }
 
     #[test]
-    fn only_a_run_that_came_to_its_end_with_every_test_passed_counts() {
+    fn only_finished_run_with_all_tests_passed_counts() {
         assert!(codes(&good(), 0).is_empty());
         let change = |change: fn(&mut Testimony)| {
             let mut told = good();
@@ -265,7 +265,7 @@ mod tests_of_told {
     }
 
     #[test]
-    fn only_the_word_of_this_run_makes_a_testimony() {
+    fn only_report_with_the_runs_token_counts() {
         let line = |word: &str| {
             format!(
                 "{word} {{\"collected\":0,\"finished\":0,\"ran\":0,\"exit\":0,\"module\":null,\"complaints\":[],\"left_out\":[],\"passed\":9,\"failed\":0,\"errors\":0,\"skipped\":0,\"xfailed\":0,\"xpassed\":0}}\n"

@@ -158,7 +158,7 @@ fn texts(answer: &GateAnswer) -> String {
 }
 
 #[tokio::test]
-async fn the_example_passes_every_gate_that_needs_no_examples() {
+async fn example_skill_passes_gates_without_examples() {
     let setup = Setup::new();
     for gate in SkillGate::REQUIRED {
         let answer = setup.ask(gate).await;
@@ -211,7 +211,7 @@ async fn ruff_says_where_and_no_comment_silences_it() {
 }
 
 #[tokio::test]
-async fn mypy_says_where_and_what_silences_it_is_refused() {
+async fn mypy_finding_has_place_and_suppression_is_refused() {
     let mut setup = Setup::new();
     setup.skill.push_str("\n\nTOTAL: int = \"one\"\n");
     let line = setup.skill.lines().count();
@@ -236,7 +236,7 @@ async fn mypy_says_where_and_what_silences_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_test_that_fails_is_named_with_its_line() {
+async fn failing_test_is_named_with_its_line() {
     let setup = Setup::with_test(
         "from skillset.skills.word_count import WordCountSkill\n\n\ndef test_one():\n    assert WordCountSkill().execute({\"text\": \"a b\"}) == {\"count\": 3}\n\n\ndef test_two():\n    raise ValueError(\"\\x1b[2Jgone\")\n",
     );
@@ -262,7 +262,7 @@ impl Setup {
 }
 
 #[tokio::test]
-async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
+async fn exit_code_0_does_not_prove_tests_ran() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
     let good = "\n\ndef test_good():\n    assert WordCountSkill().name == \"word_count\"\n";
     let cases = [
@@ -377,7 +377,7 @@ async fn what_a_test_prints_is_no_testimony() {
 }
 
 #[tokio::test]
-async fn the_projects_own_settings_cannot_make_nothing_of_the_tests() {
+async fn project_pytest_settings_cannot_disable_the_tests() {
     let setup = Setup::new();
     for (setting, code) in [
         ("addopts = \"--collect-only\"", "forge-test-none"),
@@ -506,7 +506,7 @@ async fn invalid_source_text_fails_and_input_is_limited() {
 }
 
 #[tokio::test]
-async fn the_test_is_judged_as_well_as_the_skill() {
+async fn skill_test_is_judged_like_the_skill() {
     let mut setup = Setup::new();
     setup
         .test
@@ -530,7 +530,7 @@ async fn the_test_is_judged_as_well_as_the_skill() {
 }
 
 #[test]
-fn many_findings_are_cut_with_the_gravest_first_and_said() {
+fn many_findings_are_cut_with_worst_first() {
     let mut verdict = Verdict::default();
     verdict.push(Finding::warning(Code::new("forge-silenced"), "first", "x"));
     for number in 0..60 {
@@ -555,7 +555,7 @@ fn many_findings_are_cut_with_the_gravest_first_and_said() {
 }
 
 #[tokio::test]
-async fn a_missing_tool_is_told_with_what_to_do() {
+async fn missing_tool_is_reported_with_advice() {
     let directory = tempfile::tempdir().unwrap();
     let env = Environment::from_pairs([("PATH", directory.path().as_os_str())], "/");
     let world = ForgeWorld {

@@ -17,7 +17,7 @@ fn with_input(input: &Value) -> Result<IoSchema, IoSchemaError> {
 }
 
 #[test]
-fn each_side_is_judged_by_its_own_schema_and_no_value_is_repeated() {
+fn input_and_output_have_own_schemas_without_echo() {
     let schema = IoSchema::parse(words().to_string().as_bytes()).unwrap();
     assert_eq!(schema.document(), &words());
     assert!(
@@ -46,7 +46,7 @@ fn each_side_is_judged_by_its_own_schema_and_no_value_is_repeated() {
 }
 
 #[test]
-fn what_is_no_pair_of_schemas_of_objects_is_refused() {
+fn invalid_schema_pair_is_refused() {
     let parse = |text: &str| IoSchema::parse(text.as_bytes()).unwrap_err();
     for text in [
         "",

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_secrets_is_a_part_of_a_path() {
+    fn secret_place_matches_part_of_a_path() {
         for text in [
             "/root/.ssh/id_rsa",
             ".env",

@@ -33,7 +33,7 @@ fn moment() -> Moment {
 }
 
 #[test]
-fn the_examples_are_kept_and_the_specification_does_not_hold_them() {
+fn examples_are_stored_outside_the_specification() {
     let home = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(&home.path().join("ledger.db")).unwrap();
     let proposal = SkillProposal::new(parts()).unwrap();
@@ -71,7 +71,7 @@ fn the_examples_are_kept_and_the_specification_does_not_hold_them() {
 }
 
 #[test]
-fn a_secret_in_any_text_is_refused_and_not_repeated() {
+fn secret_in_any_text_is_refused_unquoted() {
     let schema = |part: Value| {
         let document =
             json!({"input": {"type": "object", "x": part}, "output": {"type": "object"}});
@@ -140,7 +140,7 @@ fn a_description_is_one_line_that_says_something() {
 }
 
 #[test]
-fn grants_that_do_not_fit_the_class_are_refused() {
+fn grants_not_matching_the_class_are_refused() {
     let parts = ProposalParts {
         side_effect: SideEffect::Network,
         ..parts()

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_excerpt_is_the_end_without_secrets_and_escapes() {
+    fn excerpt_is_redacted_end_without_escapes() {
         let token = crucible_testkit::made_up_token();
         let log = format!(
             "{}\u{1b}[31mexport TOKEN={token}\nthe end",

@@ -282,7 +282,7 @@ async fn each_kind_follows_from_its_record() {
 }
 
 #[tokio::test]
-async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something() {
+async fn gate_timeout_is_distinguished_from_gate_finding() {
     let late = json!([Finding::error(
         Code::new("forge-gate-timed-out"),
         "pytest: 5 s",
@@ -349,7 +349,7 @@ async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something(
 }
 
 #[tokio::test]
-async fn the_newest_failure_counts_and_none_that_was_mended() {
+async fn newest_unresolved_failure_is_researched() {
     let mut setup = Setup::new();
     let nothing = setup.research(AdviceSource::NotAsked).await;
     assert!(
@@ -385,7 +385,7 @@ async fn the_newest_failure_counts_and_none_that_was_mended() {
 }
 
 #[tokio::test]
-async fn what_was_printed_never_makes_a_failure_look_milder() {
+async fn printed_text_never_makes_failure_look_milder() {
     let words = "build timed out\nTIMEOUT\nexit code 1\nruff found 3 problems";
     // A record counts, whatever stands in the log.
     let mut setup = Setup::new();
@@ -500,7 +500,7 @@ async fn test_without_assertions_is_not_a_security_finding() {
 }
 
 #[tokio::test]
-async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
+async fn note_is_bounded_without_secrets_or_examples() {
     let token = made_up_token();
     let many: Vec<Finding> = (1..=60)
         .map(|line| {
@@ -618,7 +618,7 @@ fn failed_attempt_keeps_findings_on_existing_files() {
 }
 
 #[test]
-fn three_failures_in_a_row_call_a_person_and_two_do_not() {
+fn third_consecutive_failure_requires_review() {
     let mut setup = Setup::new();
     setup.build(&failed(FailureKind::Timeout));
     setup.verified(&[(SkillGate::Ruff, json!([]))]);
@@ -663,7 +663,7 @@ fn with_advice(old: &str, new: &str) -> Vec<EscalationTrigger> {
 }
 
 #[test]
-fn more_than_half_of_the_packet_is_a_large_change_and_half_is_not() {
+fn change_of_more_than_half_is_large() {
     let large = [EscalationTrigger::LargeDiff];
     let lines = |from: usize, to: usize| {
         (from..to)
@@ -695,7 +695,7 @@ fn more_than_half_of_the_packet_is_a_large_change_and_half_is_not() {
 }
 
 #[test]
-fn words_that_widen_are_found_whole_and_where_the_packet_did_not_have_them() {
+fn widening_words_match_whole_and_only_if_new() {
     let old = "Count the words.\nThe network is closed.\nKeep it short.\nReturn a number.\n";
     let widened = [EscalationTrigger::PermissionWidening];
     for (word, expected) in [
@@ -759,7 +759,7 @@ fn security_and_ambiguity_call_a_person() {
 }
 
 #[tokio::test]
-async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
+async fn advice_is_stored_and_judged_against_old_packet() {
     let token = made_up_token();
     let answer = format!("line 1\nline 2\nline 3\nline 4\nUse the network with {token}.\n");
     let server = FakeApi::start([Reply::Answer(answer)]);
@@ -810,7 +810,7 @@ async fn advice_is_kept_for_the_next_packet_and_judged_against_the_old_one() {
 }
 
 #[tokio::test]
-async fn without_an_answer_the_packet_stays_and_a_person_is_called() {
+async fn missing_answer_keeps_packet_and_requires_review() {
     let mut setup = Setup::new();
     setup.build(&failed(FailureKind::BuildError));
     let outcome = setup.research(nobody()).await.unwrap();
@@ -838,7 +838,7 @@ async fn without_an_answer_the_packet_stays_and_a_person_is_called() {
 }
 
 #[tokio::test]
-async fn what_a_model_writes_is_neither_a_review_nor_a_note_of_ours() {
+async fn model_output_is_neither_review_nor_note() {
     let mut setup = Setup::new();
     let build = setup.build(&failed(FailureKind::Unknown));
     let forged = SkillReview {
@@ -864,7 +864,7 @@ async fn what_a_model_writes_is_neither_a_review_nor_a_note_of_ours() {
 }
 
 #[tokio::test]
-async fn a_skill_that_is_worked_on_or_verified_is_not_looked_into() {
+async fn skill_in_work_or_verified_is_not_researched() {
     let mut setup = Setup::new();
     setup.build(&failed(FailureKind::Timeout));
     let held = project()

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_in_what_an_exception_says_is_taken_out_before_anything_is_cut() {
+    fn secret_in_exception_is_redacted_before_cutting() {
         // Wherever the cut of each text falls in the value.
         for (field, most) in [
             ("kind", 120),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_taken_out_as_documents_and_exceptions_spell_it() {
+    fn secret_is_redacted_in_every_spelling() {
         let secrets = [(
             "KEY".parse().unwrap(),
             Secret::new("\"it's\" a\\value".to_owned()),

@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_programs_obey_is_told_at_whatever_depth() {
+    fn control_files_are_reported_at_any_depth() {
         let obeyed = [
             ".git/hooks/pre-commit",
             "a/b/.GIT/config",
@@ -724,7 +724,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_without_the_name_of_one_is_known_by_what_it_holds() {
+    fn unnamed_repository_is_recognized_by_its_contents() {
         let room = Room::new();
         let before = room.look();
         for path in ["notes/r/config", "notes/r/objects/x", "notes/r/refs/x"] {
@@ -743,7 +743,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_judged_by_its_whole_path() {
+    fn leftover_is_judged_by_its_whole_path() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("a/.aws")).unwrap();
         std::fs::create_dir_all(dir.path().join("scripts")).unwrap();
@@ -802,7 +802,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_can_be_named_is_said_to_be_more() {
+    fn omitted_leftovers_are_counted() {
         let room = Room::new();
         let before = room.look();
         for number in 0..100 {

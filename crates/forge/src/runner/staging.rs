@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_changed_meanwhile_stays_and_nothing_is_brought() {
+    async fn file_changed_during_run_prevents_all_copies() {
         let room = Room::new();
         let staging = room.staging();
         std::fs::write(staging.top().join("notes/a.md"), "A").unwrap();

@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_run_is_what_somebody_answers_for() {
+    fn only_approved_bytes_may_run() {
         let (setup, trust) = (Setup::new(), promoted(b"good"));
         assert_eq!(setup.codes(Some(&trust)), ["forge-run-unreadable"]);
         std::fs::write(&setup.file, "good").unwrap();

@@ -51,7 +51,7 @@ impl Setup {
 }
 
 #[test]
-fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
+fn skeleton_passes_ruff_mypy_and_pytest() {
     let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../.tools/python/bin")
         .canonicalize();
@@ -92,7 +92,7 @@ fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
 }
 
 #[test]
-fn what_is_there_stays_and_a_second_time_nothing_is_written() {
+fn init_keeps_existing_files_and_writes_once() {
     let setup = Setup::new();
     std::fs::write(
         setup.root().join("pyproject.toml"),
@@ -149,7 +149,7 @@ fn where_one_file_cannot_be_written_none_is() {
 }
 
 #[test]
-fn the_policy_that_is_laid_down_takes_no_grant_back() {
+fn default_policy_removes_no_grant() {
     let policy = crate::policy::SkillPolicy::read(include_str!("files/policy.yaml")).unwrap();
     assert!(policy.allowed_network.is_none() && policy.allowed_write_paths.is_none());
 }

@@ -142,7 +142,7 @@ fn promotion_without_a_required_gate_is_refused() {
 }
 
 #[test]
-fn an_approver_has_a_name_that_can_be_read() {
+fn approver_name_must_be_readable() {
     assert!(Approval::new("Ada Example", "I read it.").is_ok());
     assert!(Approval::new("größer 漢字", "ok").is_ok());
     let long = "x".repeat(LONGEST_NAME + 1);
@@ -171,7 +171,7 @@ fn an_approver_has_a_name_that_can_be_read() {
 }
 
 #[test]
-fn trust_goes_with_the_last_of_so_many_failures_in_a_row() {
+fn trust_ends_with_consecutive_failures() {
     use SkillRunOutcome::{Denied, Failed, Refused, Succeeded};
     let runs = |outcomes: &[(SkillRunOutcome, u64)]| -> Vec<SkillRunRow> {
         outcomes
@@ -217,7 +217,7 @@ fn trust_goes_with_the_last_of_so_many_failures_in_a_row() {
 }
 
 #[test]
-fn what_no_run_would_be_let_have_is_not_promoted() {
+fn grants_refused_at_run_prevent_promotion() {
     let judge = |grants: serde_json::Value, class| {
         let verdict = judge_grants(&name(), serde_json::from_value(grants), class);
         let told: Vec<String> = verdict

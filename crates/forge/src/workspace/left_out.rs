@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_wherever_it_stands_in_a_large_file() {
+    fn secret_is_found_anywhere_in_large_file() {
         let text = token();
         assert!(
             by_content(FileContent::Whole(text.as_bytes()))

@@ -167,7 +167,7 @@ fn expect(verdict: &Verdict, expected: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn the_copy_has_the_project_without_git_and_without_what_it_must_not_have() {
+async fn copy_omits_git_and_secrets() {
     let setup = Setup::new();
     // Made up, and in two parts, so that nobody takes them for keys.
     let key = format!(
@@ -269,7 +269,7 @@ async fn a_copy_never_lies_in_the_project_itself() {
 }
 
 #[tokio::test]
-async fn the_copys_git_begins_anew_and_what_becomes_of_it_hides_nothing() {
+async fn copy_has_fresh_git_that_hides_nothing() {
     let setup = Setup::new();
     // A project with hooks, a remote and a history of its own.
     let git = |directory: &Path, words: &[&str]| {
@@ -384,7 +384,7 @@ async fn whatever_else_an_agent_does_is_refused() {
 }
 
 #[tokio::test]
-async fn the_two_files_are_plain_small_and_have_one_name() {
+async fn skill_files_must_be_plain_small_and_unlinked() {
     let setup = Setup::new();
     let workspace = setup.copy().await;
     let skill = workspace.root().join(SKILL);
@@ -434,7 +434,7 @@ async fn the_two_files_are_plain_small_and_have_one_name() {
 }
 
 #[tokio::test]
-async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
+async fn many_findings_are_listed_briefly() {
     let setup = Setup::new();
     for number in 0..300 {
         setup.write(format!("many/{number}"), "x");
@@ -476,7 +476,7 @@ async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
 }
 
 #[tokio::test]
-async fn what_is_brought_back_are_the_bytes_that_were_judged() {
+async fn copied_back_bytes_are_the_judged_ones() {
     let setup = Setup::new();
     let workspace = setup.copy().await;
     build(&workspace);
@@ -560,7 +560,7 @@ async fn what_somebody_did_to_the_project_meanwhile_stays() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_copy_did_not_get_is_not_replaced() {
+async fn file_missing_in_copy_is_not_replaced() {
     let setup = Setup::new();
     setup.write(
         TEST,
@@ -581,7 +581,7 @@ async fn a_file_that_the_copy_did_not_get_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_put_into_the_copy_is_a_change_and_passes_no_link() {
+async fn put_file_counts_as_change_without_following_links() {
     let setup = Setup::new();
     let workspace = setup.copy().await;
     let paths = setup.paths();

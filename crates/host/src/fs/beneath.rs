@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_in_any_part_of_a_path_is_neither_read_nor_written_through() {
+    fn link_anywhere_in_path_is_not_followed() {
         let room = tempfile::tempdir().unwrap();
         let (root, other) = (room.path().join("root"), room.path().join("other"));
         std::fs::create_dir_all(root.join("a")).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_makes_its_directories_and_leaves_nothing_beside_the_file() {
+    fn write_creates_directories_without_leftovers() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().join("run");
         write_beneath(&root, "a/b/c", b"old and long").unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_says_it_is_too_long_is_not_read() {
+    fn file_with_excessive_length_is_not_read() {
         let room = tempfile::tempdir().unwrap();
         let file = File::create(room.path().join("sparse")).unwrap();
         file.set_len(1 << 40).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn non_regular_file_is_refused_at_once() {
         let room = tempfile::tempdir().unwrap();
         rustix::fs::mkfifoat(CWD, room.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
         assert!(read_beneath(room.path(), "pipe", ByteLimit(10)).is_err());

@@ -57,7 +57,7 @@ fn an_empty_ledger_is_whole() {
 }
 
 #[test]
-fn a_keyed_event_is_appended_once_and_its_first_form_stays() {
+fn keyed_event_is_appended_once_and_unchanged() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let first = ledger.append(event(1).once("plan")).unwrap();
@@ -77,7 +77,7 @@ fn a_keyed_event_is_appended_once_and_its_first_form_stays() {
 }
 
 #[test]
-fn what_is_too_large_or_unknown_is_refused_and_leaves_nothing() {
+fn oversized_or_unknown_input_is_refused_without_writing() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let mut big = event(1);
@@ -134,7 +134,7 @@ fn artifacts_are_stored_once_under_their_digest() {
 }
 
 #[test]
-fn runs_are_listed_newest_first_and_brought_up_to_date() {
+fn runs_are_listed_newest_first_and_current() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let row = |id: &str, created: &str| RunRow {
@@ -169,7 +169,7 @@ fn runs_are_listed_newest_first_and_brought_up_to_date() {
 }
 
 #[test]
-fn a_budget_survives_a_restart_and_is_never_overshot() {
+fn budget_survives_restart_and_is_never_exceeded() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let call = NewCall {
@@ -281,7 +281,7 @@ fn start_again(test: &str, path: &std::path::Path) -> std::process::Child {
 }
 
 #[test]
-fn a_writer_killed_at_any_moment_leaves_a_clean_chain() {
+fn writer_killed_anytime_leaves_valid_chain() {
     if let Some(path) = std::env::var_os(CHILD) {
         let mut ledger = Ledger::open(path.as_ref()).unwrap();
         for number in 0..50_000 {
@@ -297,7 +297,7 @@ fn a_writer_killed_at_any_moment_leaves_a_clean_chain() {
     let mut before = 0;
     for round in 0..8u64 {
         let mut child = start_again(
-            "chain::a_writer_killed_at_any_moment_leaves_a_clean_chain",
+            "chain::writer_killed_anytime_leaves_valid_chain",
             &place.path,
         );
         // Let it get going, then stop it at another moment each time.

@@ -93,7 +93,7 @@ pub(crate) fn tell(ledger: &mut Ledger) {
 }
 
 #[test]
-fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
+fn session_is_recorded_in_row_and_chain() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);
@@ -224,7 +224,7 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
 }
 
 #[test]
-fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
+fn edited_messages_and_checks_are_detected() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);
@@ -378,7 +378,7 @@ fn a_call_that_fails_has_changed_nothing() {
 }
 
 #[test]
-fn a_session_ends_once_and_takes_nothing_after_that() {
+fn session_ends_once_and_accepts_nothing_after() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     for status in [
@@ -439,7 +439,7 @@ fn history_shows_the_last_twenty_newest_first() {
 }
 
 #[test]
-fn sessions_that_begin_at_once_get_numbers_of_their_own() {
+fn concurrent_sessions_get_distinct_numbers() {
     let place = place();
     drop(Ledger::open(&place.path).unwrap());
     let (many, path) = (8, place.path.as_path());
@@ -475,7 +475,7 @@ fn a_number_is_never_used_twice() {
 }
 
 #[test]
-fn a_row_that_was_edited_into_nonsense_is_an_error() {
+fn row_edited_to_invalid_value_is_error() {
     for sql in [
         "UPDATE crawl_sessions SET status = 'resting'",
         "UPDATE crawl_sessions SET started_at = 'long ago'",
@@ -498,7 +498,7 @@ fn cached(path: &Path, now: &str) -> Option<String> {
 }
 
 #[test]
-fn the_cache_is_fresh_for_its_time_and_not_a_moment_longer() {
+fn cache_entry_expires_exactly_on_time() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     ledger
@@ -521,7 +521,7 @@ fn the_cache_is_fresh_for_its_time_and_not_a_moment_longer() {
 }
 
 #[test]
-fn what_is_too_old_is_taken_out_of_the_cache() {
+fn expired_entries_are_removed_from_cache() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let quarter = Duration::from_secs(900);

@@ -151,7 +151,7 @@ pub(crate) fn run(ledger: &mut Ledger, proposal: u64) {
 }
 
 #[test]
-fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
+fn skill_steps_to_trust_are_in_chain() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = ledger.propose_skill(&proposal("word_count")).unwrap();
@@ -262,7 +262,7 @@ fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
 }
 
 #[test]
-fn a_step_from_the_wrong_place_is_refused_and_changes_nothing() {
+fn step_from_wrong_status_is_refused_without_changes() {
     let place = place();
     let (mut ledger, id) = trusted(&place.path);
     let head = ledger.head().unwrap();
@@ -301,7 +301,7 @@ fn a_step_from_the_wrong_place_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_packet_that_cannot_be_made_leaves_no_attempt() {
+fn failed_packet_leaves_no_attempt() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = ledger.propose_skill(&proposal("word_count")).unwrap();
@@ -316,7 +316,7 @@ fn a_packet_that_cannot_be_made_leaves_no_attempt() {
 }
 
 #[test]
-fn an_attempt_and_a_verification_that_were_killed_are_ended_by_the_next() {
+fn killed_attempt_and_verification_are_ended_by_next() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = ledger.propose_skill(&proposal("word_count")).unwrap();

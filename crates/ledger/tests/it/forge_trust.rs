@@ -34,7 +34,7 @@ fn away(proposal: u64) -> NewPromotion {
 }
 
 #[test]
-fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
+fn verification_requires_five_gates_and_requested_sixth() {
     let place = place();
     let (mut ledger, id, attempt) = built(&place.path);
     for left_out in REQUIRED {
@@ -94,7 +94,7 @@ fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
 }
 
 #[test]
-fn a_verification_is_one_of_the_newest_attempt_and_ends_with_the_next() {
+fn verification_needs_newest_attempt_and_ends_with_next() {
     let place = place();
     let (mut ledger, id, first) = built(&place.path);
     let overtaken = ledger.begin_verification(&verification(id, first)).unwrap();
@@ -122,7 +122,7 @@ fn a_verification_is_one_of_the_newest_attempt_and_ends_with_the_next() {
 }
 
 #[test]
-fn trust_rests_on_the_newest_verification_of_the_same_files() {
+fn trust_requires_newest_verification_of_same_files() {
     let place = place();
     let (mut ledger, id, attempt) = built(&place.path);
     let mut checks = Vec::new();
@@ -231,7 +231,7 @@ fn the_database_itself_refuses_what_the_program_would() {
 }
 
 #[test]
-fn a_gate_of_any_name_is_required_where_it_is_named() {
+fn gate_of_any_name_is_required_if_named() {
     let place = place();
     let (mut ledger, id, attempt) = built(&place.path);
     let named = |names: &[&str]| NewVerification {
@@ -312,7 +312,7 @@ fn verifications_of_an_older_ledger_name_their_gates() {
 }
 
 #[test]
-fn a_run_names_the_promotion_that_let_it_run() {
+fn run_names_the_promotion_it_relied_on() {
     let place = place();
     let (mut ledger, id) = trusted(&place.path);
     let promoted = ledger
@@ -374,7 +374,7 @@ fn trust_that_is_taken_away_is_gone() {
 }
 
 #[test]
-fn a_promotion_that_was_edited_or_written_by_hand_is_found_by_each_reader() {
+fn forged_promotion_is_found_by_each_reader() {
     let forged = Digest::of(b"forged");
     let edits = [
         format!("UPDATE promotions SET skill_digest = '{forged}'"),
@@ -413,7 +413,7 @@ fn a_promotion_that_was_edited_or_written_by_hand_is_found_by_each_reader() {
 }
 
 #[test]
-fn a_demotion_that_was_deleted_is_missed_by_each_reader() {
+fn deleted_demotion_is_detected_by_each_reader() {
     let edits = [
         "DELETE FROM promotions WHERE to_status <> 'TRUSTED'",
         "DELETE FROM promotions WHERE to_status <> 'TRUSTED'; UPDATE skill_proposals SET status = 'TRUSTED'",
@@ -472,7 +472,7 @@ fn skill_with_altered_rights_is_detected() {
 }
 
 #[test]
-fn a_head_that_was_moved_lets_nobody_be_trusted() {
+fn moved_head_removes_all_trust() {
     let edits = [
         "UPDATE chain_head SET hash = (SELECT hash FROM events WHERE seq = 1)",
         "UPDATE chain_head SET seq = seq - 1",

@@ -173,7 +173,7 @@ fn every_change_of_any_table_is_reported() {
 
 /// A change that Crucible makes to a row does not confirm what was edited in it before.
 #[test]
-fn an_edit_before_an_honest_change_is_still_reported() {
+fn edit_before_valid_change_is_still_reported() {
     for (edit, change) in [
         (
             "UPDATE crawl_sessions SET query = 'x'",
@@ -249,7 +249,7 @@ fn a_change_costs_one_event_in_its_transaction() {
 }
 
 #[test]
-fn rows_of_an_older_ledger_are_recorded_when_it_is_migrated() {
+fn older_ledger_rows_are_recorded_at_migration() {
     let original = place();
     older(&original.path, 8);
     tamper(

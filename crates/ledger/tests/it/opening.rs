@@ -71,7 +71,7 @@ fn stale_temporary_files_beside_the_ledger_are_removed() {
 }
 
 #[test]
-fn a_name_that_looks_like_a_uri_is_a_name() {
+fn path_resembling_a_uri_is_a_path() {
     let place = place();
     let odd = place.dir.path().join("file:x?mode=memory");
     drop(filled(&odd, 2));
@@ -79,7 +79,7 @@ fn a_name_that_looks_like_a_uri_is_a_name() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused_and_left_alone() {
+fn non_database_file_is_refused_and_unchanged() {
     let place = place();
     let path = place.dir.path().join("ledger.db");
     let text = "this is a text file, long enough to hold a header of its own. ".repeat(20);
@@ -97,7 +97,7 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_database_of_another_program_is_refused_and_left_alone() {
+fn foreign_database_is_refused_and_unchanged() {
     let place = place();
     let path = place.dir.path().join("ledger.db");
     let other = Connection::open(&path).unwrap();
@@ -114,7 +114,7 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_ledger_of_a_later_version_is_refused_and_left_alone() {
+fn newer_ledger_is_refused_and_unchanged() {
     let place = place();
     drop(filled(&place.path, 2));
     Connection::open(&place.path)
@@ -134,7 +134,7 @@ fn a_ledger_of_a_later_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_directory_or_a_missing_parent_that_cannot_be_made_is_named() {
+fn unopenable_directory_or_parent_is_named() {
     let place = place();
     assert!(matches!(
         Ledger::open(place.dir.path()),
@@ -148,7 +148,7 @@ fn a_directory_or_a_missing_parent_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn a_damaged_file_is_an_error_or_a_finding_never_a_clean_verdict() {
+fn damaged_file_never_verifies_clean() {
     let place = place();
     drop(filled(&place.path, 200));
     let bytes = std::fs::read(&place.path).unwrap();
@@ -214,12 +214,9 @@ fn on_a_tiny_disk(test: &str, then: &str) {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_the_ledger_stays_whole() {
+fn full_disk_is_error_without_ledger_damage() {
     let Some(dir) = std::env::var_os(CHILD) else {
-        on_a_tiny_disk(
-            "opening::a_full_disk_is_an_error_and_the_ledger_stays_whole",
-            "",
-        );
+        on_a_tiny_disk("opening::full_disk_is_error_without_ledger_damage", "");
         return;
     };
     let path = Path::new(&dir).join("ledger.db");
@@ -267,7 +264,7 @@ fn a_read_only_disk_is_named() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_at_once() {
+fn non_regular_file_is_refused_at_once() {
     let place = place();
     let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     let path = place.dir.path().join("odd.db");

@@ -229,7 +229,7 @@ fn older_ledger(path: &std::path::Path) {
 }
 
 #[test]
-fn an_older_ledger_verifies_and_its_rows_are_guarded_from_then_on() {
+fn older_ledger_verifies_and_guards_its_rows() {
     let place = place();
     older_ledger(&place.path);
     let ledger = Ledger::open(&place.path).unwrap();
@@ -276,7 +276,7 @@ fn an_older_ledger_verifies_and_its_rows_are_guarded_from_then_on() {
 }
 
 #[test]
-fn an_older_ledger_whose_chain_is_broken_still_opens_and_is_told() {
+fn older_ledger_with_broken_chain_opens_and_reports() {
     let place = place();
     older_ledger(&place.path);
     tamper(&place.path, "DELETE FROM chain_head");

@@ -26,7 +26,7 @@ pub(crate) fn receipt(phase: &str, sequence: u64, content: &str) -> NewSpecRecei
 }
 
 #[test]
-fn a_receipt_is_found_by_its_phase_and_told_in_the_chain() {
+fn receipt_is_found_by_phase_and_in_chain() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     for (phase, sequence) in [
@@ -84,7 +84,7 @@ fn a_receipt_is_found_by_its_phase_and_told_in_the_chain() {
 }
 
 #[test]
-fn the_newest_receipts_of_all_specs_are_those_of_each() {
+fn newest_receipts_of_all_specs_match_each() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     assert!(
@@ -131,7 +131,7 @@ fn the_newest_receipts_of_all_specs_are_those_of_each() {
 }
 
 #[test]
-fn a_receipt_is_recorded_once_and_another_one_of_its_id_beside_it() {
+fn receipt_is_recorded_once_beside_same_id() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let first = ledger
@@ -173,7 +173,7 @@ fn a_receipt_is_recorded_once_and_another_one_of_its_id_beside_it() {
 }
 
 #[test]
-fn every_spec_has_a_run_of_its_own_whatever_its_name() {
+fn every_spec_name_has_its_own_run() {
     let names = [
         "export-data",
         "Export-Data",
@@ -198,7 +198,7 @@ fn every_spec_has_a_run_of_its_own_whatever_its_name() {
 }
 
 #[test]
-fn a_row_that_does_not_say_what_its_event_says_is_found() {
+fn row_differing_from_its_event_is_found() {
     for sql in [
         "UPDATE spec_receipts SET digest = replace(digest, substr(digest, 1, 1), 'x') WHERE sequence = 2",
         "UPDATE spec_receipts SET project = upper(project) || '' WHERE sequence = 2",
@@ -276,7 +276,7 @@ fn the_newest_receipts_are_found_without_reading_all() {
 }
 
 #[test]
-fn what_was_learned_is_never_told_as_written_here() {
+fn learned_receipt_is_never_reported_as_written() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let learned = receipt("design", 1, "learned");

@@ -110,7 +110,7 @@ fn a_swap_is_named() {
 }
 
 #[test]
-fn a_cut_tail_is_named_as_long_as_anything_remembers_it() {
+fn truncated_tail_is_detected_while_anything_remembers() {
     assert_first(
         "DELETE FROM events WHERE seq > 7",
         "ledger-tail-cut",
@@ -125,7 +125,7 @@ fn a_cut_tail_is_named_as_long_as_anything_remembers_it() {
 }
 
 #[test]
-fn a_tail_cut_without_a_trace_is_found_by_a_landed_commit() {
+fn truncation_without_trace_is_found_by_landed_commit() {
     let place = place();
     let ledger = filled(&place.path, 10);
     let landed = ledger.event(8).unwrap().unwrap();
@@ -156,7 +156,7 @@ fn a_tail_cut_without_a_trace_is_found_by_a_landed_commit() {
 }
 
 #[test]
-fn a_history_written_anew_is_found_by_a_landed_commit() {
+fn rewritten_history_is_found_by_landed_commit() {
     let place = place();
     let anchor = {
         let event = filled(&place.path, 10).event(6).unwrap().unwrap();
@@ -178,7 +178,7 @@ fn a_history_written_anew_is_found_by_a_landed_commit() {
 
 /// An event that was replaced as a whole matches its own hash, so only its neighbours tell.
 #[test]
-fn an_event_with_a_forged_hash_is_named_by_its_neighbours() {
+fn replaced_event_is_detected_by_its_neighbours() {
     for at in [1u64, 4, 9, 10] {
         let place = place();
         drop(filled(&place.path, 10));
@@ -460,7 +460,7 @@ mod properties {
         /// Bytes changed in the file itself, below SQL: the ledger refuses to open, or finds it, or the byte had no meaning
         /// and every event and artifact still reads as it was written.
         #[test]
-        fn bytes_changed_in_the_file_never_change_what_is_read(at in any::<prop::sample::Index>(), flip in 1u8..=255) {
+        fn changed_file_bytes_never_change_read_values(at in any::<prop::sample::Index>(), flip in 1u8..=255) {
             let place = place();
             let ledger = filled(&place.path, 10);
             let truth = ledger.events(None).unwrap();

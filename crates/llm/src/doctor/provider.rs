@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_told_without_login_query_and_fragment() {
+    fn address_is_shown_without_login_query_fragment() {
         for (url, shown) in [
             ("http://me:pa#s?s/@host:80/v1?key=k", "http://host:80/v1"),
             ("http://localhost:8000/v1#k", "http://localhost:8000/v1"),

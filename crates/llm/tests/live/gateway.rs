@@ -133,7 +133,7 @@ async fn the_budget_settles_with_what_the_server_counted() {
 }
 
 #[tokio::test]
-async fn what_was_recorded_replays_equal_from_the_file_alone() {
+async fn recorded_calls_replay_equal_from_file_alone() {
     let mut summary = Summary::of("record and replay", "a colour and an animal");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cassette.jsonl");

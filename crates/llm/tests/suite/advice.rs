@@ -66,7 +66,7 @@ async fn advice_prompt_is_bounded_and_reports_omissions() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_apart_from_nobody_who_helps() {
+async fn unreachable_advisor_is_distinguished_from_unhelpful_one() {
     let short = AdviceLimits {
         timeout: Duration::from_millis(300),
         ..AdviceLimits::default()

@@ -270,7 +270,7 @@ async fn what_cannot_be_reserved_is_not_sent() {
 }
 
 #[tokio::test]
-async fn what_a_client_adds_by_itself_is_reserved_too() {
+async fn tokens_added_by_client_are_reserved() {
     let budget = CallBudget::new(tokens(5000));
     let asks = Asks {
         provider: "scripted",
@@ -349,7 +349,7 @@ async fn hints_count_and_invalid_hint_is_refused() {
 }
 
 #[tokio::test]
-async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
+async fn replayed_answers_cost_nothing() {
     let budget = CallBudget::new(BudgetLimits {
         micro_dollars: Limit::At(5),
         ..NO_LIMITS

@@ -307,7 +307,7 @@ async fn unused_recorded_answer_is_reused() {
 }
 
 #[tokio::test]
-async fn a_replay_goes_on_where_an_earlier_process_stopped() {
+async fn replay_continues_where_earlier_process_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
     let live = recording(
@@ -337,7 +337,7 @@ async fn a_replay_goes_on_where_an_earlier_process_stopped() {
 }
 
 #[tokio::test]
-async fn other_formats_versions_and_edits_are_refused_by_name() {
+async fn unknown_formats_versions_and_edits_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     recording(&Scripted::new([]), &path, Reuse::Nothing)
@@ -418,7 +418,7 @@ fn unusable(fault: AnswerFault) -> LlmError {
 }
 
 #[tokio::test]
-async fn calls_that_failed_are_not_taken_for_used_answers() {
+async fn failed_calls_do_not_count_as_played() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let script = [
@@ -491,7 +491,7 @@ async fn failure_followed_by_answer_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_budget_refused_was_not_played() {
+async fn call_refused_by_budget_is_not_played() {
     let dir = tempfile::tempdir().unwrap();
     let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
     recording(&Scripted::new([Ok(answer("one"))]), &path, Reuse::Nothing)

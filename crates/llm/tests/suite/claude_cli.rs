@@ -116,7 +116,7 @@ async fn key_and_server(settings: ProviderSettings) -> ([Option<String>; 2], Str
 }
 
 #[tokio::test]
-async fn the_configured_address_is_where_it_sends_its_calls() {
+async fn calls_go_to_the_configured_address() {
     let base_url = Some("http://127.0.0.1:8080".to_owned());
     let ([_, server], _) = key_and_server(ProviderSettings {
         base_url,
@@ -159,7 +159,7 @@ async fn configured_key_uses_programs_variable() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_no_number_is_refused_unsent() {
+async fn limit_that_is_not_a_number_is_refused() {
     let program = stand("touch $NOTES/started");
     let mut inv = ask("x");
     inv.metadata.insert("max_tokens".to_owned(), json!("1000"));

@@ -93,7 +93,7 @@ mod properties {
 
     /// Seed 002, property 10.
     #[test]
-    fn every_answer_names_provider_and_model_in_its_receipt() {
+    fn every_receipt_names_provider_and_model() {
         let server = FakeOpenAi::answering(|request| {
             let model = request.body["model"].as_str().unwrap_or_default();
             let words = request.body["messages"].as_array().map_or(0, Vec::len);

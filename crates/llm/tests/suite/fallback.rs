@@ -92,7 +92,7 @@ mod properties {
         /// Seed 002, property 3: the fallback is used exactly if the named provider cannot be prepared,
         /// and that is reported; if both fail, both errors are reported.
         #[test]
-        fn a_fallback_is_used_exactly_when_it_is_needed(
+        fn fallback_is_used_exactly_when_needed(
             primary in 0usize..PROVIDERS.len(), first in 0usize..FAULTS.len(),
             fallback in 0usize..PROVIDERS.len(), second in 0usize..FAULTS.len(),
         ) {

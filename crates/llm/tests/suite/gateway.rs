@@ -18,7 +18,7 @@ async fn outcome(reply: Reply) -> Result<LlmResult, LlmError> {
 }
 
 #[tokio::test]
-async fn asks_as_the_format_wants_and_reads_the_answer() {
+async fn request_follows_format_and_answer_is_read() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let mut inv = ask("text");
     inv.metadata.insert("max_tokens".to_owned(), json!(77));
@@ -93,7 +93,7 @@ async fn a_429_hands_on_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_within_the_time_is_an_answer() {
+async fn slow_answer_within_limit_is_accepted() {
     let result = outcome(Reply::SlowAnswer(
         "slow".to_owned(),
         Duration::from_millis(5),
@@ -104,7 +104,7 @@ async fn a_slow_answer_within_the_time_is_an_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_cut_at_the_token_limit_says_so() {
+async fn answer_cut_at_token_limit_is_marked() {
     let result = outcome(Reply::CutAnswer("half a".to_owned()))
         .await
         .unwrap();

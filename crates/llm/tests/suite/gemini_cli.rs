@@ -237,7 +237,7 @@ async fn exit_zero_needs_consistent_output() {
 }
 
 #[tokio::test]
-async fn plain_text_with_exit_code_0_is_an_answer() {
+async fn plain_text_with_exit_0_is_answer() {
     let result = stand("cat > /dev/null; echo 'Warning' >&2; printf 'hello\\nworld'")
         .call(ask("words"))
         .await
@@ -247,7 +247,7 @@ async fn plain_text_with_exit_code_0_is_an_answer() {
 }
 
 #[tokio::test]
-async fn the_name_of_the_model_is_one_short_line() {
+async fn model_name_is_cut_to_one_line() {
     let mut output = output("hello");
     let models = output["stats"]["models"].as_object_mut().unwrap();
     let model = models.remove("gemini-x").unwrap();
@@ -257,7 +257,7 @@ async fn the_name_of_the_model_is_one_short_line() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_no_number_is_refused_unsent() {
+async fn limit_that_is_not_a_number_is_refused() {
     let program = stand("touch $NOTES/started");
     let mut inv = ask("x");
     inv.metadata.insert("max_tokens".to_owned(), json!(-1));

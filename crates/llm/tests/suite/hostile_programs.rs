@@ -25,7 +25,7 @@ fn settings(binary: PathBuf) -> ProviderSettings {
 }
 
 #[test]
-fn what_is_no_program_is_found_before_anything_runs() {
+fn unusable_program_is_detected_before_running() {
     let room = tempfile::tempdir().unwrap();
     let not_executable = program(room.path(), "exit 0", 0o644);
     let candidates = [
@@ -54,7 +54,7 @@ fn what_is_no_program_is_found_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn a_program_that_asks_for_a_password_gets_none() {
+async fn program_asking_for_password_gets_none() {
     let room = tempfile::tempdir().unwrap();
     let script =
         "printf 'Password: '; head -c 5 >/dev/null; read answer </dev/tty && echo got it; exit 0";

@@ -128,7 +128,7 @@ async fn who_has_no_server_has_no_list() {
 }
 
 #[tokio::test]
-async fn a_server_is_available_when_it_lists_its_models() {
+async fn server_listing_its_models_is_available() {
     let context = context(&[("TEST_KEY", KEY)]);
     let server = FakeApi::start([Reply::Hang]);
     let settings = |base_url: &str| settings(base_url);

@@ -9,7 +9,7 @@ use crate::support::{ask, context, http_backend, http_settings};
 const KEY: &str = "openai-key-0123456789";
 
 #[tokio::test]
-async fn asks_as_the_api_wants_and_reads_the_answer() {
+async fn request_follows_api_and_answer_is_read() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let format =
         json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": {}}});

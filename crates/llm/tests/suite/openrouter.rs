@@ -19,7 +19,7 @@ fn raw(body: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn asks_as_the_api_wants_and_says_who_asks() {
+async fn request_follows_api_and_identifies_the_client() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let backend = http_backend(
         "openrouter",
@@ -290,7 +290,7 @@ async fn answer_has_cost_and_model() {
 
 /// A server that does not charge cannot state the cost.
 #[tokio::test]
-async fn a_cost_that_another_server_states_is_not_taken() {
+async fn cost_stated_by_another_server_is_ignored() {
     let answer = json!({"choices": [{"message": {"content": "fine"}}], "usage": {"cost": 0}});
     for provider in ["gateway", "openai"] {
         let server = FakeApi::start([raw(&answer)]);

@@ -22,7 +22,7 @@ fn quota(retry_after_seconds: Option<u64>) -> LlmError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn transient_faults_are_retried_after_one_second_and_two() {
+async fn transient_faults_retry_after_1_and_2_seconds() {
     for error in [outage(500), outage(503), outage(529), unreachable()] {
         let backend = Scripted::new([
             Err(error.clone()),
@@ -140,7 +140,7 @@ async fn council_policy_retries_three_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_council_waits_as_long_as_the_provider_asks() {
+async fn council_waits_as_long_as_provider_asks() {
     let waits = |seconds| council([quota(seconds)], 60);
     assert_eq!(
         waits(Some(1)).await,

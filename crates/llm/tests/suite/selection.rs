@@ -25,7 +25,7 @@ fn provider_names_are_unique_with_summaries() {
 }
 
 #[test]
-fn no_provider_and_an_unknown_one_are_told_apart() {
+fn missing_and_unknown_provider_are_distinguished() {
     let error = provider("").err().unwrap();
     assert!(matches!(error, LlmError::Misconfiguration(_)));
     assert!(

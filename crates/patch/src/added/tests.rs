@@ -220,7 +220,7 @@ fn other_languages_are_held_to_the_same() {
 }
 
 #[test]
-fn a_new_file_holds_tests_and_what_they_need() {
+fn new_file_may_hold_tests_and_their_helpers() {
     let judged =
         |path: &str, text: &str| is_file_of_tests(&path.parse().unwrap(), text.as_bytes()).err();
     let python = "\"\"\"Tests.\"\"\"\nimport pytest\nfrom pkg import add\n\nCASES = [(1, 2)]\n\n\n@pytest.fixture\ndef made():\n    return add(1, 1)\n\n\ndef helper():\n    return 1\n\n\ndef test_new(made):\n    assert made == 2\n";

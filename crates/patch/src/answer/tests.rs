@@ -64,7 +64,7 @@ fn applied(format: EditFormat, answer: &str, before: &str) -> String {
 }
 
 #[test]
-fn what_a_model_thought_before_its_answer_is_no_part_of_it() {
+fn thinking_before_an_answer_is_ignored() {
     let draft = "FILE: src/b.rs\n```\ndraft\n```\n";
     let answer = "FILE: src/a.rs\n```\nx\n```\n";
     let expected = &["src/a.rs", "src/b.rs"];
@@ -88,7 +88,7 @@ fn what_a_model_thought_before_its_answer_is_no_part_of_it() {
 }
 
 #[test]
-fn a_file_is_named_in_any_of_the_usual_ways() {
+fn file_is_named_in_any_usual_way() {
     for answer in [
         "FILE: src/a.rs\n```rust\nx\n```",
         "Sure!\n\nFile: `src/a.rs`\n\n```\nx\n```\nDone.",
@@ -129,7 +129,7 @@ fn a_file_is_named_in_any_of_the_usual_ways() {
 }
 
 #[test]
-fn a_single_block_without_a_name_needs_a_single_expected_file() {
+fn unnamed_block_needs_one_expected_file() {
     assert_eq!(whole("Fixed:\n```rust\nx\n```", &["a.rs"]), ["a.rs=x\n"]);
     assert_eq!(
         whole("Fixed:\n```rust\nx\n```", &["a.rs", "b.rs"]),
@@ -340,7 +340,7 @@ fn a_diff_stands_alone_or_in_one_fence() {
 }
 
 #[test]
-fn an_answer_that_is_no_diff_is_told_once_what_is_wrong_with_it() {
+fn answer_without_diff_is_explained_once() {
     let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
     let bare = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
     // What some editors put in front says nothing.
@@ -413,7 +413,7 @@ fn an_answer_that_is_no_diff_is_told_once_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_whole_file_keeps_what_a_fence_cannot_say() {
+fn whole_file_keeps_line_endings_and_bom() {
     let answer = "FILE: a.rs\n```\none\ntwo\n```";
     let whole = |before: &str| applied(EditFormat::WholeFile, answer, before);
     assert_eq!(whole("x\n"), "one\ntwo\n");
@@ -508,7 +508,7 @@ fn the_searched_lines_have_to_stand_there_once() {
 }
 
 #[test]
-fn a_failed_search_shows_where_it_may_have_been_meant() {
+fn failed_search_shows_the_nearest_place() {
     let answer = "a.rs\n<<<<<<< SEARCH\nfn b() {\n    2\n}\n=======\n>>>>>>> REPLACE\n";
     let proposal = read_answer(EditFormat::SearchReplace, &Untrusted::new(answer), &[]).unwrap();
     let before = files(&[("a.rs", "fn a() {\n    1\n}\nfn b() {\n    3\n}\n")]);
@@ -542,7 +542,7 @@ fn edits_of_one_file_build_on_each_other() {
 }
 
 #[test]
-fn a_diff_applies_where_it_says_or_not_at_all() {
+fn diff_applies_at_stated_lines_or_fails() {
     let diff = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -2,2 +2,2 @@\n-b\n+B\n c\n";
     let apply_to = |before: &str| applied(EditFormat::UnifiedDiff, diff, before);
     assert_eq!(apply_to("a\nb\nc\nd\n"), "a\nB\nc\nd\n");
@@ -619,7 +619,7 @@ fn definitions_of_several_blocks_build_on_each_other() {
 }
 
 #[test]
-fn a_file_without_a_syntax_tree_is_given_whole() {
+fn file_without_syntax_tree_is_given_whole() {
     let answer = "FILE: a.rb\n```\ndef a; end\n```";
     let proposal = read_answer(EditFormat::Definitions, &Untrusted::new(answer), &[]).unwrap();
     let before = files(&[("a.rb", "def a; 1; end\ndef b; end\n")]);
@@ -685,7 +685,7 @@ fn kept(
 }
 
 #[test]
-fn a_definition_that_moves_to_another_file_of_the_answer_is_not_lost() {
+fn definition_moved_within_answer_is_not_lost() {
     let before = [
         ("a.py", "def a():\n    1\n\n\ndef b():\n    2\n"),
         ("b.py", "X = 1\n"),
@@ -724,7 +724,7 @@ fn what_may_go_is_not_put_back() {
 }
 
 #[test]
-fn hostile_definitions_are_put_in_or_refused_in_bounded_time() {
+fn hostile_definitions_take_bounded_time() {
     let functions = |count: usize, body: &str| -> String {
         (0..count)
             .map(|number| format!("fn f{number}() {{ {body} }}\n"))
@@ -826,7 +826,7 @@ fn in_blocks(name: &str, before: &str, blocks: &[String]) -> String {
 }
 
 #[test]
-fn characters_that_begin_with_the_same_bytes_are_not_cut() {
+fn similar_leading_characters_are_not_cut() {
     let before = "function f() {\n  return 1;\n}\n";
     for (blank, mark) in [
         ('\u{a0}', '\u{a9}'),
@@ -840,7 +840,7 @@ fn characters_that_begin_with_the_same_bytes_are_not_cut() {
 }
 
 #[test]
-fn no_more_blocks_are_read_than_are_put_in() {
+fn too_many_blocks_are_refused() {
     let answer = |blocks: u64| -> String {
         (0..blocks)
             .map(|number| format!("FILE: f{number}.rs\n```\nx\n```\n"))
@@ -853,7 +853,7 @@ fn no_more_blocks_are_read_than_are_put_in() {
 }
 
 #[test]
-fn many_blocks_of_a_file_are_put_in_as_one() {
+fn many_blocks_of_file_are_spliced_as_one() {
     let form = |number: u64, value: u64| format!("fn f{number}() -> u64 {{\n    {value}\n}}\n");
     let before: String = (0..4000).map(|number| form(number, 1) + "\n").collect();
     let blocks: Vec<String> = (0..500).map(|number| form(number, 2)).collect();
@@ -884,7 +884,7 @@ fn many_blocks_of_a_file_are_put_in_as_one() {
 }
 
 #[test]
-fn no_block_of_a_file_without_a_tree_is_lost() {
+fn no_block_of_unparsed_file_is_lost() {
     let blocks = ["one\n".to_owned(), "two\n".to_owned()];
     assert_eq!(in_blocks("a.txt", "zero\n", &blocks), "answer-two-answers");
     assert_eq!(in_blocks("a.txt", "", &blocks), "answer-two-answers");

@@ -41,7 +41,7 @@ fn made(asked: EditFormat, answer: &str) -> String {
 }
 
 #[test]
-fn each_form_is_read_whatever_form_was_asked_for() {
+fn each_form_is_read_whatever_was_requested() {
     let whole = format!("FILE: src/a.py\n```python\n{AFTER}```\n");
     let blocks = "src/a.py\n<<<<<<< SEARCH\n    return 1\n=======\n    return 2\n>>>>>>> REPLACE\n";
     let fenced = format!("Sure.\n\nFILE: src/a.py\n```\n{blocks}```\nDone.\n");
@@ -74,7 +74,7 @@ fn each_form_is_read_whatever_form_was_asked_for() {
 }
 
 #[test]
-fn marks_amid_the_content_of_a_file_are_content() {
+fn markers_inside_file_content_are_content() {
     let marks = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n";
     let answer = format!("FILE: src/a.py\n```\ntext = (\n{marks})\n```\n");
     for asked in EditFormat::ALL {
@@ -122,7 +122,7 @@ fn fragment_never_replaces_file_without_grammar() {
 }
 
 #[test]
-fn a_whole_file_is_taken_where_definitions_were_asked_for() {
+fn whole_file_is_accepted_instead_of_definitions() {
     let before = "import os\n\nprint(1)\n\n\ndef a():\n    return 1\n";
     let after = "import os\n\nprint(2)\n\n\ndef a():\n    return 1\n";
     let of = |asked, content: &str| {
@@ -180,7 +180,7 @@ fn hunk_headers_that_do_not_hold_are_recounted() {
 }
 
 #[test]
-fn hunks_of_one_file_are_placed_each_by_itself() {
+fn hunks_of_file_are_placed_independently() {
     let answer = "--- a/src/a.py\n+++ b/src/a.py\n@@ -90,2 +90,2 @@\n def b():\n-    return 3\n+    return 4\n@@ -1,1 +1,2 @@\n def a():\n+    x = 1\n";
     let expected = "def a():\n    x = 1\n    return 1\n\n\ndef b():\n    return 4\n";
     assert_eq!(made(EditFormat::UnifiedDiff, answer), expected);
@@ -201,7 +201,7 @@ fn hunks_of_one_file_are_placed_each_by_itself() {
 }
 
 #[test]
-fn a_hunk_that_fits_in_several_places_is_refused_and_that_is_said() {
+fn hunk_fitting_several_places_is_refused_with_reason() {
     let before = "x\ny\nz\nx\ny\nz\n";
     let answer = "--- a/src/a.py\n+++ b/src/a.py\n@@ -9,3 +9,3 @@\n x\n-y\n+q\n z\n";
     assert_eq!(
@@ -223,7 +223,7 @@ fn a_hunk_that_fits_in_several_places_is_refused_and_that_is_said() {
 }
 
 #[test]
-fn what_is_more_than_a_change_of_text_is_left_to_the_strict_reader() {
+fn non_text_changes_are_left_to_strict_parser() {
     let hunk = "@@ -9,3 +9,3 @@\n def a():\n-    return 1\n+    return 2\n \n";
     let names = "--- a/src/a.py\n+++ b/src/a.py\n";
     let git = "diff --git a/src/a.py b/src/a.py\n";
@@ -279,7 +279,7 @@ fn what_is_more_than_a_change_of_text_is_left_to_the_strict_reader() {
 }
 
 #[test]
-fn lines_that_are_set_in_otherwise_are_found_where_they_stand_nowhere_else() {
+fn differently_indented_lines_match_if_unique() {
     let replaced = |search: &str, replace: &str, before: &str| {
         let answer =
             format!("src/a.py\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n");
@@ -351,7 +351,7 @@ fn hostile_answers_are_read_in_bounded_time() {
 }
 
 #[test]
-fn a_path_outside_of_the_repository_is_more_than_a_fault_of_form() {
+fn path_outside_repository_is_not_repairable() {
     let of_form = |answer: &str| {
         let expected = [path("src/a.py")];
         let error =
@@ -393,7 +393,7 @@ proptest! {
 
     /// A hunk with a wrong header is put where its lines stand, and nowhere else.
     #[test]
-    fn a_recounted_hunk_changes_its_lines_and_no_others(
+    fn recounted_hunk_changes_only_its_lines(
         lines in proptest::collection::vec("[a-c ]{0,2}", 1..12),
         at in any::<prop::sample::Index>(),
         crlf in any::<bool>(),

@@ -321,7 +321,7 @@ fn paths_outside_the_repository_are_refused() {
 }
 
 #[test]
-fn the_size_is_limited_and_hostile_sizes_are_read_quickly() {
+fn size_is_limited_and_hostile_sizes_are_fast() {
     let huge = vec![b'x'; MAX_PATCH_BYTES as usize + 1];
     assert_eq!(code(&huge), "1 patch-too-large");
     let blanks = format!("diff --git {}\n", " b/".repeat(1_000_000));

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn private_definitions_are_told_from_those_that_others_may_know() {
+    fn private_definitions_are_distinguished_from_public() {
         use Language::{C, Go, Python, Rust, Script};
         for (language, source) in [
             (

@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_f_strings_are_code_that_is_told_apart() {
+    fn f_string_fields_are_distinguished_as_code() {
         let open = |source: &str| {
             let read = read(Language::Python, source.as_bytes());
             let text = String::from_utf8_lossy(&read.open).into_owned();
@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_behind_a_lifetime_begin_a_literal_that_is_not_raw() {
+    fn quote_after_lifetime_starts_non_raw_literal() {
         assert_eq!(masked(Language::Rust, "m!('r\"\\\" a\" b)"), "m!('r b)");
         assert_eq!(masked(Language::Rust, "'a' 'é' '\"' 'b"), "'b");
     }
@@ -720,14 +720,14 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_ends_where_the_language_ends_its_line() {
+    fn comment_ends_at_the_languages_line_end() {
         assert_eq!(masked(Language::Python, "a # b\rc # d\r\ne"), "a c e");
         assert_eq!(masked(Language::Script, "a // b\rc // d\u{2028}e"), "a c e");
         assert_eq!(masked(Language::C, "a // b\rc\nd"), "a d");
     }
 
     #[test]
-    fn a_slash_behind_a_condition_or_a_count_is_told_apart() {
+    fn regex_after_condition_is_distinguished_from_division() {
         for (source, code) in [
             (
                 "if (x) /\"/.test(a); f(); \"/\";",

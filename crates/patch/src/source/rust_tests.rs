@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_item_may_join_a_test_module_where_it_changes_no_old_one() {
+    fn new_item_may_join_an_unchanged_test_module() {
         let with = |item: &str| FILE.replace("    #[test]", &format!("    {item}\n    #[test]"));
         for item in [
             "#[test]\n    fn b() { assert!(true) }",

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn assertions_of_tests_and_of_products_are_told_apart() {
+    fn test_assertions_are_distinguished_from_product_assertions() {
         for source in [
             "TEST(Add, Works) { EXPECT_EQ(add(1, 1), 2); }",
             "void add_works(void) { check_equal(add(1, 1), 2); }",

@@ -168,7 +168,7 @@ fn go() {
 }
 
 #[test]
-fn what_stands_above_a_definition_belongs_to_it_while_it_touches() {
+fn lines_directly_above_definition_belong_to_it() {
     let lead = |grammar: Grammar, text: &str| {
         let parsed = Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}"));
         let outline = Outline::of(&parsed, Branches::Open);

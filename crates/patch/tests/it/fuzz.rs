@@ -359,7 +359,7 @@ mod properties {
     use super::*;
 
     #[test]
-    fn a_patch_that_both_take_is_the_same_change_to_both() {
+    fn patch_accepted_by_both_changes_both_equally() {
         let fixture = Fixture::new();
         let taken = std::cell::Cell::new(0u32);
         let config = ProptestConfig {

@@ -221,13 +221,13 @@ mod properties {
         #![proptest_config(ProptestConfig::with_cases(expensive_cases()))]
 
         #[test]
-        fn git_applies_every_diff_we_make_and_gives_exactly_what_was_asked_for((before, after) in trees()) {
+        fn git_applies_every_generated_diff_exactly((before, after) in trees()) {
             check(&before, &after);
         }
 
         /// Whatever parser and git both accept, they understand in the same way.
         #[test]
-        fn a_damaged_diff_never_means_one_thing_to_us_and_another_to_git(
+        fn damaged_diff_never_differs_from_git(
             (old, new) in (content(), content()),
             at in any::<prop::sample::Index>(),
             kind in 0usize..8,

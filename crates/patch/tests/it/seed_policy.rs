@@ -6,7 +6,7 @@ use crucible_patch::{Policy, Proposal, apply, judge, parse};
 use serde_json::{Value, json};
 
 #[test]
-fn the_seeds_five_keys_admit_a_new_source_by_its_path() {
+fn five_policy_keys_admit_new_source_by_path() {
     let admits = |policy: Value, path: &str, text: &str| {
         let policy = Policy::parse(policy.to_string().as_bytes()).unwrap();
         let diff = format!(

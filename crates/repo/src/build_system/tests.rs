@@ -307,7 +307,7 @@ fn package_json_with_workspaces_is_a_monorepo() {
 }
 
 #[test]
-fn cargo_toml_with_a_workspace_table_is_a_monorepo() {
+fn cargo_toml_with_workspace_table_is_monorepo() {
     assert!(files(&[("Cargo.toml", "[workspace]\nmembers = ['a']")]).is_monorepo());
     assert!(files(&[("Cargo.toml", "[workspace]")]).is_monorepo());
     assert!(

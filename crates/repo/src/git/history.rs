@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whole_diff_shows_all_lines_of_the_named_files() {
+    async fn whole_diff_shows_every_line_of_files() {
         let lines = |last: &str| format!("{}{last}\n", "line\n".repeat(50));
         let repo = RepoBuilder::new()
             .files([("a*", lines("old").as_str()), ("ab", "1\n")])

@@ -79,7 +79,7 @@ fn file_is_cut_at_200_000_bytes() {
 }
 
 #[test]
-fn total_read_is_capped_at_2_000_000_bytes() {
+fn total_read_is_capped_at_2_megabytes() {
     let dir = tree(&[]);
     for number in 0..30 {
         put(dir.path(), &format!("{number:02}.rs"), "x".repeat(150_000));

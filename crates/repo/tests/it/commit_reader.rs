@@ -38,7 +38,7 @@ async fn note(repo: &TestRepo, commit: &Oid, limit: u64) -> ReadObject {
 }
 
 #[tokio::test]
-async fn note_is_written_exactly_and_read_with_a_limit() {
+async fn note_is_written_exactly_and_read_bounded() {
     let repo = RepoBuilder::new().file("a", "1").build();
     let commit = oid(&repo.head());
     assert_eq!(note(&repo, &commit, 99).await, ReadObject::Missing);
@@ -84,7 +84,7 @@ async fn second_note_of_a_commit_is_not_ignored() {
 }
 
 #[tokio::test]
-async fn object_with_other_bytes_than_its_name_is_missing() {
+async fn object_with_wrong_bytes_counts_as_missing() {
     let repo = RepoBuilder::new().file("a", "1").build();
     let first = repo.head();
     repo.write("a", "2");
@@ -116,7 +116,7 @@ async fn object_with_other_bytes_than_its_name_is_missing() {
 }
 
 #[tokio::test]
-async fn ranges_are_read_oldest_first_up_to_a_limit() {
+async fn ranges_are_read_oldest_first_within_limit() {
     let repo = RepoBuilder::new().file("a", "1").build();
     let mut all = vec![oid(&repo.head())];
     for number in 0..3 {

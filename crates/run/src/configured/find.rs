@@ -84,12 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_nothing_of_the_web_is_allowed() {
+    fn no_web_access_is_allowed_by_default() {
         assert_eq!(settings(&[]), Ok(FindMode::ResolverOnly));
     }
 
     #[test]
-    fn what_is_allowed_can_be_written_into_guardrails_and_read_back() {
+    fn web_limits_round_trip_through_guardrails() {
         let web = [
             ("find.find_mode", "resolver_plus_web"),
             (
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_key() {
+    fn invalid_setting_is_refused_with_its_key() {
         let web = ("find.find_mode", "resolver_plus_web");
         let docs = ("find.allow_domains", "docs.example");
         for (set, told) in [

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_goes_to_the_end_of_its_line() {
+    fn value_extends_to_the_end_of_line() {
         let lines = read_keys("Status: SIGNED # not yet\nGates:\nStop: a: b\n", KEYS, 1);
         assert_eq!(lines.values["Status"], "SIGNED # not yet");
         assert_eq!(lines.values["Gates"], "");

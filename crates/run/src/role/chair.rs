@@ -693,7 +693,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_or_the_goal_takes_away_may_go() {
+    fn definitions_named_by_operator_or_goal_may_go() {
         let repo = tempfile::tempdir().unwrap();
         let mut record = record(repo.path(), &[]);
         record.goal = "Rename helper to clamp".to_owned();
@@ -741,7 +741,7 @@ mod tests {
     }
 
     #[test]
-    fn uncertain_goal_opens_the_package_of_the_best_source() {
+    fn uncertain_goal_opens_package_of_best_source() {
         let room = tempfile::tempdir().unwrap();
         let mut paths: Vec<String> = (0..9).map(|at| format!("src/p/part_{at}.rs")).collect();
         paths.extend([
@@ -818,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_never_holds_more_than_is_read_back() {
+    fn file_request_stays_within_readable_limit() {
         let room = tempfile::tempdir().unwrap();
         let mut record = record(room.path(), &[]);
         record.settings.max_files = 1 << 32;
@@ -834,7 +834,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_kept_for_mandatory_documents_and_for_what_the_operator_named() {
+    fn mandatory_documents_and_named_files_get_budget_first() {
         let room = tempfile::tempdir().unwrap();
         let mut record = record(room.path(), &[]);
         let tracked = lay(
@@ -875,7 +875,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_by_its_name_is_asked_for_last_and_never_opened() {
+    fn secret_file_name_is_requested_last_and_unread() {
         let room = tempfile::tempdir().unwrap();
         let mut record = record(room.path(), &[]);
         let tracked = lay(room.path(), &[".env", "src/a.rs"], "parser");
@@ -894,7 +894,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_for_is_listed_with_its_reason() {
+    fn unrequestable_files_are_listed_with_reason() {
         use std::os::unix::ffi::OsStringExt;
         let file = |name: &[u8], mode| TrackedFile {
             path: std::ffi::OsString::from_vec(name.to_vec()).into(),
@@ -924,7 +924,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_holds_a_secret_is_written_nowhere() {
+    fn file_name_with_secret_is_written_nowhere() {
         let token = crucible_testkit::made_up_token();
         let file = |path: String, mode| TrackedFile {
             path: path.into(),

@@ -241,7 +241,7 @@ fn goal_is_certain_where_it_names_a_place() {
 }
 
 #[test]
-fn a_rename_of_many_files_says_how_to_go_on() {
+fn rename_of_too_many_files_gives_advice() {
     let names: Vec<String> = (0..=MAX_RENAMED)
         .map(|number| format!("src/a{number}.py"))
         .collect();
@@ -279,7 +279,7 @@ fn hostile_goals_end_and_open_nothing_outside() {
 }
 
 #[test]
-fn additions_lie_beside_the_change_and_in_its_tests() {
+fn additions_are_allowed_beside_change_and_tests() {
     let places = |scope: &[&str], tests: &[&str]| {
         let scope: Vec<PathPrefix> = scope.iter().map(|place| place.parse().unwrap()).collect();
         let tests: Vec<RepoPath> = tests.iter().map(|path| path.parse().unwrap()).collect();
@@ -322,7 +322,7 @@ fn additions_lie_beside_the_change_and_in_its_tests() {
 }
 
 #[test]
-fn lists_of_authors_may_be_added_to_and_licences_may_not() {
+fn author_lists_may_grow_but_licences_not() {
     let files = [
         ("pkg/a.py", ""),
         ("AUTHORS.rst", ""),

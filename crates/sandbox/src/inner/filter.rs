@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_gets_a_bit_that_makes_it_run_as_its_owner() {
+    fn setuid_and_setgid_bits_cannot_be_set() {
         use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
         let dir = tempfile::tempdir().unwrap();
         let refused =
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn dangerous_calls_are_refused_and_ordinary_ones_are_not() {
+    fn dangerous_system_calls_are_refused_ordinary_are_not() {
         // Only calls that fail or do nothing with arguments of zero, should the filter not hold.
         let harmless = [
             libc::SYS_ptrace,

@@ -433,7 +433,7 @@ fn what_connects_changes_and_starts_nothing() {
 }
 
 #[test]
-fn a_tool_may_do_what_each_class_may_and_start_others() {
+fn tools_class_allows_all_classes_and_spawning() {
     let script = "import os, socket, subprocess\nopen('new', 'w'); socket.socket(); subprocess.run(['true'], check=True)\n\
         if os.fork() == 0: os._exit(0)\nos.wait()";
     assert_eq!(tried(script, Calls::Tools).end, End::Exited(0));
@@ -445,7 +445,7 @@ fn a_tool_may_do_what_each_class_may_and_start_others() {
 }
 
 #[test]
-fn other_programs_than_python_are_held_to_their_class_too() {
+fn class_restricts_programs_other_than_python() {
     let scratch = Scratch::new();
     let with = |program: &str, args: &[&str]| {
         let mut spawn = scratch.confined_with("", |profile| profile.calls = Calls::Compute);
@@ -478,7 +478,7 @@ fn other_programs_than_python_are_held_to_their_class_too() {
 }
 
 #[test]
-fn a_program_that_cannot_be_started_says_so_in_every_class() {
+fn unstartable_program_is_reported_in_every_class() {
     let scratch = Scratch::new();
     let broken = scratch.copy.join("broken");
     std::fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
@@ -495,7 +495,7 @@ fn a_program_that_cannot_be_started_says_so_in_every_class() {
 }
 
 #[test]
-fn a_program_starts_as_any_other_with_its_words_and_signals() {
+fn program_starts_with_normal_arguments_and_signals() {
     let scratch = Scratch::new();
     let script = "import os, sys\nprint(sys.argv[1:], sorted(os.environ.items()), os.listdir('/proc/self/fd'))";
     for calls in [Calls::Tools, Calls::Compute] {
@@ -564,7 +564,7 @@ fn without_namespaces_the_class_holds_as_well() {
 }
 
 #[test]
-fn the_receipt_names_the_class_and_a_sandbox_that_is_off_has_none() {
+fn receipt_names_class_unless_sandbox_is_off() {
     let scratch = Scratch::new();
     let spawn = |strength| {
         scratch.python("open('new', 'w')", |profile| {
@@ -597,7 +597,7 @@ fn the_receipt_names_the_class_and_a_sandbox_that_is_off_has_none() {
 }
 
 #[test]
-fn an_ordinary_user_is_held_to_the_class_too() {
+fn ordinary_user_is_restricted_by_class() {
     if part().is_some() {
         assert!(!rustix::process::geteuid().is_root());
         a_computation_changes_reaches_and_starts_nothing();
@@ -606,11 +606,11 @@ fn an_ordinary_user_is_held_to_the_class_too() {
         println!("{AS_ORDINARY_USER}");
         return;
     }
-    as_an_ordinary_user("calls::an_ordinary_user_is_held_to_the_class_too");
+    as_an_ordinary_user("calls::ordinary_user_is_restricted_by_class");
 }
 
 #[test]
-fn what_is_read_may_be_locked_where_that_is_meant() {
+fn shared_lock_is_allowed_only_for_reading_class() {
     let lock = |kind: &str| {
         format!("import fcntl; fcntl.lockf(open('kept'), fcntl.{kind} | fcntl.LOCK_NB)")
     };

@@ -40,7 +40,7 @@ pub(crate) fn write(path: &Path, text: &str) {
 }
 
 #[test]
-fn every_layer_stands_here_and_the_receipt_says_so() {
+fn every_layer_is_available_and_in_receipt() {
     let scratch = Scratch::new();
     let sandbox = scratch.sandbox();
     for status in &sandbox.layers().layers {
@@ -70,7 +70,7 @@ fn every_layer_stands_here_and_the_receipt_says_so() {
 }
 
 #[test]
-fn writing_works_in_the_writable_directory_and_nowhere_else() {
+fn writing_works_only_in_the_writable_directory() {
     let scratch = Scratch::new();
     let target = scratch.home.join("victim");
     write(&target, "whole");
@@ -146,7 +146,7 @@ fn program_sees_the_identity_it_was_given() {
 }
 
 #[test]
-fn a_link_out_of_the_writable_directory_leads_nowhere_writable() {
+fn link_out_of_writable_directory_gives_no_access() {
     let scratch = Scratch::new();
     let target = scratch.home.join("victim");
     write(&target, "whole");
@@ -230,7 +230,7 @@ fn a_masked_path_is_hidden_and_immovable() {
 }
 
 #[test]
-fn the_words_of_the_first_process_name_nothing_that_is_hidden() {
+fn first_process_arguments_name_no_hidden_path() {
     let scratch = Scratch::new();
     crucible_host::fs::write_atomic(&scratch.copy.join("secret.txt"), b"s").unwrap();
     let masked = vec![scratch.copy.join("secret.txt")];
@@ -271,7 +271,7 @@ fn a_masked_path_cannot_come_to_exist() {
 }
 
 #[test]
-fn the_end_of_one_run_does_not_uncover_what_another_must_not_see() {
+fn ending_run_does_not_uncover_anothers_mask() {
     let scratch = Scratch::new();
     let sandbox = scratch.sandbox();
     let spawn = |nap: &str| {
@@ -297,7 +297,7 @@ fn the_end_of_one_run_does_not_uncover_what_another_must_not_see() {
 }
 
 #[test]
-fn a_mask_that_could_be_walked_around_is_refused() {
+fn bypassable_mask_is_refused() {
     let scratch = Scratch::new();
     symlink("/etc", scratch.copy.join(".git")).unwrap();
     let refused = |masked: PathBuf| {
@@ -340,7 +340,7 @@ fn what_must_not_be_writable_is_refused() {
 }
 
 #[test]
-fn the_home_of_crucible_is_hidden_but_for_the_writable_copy_in_it() {
+fn crucible_home_is_hidden_except_writable_copy() {
     let scratch = Scratch::new();
     let base = scratch.home.join("data");
     write(&base.join("ledger.db"), "the ledger");
@@ -493,14 +493,14 @@ fn resources_are_bounded() {
 }
 
 #[test]
-fn a_death_by_signal_inside_shows_as_the_shells_code() {
+fn death_by_signal_gives_shell_exit_code() {
     let scratch = Scratch::new();
     let done = run(&scratch.sandbox(), scratch.confined("kill -SEGV $$")).unwrap();
     assert_eq!(done.end, End::Exited(139));
 }
 
 #[test]
-fn without_bubblewrap_the_rest_still_stands_and_the_gap_is_named() {
+fn missing_bubblewrap_leaves_other_layers_and_is_named() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     let error = run(&sandbox, scratch.confined("true")).unwrap_err();
@@ -533,7 +533,7 @@ fn without_bubblewrap_the_rest_still_stands_and_the_gap_is_named() {
 }
 
 #[test]
-fn a_broken_bubblewrap_is_named_with_its_own_words() {
+fn broken_bubblewrap_is_reported_with_its_message() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     let fake = scratch.dir.path().join("tools/bwrap");
@@ -552,7 +552,7 @@ fn a_broken_bubblewrap_is_named_with_its_own_words() {
 }
 
 #[test]
-fn one_that_runs_the_program_itself_does_not_pass_for_a_sandbox() {
+fn bubblewrap_that_only_runs_program_is_detected() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     // It skips all options and runs what comes after `--`, so no namespace stands.
@@ -581,7 +581,7 @@ fn off_means_off_and_says_so() {
 }
 
 #[test]
-fn without_a_launcher_nothing_is_confined_and_required_refuses() {
+fn missing_launcher_confines_nothing_and_required_refuses() {
     let scratch = Scratch::new();
     let sandbox = Sandbox::new(None, &environment(&scratch.home));
     assert!(matches!(
@@ -604,8 +604,8 @@ fn without_a_launcher_nothing_is_confined_and_required_refuses() {
 fn an_ordinary_user_is_confined_too() {
     if part().is_some() {
         assert!(!rustix::process::geteuid().is_root());
-        every_layer_stands_here_and_the_receipt_says_so();
-        writing_works_in_the_writable_directory_and_nowhere_else();
+        every_layer_is_available_and_in_receipt();
+        writing_works_only_in_the_writable_directory();
         the_users_secrets_cannot_be_read();
         a_masked_path_cannot_come_to_exist();
         there_is_no_way_to_the_network();

@@ -36,7 +36,7 @@ fn ended(scratch: &Scratch, done: &Completed) {
 }
 
 #[test]
-fn one_that_writes_without_end_is_ended_and_leaves_nothing_running() {
+fn endless_writer_is_ended_without_leftover_process() {
     let scratch = Scratch::new();
     for (sandbox, strength) in levels(&scratch) {
         let mark = mark();
@@ -147,7 +147,7 @@ fn private_places_have_an_end() {
 
 /// An older bubblewrap cannot give a private place a size: it is used without, and the receipt says so.
 #[test]
-fn a_bubblewrap_that_knows_no_sizes_is_used_without() {
+fn bubblewrap_without_size_option_is_used_without() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();

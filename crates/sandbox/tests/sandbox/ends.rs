@@ -44,7 +44,7 @@ fn one_that_hangs_is_ended_in_time() {
 }
 
 #[test]
-fn term_comes_first_and_can_be_used_to_clean_up() {
+fn term_is_sent_first_and_allows_cleanup() {
     let scratch = Scratch::new();
     for confined in BOTH {
         let mark = mark();
@@ -74,7 +74,7 @@ fn term_comes_first_and_can_be_used_to_clean_up() {
 }
 
 #[test]
-fn one_that_ignores_term_is_killed_after_the_grace_period() {
+fn process_ignoring_term_is_killed_after_grace() {
     let scratch = Scratch::new();
     for confined in BOTH {
         let mark = mark();
@@ -99,7 +99,7 @@ fn one_that_ignores_term_is_killed_after_the_grace_period() {
 }
 
 #[test]
-fn one_that_prints_without_end_is_ended_and_said_so() {
+fn endless_printer_is_ended_and_reported() {
     let scratch = Scratch::new();
     for confined in BOTH {
         let mut chatty = spawn(
@@ -118,7 +118,7 @@ fn one_that_prints_without_end_is_ended_and_said_so() {
 
 /// What is told must not hang on whether the end is seen before the last bytes are read.
 #[test]
-fn one_that_ends_as_it_prints_too_much_has_printed_too_much() {
+fn oversized_output_at_exit_is_over_limit() {
     let scratch = Scratch::new();
     for confined in BOTH {
         for _ in 0..10 {
@@ -195,7 +195,7 @@ fn a_run_that_is_dropped_leaves_nothing() {
 }
 
 #[test]
-fn a_run_that_is_dropped_while_it_starts_leaves_nothing() {
+fn run_dropped_while_starting_leaves_nothing() {
     let scratch = Scratch::new();
     let sandbox = scratch.sandbox();
     sandbox.layers();
@@ -252,7 +252,7 @@ fn the_supervisor_is_killed() {
 }
 
 #[test]
-fn children_of_other_parts_of_this_process_are_left_alone() {
+fn unrelated_children_of_this_process_are_untouched() {
     let scratch = Scratch::new();
     let mut other = std::process::Command::new("sleep")
         .arg("30")
@@ -272,7 +272,7 @@ fn children_of_other_parts_of_this_process_are_left_alone() {
 /// In a container the leader of our session may stand outside of our process namespace, where it has no
 /// number. What a program leaves behind must be told from our own children all the same.
 #[test]
-fn a_session_that_has_no_number_here_is_no_obstacle() {
+fn session_without_local_number_is_handled() {
     if part().is_some() {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
         let session = stat
@@ -286,7 +286,7 @@ fn a_session_that_has_no_number_here_is_no_obstacle() {
         assert_eq!(std::process::id(), 1, "there is a process around us");
         daemons_do_not_outlive_their_run();
         one_that_hangs_is_ended_in_time();
-        children_of_other_parts_of_this_process_are_left_alone();
+        unrelated_children_of_this_process_are_untouched();
         println!("all of it, without a session");
         return;
     }
@@ -298,7 +298,7 @@ fn a_session_that_has_no_number_here_is_no_obstacle() {
     part.arg(std::env::current_exe().unwrap());
     play(
         &mut part,
-        "ends::a_session_that_has_no_number_here_is_no_obstacle",
+        "ends::session_without_local_number_is_handled",
         "inside",
     );
     let done = part.output().unwrap();

@@ -27,7 +27,7 @@ fn script(scratch: &Scratch, strength: Strength, text: &str) -> Spawn {
 }
 
 #[test]
-fn nothing_of_the_home_can_be_read_but_tools() {
+fn only_tools_of_home_are_readable() {
     let scratch = Scratch::new();
     let hidden = [
         "secret.txt",
@@ -87,7 +87,7 @@ fn nothing_of_the_home_can_be_read_but_tools() {
 }
 
 #[test]
-fn what_is_masked_in_a_shown_working_directory_stays_hidden() {
+fn mask_in_shown_working_directory_stays_hidden() {
     let scratch = Scratch::new();
     let project = scratch.home.join("project");
     for name in [
@@ -118,7 +118,7 @@ fn what_is_masked_in_a_shown_working_directory_stays_hidden() {
 }
 
 #[test]
-fn a_tool_below_the_home_runs_where_it_was_installed() {
+fn tool_below_home_runs_in_its_place() {
     let scratch = Scratch::new();
     program(
         &scratch.home.join(".local/bin/greet"),
@@ -223,7 +223,7 @@ fn links_in_the_home_lead_where_they_led() {
 
 /// The copy is the change's author's: a link in it must not decide what of the home is shown.
 #[test]
-fn a_link_in_the_copy_shows_nothing_of_the_home() {
+fn link_in_copy_reveals_nothing_of_home() {
     let scratch = Scratch::new();
     program(&scratch.home.join("private/bin/tool"), "echo ran");
     write(&scratch.home.join("private/lib/secret.txt"), "hidden\n");
@@ -258,7 +258,7 @@ fn a_link_in_the_copy_shows_nothing_of_the_home() {
 }
 
 #[test]
-fn what_is_written_may_lie_in_the_home_and_so_may_the_working_directory() {
+fn writable_and_working_directories_may_be_in_home() {
     let scratch = Scratch::new();
     let copy = scratch.home.join("work/copy");
     write(&copy.join("file"), "source\n");
@@ -285,7 +285,7 @@ fn what_is_written_may_lie_in_the_home_and_so_may_the_working_directory() {
 }
 
 #[test]
-fn the_homes_of_others_and_the_mail_are_hidden_too() {
+fn other_homes_and_mail_are_hidden() {
     let scratch = Scratch::new();
     let text = "for place in /root /home /var/mail /var/spool /var/log; do \
                   find -L $place -maxdepth 3 -type f 2>/dev/null | grep -v -e /.cargo/ -e /.rustup/ -e /.pyenv/; \

@@ -128,7 +128,7 @@ fn an_allowed_port_is_reached_and_no_other() {
 }
 
 #[test]
-fn bytes_go_both_ways_in_any_number_and_over_many_connections() {
+fn bytes_flow_both_ways_over_many_connections() {
     let server = echo();
     let script = format!(
         "from concurrent.futures import ThreadPoolExecutor\n\
@@ -150,7 +150,7 @@ fn bytes_go_both_ways_in_any_number_and_over_many_connections() {
 }
 
 #[test]
-fn a_name_is_known_inside_and_leads_outside_only_by_the_list() {
+fn inner_name_is_reachable_only_if_listed() {
     let script = "names = ['api.invalid', 'API.INVALID', 'other.invalid', 'example.com']\n\
         def known(name):\n\
         \x20   try: return {found[4][0] for found in socket.getaddrinfo(name, 443)}.pop()\n\
@@ -206,7 +206,7 @@ fn an_address_is_itself_inside() {
 }
 
 #[test]
-fn an_end_outside_is_an_end_inside_and_a_broken_one_breaks() {
+fn outer_close_and_reset_are_passed_inside() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -265,7 +265,7 @@ fn connections_end_with_the_program() {
 }
 
 #[test]
-fn the_program_holds_no_right_and_no_descriptor_of_the_forwarding() {
+fn forwarding_leaves_program_no_rights_or_descriptors() {
     let script = "import os\n\
         print(sorted(os.listdir('/proc/self/fd'))[:3], len(os.listdir('/proc/self/fd')))\n\
         print({l.split()[1] for l in open('/proc/self/status') if l.startswith('Cap')})\n\
@@ -288,7 +288,7 @@ fn the_program_holds_no_right_and_no_descriptor_of_the_forwarding() {
 }
 
 #[test]
-fn what_can_be_reached_is_not_what_can_be_seen() {
+fn only_tcp_reaches_the_allowed_hosts() {
     // Nothing but TCP gets out: no datagram, no abstract socket, no port that a tool inside opens.
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_nonblocking(true).unwrap();
@@ -346,7 +346,7 @@ fn without_namespaces_no_host_is_reached() {
 }
 
 #[test]
-fn what_is_no_host_is_refused_before_anything_starts() {
+fn invalid_host_is_refused_before_starting() {
     let scratch = Scratch::new();
     for strength in [Strength::Required, Strength::BestEffort, Strength::Off] {
         let spawn = scratch.python("open('started', 'w')", |profile| {
@@ -363,9 +363,9 @@ fn an_ordinary_user_reaches_allowed_hosts_too() {
     if part().is_some() {
         assert!(!rustix::process::geteuid().is_root());
         an_allowed_port_is_reached_and_no_other();
-        a_name_is_known_inside_and_leads_outside_only_by_the_list();
+        inner_name_is_reachable_only_if_listed();
         an_address_is_itself_inside();
-        the_program_holds_no_right_and_no_descriptor_of_the_forwarding();
+        forwarding_leaves_program_no_rights_or_descriptors();
         println!("{AS_ORDINARY_USER}");
         return;
     }

@@ -86,7 +86,7 @@ fn mounted_copy_stands_at_the_originals_path() {
 }
 
 #[test]
-fn overlay_takes_what_is_written_and_is_gone_afterwards() {
+fn overlay_receives_writes_and_is_discarded() {
     let scratch = Scratch::new();
     let original = original(&scratch);
     let deps = original.join("deps");
@@ -122,7 +122,7 @@ fn overlay_takes_what_is_written_and_is_gone_afterwards() {
 }
 
 #[test]
-fn programs_of_the_copy_start_at_the_originals_path() {
+fn programs_in_copy_start_at_original_path() {
     let scratch = Scratch::new();
     let original = original(&scratch);
     write(&scratch.copy.join("src/tool"), "#!/bin/sh\necho \"$0\"\n");
@@ -218,7 +218,7 @@ fn a_masked_target_is_a_contradiction() {
 }
 
 #[test]
-fn without_namespaces_the_copy_works_at_its_own_path() {
+fn copy_works_at_own_path_without_namespaces() {
     let scratch = Scratch::new();
     let original = original(&scratch);
     let environment = Environment::from_pairs([("PATH", "/nowhere")], "/");

@@ -32,7 +32,7 @@ fn kept(scratch: &Scratch) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_read_only_path_is_seen_and_stays_as_it_is() {
+fn read_only_path_is_visible_and_unchanged() {
     let scratch = Scratch::new();
     let files = [".git/config", ".git/hooks/pre-commit", "deep/er/kept"];
     for name in files {
@@ -60,7 +60,7 @@ fn a_read_only_path_is_seen_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_read_only_path_that_is_not_there_cannot_come_to_exist() {
+fn missing_read_only_path_cannot_be_created() {
     let scratch = Scratch::new();
     std::fs::create_dir(scratch.copy.join("deep")).unwrap();
     let script = "mkdir -p .git/hooks 2>/dev/null && echo made; (echo bad > .git/config) 2>/dev/null && echo wrote\n\
@@ -108,7 +108,7 @@ fn missing_parents_of_read_only_path_are_writable() {
 }
 
 #[test]
-fn a_file_in_place_of_a_directory_is_kept_as_well() {
+fn file_instead_of_directory_is_protected_too() {
     let scratch = Scratch::new();
     write(&scratch.copy.join(".git"), "gitdir: ../elsewhere\n");
     let script = "cat .git; (echo bad > .git) 2>/dev/null && echo wrote; rm -f .git 2>/dev/null && echo removed; true";
@@ -119,7 +119,7 @@ fn a_file_in_place_of_a_directory_is_kept_as_well() {
 }
 
 #[test]
-fn a_mask_below_a_read_only_path_still_hides() {
+fn mask_below_read_only_path_still_hides() {
     let scratch = Scratch::new();
     write(&scratch.copy.join(".git/secret"), "hidden");
     write(&scratch.copy.join(".git/config"), "seen");
@@ -137,7 +137,7 @@ fn a_mask_below_a_read_only_path_still_hides() {
 }
 
 #[test]
-fn a_link_in_a_read_only_path_uncovers_nothing() {
+fn link_in_read_only_path_reveals_nothing() {
     let scratch = Scratch::new();
     write(
         &scratch.home.join("private/tool"),
@@ -232,7 +232,7 @@ fn without_mounts_read_only_paths_are_reported() {
 
 /// Two processes keep the same place that is not there. The first to end takes nothing from the other, which removes what is left.
 #[test]
-fn a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends() {
+fn shared_protected_path_outlives_its_first_process() {
     if let Some(copy) = part() {
         let mut scratch = Scratch::new();
         scratch.copy = copy.into();
@@ -247,7 +247,7 @@ fn a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends() {
     let scratch = Scratch::new();
     let is_there = |name: &str| scratch.copy.join(name).exists();
     let mut other = std::process::Command::new(std::env::current_exe().unwrap());
-    let name = "read_only::a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends";
+    let name = "read_only::shared_protected_path_outlives_its_first_process";
     play(&mut other, name, scratch.copy.to_str().unwrap());
     other
         .env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path())

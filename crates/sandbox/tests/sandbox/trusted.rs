@@ -111,7 +111,7 @@ fn no_descriptor_above_two_is_inherited() {
 }
 
 #[test]
-fn ten_megabytes_go_in_while_as_many_come_out() {
+fn ten_megabytes_flow_in_and_out_at_once() {
     let scratch = Scratch::new();
     for confined in [false, true] {
         let mut spawn = if confined {
@@ -136,7 +136,7 @@ fn ten_megabytes_go_in_while_as_many_come_out() {
 }
 
 #[test]
-fn a_child_that_does_not_read_its_input_is_no_error() {
+fn child_ignoring_its_input_is_no_error() {
     let scratch = Scratch::new();
     let mut spawn = scratch.script("exec 0<&-; echo done");
     spawn.stdin = Stdin::Bytes(vec![b'x'; 10 << 20]);
@@ -153,7 +153,7 @@ fn no_input_is_the_end_of_the_file() {
 }
 
 #[test]
-fn a_long_output_is_cut_at_one_end_and_counted_whole() {
+fn long_output_is_truncated_but_fully_counted() {
     let scratch = Scratch::new();
     let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done";
     for (keep, begins, ends) in [
@@ -174,7 +174,7 @@ fn a_long_output_is_cut_at_one_end_and_counted_whole() {
 }
 
 #[test]
-fn secrets_are_replaced_on_both_streams_and_never_cut_in_half() {
+fn secrets_are_redacted_whole_on_both_streams() {
     let scratch = Scratch::new();
     // Put together here so that no scanner stumbles over this file.
     let secret = ["ghp_", "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA2"].concat();
@@ -294,7 +294,7 @@ fn what_cannot_be_run_is_a_typed_error() {
 }
 
 #[test]
-fn a_working_directory_that_became_a_link_is_not_entered() {
+fn working_directory_replaced_by_link_is_refused() {
     let scratch = Scratch::new();
     let inside = scratch.copy.join("inside");
     std::os::unix::fs::symlink("/etc", &inside).unwrap();
@@ -323,7 +323,7 @@ fn a_working_directory_that_became_a_link_is_not_entered() {
 }
 
 #[test]
-fn a_trusted_child_has_no_terminal_and_a_group_of_its_own() {
+fn trusted_child_has_own_group_and_no_terminal() {
     let scratch = Scratch::new();
     let text = output(
         &scratch.sandbox(),
@@ -336,7 +336,7 @@ fn a_trusted_child_has_no_terminal_and_a_group_of_its_own() {
 }
 
 #[test]
-fn many_runs_at_once_do_not_end_each_other() {
+fn concurrent_runs_do_not_end_each_other() {
     let scratch = Scratch::new();
     let sandbox = scratch.sandbox();
     // The slow ones wait for an orphan of theirs while the quick ones end and look for strays.
@@ -384,7 +384,7 @@ fn into_file(
 }
 
 #[test]
-fn standard_output_in_a_file_is_raw_and_whole() {
+fn stdout_in_file_is_raw_and_complete() {
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let scratch = Scratch::new();
     let script =
@@ -406,7 +406,7 @@ fn standard_output_in_a_file_is_raw_and_whole() {
 }
 
 #[test]
-fn standard_output_in_a_file_stops_at_its_limit() {
+fn stdout_in_file_stops_at_its_limit() {
     let scratch = Scratch::new();
     let (done, bytes) = into_file(&scratch, "head -c 5000 /dev/zero", 1000, 1 << 20);
     let done = done.unwrap();

@@ -21,7 +21,7 @@ fn asked(sandbox: &Sandbox, program: &std::path::Path) -> Result<VersionOutput, 
 }
 
 #[test]
-fn a_program_is_asked_for_its_version_and_given_nothing_else() {
+fn version_query_gives_program_nothing_else() {
     let scratch = Scratch::new();
     write(&scratch.home.join("letter"), "hidden\n");
     let home = scratch.home.display().to_string();
@@ -54,7 +54,7 @@ fn a_program_is_asked_for_its_version_and_given_nothing_else() {
 }
 
 #[test]
-fn a_program_in_the_home_itself_is_asked_too() {
+fn program_directly_in_home_is_queried_too() {
     let scratch = Scratch::new();
     let tool = program(&scratch, "tool", "echo 7.8");
     assert_eq!(
@@ -107,7 +107,7 @@ fn whatever_a_program_does_becomes_a_value() {
 }
 
 #[test]
-fn a_program_that_hangs_is_ended_with_what_it_started() {
+fn hanging_program_is_ended_with_its_children() {
     let scratch = Scratch::new();
     let mark = mark();
     let tool = program(

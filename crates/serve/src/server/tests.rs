@@ -272,7 +272,7 @@ mod slow {
     /// Ten thousand runs: how large each page is and how long it takes. It fails at ten times the goal of 50 ms, because it
     /// also runs unoptimised and beside other tests; it prints what it measures.
     #[tokio::test]
-    async fn pages_with_ten_thousand_runs_are_small_and_fast() {
+    async fn pages_with_10000_runs_are_small_and_fast() {
         let home = tempfile::tempdir().unwrap();
         let _ledger = ledger_of(home.path(), 10_000);
         let site = site(home.path()).await;

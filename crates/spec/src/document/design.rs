@@ -102,7 +102,7 @@ mod tests {
     const BODY: &str = "## overview\nServes R-1.\n## 2. Components:\n### api\nx\n## Data\n```\ncsv\n```\n## Risks\n- none";
 
     #[test]
-    fn a_design_has_its_sections_and_names_what_it_serves() {
+    fn design_needs_its_sections_and_served_requirements() {
         let known = BTreeSet::from([1, 2]);
         let (text, warnings) = design(draft(BODY), "export", Some(&known)).unwrap();
         assert!(

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_no_content_is_told_from_short_text() {
+    fn filler_is_distinguished_from_short_text() {
         for text in [
             "",
             " \u{200b}",

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_begins_with_its_id_in_many_spellings() {
+    fn title_begins_with_id_in_many_spellings() {
         for text in [
             "R-001: A b",
             "R-1 - A b",
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_begins_like_an_id_is_a_title() {
+    fn name_resembling_an_id_is_a_title() {
         for text in [
             "R2 buckets are private",
             "R2D2 speaks",

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ids_of_a_document_are_told_in_order() {
+    fn document_ids_are_listed_in_order() {
         let ids = |text: &str| {
             let blocks = Requirements::of_artifact(text).blocks;
             let ids = blocks
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_stands_twice_is_given_up_for_a_new_one() {
+    fn duplicate_id_is_replaced_by_a_new_one() {
         let read = Requirements::of_artifact(
             "# x\n### R-001: A\na\n### R-001: B\nb\n### R-002: C\n\nRetired: R-002, R-007\n",
         );
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_beyond_all_of_ours_is_no_removed_one() {
+    fn out_of_range_id_is_not_counted_removed() {
         let text =
             "# x\n### R-002: A\na\n\nRetired: R-007, R-1000000, R-4294967295, R-99999999999\n";
         let read = Requirements::of_artifact(text);

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_are_numbered_by_code_and_files_stand_out() {
+    fn findings_are_numbered_and_files_are_marked() {
         let body = "## Findings\n\n- F-007 [Major] src/a.rs:12: Wrong\n  and more\n- [blocker] 10-design.md: Thin\n\
                     * **F-001** [minor] `src/b.rs` - No test\n- F-3 [minor] R-2: Vague\n- F-4 [minor] src/unseen.rs: Gone\n\
                     - F-5 [minor] the whole thing: Long\n";
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_shown_is_a_file_whatever_it_looks_like() {
+    fn any_shown_file_name_is_a_target() {
         let body = "- F-1 [major] justfile: Wrong\n- F-2 [minor] `my file`: Odd\n- F-3 [minor] configure: Gone\n";
         let (text, _, warnings) = made(body, &["justfile", "my file"]).unwrap();
         assert_eq!(targets(&text), ["justfile", "my file"]);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_in_another_form_is_never_left_out() {
+    fn malformed_finding_is_never_dropped() {
         for hidden in [
             "F-001 [blocker] src/export.py: remote code execution",
             "### F-001 [blocker] src/export.py: remote code execution",
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_counted_in_words_that_fit() {
+    fn omitted_lines_are_counted_with_correct_plural() {
         let (_, _, warnings) = made("All is well.\n\n- none\n", &[]).unwrap();
         assert_eq!(
             warnings[0].message,
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_never_an_artifact_and_never_outside_the_project() {
+    fn target_is_never_artifact_or_outside_project() {
         for target in [
             "../x.rs",
             "/etc/passwd",

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_without_a_task_is_told_by_name() {
+    fn requirement_without_a_task_is_named() {
         let findings = made("- [ ] T-001 (R-001): a", &[1, 2, 3]).unwrap_err();
         let subjects: Vec<_> = findings
             .iter()
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_in_another_form_is_never_left_out() {
+    fn malformed_task_is_never_dropped() {
         for hidden in [
             "T-002 (R-001): Drop the old table before release",
             "**T-002** (R-001): Drop the old table before release",

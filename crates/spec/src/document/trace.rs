@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_for_each_requirement_tells_its_tasks_and_findings() {
+    fn trace_row_lists_tasks_and_findings_per_requirement() {
         let requirements =
             "# Requirements: x\n\n### R-001: A | b\n\n### R-002: B\n\n### R-004: C\n";
         let tasks = "# Tasks: x\n\n- [ ] T-001 (R-001, R-002): a\n  files: src/a.rs\n- [ ] T-002 (R-002): b\n";

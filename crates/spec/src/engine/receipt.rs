@@ -282,7 +282,7 @@ mod tests {
 
             /// For any calls of which the last was answered.
             #[test]
-            fn p10_a_success_that_a_model_answered_names_provider_and_model(
+            fn success_with_model_names_provider_and_model(
                 phase in select(PhaseId::ALL.to_vec()),
                 earlier in calls(),
                 (provider, model) in (".{1,40}", ".{1,40}"),
@@ -300,7 +300,7 @@ mod tests {
             /// The warning of a fallback is in the receipt, with both names and the class of the
             /// failure.
             #[test]
-            fn p3_a_fallback_is_a_warning_of_the_receipt(
+            fn fallback_is_warned_of_in_the_receipt(
                 (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),
                 reason in any::<String>(),
                 category in select(vec!["misconfiguration", "transport", "provider_auth"]),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn corrections_count_and_what_is_not_known_is_not_guessed() {
+    fn corrections_are_counted_and_unknown_values_stay_unknown() {
         let mut tally = Tally::default();
         assert_eq!((tally.receipt(), tally.attempts()), (None, 0));
         tally.answered(call(Some(10), Some((5, CostBasis::Reported))), 2);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_after_an_answer_keeps_what_the_answer_took() {
+    fn failure_after_answer_keeps_the_answers_usage() {
         let mut tally = Tally::default();
         tally.answered(call(Some(10), None), 1);
         let failed = LlmReceipt {

@@ -840,7 +840,7 @@ fn links_follow_the_link_policy() {
 }
 
 #[test]
-fn a_link_planted_as_the_specs_own_directory_gets_no_journal() {
+fn linked_spec_directory_gets_no_journal() {
     let fixture = Fixture::new(&[("a.rs", "a\n")]);
     let fixup = fixture.pending(&[("a.rs", "b\n")], &policy());
     let elsewhere = fixture.dir.path().join("elsewhere");
@@ -853,7 +853,7 @@ fn a_link_planted_as_the_specs_own_directory_gets_no_journal() {
 }
 
 #[test]
-fn a_description_stays_a_list_whatever_a_path_holds() {
+fn description_stays_list_for_any_path() {
     let change = FixupChange {
         path: "a`b\n- **x**\u{202e}".to_owned(),
         kind: FixupChangeKind::New,
@@ -921,7 +921,7 @@ mod properties {
 
         /// For any answer, only applying changes the project, and only the files of the diff.
         #[test]
-        fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
+        fn only_applying_changes_files_named_in_diff((format, answer) in answers()) {
             let fixture = Fixture::new(&[
                 ("src/a.rs", "a\nb\n"), ("src/b.rs", "b\n"), ("tests/it.rs", "a\nb\n"), (".git/config", "a\nb\n"),
                 (".crucible/config.toml", "a\nb\n"),

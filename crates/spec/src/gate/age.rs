@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_a_whole_number_with_a_unit() {
+    fn age_is_whole_number_with_unit() {
         for (text, seconds) in [
             ("1s", 1),
             ("90s", 90),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_in_its_two_largest_units() {
+    fn age_is_shown_in_two_largest_units() {
         let told = |seconds| age_words(Duration::from_secs(seconds));
         assert_eq!(told(0), "0s");
         assert_eq!(told(59), "59s");

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_refuses_exactly_where_it_must_not_fail() {
+    fn only_failed_required_hook_refuses() {
         for on_fail in [OnFail::Warn, OnFail::Fail] {
             for (end, code) in [
                 (HookEnd::Passed, 0),
@@ -313,7 +313,7 @@ mod tests {
             /// For any findings and texts, the document has less than 8 KB, its verdict covers all
             /// findings, and omissions are counted.
             #[test]
-            fn the_document_is_small_and_counts_what_it_leaves_out(
+            fn report_is_small_and_counts_omitted_findings(
                 levels in proptest::collection::vec(0usize..3, 0..300),
                 part in prop_oneof![Just("\""), Just("\u{202e}"), Just("\u{10ffff}"), Just("漢"), Just("a\n"), Just("\u{1}")],
                 length in 0usize..2_000,

@@ -92,7 +92,7 @@ fn pending(known: &mut PhaseState, files: usize) {
 }
 
 #[test]
-fn phases_are_ordered_by_their_place_and_not_by_their_names() {
+fn phases_are_ordered_by_place_not_name() {
     let mut by_name = PhaseId::ALL;
     by_name.sort_by_key(|phase| phase.as_str());
     assert_ne!(by_name, PhaseId::ALL, "or this test proves nothing");
@@ -329,7 +329,7 @@ fn pending_fixups_refuse_only_if_required() {
 }
 
 #[test]
-fn a_success_that_tells_of_a_failure_is_none() {
+fn success_receipt_containing_a_failure_is_refused() {
     use crucible_llm::ReceiptWarning;
     let fine = done_up_to(Some(PhaseId::Tasks), noon());
     let hook = |end| json!({ "name": "lint", "moment": "post_phase", "end": end, "duration_ms": 1, "on_fail": "fail" });
@@ -416,7 +416,7 @@ fn success_without_call_is_refused_except_fixups() {
 }
 
 #[test]
-fn instants_of_a_receipt_that_cannot_be_together_refuse() {
+fn impossible_times_in_receipt_are_refused() {
     let day = i64::try_from(DAY.as_millis()).unwrap();
     let minute = 60_000;
     let judge = |change: &dyn Fn(&mut SpecReceipt)| {
@@ -517,7 +517,7 @@ fn a_receipt_from_elsewhere_is_a_warning() {
 }
 
 #[test]
-fn only_fixups_that_can_be_applied_are_said_to_be() {
+fn apply_hint_appears_only_for_applicable_fixups() {
     let hint = |state: &SpecState| {
         judged(state, &policy(PhaseId::Requirements)).findings()[0]
             .hint
@@ -740,7 +740,7 @@ mod properties {
         /// A spec passes exactly if no required phase was modified, no receipt is damaged, and age
         /// and fixups meet the policy. Each problem is reported once under its own code.
         #[test]
-        fn p14_the_verdict_is_what_the_state_was_made_for(
+        fn verdict_matches_the_generated_state(
             fates in proptest::collection::vec(fate(), 6),
             asked in proptest::sample::select(PhaseId::ALL.to_vec()),
             minutes_old in 0i64..3_000,

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_can_neither_end_its_property_nor_begin_a_command() {
+    fn annotation_file_name_cannot_inject_commands() {
         let evil = "a,title=x::\r\n::set-env name=PATH::/tmp%0A::stop-commands::";
         assert_eq!(
             annotation(&about(evil, "Look."), evil),

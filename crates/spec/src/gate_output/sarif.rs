@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_heading_of_the_page_is_a_rule_with_its_words() {
+    fn every_heading_of_page_is_described_rule() {
         let rules = SarifRule::of_page(PAGE);
         assert_eq!(
             rules.len(),

@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_prints_is_cut_and_free_of_secrets() {
+    fn hook_output_is_cut_and_redacted() {
         let bench = Bench::new();
         let secret = crucible_testkit::made_up_token();
         let loud =
@@ -684,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_at_its_bound_and_says_what_to_do() {
+    fn search_stops_at_limit_with_advice() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join(CRUCIBLE);
         std::fs::create_dir_all(own.join("specs/a")).unwrap();
@@ -728,7 +728,7 @@ mod tests {
             /// With real processes: for any exit code, the work continues or fails as `on_fail`
             /// says.
             #[test]
-            fn p15_the_exit_codes_of_real_hooks_are_weighed_by_on_fail(code in 0_i32..256, fail in any::<bool>()) {
+            fn real_hook_exit_codes_follow_on_fail(code in 0_i32..256, fail in any::<bool>()) {
                 thread_local!(static BENCH: Bench = Bench::new());
                 let mut hook = hook("one", &format!("exit {code}"));
                 hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
@@ -751,7 +751,7 @@ mod tests {
             /// A hook that exceeds its time limit is killed and handled by `on_fail`; others are
             /// not.
             #[test]
-            fn p16_a_hook_is_ended_when_its_time_is_over(
+            fn hook_is_killed_at_its_time_limit(
                 hangs in any::<bool>(), millis in 20_u64..60, stubborn in any::<bool>(), fail in any::<bool>()
             ) {
                 thread_local!(static BENCH: Bench = Bench::new());

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hook_is_told_what_is_known_and_nothing_else() {
+    fn hook_document_contains_only_known_facts() {
         let mut subject = HookSubject::before("export-data".parse().unwrap(), PhaseId::Design);
         let before = subject.document("lint", HookMoment::PrePhase);
         assert_eq!(

@@ -146,7 +146,7 @@ mod tests {
         proptest! {
             /// A failed hook that is set to `fail` stops the work; another one is a warning.
             #[test]
-            fn p15_failed_hooks_warn_or_fail_as_they_are_set(
+            fn failed_hooks_warn_or_fail_as_configured(
                 ends in proptest::collection::vec((0_usize..4, any::<bool>(), 1_i32..256), 0..6)
             ) {
                 let kinds = [HookEnd::Passed, HookEnd::Failed, HookEnd::TimedOut, HookEnd::NotStarted];

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_one_sentence_of_the_phase() {
+    fn next_step_is_one_sentence_about_phase() {
         let status = spec_status(&done_up_to(Some(PhaseId::Requirements), noon()), noon());
         let told = ResumeOverview::new(
             status,
@@ -265,7 +265,7 @@ mod tests {
             /// For any receipts, both documents have their version, follow their schemas and stay
             /// below 8 KB.
             #[test]
-            fn p11_p12_both_documents_are_small_and_valid_whatever_receipts_say(
+            fn both_documents_are_small_and_valid(
                 texts in prop::collection::vec(prop_oneof![any::<String>(), "[\"\\\\\u{1b}\u{202e}ä🛑 ]{0,3000}"], 4),
                 tokens in any::<u64>(),
                 provider in any::<String>(),

@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn each_phase_tells_its_state_its_age_and_what_it_took() {
+    fn each_phase_shows_state_age_and_usage() {
         let mut state = done_up_to(Some(PhaseId::Fixup), noon());
         state.phases[1].inputs[1].found = FileState::Differs;
         state.phases[2].outputs[0].found = FileState::Missing;
@@ -807,7 +807,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_by_what_json_makes_of_it() {
+    fn text_is_cut_by_its_json_length() {
         for (text, longest) in [
             ("\"".repeat(99), 20),
             ("ä".repeat(99), 21),
@@ -851,7 +851,7 @@ mod tests {
             /// For any receipts, the document has its version, follows its schema and stays below 8
             /// KB.
             #[test]
-            fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
+            fn status_document_is_small_and_valid(
                 texts in proptest::collection::vec(text(), 8),
                 numbers in proptest::collection::vec(any::<u64>(), 4),
                 reached in proptest::option::of(proptest::sample::select(PhaseId::ALL.to_vec())),

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_of_before_the_schema_is_read_with_what_it_has() {
+    fn receipt_without_schema_name_is_read() {
         let id = "requirements-20241201-100000-0001";
         let read = read(OLD, id).unwrap();
         let phase = read.receipt.phase("requirements").unwrap();

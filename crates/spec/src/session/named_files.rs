@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_of_the_working_directory_is_one_of_the_project() {
+    fn working_directory_path_becomes_project_path() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let below = root.join("web/[id]");

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_names_are_told_and_some_where_none_is_near() {
+    fn nearest_spec_names_are_suggested_or_some() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(near(dir.path(), "export-data"), (vec![], false));
         let specs = dir.path().join(".crucible/specs");

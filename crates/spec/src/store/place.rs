@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_names_below_artifacts_and_context_are_places() {
+    fn only_plain_names_in_known_folders_are_places() {
         let dir = Path::new("/spec");
         for good in [
             "artifacts/10-design.md",

@@ -76,7 +76,7 @@ mod tests {
     use crate::packet::{EntryKind, PacketEntry, PacketLimits, build_packet};
 
     #[test]
-    fn every_template_is_a_whole_problem_statement_with_places_to_fill() {
+    fn every_template_is_complete_with_placeholders() {
         for template in TEMPLATES {
             let parts = [
                 "## The problem",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_readme_speaks_of_the_spec_that_was_made() {
+    fn template_readme_names_the_created_spec() {
         let spec: SpecId = "export-data".parse().unwrap();
         for template in TEMPLATES {
             let readme = template.readme(&spec);

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_reads_as_what_it_is_for() {
+    fn new_workspace_file_parses_for_any_name() {
         for name in [
             "my-project",
             "yes",
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_entry_makes_a_list_below_its_key() {
+    fn first_entry_creates_list_below_its_key() {
         for (list, key) in [
             ("specs: []", "specs:"),
             ("specs:", "specs:"),
@@ -706,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_replaced_and_what_else_it_says_stays() {
+    fn replaced_entry_keeps_its_other_keys() {
         let new = "[\"t\"]";
         let instant = "\"2024-12-01T10:00:00.000Z\"";
         for (old, wanted) in [
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_changed_without_a_loss_is_refused() {
+    fn change_that_would_lose_data_is_refused() {
         for text in [
             "specs: &s []\nmore: *s\n",
             "list: &l [{id: a}]\nspecs: *l\n",

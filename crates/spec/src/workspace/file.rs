@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_file_is_neither_shown_nor_lost() {
+    fn secret_in_workspace_is_hidden_but_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_text_is_refused_at_once() {
+    fn non_text_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         assert!(said(file.load()).contains("No such file"));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_stays_and_a_file_set_to_read_only_too() {
+    fn file_mode_and_read_only_state_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
@@ -470,7 +470,7 @@ mod tests {
         proptest! {
             /// The nearest one upward, whatever other files exist, and none if there is none.
             #[test]
-            fn the_nearest_workspace_upward_is_found_and_alone_counts(
+            fn only_nearest_workspace_upward_is_used(
                 depth in 1usize..7,
                 above in prop::collection::vec(any::<bool>(), 7),
                 beside in prop::collection::vec(any::<bool>(), 7),

@@ -360,14 +360,14 @@ specs:
     }
 
     #[test]
-    fn an_id_that_stands_twice_is_named_with_both_lines() {
+    fn duplicate_id_is_reported_with_both_lines() {
         let text = "version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n\n- {tags: [t], id: 'a'}\n";
         let said = flaw(text);
         assert!(said.contains("listed twice, in lines 4 and 7"), "{said}");
     }
 
     #[test]
-    fn an_id_that_is_no_directory_name_is_refused_with_its_line() {
+    fn id_unfit_as_directory_is_refused_with_line() {
         for id in [
             "../x",
             "a/b",
@@ -389,7 +389,7 @@ specs:
     }
 
     #[test]
-    fn another_version_is_told_whatever_else_the_file_says() {
+    fn other_version_is_reported_despite_further_errors() {
         for rest in ["name: x\n", "title: {de: x}\nspecs: 3\n"] {
             let said = flaw(&format!("version: \"2\"\n{rest}"));
             assert!(

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_that_cannot_be_read_hides_no_other() {
+    fn unreadable_spec_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();

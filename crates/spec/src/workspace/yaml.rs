@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn one_document_of_bounded_size_and_depth_is_read() {
+    fn one_document_of_limited_size_is_read() {
         assert!(Node::read("").is_none() && Node::read("a: [").is_none());
         assert!(Node::read("a: 1\n---\nb: 2\n").is_none());
         assert!(Node::read("---\na: 1\n...\n").is_some());
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_means_what_it_says_and_not_how_it_looks() {
+    fn documents_are_compared_by_meaning_not_layout() {
         let same = |a, b| Node::read(a).unwrap().means(&Node::read(b).unwrap());
         assert!(same("a: [1, 'x']\n", "# c\na:\n- 1\n- \"x\"\n"));
         assert!(!same("a: 1\n", "a: '1'\n"));

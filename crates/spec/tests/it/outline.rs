@@ -103,7 +103,7 @@ fn folder_is_found_by_name_and_by_path() {
 }
 
 #[test]
-fn every_format_is_found_and_ambiguous_name_is_refused() {
+fn every_format_is_detected_and_ambiguity_refused() {
     let room = Room::spec_kit();
     room.write(
         ".kiro/specs/lamp/requirements.md",
@@ -263,7 +263,7 @@ fn limits_are_reported() {
 }
 
 #[test]
-fn changed_requirement_has_another_digest_and_test_line_has_not() {
+fn requirement_digest_ignores_its_test_lines() {
     let room = Room::spec_kit();
     let digest = |room: &Room| room.read("001-area").requirement_tests()[1].text;
     let before = digest(&room);

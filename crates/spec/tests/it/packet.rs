@@ -70,7 +70,7 @@ fn the_limits_are_the_documented_ones() {
 }
 
 #[test]
-fn the_order_is_idea_artifacts_named_selected_whatever_comes_first() {
+fn packet_order_is_idea_artifacts_named_selected() {
     let candidates = vec![
         selected("a.md", "s"),
         named("z.md", "n"),
@@ -91,7 +91,7 @@ fn the_order_is_idea_artifacts_named_selected_whatever_comes_first() {
 }
 
 #[test]
-fn bytes_and_lines_are_counted_to_the_last_one() {
+fn bytes_and_lines_are_counted_exactly() {
     // 4 bytes in 2 lines, the last one unterminated.
     let entries = || vec![idea("a\nbc")];
     assert!(build_packet(entries(), limits(4, 2)).is_ok());
@@ -176,7 +176,7 @@ fn selected_files_are_added_while_fitting() {
 }
 
 #[test]
-fn what_is_given_twice_is_shown_once_or_refused() {
+fn duplicate_entry_is_shown_once_or_refused() {
     let packet = build_packet(
         vec![selected("a", "x"), named("a", "x"), selected("a", "x")],
         WIDE,
@@ -235,7 +235,7 @@ fn secret_stops_packet_with_rule_and_line() {
 }
 
 #[test]
-fn a_secret_in_a_name_is_neither_sent_nor_told() {
+fn secret_entry_name_is_neither_sent_nor_shown() {
     let token = made_up_token();
     let name = format!("notes/{token}.md");
     let error = build_packet(vec![named(&name, "text")], WIDE).unwrap_err();
@@ -368,7 +368,7 @@ fn unread_named_files_exceed_limit() {
 }
 
 #[test]
-fn the_manifest_is_canonical_and_receipts_are_made_from_it() {
+fn manifest_is_canonical_and_feeds_the_receipt() {
     let candidates = vec![
         idea("wish\n"),
         entry(
@@ -499,7 +499,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn a_packet_is_within_its_limits_or_there_is_none(
+        fn packet_never_exceeds_its_limits(
             candidates in prop::collection::vec(candidate(), 0..9),
             max_bytes in 0_u64..200,
             max_lines in 0_u64..40,

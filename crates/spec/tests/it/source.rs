@@ -217,7 +217,7 @@ fn what_is_excluded_is_never_shown() {
 }
 
 #[test]
-fn git_and_crucible_are_never_shown_whatever_names_them() {
+fn git_and_crucible_files_are_never_shown() {
     let dir = project(&[
         (".git/config", "g"),
         (".crucible/specs/x/artifacts/10-design.md", "d"),
@@ -434,7 +434,7 @@ fn a_pattern_that_is_none_names_itself() {
 }
 
 #[test]
-fn no_more_is_read_than_there_is_room_for() {
+fn files_are_read_only_within_remaining_limit() {
     let dir = project(&[
         ("a.md", "12345"),
         ("b.md", "123"),
@@ -495,7 +495,7 @@ fn no_more_is_read_than_there_is_room_for() {
 }
 
 #[test]
-fn a_packet_prefers_the_first_pattern_also_beside_an_idea() {
+fn first_pattern_has_priority_beside_an_idea() {
     let dir = project(&[("z.md", "12345"), ("a.md", "12345")]);
     let content = Untrusted::new("idea");
     let idea = PacketEntry {
@@ -672,7 +672,7 @@ fn sizes(idea: &Idea) -> Vec<(&str, u64, bool)> {
 }
 
 #[test]
-fn a_directory_is_its_texts_in_the_order_of_their_names() {
+fn directory_gives_its_texts_in_name_order() {
     let dir = project(&[
         ("b.md", "second"),
         ("a/deep.txt", "first\n"),
@@ -715,7 +715,7 @@ fn a_directory_is_its_texts_in_the_order_of_their_names() {
 }
 
 #[test]
-fn a_line_of_the_idea_is_one_of_its_source() {
+fn idea_line_maps_to_its_source_line() {
     let place = |idea: &Idea, line| {
         idea.place_of(line)
             .map(|(name, line)| format!("{name}:{line}"))
@@ -741,7 +741,7 @@ fn a_line_of_the_idea_is_one_of_its_source() {
 }
 
 #[test]
-fn a_source_that_cannot_be_used_is_refused_by_name() {
+fn unusable_source_is_refused_by_name() {
     let dir = project(&[
         ("only/.env", "A=b"),
         ("idea.md", "the idea"),
@@ -780,7 +780,7 @@ fn a_source_that_cannot_be_used_is_refused_by_name() {
 }
 
 #[test]
-fn a_secret_in_the_name_of_a_source_is_told_as_the_name() {
+fn secret_in_source_name_is_located_in_name() {
     let token = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
     let dir = project(&[("wishes/a.md", "one\ntwo\n"), ("wishes/c.md", "three\n")]);
     std::fs::write(
@@ -810,7 +810,7 @@ fn a_secret_in_the_name_of_a_source_is_told_as_the_name() {
 }
 
 #[test]
-fn where_a_source_leads_decides_whether_it_is_read() {
+fn link_target_decides_whether_source_is_read() {
     let dir = project(&[
         (".aws/credentials", "key"),
         (".ssh/work", "key"),
@@ -865,7 +865,7 @@ fn where_a_source_leads_decides_whether_it_is_read() {
 }
 
 #[test]
-fn links_and_pipes_that_a_pattern_finds_are_named() {
+fn links_and_pipes_matching_a_pattern_are_named() {
     let dir = project(&[
         ("docs/a.md", "a"),
         ("more/b.md", "b"),

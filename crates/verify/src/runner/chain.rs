@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_are_no_list_of_steps_stay_whole() {
+    fn scripts_that_are_not_step_lists_stay_whole() {
         for scripts in [
             serde_json::json!({"test": "jest; eslint ."}),
             serde_json::json!({"test": "jest || true"}),

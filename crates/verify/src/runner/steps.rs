@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_list_of_commands_have_no_parts() {
+    fn text_that_is_not_command_list_is_whole() {
         for text in [
             "a; b",
             "a\nb",

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peak_of_memory_is_read_from_what_the_system_says() {
+    fn peak_memory_is_parsed_from_process_status() {
         assert_eq!(
             peak_in("Name:\tx\nVmHWM:\t   12345 kB\nVmRSS:\t 1 kB\n").unwrap(),
             12345 * 1024
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn both_waves_wait_for_the_model_once_and_share_their_connections() {
+    fn both_waves_wait_once_and_share_connections() {
         let server = ModelServer::start(Duration::from_millis(50)).unwrap();
         let asking = Asking::new(NAME, server.address()).unwrap();
         let client = Arc::new(

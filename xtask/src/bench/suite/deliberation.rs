@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_chain_of_each_grammar_is_what_its_rules_say() {
+    fn longest_chain_of_grammar_follows_its_rules() {
         let depth = |grammar, seats, loops| {
             let steps = Shape {
                 grammar,
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn every_grammar_makes_the_calls_that_are_counted_for_it() {
+    fn every_grammar_makes_the_expected_calls() {
         let fixture = Fixture::open(Duration::ZERO).unwrap();
         for &grammar in LoopGrammar::ALL {
             let shape = Shape {

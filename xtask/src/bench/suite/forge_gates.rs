@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_measured_passes_and_what_is_refused_is_not_measured() {
+    fn only_accepted_skills_are_measured() {
         let judge = Judge::new().unwrap();
         assert!(judge.judge(&skill(3)).is_ok());
         assert!(

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rung_gets_its_answers_and_both_sides_send_the_same_bytes() {
+    fn all_layers_answer_and_send_equal_bytes() {
         let stand = Stand::new("fn main() {}\n").unwrap();
         let body = String::from_utf8(stand.body.clone()).unwrap();
         assert!(

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_write_their_rows_and_wait_for_the_disk() {
+    fn both_sides_write_rows_and_wait_for_disk() {
         let folder = scratch().unwrap();
         let mut ledger = Ledger::open(&folder.path().join("ledger.db")).unwrap();
         let (run, ts) = (

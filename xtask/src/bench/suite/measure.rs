@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_take_turns_and_the_first_round_is_not_counted() {
+    fn sides_alternate_and_first_round_is_discarded() {
         let turns = RefCell::new(String::new());
         let side = |name: char| {
             turns.borrow_mut().push(name);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_counted_once_and_the_last_body_is_kept() {
+    fn connections_are_counted_and_last_body_kept() {
         let server = ModelServer::start(Duration::ZERO).unwrap();
         let always = response(&"It reads as it should. ".repeat(ANSWER_BYTES / 23));
         let mut stream = TcpStream::connect(server.address()).unwrap();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_without_heading_and_a_heading_without_code_are_named() {
+    fn codes_and_headings_without_counterpart_are_named() {
         let said = said_of(
             "\nconst A: Code = model::Code::new(\"patch-new\");",
             ("docs/codes/patch.md", "\n## patch-old\n"),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_in_the_wrong_page_or_form_or_hidden_is_named() {
+    fn misplaced_malformed_or_hidden_code_is_named() {
         let wrong_page = said_of(
             "const A: Code = Code::new(\"patch-new\");",
             ("docs/codes/pack.md", "## patch-new\n"),

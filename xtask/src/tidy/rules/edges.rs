@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_never_import_each_other_whatever_the_table_says() {
+    fn capabilities_never_import_each_other_despite_table() {
         let packages = vec![
             Package::sample("crucible-run").needs("crucible-council"),
             Package::sample("crucible-council"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_crate_needs_a_layer_and_tests_may_not_reach_sideways() {
+    fn crate_needs_layer_and_tests_no_sideways_edge() {
         let packages = vec![
             Package::sample("crucible-surprise"),
             Package::sample("crucible-pack").tests_need("crucible-patch"),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_prints_exits_or_spawns_is_named() {
+    fn library_that_prints_exits_or_spawns_is_named() {
         assert_eq!(
             said_of(
                 "crucible-a",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_lifts_the_ban_for_itself_is_named() {
+    fn crate_lifting_the_ban_is_named() {
         let code = "#[expect(clippy::disallowed_methods, reason = \"quick\")] fn f() {}";
         assert_eq!(said_of("crucible-run", code).len(), 1);
         assert_eq!(said_of("crucible-host", code), [""; 0]);

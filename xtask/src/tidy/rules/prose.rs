@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn idiom_is_found_in_pages_and_strings_but_not_within_words() {
+    fn idiom_is_found_only_as_whole_words() {
         assert_eq!(
             problems("docs/a.md", "It is told.\nIt is untold, mending.\n").len(),
             1

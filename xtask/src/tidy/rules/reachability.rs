@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stray_file_and_a_broken_one_are_named() {
+    fn stray_and_broken_files_are_named() {
         let files = [
             ("crates/a/src/lib.rs", "mod broken;"),
             ("crates/a/src/broken.rs", "\nfn ("),

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_command_only_when_it_is_one_alone() {
+    fn chat_command_must_be_the_whole_line() {
         let wishes = [
             "",
             " \t",

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_tells_the_default_that_the_library_has() {
+    fn gate_help_default_matches_the_library() {
         let default = GatePolicy::default();
         let help = command()
             .render_long_help()

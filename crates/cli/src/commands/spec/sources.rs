@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_that_begins_again_names_the_same_sources_as_words_of_a_shell() {
+    fn restart_command_quotes_the_same_sources() {
         let again = |source: &[&str], issue: &[&str]| {
             let source = source.iter().map(PathBuf::from).collect();
             let issue = issue.iter().map(|issue| issue.parse().unwrap()).collect();

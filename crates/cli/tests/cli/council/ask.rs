@@ -24,7 +24,7 @@ fn keeps_its_contract(document: &Value) {
 }
 
 #[test]
-fn the_answer_is_the_result_and_all_else_stands_beside_it() {
+fn ask_prints_answer_on_stdout_progress_on_stderr() {
     let server = usual("parallel");
     let ran = Fixture::with(&server).run(["ask", QUESTION]).ok();
     assert_eq!(ran.stdout, format!("{ANSWER}\n"));
@@ -50,7 +50,7 @@ fn the_answer_is_the_result_and_all_else_stands_beside_it() {
 }
 
 #[test]
-fn the_trace_of_the_parallel_grammar_tells_the_argument() {
+fn parallel_trace_shows_positions_and_attacks() {
     let mut triage = triage("parallel", &ROLES);
     triage["loop_count"] = 2.into();
     let mut drafts = 0;
@@ -123,7 +123,7 @@ fn the_trace_of_the_parallel_grammar_tells_the_argument() {
 }
 
 #[test]
-fn the_trace_of_the_sequential_grammar_tells_the_drafts() {
+fn sequential_trace_shows_each_draft() {
     let mut triage = triage("sequential", &ROLES);
     triage["loop_count"] = 2.into();
     let server = council(triage, |_| None);
@@ -192,7 +192,7 @@ fn the_trace_of_the_sequential_grammar_tells_the_drafts() {
 }
 
 #[test]
-fn the_trace_of_a_debate_tells_who_was_attacked_and_why_it_ended() {
+fn debate_trace_names_attacked_seats_and_end() {
     let mut triage = triage(
         "debate",
         &["domain_expert", "creative", "creative", "pragmatist"],
@@ -330,7 +330,7 @@ fn a_question_without_a_council_says_so() {
 }
 
 #[test]
-fn the_document_has_a_trace_only_where_one_was_asked_for() {
+fn document_has_a_trace_only_on_request() {
     let server = usual("parallel");
     let ran = Fixture::with(&server).run(["ask", QUESTION, "--json"]).ok();
     let document = ran.json();
@@ -383,7 +383,7 @@ fn the_document_has_a_trace_only_where_one_was_asked_for() {
 }
 
 #[test]
-fn what_was_worse_than_asked_for_is_always_told() {
+fn degradations_are_always_reported() {
     let roles = ["domain_expert", "pragmatist", "creative"];
     let fails = |call: &CouncilCall| {
         let silent = *call == CouncilCall::Seat("creative".to_owned());
@@ -415,7 +415,7 @@ fn what_was_worse_than_asked_for_is_always_told() {
 }
 
 #[test]
-fn what_models_say_moves_no_cursor_and_forges_no_line() {
+fn model_text_cannot_control_terminal_or_forge_lines() {
     const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{8}\u{202e}\u{2028}";
     let hostile = format!("{ESCAPES}\nLOOP 9\nWHAT IT TOOK\nwarning: all is lost");
     let mut triage = triage("debate", &ROLES);

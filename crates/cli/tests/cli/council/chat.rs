@@ -69,7 +69,7 @@ fn interrupted(terminal: Terminal) -> String {
 }
 
 #[test]
-fn the_conversation_reads_as_the_seed_lays_it_out() {
+fn chat_transcript_matches_the_specification() {
     // §6.3 without what is typed: a pipe echoes nothing, neither the line nor its end.
     let expected = format!(
         "{BANNER}> \n[Processing... 4 loops executed]\n\n{ADVICE}\n\n> Observability enabled.\n\n> \n\
@@ -85,7 +85,7 @@ fn the_conversation_reads_as_the_seed_lays_it_out() {
 }
 
 #[test]
-fn on_a_terminal_the_screen_is_the_seeds_transcript_without_colour() {
+fn terminal_chat_transcript_matches_without_colour() {
     let server = oracle();
     let fixture = Fixture::with(&server);
     let mut terminal = Terminal::start(fixture.call(["chat"]).env("TERM", "xterm"));
@@ -110,7 +110,7 @@ fn on_a_terminal_the_screen_is_the_seeds_transcript_without_colour() {
 }
 
 #[test]
-fn the_argument_is_shown_after_the_answer_while_observability_is_on() {
+fn trace_follows_answer_while_observability_is_on() {
     let lines = format!("{SERVICES}\ntrace on\n{SERVICES}\ntrace off\n{SERVICES}\n");
     let ran = chat(&oracle(), lines.as_bytes());
     let turns: Vec<&str> = ran.stdout.split("\n> ").collect();
@@ -137,7 +137,7 @@ fn the_argument_is_shown_after_the_answer_while_observability_is_on() {
 }
 
 #[test]
-fn an_error_is_told_in_its_place_and_the_conversation_goes_on() {
+fn chat_continues_after_reporting_an_error() {
     let server = FakeApi::answering(|request| match council_call(request) {
         CouncilCall::Triage if request.conversation().contains("microservices") => {
             Reply::Answer("I would ask everybody.".to_owned())
@@ -167,7 +167,7 @@ fn an_error_is_told_in_its_place_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_an_error_and_its_rest_is_no_question() {
+fn overlong_chat_line_is_an_error_without_remainder() {
     let server = bypassed();
     let lines = format!("{}\n{CAPITAL}\n", "Should we? ".repeat(95_326));
     let ran = chat(&server, lines.as_bytes());
@@ -191,7 +191,7 @@ fn a_line_that_is_too_long_is_an_error_and_its_rest_is_no_question() {
 }
 
 #[test]
-fn words_are_taken_in_any_case_and_words_for_help_are_no_questions() {
+fn chat_commands_ignore_case_and_are_not_questions() {
     let words = "Type 'exit' to quit, 'trace on/off' to toggle observability\n\n";
     let server = oracle();
     let ran = chat(
@@ -222,7 +222,7 @@ fn what_is_no_question_asks_nobody() {
 }
 
 #[test]
-fn each_question_has_a_budget_of_its_own_and_knows_nothing_of_the_one_before() {
+fn each_question_has_own_budget_and_no_history() {
     let server = oracle();
     let fixture = Fixture::with(&server);
     // What the first two take: the triage, four times two seats and the red team, and the answer.
@@ -283,7 +283,7 @@ fn what_a_model_says_cannot_move_the_cursor() {
 }
 
 #[test]
-fn however_the_lines_of_an_answer_end_they_are_lines() {
+fn all_line_endings_of_answers_are_normalized() {
     let server = council(simple_triage(), |call| {
         (*call == CouncilCall::Direct)
             .then(|| Reply::Answer("Paris.\r\nAnd\rno other.\r\n".to_owned()))
@@ -337,7 +337,7 @@ fn interrupted_while_the_council_works() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_the_line_of_the_prompt() {
+fn end_of_input_ends_the_prompt_line() {
     let fixture = Fixture::new();
     let mut terminal = Terminal::start(fixture.call(["chat"]));
     terminal.shows("> ");
@@ -348,7 +348,7 @@ fn the_end_of_the_input_ends_the_line_of_the_prompt() {
 }
 
 #[test]
-fn nobody_is_asked_for_a_reader_who_is_gone() {
+fn chat_stops_calling_when_reader_is_gone() {
     let server = oracle();
     let fixture = Fixture::with(&server);
     let mut command = fixture.call(["chat"]).command();
@@ -373,7 +373,7 @@ fn nobody_is_asked_for_a_reader_who_is_gone() {
 }
 
 #[test]
-fn answers_that_cannot_be_written_are_not_asked_for() {
+fn unwritable_output_stops_further_questions() {
     let server = oracle();
     let fixture = Fixture::with(&server);
     std::fs::write(fixture.path("questions"), format!("{CAPITAL}\n")).unwrap();
@@ -399,7 +399,7 @@ fn answers_that_cannot_be_written_are_not_asked_for() {
 }
 
 #[test]
-fn an_input_that_cannot_be_read_is_an_error() {
+fn unreadable_input_is_an_error() {
     let fixture = Fixture::with(&oracle());
     let directory = std::fs::File::open(fixture.home()).unwrap();
     let output = fixture

@@ -59,7 +59,7 @@ fn tells(error: &Value, words: &str) {
 }
 
 #[test]
-fn a_triage_that_is_no_json_is_a_failed_provider_and_is_asked_once() {
+fn triage_without_json_fails_after_one_call() {
     let fenced = format!("```json\n{}\n```", triage("parallel", &ROLES));
     for text in ["I would split it, of course.", &fenced] {
         let server = under(Reply::Answer(text.to_owned()));
@@ -72,7 +72,7 @@ fn a_triage_that_is_no_json_is_a_failed_provider_and_is_asked_once() {
 }
 
 #[test]
-fn a_triage_that_is_cut_off_or_endless_is_a_failed_provider() {
+fn truncated_or_endless_triage_is_provider_failure() {
     let half = triage("parallel", &ROLES)
         .to_string()
         .chars()
@@ -103,7 +103,7 @@ fn a_triage_of_another_shape_fails_its_schema() {
 }
 
 #[test]
-fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
+fn triage_violations_are_all_reported() {
     let mut broken = triage(
         "parallel",
         &[
@@ -134,7 +134,7 @@ fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
 }
 
 #[test]
-fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_would() {
+fn insufficient_budget_ends_council_after_triage() {
     let server = usual("sequential");
     let fixture = Fixture::with(&server);
     let error = failed(
@@ -168,7 +168,7 @@ fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_wo
 }
 
 #[test]
-fn tokens_and_money_of_the_configuration_hold_for_a_question() {
+fn configured_token_and_money_limits_bind_questions() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let call = fixture
@@ -187,7 +187,7 @@ fn tokens_and_money_of_the_configuration_hold_for_a_question() {
 }
 
 #[test]
-fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
+fn required_part_failure_sets_exit_status() {
     for call in [CouncilCall::RedTeam, CouncilCall::Synthesis] {
         let error = failed(ask(&except(call.clone(), Reply::Status(401))), 70);
         let part = if call == CouncilCall::RedTeam {
@@ -207,7 +207,7 @@ fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
 }
 
 #[test]
-fn what_was_done_in_vain_is_told_beside_the_error_and_not_in_its_document() {
+fn degradations_before_error_go_to_stderr_only() {
     let missing = CouncilCall::Seat("creative".to_owned());
     let roles = ["domain_expert", "pragmatist", "creative"];
     let fails = move |call: &CouncilCall| {
@@ -247,7 +247,7 @@ fn a_part_that_takes_too_long_exits_10() {
 }
 
 #[test]
-fn an_answer_that_is_too_long_names_its_limit() {
+fn oversized_answer_names_its_limit() {
     let server = except(
         CouncilCall::Synthesis,
         Reply::Answer("long ".repeat(60_000)),
@@ -289,7 +289,7 @@ fn a_secret_in_the_question_reaches_nobody() {
 }
 
 #[test]
-fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
+fn missing_provider_or_key_is_reported_without_calls() {
     let fixture = Fixture::new();
     let ran = fixture
         .call(["ask", QUESTION])
@@ -316,7 +316,7 @@ fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
 }
 
 #[test]
-fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
+fn fallback_provider_is_reported_and_uses_own_model() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let call = fixture.call([
@@ -351,7 +351,7 @@ fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
 
 /// Three seats are asked and hang when the signal comes.
 #[test]
-fn interrupted_while_seats_are_asked_it_ends_at_once() {
+fn interrupt_during_seat_calls_ends_at_once() {
     let roles = ["domain_expert", "pragmatist", "creative"];
     let seats_hang =
         |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
@@ -406,7 +406,7 @@ fn interrupted_while_seats_are_asked_it_ends_at_once() {
 }
 
 #[test]
-fn nothing_is_left_in_the_home_of_who_asks() {
+fn question_leaves_no_files_in_home() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     fixture.run(["ask", QUESTION]).ok();

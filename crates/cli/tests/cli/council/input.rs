@@ -15,7 +15,7 @@ fn shown(server: &crucible_testkit::FakeApi) -> String {
 }
 
 #[test]
-fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
+fn question_is_read_from_stdin_with_dash() {
     for args in [&["ask", "-"][..], &["ask"]] {
         let server = bypassed();
         let fixture = Fixture::with(&server);
@@ -42,7 +42,7 @@ fn a_question_is_read_from_standard_input_with_a_dash_and_without_a_question() {
 }
 
 #[test]
-fn a_question_that_is_given_leaves_standard_input_alone() {
+fn given_question_leaves_standard_input_unread() {
     let server = bypassed();
     let fixture = Fixture::with(&server);
     let ran = run_with(
@@ -55,7 +55,7 @@ fn a_question_that_is_given_leaves_standard_input_alone() {
 }
 
 #[test]
-fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
+fn invalid_or_oversized_question_is_refused_before_calls() {
     let server = bypassed();
     let fixture = Fixture::with(&server);
     let ran = run_with(fixture.call(["ask", "-"]), b"what is \xff this?").exits(2);
@@ -132,7 +132,7 @@ fn an_empty_question_asks_nobody() {
 }
 
 #[test]
-fn on_a_terminal_a_missing_question_is_an_error_with_an_example() {
+fn missing_question_on_terminal_is_error_with_example() {
     let fixture = Fixture::new();
     let (code, screen) = Terminal::start(fixture.call(["ask"])).ends();
     assert_eq!(code, Some(2), "{screen}");
@@ -144,7 +144,7 @@ fn on_a_terminal_a_missing_question_is_an_error_with_an_example() {
 }
 
 #[test]
-fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
+fn terminal_shows_awaited_calls_on_one_line() {
     let seats_hang =
         |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
     let server = council(triage("parallel", &ROLES), seats_hang);
@@ -168,7 +168,7 @@ fn on_a_terminal_one_line_tells_which_calls_are_waited_for() {
 }
 
 #[test]
-fn interrupted_while_nothing_comes_on_standard_input_it_ends_at_once() {
+fn interrupt_while_reading_stdin_ends_at_once() {
     let fixture = Fixture::new();
     let mut command = fixture.call(["ask", "-"]).command();
     let mut child = command

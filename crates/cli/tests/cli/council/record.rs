@@ -32,7 +32,7 @@ fn tell(child: &mut Child, question: &str) {
 }
 
 #[test]
-fn of_two_that_name_the_same_file_one_is_refused() {
+fn recording_to_a_file_in_use_is_refused() {
     let server = council(simple_triage(), |call| {
         (*call == CouncilCall::Direct).then_some(Reply::Hang)
     });
@@ -68,7 +68,7 @@ fn of_two_that_name_the_same_file_one_is_refused() {
 }
 
 #[test]
-fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
+fn recording_is_absent_when_nothing_was_answered() {
     let server = bypassed();
     let fixture = Fixture::with(&server);
     let file = fixture.home().join("calls.jsonl");
@@ -105,7 +105,7 @@ fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
 }
 
 #[test]
-fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
+fn interrupt_before_any_answer_reports_empty_recording() {
     let server = council(simple_triage(), |_| Some(Reply::Hang));
     let fixture = Fixture::with(&server);
     let child = waiting(fixture.call(["ask", QUESTION, "--record", "calls.jsonl"]));
@@ -128,7 +128,7 @@ fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
 }
 
 #[test]
-fn a_place_that_cannot_be_is_refused_before_anything_is_said() {
+fn invalid_recording_path_is_refused_before_output() {
     let server = bypassed();
     let fixture = Fixture::with(&server);
     for command in ["ask", "chat"] {
@@ -149,7 +149,7 @@ fn a_place_that_cannot_be_is_refused_before_anything_is_said() {
 
 /// While the first question is answered a directory takes the place of the recording.
 #[test]
-fn a_conversation_that_cannot_be_recorded_ends_and_asks_nothing_more() {
+fn chat_ends_when_recording_fails() {
     let fixture = Fixture::new();
     let file = fixture.home().join("calls.jsonl");
     let place = file.clone();

@@ -22,7 +22,7 @@ fn models(server: &FakeApi) -> Vec<(CouncilCall, Value)> {
 }
 
 #[test]
-fn each_part_asks_the_model_that_is_named_for_it() {
+fn each_part_uses_its_configured_model() {
     let mut triage = triage("parallel", &ROLES);
     triage["council"][0]["model_hint"] = "deep".into();
     triage["council"][1]["model_hint"] = "secret-and-dear".into();
@@ -85,7 +85,7 @@ fn the_configuration_names_models_as_the_flags_do() {
 
 /// What names a model for fewer calls comes before what names one for more, and the command line before all files.
 #[test]
-fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both() {
+fn phase_profile_overrides_default_and_flag_overrides_both() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     fixture.user_config(
@@ -124,7 +124,7 @@ fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both(
 }
 
 #[test]
-fn the_summary_names_models_that_are_not_the_providers_own() {
+fn summary_names_models_of_other_providers() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let own = fixture.run(["ask", QUESTION]).ok();
@@ -149,7 +149,7 @@ fn the_summary_names_models_that_are_not_the_providers_own() {
 }
 
 #[test]
-fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() {
+fn fallback_models_apply_only_to_openrouter() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let flags = [
@@ -204,7 +204,7 @@ fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() 
 }
 
 #[test]
-fn openrouter_is_asked_with_the_models_of_the_seed_until_somebody_names_one() {
+fn openrouter_uses_default_models_unless_one_is_named() {
     let asked = |configured: &str| {
         let mut triage = triage("parallel", &ROLES);
         triage["council"][0]["model_hint"] = "openai/gpt-4o".into();
@@ -272,7 +272,7 @@ fn what_decides_about_changes_can_be_chosen() {
 }
 
 #[test]
-fn settings_that_cannot_be_meant_are_refused_by_name() {
+fn invalid_council_settings_are_refused_by_name() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let delta = fixture
@@ -367,7 +367,7 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
 }
 
 #[test]
-fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
+fn project_file_may_only_lower_council_limits() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let project = fixture.home().join(".crucible");
@@ -398,7 +398,7 @@ fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
 
 /// A repository that somebody else wrote cannot make the asker pay for models that the asker did not allow.
 #[test]
-fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
+fn project_file_cannot_allow_further_models() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     let project = fixture.home().join(".crucible");
@@ -441,7 +441,7 @@ fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
 }
 
 #[test]
-fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
+fn cost_is_estimated_from_prices_and_limited() {
     let server = usual("parallel");
     let fixture = Fixture::with(&server);
     fixture.user_config(
@@ -504,7 +504,7 @@ fn timeless(mut document: Value) -> Value {
 }
 
 #[test]
-fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
+fn recorded_question_replays_without_a_model() {
     for grammar in ["parallel", "sequential", "debate"] {
         let mut triage = triage(
             grammar,

@@ -58,7 +58,7 @@ fn send(signal: &str, child: &Child) {
 }
 
 #[test]
-fn a_signal_ends_it_while_nobody_reads_its_result() {
+fn signal_ends_ask_with_unread_result() {
     let server = endless();
     let fixture = Fixture::with(&server);
     for (args, input) in [
@@ -84,7 +84,7 @@ fn a_signal_ends_it_while_nobody_reads_its_result() {
 }
 
 #[test]
-fn where_the_end_of_the_terminal_is_ignored_the_result_waits_for_its_reader() {
+fn ignored_hangup_keeps_result_until_it_is_read() {
     let server = endless();
     let fixture = Fixture::with(&server);
     let call = fixture.call(["ask", "Why?"]).command();
@@ -111,7 +111,7 @@ fn where_the_end_of_the_terminal_is_ignored_the_result_waits_for_its_reader() {
 }
 
 #[test]
-fn a_signal_ends_it_while_nobody_reads_its_progress() {
+fn signal_ends_ask_with_unread_progress() {
     let server = endless();
     let fixture = Fixture::with(&server);
     let (unread, mut full) = std::io::pipe().unwrap();

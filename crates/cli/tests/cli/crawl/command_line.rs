@@ -81,7 +81,7 @@ fn every_command_has_its_help_with_examples() {
 }
 
 #[test]
-fn ten_results_are_shown_unless_more_are_wanted_and_thirty_at_most() {
+fn search_shows_ten_results_thirty_at_most() {
     let fixture = crowd();
     let count = |args: &[&str]| {
         let ran = fixture.run(&[&["search", "widget"], args].concat()).ok();
@@ -104,7 +104,7 @@ fn ten_results_are_shown_unless_more_are_wanted_and_thirty_at_most() {
 }
 
 #[test]
-fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
+fn debate_has_two_rounds_four_at_most() {
     let rounds = |args: &[&str]| {
         // The last word is an answer of the gateway like any other: it comes after as many drafts as there were rounds.
         let asked = args
@@ -147,7 +147,7 @@ fn a_debate_takes_two_rounds_unless_told_otherwise_and_four_at_most() {
 }
 
 #[test]
-fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
+fn wrong_crawl_arguments_exit_1_with_crawl_prefix() {
     let fixture = CrawlDesk::with_widget();
     for args in [
         &["nonsense"][..],
@@ -216,7 +216,7 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
+fn missing_arguments_without_terminal_name_the_flags() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture.run(&["inspect", "--query", "widget"]).exits(1);
     assert!(ran.stderr.contains("--auto-select"), "{}", ran.stderr);
@@ -269,7 +269,7 @@ fn the_best_result_is_taken_when_told_so() {
 }
 
 #[test]
-fn a_search_that_is_to_choose_says_that_it_lists() {
+fn search_with_auto_select_warns_and_lists() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture.run(&["search", "widget", "--auto-select"]).ok();
     assert!(
@@ -320,7 +320,7 @@ fn a_ref_chooses_what_is_looked_at() {
 }
 
 #[test]
-fn a_plan_without_a_model_names_both_ways_out() {
+fn plan_without_model_suggests_providers_and_offline() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture.run(&["plan", "acme/widget"]).exits(1);
     let said = &ran.stderr;

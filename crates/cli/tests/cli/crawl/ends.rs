@@ -12,7 +12,7 @@ fn seconds_after_now(seconds: i64) -> i64 {
 }
 
 #[test]
-fn a_rate_limit_with_nothing_had_ends_with_four_and_the_document_is_printed() {
+fn rate_limit_without_results_exits_4_with_document() {
     let fixture = CrawlDesk::with_widget();
     fixture.github.misbehave(
         "/",
@@ -40,7 +40,7 @@ fn a_rate_limit_with_nothing_had_ends_with_four_and_the_document_is_printed() {
 }
 
 #[test]
-fn a_rate_limit_after_something_was_had_ends_with_zero_and_says_so() {
+fn rate_limit_after_partial_results_exits_0() {
     let fixture = CrawlDesk::new(["acme/widget-a", "acme/widget-b"].map(FakeRepo::new));
     // The page came, what is asked of each result did not.
     fixture.github.misbehave(
@@ -66,7 +66,7 @@ fn a_rate_limit_after_something_was_had_ends_with_zero_and_says_so() {
 }
 
 #[test]
-fn a_short_rate_limit_is_waited_for_with_a_countdown() {
+fn short_rate_limit_wait_shows_a_countdown() {
     let fixture = CrawlDesk::with_widget();
     fixture.github.misbehave(
         "/search/repositories",
@@ -127,7 +127,7 @@ fn what_github_does_wrong_is_a_general_error() {
 }
 
 #[test]
-fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
+fn rejected_plan_exits_2_and_is_not_exported() {
     let fixture = CrawlDesk::with_widget();
     let evil = "cargo build && sudo make install";
     let ran = fixture
@@ -231,7 +231,7 @@ fn wrong_shape_exits_3_and_invalid_json_70() {
 }
 
 #[test]
-fn a_model_that_takes_too_long_and_an_exhausted_budget_end_with_seventy() {
+fn model_timeout_and_exhausted_budget_exit_70() {
     let fixture = CrawlDesk::with_widget();
     let models = Models::replying([Reply::Hang], [Reply::Hang]);
     let call = models
@@ -283,7 +283,7 @@ fn a_secret_ends_with_eight() {
 
 /// Takes ten seconds: as long as the program waits for a ledger that is held.
 #[test]
-fn a_ledger_that_somebody_else_holds_ends_with_nine() {
+fn ledger_locked_by_another_process_exits_9() {
     let fixture = CrawlDesk::with_widget();
     fixture.run(&["search", "widget"]).ok();
     let script = "import sqlite3, sys\n\
@@ -313,7 +313,7 @@ fn a_ledger_that_somebody_else_holds_ends_with_nine() {
 }
 
 #[test]
-fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() {
+fn unwritable_directory_is_refused_before_fetching() {
     let fixture = CrawlDesk::with_widget();
     let export = |dir: &str| {
         fixture.run(&[
@@ -348,7 +348,7 @@ fn a_directory_that_is_none_to_write_to_is_refused_before_anything_is_fetched() 
 }
 
 #[test]
-fn a_monorepo_without_a_project_at_its_top_needs_one_to_be_chosen() {
+fn monorepo_without_top_project_requires_a_choice() {
     let files = [
         ("a/Cargo.toml", super::support::CARGO_TOML),
         ("b/go.mod", "module b\n"),
@@ -370,7 +370,7 @@ fn a_monorepo_without_a_project_at_its_top_needs_one_to_be_chosen() {
 }
 
 #[test]
-fn no_build_system_is_planned_for_without_a_model() {
+fn unknown_build_system_has_no_offline_plan() {
     let (fixture, repo) = (
         CrawlDesk::new([]),
         local(&[("notes.txt", "nothing to build\n")]),
@@ -390,7 +390,7 @@ fn no_build_system_is_planned_for_without_a_model() {
 }
 
 #[test]
-fn a_hanging_github_ends_with_one_when_its_time_is_up_or_with_the_user() {
+fn hanging_github_exits_1_on_timeout_or_interrupt() {
     // The deadlines of `gh` are minutes; that it can be interrupted is what a user sees of them.
     let fixture = CrawlDesk::with_widget();
     fixture

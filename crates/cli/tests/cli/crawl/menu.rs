@@ -5,7 +5,7 @@ use super::terminal::Terminal;
 use crucible_testkit::FakeRepo;
 
 #[test]
-fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
+fn menu_ends_with_0_or_end_of_input() {
     let fixture = CrawlDesk::new([]);
     let mut terminal = Terminal::start(fixture.menu());
     for line in [
@@ -40,7 +40,7 @@ fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
 }
 
 #[test]
-fn every_choice_asks_for_what_it_needs_and_comes_back() {
+fn each_menu_choice_prompts_and_returns() {
     let (fixture, repo) = (CrawlDesk::with_widget(), local(&CARGO));
     let mut terminal = Terminal::start(fixture.menu());
     terminal.shows("Choice [0-5]:");
@@ -124,7 +124,7 @@ fn the_user_chooses_among_results_and_among_projects() {
 }
 
 #[test]
-fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
+fn user_chooses_project_even_if_top_builds() {
     let files = [
         ("Cargo.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n"),
         ("a/Cargo.toml", CARGO_TOML),
@@ -180,7 +180,7 @@ fn who_chooses_nothing_gets_nothing() {
 }
 
 #[test]
-fn nothing_is_asked_on_a_terminal_either_when_told_so() {
+fn non_interactive_flag_suppresses_prompts_on_terminal() {
     let fixture = CrawlDesk::with_widget();
     let terminal = Terminal::start(fixture.call(["--non-interactive"]));
     let (code, screen) = terminal.ends();
@@ -220,7 +220,7 @@ fn a_question_is_left_by_ctrl_c() {
 }
 
 #[test]
-fn a_terminal_gets_text_and_progress_and_a_file_gets_json() {
+fn terminal_gets_text_and_file_gets_json() {
     let fixture = CrawlDesk::with_widget();
     let (code, screen) = Terminal::start(fixture.call(["search", "widget"])).ends();
     assert!(

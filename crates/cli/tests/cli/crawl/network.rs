@@ -12,9 +12,9 @@ use super::support::{CARGO, CrawlDesk, Models, local};
 use crate::doctor_observed::{become_the_observed, observed};
 
 #[test]
-fn a_whole_crawl_asks_for_no_socket_of_the_internet() {
+fn whole_crawl_opens_no_internet_socket() {
     become_the_observed();
-    let name = "crawl::network::a_whole_crawl_asks_for_no_socket_of_the_internet";
+    let name = "crawl::network::whole_crawl_opens_no_internet_socket";
     let (fixture, repo) = (CrawlDesk::with_widget(), local(&CARGO));
     fixture.clonable("acme/widget", &CARGO);
     for args in [

@@ -61,7 +61,7 @@ fn each_command_prints_one_document_into_a_pipe() {
 }
 
 #[test]
-fn each_call_of_a_session_is_one_line_of_its_history() {
+fn each_session_call_is_one_history_line() {
     let fixture = CrawlDesk::with_widget();
     let nonsense = format!("no JSON\n{}", "and more of it\n".repeat(500));
     let models = Models::replying([Reply::Answer(nonsense)], [Reply::Hang]);
@@ -90,7 +90,7 @@ fn each_call_of_a_session_is_one_line_of_its_history() {
 
 /// Why stands in `docs/crawl.md`.
 #[test]
-fn rules_of_the_users_git_for_addresses_are_not_followed() {
+fn user_git_address_rewrites_are_ignored() {
     let fixture = CrawlDesk::with_widget();
     let repo = local(&CARGO);
     let rules = "[url \"file:///no/such/place/\"]\n\tinsteadOf = file:///\n\tinsteadOf = /\n";
@@ -143,7 +143,7 @@ fn a_search_shows_people_why() {
 }
 
 #[test]
-fn an_inspection_tells_people_what_it_is_and_why() {
+fn inspection_explains_its_result_to_people() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture
         .run(&["inspect", "acme/widget", "--format", "pretty"])
@@ -276,7 +276,7 @@ fn the_history_is_a_table() {
 }
 
 #[test]
-fn one_session_of_the_history_has_its_documents_and_who_said_what() {
+fn session_history_lists_documents_and_messages() {
     let fixture = CrawlDesk::with_widget();
     let models = Models::saying(
         [

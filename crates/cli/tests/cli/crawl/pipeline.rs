@@ -66,7 +66,7 @@ fn search_results_come_ranked_in_the_expected_order() {
 }
 
 #[test]
-fn a_second_search_within_its_time_comes_from_the_cache() {
+fn repeated_search_is_served_from_cache() {
     let fixture = CrawlDesk::with_widget();
     let first = fixture.run(&["search", "widget"]).ok().json();
     let asked = fixture.github.count("/");
@@ -137,7 +137,7 @@ fn an_inspection_is_a_document_of_its_schema() {
 }
 
 #[test]
-fn caps_that_are_reached_are_said_in_the_words_of_the_seed() {
+fn reached_caps_use_the_specified_warnings() {
     let mut files: Vec<(String, String)> = (0..230)
         .map(|number| (format!("src/file{number:03}.rs"), "fn f() {}\n".to_owned()))
         .collect();
@@ -224,7 +224,7 @@ fn a_debate_gives_a_plan_of_its_schema() {
 }
 
 #[test]
-fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
+fn export_writes_all_files_with_correct_hashes() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture
         .ask(
@@ -340,7 +340,7 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
 }
 
 #[test]
-fn an_export_goes_where_it_is_told_and_may_be_written_again() {
+fn export_to_named_directory_can_be_repeated() {
     let (fixture, repo) = (CrawlDesk::new([]), local(&CARGO));
     let to = fixture.fixture.path("out/here").display().to_string();
     for _ in 0..2 {
@@ -378,7 +378,7 @@ fn an_export_goes_where_it_is_told_and_may_be_written_again() {
 }
 
 #[test]
-fn a_local_repository_needs_no_gh_and_is_not_touched() {
+fn local_repository_needs_no_gh_and_stays_unchanged() {
     let (fixture, repo) = (CrawlDesk::new([]), local(&CARGO));
     let before = crate::support::Snapshot::of([repo.path()]);
     let call = || fixture.call(["inspect", "."]).current_dir(repo.path());
@@ -421,7 +421,7 @@ fn one_provider_may_speak_for_both_owners() {
 }
 
 #[test]
-fn a_fallback_that_speaks_for_both_owners_is_told_once() {
+fn fallback_for_both_owners_is_reported_once() {
     let fixture = CrawlDesk::with_widget();
     let answers = [draft("cargo build"), approval(), synthesis("cargo build")];
     let models = Models::saying(answers, [approval()]);
@@ -443,7 +443,7 @@ fn a_fallback_that_speaks_for_both_owners_is_told_once() {
 }
 
 #[test]
-fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
+fn record_has_search_options_and_pinned_clock() {
     let fixture = CrawlDesk::with_widget();
     let to = fixture.fixture.path("out").display().to_string();
     let args = [
@@ -498,7 +498,7 @@ fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
 }
 
 #[test]
-fn calls_of_models_are_counted_in_the_ledger_under_the_session() {
+fn model_calls_are_booked_under_the_session() {
     let fixture = CrawlDesk::with_widget();
     fixture
         .ask(

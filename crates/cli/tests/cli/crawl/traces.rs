@@ -46,7 +46,7 @@ fn at_work_in(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
+fn interrupt_during_download_leaves_only_aborted_session() {
     for signal in ["INT", "TERM"] {
         let fixture = CrawlDesk::with_widget();
         fixture
@@ -131,7 +131,7 @@ fn sighup_ends_crawl_unless_ignored() {
 }
 
 #[test]
-fn ctrl_c_in_a_dry_run_promises_no_session() {
+fn interrupted_dry_run_mentions_no_session() {
     let fixture = CrawlDesk::with_widget();
     for (args, promised) in [
         (&["inspect", "acme/widget"][..], true),
@@ -158,7 +158,7 @@ fn ctrl_c_in_a_dry_run_promises_no_session() {
 }
 
 #[test]
-fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
+fn interrupt_during_model_call_keeps_earlier_messages() {
     let fixture = CrawlDesk::with_widget();
     let models = Models::replying(
         [Reply::Answer(draft("cargo build").to_string())],
@@ -185,7 +185,7 @@ fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
 }
 
 #[test]
-fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
+fn files_of_killed_crawl_are_removed_at_start() {
     let fixture = CrawlDesk::with_widget();
     fixture
         .github
@@ -212,7 +212,7 @@ fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
 }
 
 #[test]
-fn a_crawl_that_goes_on_is_left_alone_by_another_one() {
+fn running_crawl_is_untouched_by_another() {
     let fixture = CrawlDesk::with_widget();
     fixture
         .github
@@ -236,7 +236,7 @@ fn a_crawl_that_goes_on_is_left_alone_by_another_one() {
 }
 
 #[test]
-fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
+fn dry_run_leaves_no_files_in_home() {
     let repo = local(&CARGO);
     let path = repo.path().to_str().unwrap();
     let calls: [&[&str]; 6] = [

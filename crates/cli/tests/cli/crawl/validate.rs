@@ -46,7 +46,7 @@ fn judged(fixture: &Fixture, bytes: &[u8], more: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_plan_that_is_safe_passes_and_one_that_is_not_ends_with_two() {
+fn safe_plan_passes_and_unsafe_exits_2() {
     let fixture = Fixture::new();
     let ran = judged(
         &fixture,
@@ -143,7 +143,7 @@ fn a_plan_may_come_through_a_pipe() {
 }
 
 #[test]
-fn it_needs_no_home_no_configuration_and_no_network() {
+fn validate_needs_no_home_configuration_or_network() {
     let fixture = Fixture::new();
     fixture.user_config("this is no TOML");
     std::fs::write(fixture.path("plan.json"), plan("cargo build").to_string()).unwrap();
@@ -163,7 +163,7 @@ fn it_needs_no_home_no_configuration_and_no_network() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_read_is_a_general_error() {
+fn unreadable_plan_is_a_general_error() {
     let fixture = CrawlDesk::new([]);
     for path in ["missing.json", "/dev/zero", "/", "/proc/self/mem"] {
         let ran = fixture.run(&["validate", path, "--json"]).exits(1);

@@ -25,7 +25,7 @@ fn judged(settings: &str, answer: &str) -> (bool, Vec<String>) {
 }
 
 #[test]
-fn share_of_mistakes_below_the_required_one_is_refused() {
+fn mutation_share_below_required_is_refused() {
     let answer = with_untested_limit();
     let has = |codes: &[String]| codes.iter().any(|code| code == "verify-strength-too-low");
     let (is_verified, codes) = judged("min_strength = 100", &answer);

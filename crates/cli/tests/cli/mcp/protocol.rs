@@ -286,7 +286,7 @@ fn wrong_arguments_are_errors_of_the_tool() {
 }
 
 #[test]
-fn end_of_input_and_ctrl_c_end_the_server() {
+fn end_of_input_and_interrupt_stop_server() {
     let (repo, fixture) = (small().build(), Fixture::new());
     assert_eq!(Client::silent(&fixture, repo.path()).end(), 0);
     let mut client = Client::begun(&fixture, repo.path());

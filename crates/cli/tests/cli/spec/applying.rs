@@ -35,7 +35,7 @@ fn hook(moment: &str, script: &str) -> String {
 }
 
 #[test]
-fn only_what_waited_when_the_command_began_is_applied() {
+fn apply_uses_only_fixups_pending_at_start() {
     let mut reviews = 0;
     let server = server(move |phase, _| {
         reviews += u64::from(phase == "review");
@@ -105,7 +105,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
 }
 
 #[test]
-fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named() {
+fn useless_apply_is_refused_with_correct_command() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -161,7 +161,7 @@ fn where_it_could_do_nothing_it_is_refused_and_the_command_that_applies_is_named
 }
 
 #[test]
-fn a_hook_before_the_fixups_keeps_them_from_being_applied_and_they_still_wait() {
+fn failing_hook_before_fixups_keeps_them_pending() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -310,7 +310,7 @@ fn hook_drafts_are_removed_after_run_or_kill() {
 }
 
 #[test]
-fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
+fn shown_file_without_finding_stays_unchanged() {
     let both = format!(
         "{}{}",
         whole_file("src/area.py", &right()),
@@ -355,7 +355,7 @@ fn a_file_that_is_shown_and_that_no_finding_names_stays_as_it_is() {
 
 /// The record of a change of files lies in Crucible's own directory; one that comes with the project is none.
 #[test]
-fn a_record_of_a_change_that_comes_with_the_project_changes_nothing() {
+fn change_record_in_project_has_no_effect() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -440,7 +440,7 @@ fn interrupted_fixup_is_settled_before_phase() {
 
 /// A diff with a receipt that names it, as nobody could tell from another, but for the ledger.
 #[test]
-fn a_forged_proposal_is_neither_applied_nor_built_on() {
+fn forged_proposal_is_neither_applied_nor_used() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -483,7 +483,7 @@ fn newest_staged(dir: &Path) -> Value {
 }
 
 #[test]
-fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_comes_next() {
+fn promotion_of_killed_process_is_completed_first() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

@@ -43,7 +43,7 @@ fn design_later(fixture: &Fixture, project: &Path) -> String {
 }
 
 #[test]
-fn two_branches_that_each_ran_a_phase_are_merged_and_healed_by_running_it_again() {
+fn merged_branches_are_repaired_by_rerunning_the_phase() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -153,7 +153,7 @@ fn a_changed_idea_makes_the_requirements_stale() {
 }
 
 #[test]
-fn a_clone_whose_specs_are_a_link_is_told_and_nothing_is_written_there() {
+fn linked_specs_directory_is_reported_and_not_written() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

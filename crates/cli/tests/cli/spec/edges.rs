@@ -33,7 +33,7 @@ fn git(fixture: &Fixture, at: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn settings_that_are_no_file_are_an_error_and_not_no_settings() {
+fn settings_that_are_not_a_file_are_error() {
     let fixture = Fixture::new();
     let mut written = WrittenSpec::new(fixture.path("project"));
     for phase in PhaseId::Tasks.up_to() {
@@ -65,7 +65,7 @@ fn settings_that_are_no_file_are_an_error_and_not_no_settings() {
 }
 
 #[test]
-fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
+fn missing_home_is_tolerated_and_relative_one_refused() {
     let fixture = Fixture::new();
     let mut written = WrittenSpec::new(fixture.path("project"));
     for phase in PhaseId::Tasks.up_to() {
@@ -119,7 +119,7 @@ fn without_a_home_what_needs_no_ledger_goes_on_and_a_relative_one_is_refused() {
 }
 
 #[test]
-fn a_ledger_that_is_a_pipe_is_not_waited_at() {
+fn pipe_as_ledger_does_not_block() {
     let fixture = Fixture::new();
     let mut written = WrittenSpec::new(fixture.path("project"));
     written.success(PhaseId::Requirements, HOUR);
@@ -142,7 +142,7 @@ fn a_ledger_that_is_a_pipe_is_not_waited_at() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_not_taken_for_absent() {
+fn uninspectable_specs_are_not_taken_for_absent() {
     let fixture = Fixture::new();
     let root = fixture.path("project");
     std::fs::create_dir_all(root.join(".crucible")).unwrap();
@@ -165,7 +165,7 @@ fn what_cannot_be_looked_at_is_not_taken_for_absent() {
 }
 
 #[test]
-fn a_success_under_a_pinned_clock_is_told_with_a_warning() {
+fn success_under_pinned_clock_is_reported_with_warning() {
     let fixture = Fixture::new();
     let mut written = WrittenSpec::new(fixture.path("project"));
     written.success_with(PhaseId::Requirements, HOUR, |value| {
@@ -184,7 +184,7 @@ fn a_success_under_a_pinned_clock_is_told_with_a_warning() {
 }
 
 #[test]
-fn what_need_not_be_committed_is_left_out_and_branches_merge() {
+fn uncommittable_files_are_ignored_and_branches_merge() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

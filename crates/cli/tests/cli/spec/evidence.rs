@@ -291,7 +291,7 @@ fn unusable_spec_starts_no_run() {
 }
 
 #[test]
-fn folder_of_spec_kit_is_run_and_gated_as_it_is() {
+fn spec_kit_folder_is_run_and_gated_unchanged() {
     let files = [
         ("specs/001-area/spec.md", SPEC_KIT),
         ("specs/001-area/plan.md", "# Plan\n"),

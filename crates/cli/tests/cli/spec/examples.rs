@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::guide::{Answers, Guide, ROOT, Reader, keep};
 
 #[test]
-fn the_example_of_a_web_application_goes_from_the_idea_to_the_gate() {
+fn web_application_example_reaches_the_gate() {
     const EXAMPLE: &str = "examples/fullstack-web";
     let guide = Guide::read(&format!("{EXAMPLE}/README.md"));
     assert_eq!(guide.commands(), 8);
@@ -32,7 +32,7 @@ fn the_example_of_a_web_application_goes_from_the_idea_to_the_gate() {
 }
 
 #[test]
-fn the_example_of_many_parts_takes_two_specs_through_hooks_and_gates() {
+fn multi_part_example_passes_hooks_and_gates() {
     const EXAMPLE: &str = "examples/mono-repo";
     let guide = Guide::read(&format!("{EXAMPLE}/README.md"));
     assert_eq!(guide.commands(), 7);
@@ -77,7 +77,7 @@ fn the_example_of_many_parts_takes_two_specs_through_hooks_and_gates() {
 
 /// An example that nobody follows here breaks unseen.
 #[test]
-fn every_example_and_walkthrough_of_the_repository_is_followed_by_a_test() {
+fn every_example_and_walkthrough_has_a_test() {
     let names = |directory: &str| -> Vec<String> {
         let entries = std::fs::read_dir(format!("{ROOT}/{directory}")).unwrap();
         let mut names: Vec<String> = entries
@@ -100,7 +100,7 @@ fn every_example_and_walkthrough_of_the_repository_is_followed_by_a_test() {
 }
 
 #[test]
-fn the_commands_of_each_templates_readme_run_from_a_recording() {
+fn template_readme_commands_run_from_a_recording() {
     const HERE: &str = "crates/cli/tests/cli/spec";
     for template in TEMPLATES {
         let name = template.name;

@@ -49,7 +49,7 @@ fn read(project: &Path, path: &str) -> String {
 }
 
 #[test]
-fn what_a_fixup_would_change_is_shown_with_the_command_that_applies_it() {
+fn proposed_fixup_is_shown_with_apply_command() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -77,7 +77,7 @@ next: crucible resume export-data --phase fixup --apply-fixups
 }
 
 #[test]
-fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
+fn diff_is_coloured_only_on_a_terminal() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -108,7 +108,7 @@ fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
 }
 
 #[test]
-fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
+fn file_edited_since_proposal_blocks_whole_fixup() {
     let server = proposing(&[("src/area.py", &right()), ("src/b.py", "b = 2\n")]);
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -172,7 +172,7 @@ fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
 }
 
 #[test]
-fn ends_of_line_and_permission_bits_are_what_they_were() {
+fn line_endings_and_permissions_survive_a_fixup() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -202,7 +202,7 @@ fn ends_of_line_and_permission_bits_are_what_they_were() {
 }
 
 #[test]
-fn a_diff_that_was_edited_by_hand_is_not_applied() {
+fn edited_fixup_diff_is_not_applied() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -230,7 +230,7 @@ fn a_diff_that_was_edited_by_hand_is_not_applied() {
 }
 
 #[test]
-fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
+fn fixup_touches_tests_only_if_named() {
     let server = proposing(&[
         ("src/area.py", &right()),
         ("tests/area_test.sh", "exit 0\n"),
@@ -332,7 +332,7 @@ fn no_flag_lifts_what_is_never_touched() {
 }
 
 #[test]
-fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
+fn fixup_link_is_followed_only_inside_project() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

@@ -123,7 +123,7 @@ impl Broken {
 }
 
 #[test]
-fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() {
+fn unfinished_application_is_reported_by_status_and_gate() {
     let broken = broken_off();
     let before = (broken.now(), broken.beside());
     let gate = broken.run(["gate", SPEC, "--json"]).exits(1).json();
@@ -183,7 +183,7 @@ fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() 
 }
 
 #[test]
-fn whoever_tidies_up_in_between_leaves_no_fixup_half_applied() {
+fn interrupted_fixup_is_completed_after_git_clean() {
     let broken = broken_off();
     broken.tidy_up();
     let ran = broken.apply().ok();
@@ -198,7 +198,7 @@ fn whoever_tidies_up_in_between_leaves_no_fixup_half_applied() {
 }
 
 #[test]
-fn what_can_go_neither_way_is_said_by_every_command_until_it_is_put_right() {
+fn unresolvable_fixup_is_reported_until_it_is_repaired() {
     let broken = broken_off();
     broken.tidy_up();
     std::fs::write(broken.project.join("src/log.py"), "mine = 1\n").unwrap();
@@ -225,7 +225,7 @@ fn what_can_go_neither_way_is_said_by_every_command_until_it_is_put_right() {
 }
 
 #[test]
-fn a_directory_that_is_moved_away_keeps_the_record_until_it_is_back() {
+fn missing_directory_keeps_record_until_it_returns() {
     let broken = broken_off();
     std::fs::rename(broken.project.join("src"), broken.project.join("lib")).unwrap();
     let ran = broken.apply();
@@ -247,7 +247,7 @@ fn a_directory_that_is_moved_away_keeps_the_record_until_it_is_back() {
 }
 
 #[test]
-fn a_file_that_somebody_went_on_with_is_named_and_stays() {
+fn file_edited_by_user_is_named_and_kept() {
     let broken = broken_off();
     let mine = format!("{NEW}three = 3\n");
     std::fs::write(broken.project.join("src/c.py"), &mine).unwrap();

@@ -29,7 +29,7 @@ fn propose(fixture: &Fixture, project: &Path, path: &str) -> Ran {
 }
 
 #[test]
-fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
+fn git_control_file_changes_only_if_named() {
     let evil = "[core]\n\tfsmonitor = touch ran\n";
     for path in ["gitconf", "bare/repo/config", "tools/gitrun/lib.sh"] {
         let server = proposing(&[(path, evil)]);
@@ -71,7 +71,7 @@ fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
 }
 
 #[test]
-fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
+fn fixup_link_targets_are_judged_before_offer() {
     let review = "# Review: Export of data\n\n## Findings\n\n- F-001 [major] src/lt.py: wrong\n- F-002 [major] src/area.py: wrong\n";
     let mut asked_before = 0;
     let server = server(move |phase, request| match phase {
@@ -148,7 +148,7 @@ fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
 }
 
 #[test]
-fn a_second_code_block_that_names_no_file_is_not_dropped_in_silence() {
+fn second_unnamed_code_block_is_refused() {
     let answer = format!(
         "{}```python\ndef more():\n    pass\n```\n",
         whole_file("src/area.py", &right())
@@ -162,7 +162,7 @@ fn a_second_code_block_that_names_no_file_is_not_dropped_in_silence() {
 }
 
 #[test]
-fn a_path_that_would_be_named_for_nothing_is_an_error_of_the_command_line() {
+fn unusable_allow_path_is_usage_error() {
     let server = proposing(&[("src/area.py", &right())]);
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

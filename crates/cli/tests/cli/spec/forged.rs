@@ -134,7 +134,7 @@ fn failing_tasks() -> FakeApi {
 }
 
 #[test]
-fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_without() {
+fn forged_success_replacing_superseded_receipt_is_refused() {
     let server = failing_tasks();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -170,7 +170,7 @@ fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_with
 }
 
 #[test]
-fn an_applied_fixup_that_was_taken_back_is_told_and_refuses_on_request() {
+fn reverted_fixup_is_reported_and_refused_on_request() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -191,7 +191,7 @@ fn an_applied_fixup_that_was_taken_back_is_told_and_refuses_on_request() {
 }
 
 #[test]
-fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_over() {
+fn own_receipts_pass_and_temporary_files_are_skipped() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -222,7 +222,7 @@ fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_ove
 }
 
 #[test]
-fn a_failure_that_was_edited_into_a_dry_run_refuses_where_no_ledger_knows_it() {
+fn failure_edited_into_dry_run_is_refused() {
     let server = failing_tasks();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

@@ -116,7 +116,7 @@ fn phases_are_compared_by_their_order() {
 }
 
 #[test]
-fn an_empty_spec_dry_runs_and_failures_do_not_pass() {
+fn empty_dry_run_and_failed_specs_are_refused() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::new(fixture.path("project"));
     assert_eq!(
@@ -152,7 +152,7 @@ fn an_empty_spec_dry_runs_and_failures_do_not_pass() {
 }
 
 #[test]
-fn only_the_newest_real_receipt_of_a_phase_counts() {
+fn only_newest_real_receipt_of_phase_counts() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     spec.dry_run(PhaseId::Design, HOUR / 2);
@@ -170,7 +170,7 @@ fn only_the_newest_real_receipt_of_a_phase_counts() {
 }
 
 #[test]
-fn an_artifact_that_is_gone_changed_or_a_link_refuses() {
+fn missing_changed_or_linked_artifact_is_refused() {
     let fixture = Fixture::new();
     let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let artifact = spec.path("artifacts/20-tasks.md");
@@ -252,7 +252,7 @@ fn a_success_that_proves_nothing_is_none() {
 }
 
 #[test]
-fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
+fn corrupt_receipt_is_named_and_others_are_judged() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let review = spec.success(PhaseId::Review, HOUR);
@@ -312,7 +312,7 @@ fn a_corrupt_receipt_refuses_by_its_name_and_the_others_are_still_judged() {
 }
 
 #[test]
-fn an_age_counts_from_the_last_success_whatever_came_after_it() {
+fn phase_age_counts_from_last_success() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success(PhaseId::Requirements, 30 * DAY);
@@ -500,7 +500,7 @@ fn the_help_states_the_policy_that_holds() {
 }
 
 #[test]
-fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
+fn ledger_reveals_receipts_missing_from_directory() {
     let fixture = Fixture::new();
     let root = fixture.path("project");
     std::fs::create_dir_all(root.join(".crucible")).unwrap();
@@ -557,7 +557,7 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
 }
 
 #[test]
-fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
+fn failing_required_hook_is_finding_in_every_format() {
     let fixture = Fixture::new();
     let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let settings =
@@ -712,7 +712,7 @@ fn hostile(fixture: &Fixture) -> WrittenSpec {
 }
 
 #[test]
-fn annotations_name_the_files_from_the_repositorys_root_and_cannot_be_forged() {
+fn annotations_use_repository_paths_and_cannot_be_forged() {
     let fixture = Fixture::new();
     let spec = hostile(&fixture);
     let ran = gate(&spec, &fixture)
@@ -747,7 +747,7 @@ fn annotations_name_the_files_from_the_repositorys_root_and_cannot_be_forged() {
 }
 
 #[test]
-fn a_sarif_log_has_a_rule_for_each_code_and_a_place_for_each_finding() {
+fn sarif_has_rules_and_places_for_all_findings() {
     let fixture = Fixture::new();
     let spec = hostile(&fixture);
     let log = gate(&spec, &fixture)
@@ -819,7 +819,7 @@ mod properties {
 
         /// Property 14, end to end: 0 where the policy is met, 1 where it is not, and the code of the fault where nothing can be judged.
         #[test]
-        fn p14_the_exit_code_tells_pass_policy_and_runtime_failure_apart(
+        fn exit_code_separates_pass_policy_and_runtime_failure(
             reached in 0usize..=6,
             asked in 0usize..6,
             at in 0usize..6,

@@ -549,7 +549,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_document_shows_what_was_printed_or_parts_of_it_in_their_order() {
+fn document_shows_printed_lines_in_order() {
     let shown = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
     let printed = [
         "wrote a",

@@ -50,7 +50,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
+fn gate_hooks_receive_the_gates_result() {
     let fixture = Fixture::new();
     let config = [
         hook("before", "pre_gate", "cat > before.json", ""),
@@ -95,7 +95,7 @@ fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
 }
 
 #[test]
-fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
+fn hostile_hook_cannot_write_to_trusted_places() {
     let fixture = Fixture::new();
     std::fs::write(fixture.home().join("notes"), "private").unwrap();
     let attack = format!(
@@ -145,7 +145,7 @@ fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
 }
 
 #[test]
-fn a_project_without_git_gets_none_from_a_hook() {
+fn hook_cannot_create_a_git_repository() {
     let fixture = Fixture::new();
     let script = "mkdir -p .git/hooks; (echo bad > .git/config); echo done > report";
     let project = project(&fixture, &hook("evil", "pre_gate", script, ""));
@@ -156,7 +156,7 @@ fn a_project_without_git_gets_none_from_a_hook() {
 }
 
 #[test]
-fn a_submodule_becomes_no_repository_of_a_hooks_own() {
+fn hook_cannot_take_over_a_submodule() {
     let fixture = Fixture::new();
     let script = "mkdir -p sub/.git/hooks deep/sub/.git; (echo bad > sub/.git/config); (echo bad > deep/sub/.git/config)\n\
         mv sub sub2; rm -rf deep/sub; mv deep deep2; echo done > report";
@@ -184,7 +184,7 @@ fn a_submodule_becomes_no_repository_of_a_hooks_own() {
 }
 
 #[test]
-fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
+fn failing_hook_warns_or_fails_as_configured() {
     let fixture = Fixture::new();
     let warns = project(
         &fixture,
@@ -225,7 +225,7 @@ fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
 }
 
 #[test]
-fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
+fn hanging_hook_is_killed_and_counts_as_timeout() {
     let fixture = Fixture::new();
     let mark = format!("88{:07}", std::process::id());
     let script = format!(
@@ -266,7 +266,7 @@ fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
 }
 
 #[test]
-fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
+fn invalid_hook_setting_is_configuration_error() {
     let fixture = Fixture::new();
     let project = project(&fixture, "");
     let lint = "[hooks.lint]\ncommand = [\"true\"]\n";
@@ -319,7 +319,7 @@ fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
 }
 
 #[test]
-fn only_whoever_wrote_the_command_takes_its_walls_away() {
+fn only_user_hooks_may_disable_the_sandbox() {
     let fixture = Fixture::new();
     let outside = fixture.path("outside");
     let script = format!("echo $HOME > {}", outside.display());
@@ -373,7 +373,7 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
 }
 
 #[test]
-fn a_hook_without_walls_is_no_file_of_whatever_project_there_is() {
+fn unsandboxed_hook_cannot_be_a_project_file() {
     let fixture = Fixture::new();
     let outside = fixture.path("outside");
     let project = project(&fixture, "");
@@ -409,7 +409,7 @@ fn a_hook_without_walls_is_no_file_of_whatever_project_there_is() {
 }
 
 #[test]
-fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
+fn hook_cannot_change_registry_or_git_hooks() {
     let fixture = Fixture::new();
     let script = "for place in workspace.yaml .githooks/pre-commit mine/pre-commit; do\n\
         (echo bad > $place) 2>/dev/null && echo wrote $place; rm $place 2>/dev/null && echo removed $place; done\n\
@@ -447,7 +447,7 @@ fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
 }
 
 #[test]
-fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
+fn hook_cannot_change_repositories_at_any_depth() {
     let fixture = Fixture::new();
     let script = "for place in vendor/lib/.git/config away/config bare/config deep/.crucible/config.toml \\\n\
         tools/check tools/later settings.inc later.inc; do\n\
@@ -549,7 +549,7 @@ fn hook_does_not_start_beside_hard_linked_settings() {
 }
 
 #[test]
-fn no_hook_runs_where_specs_are_reached_through_a_link() {
+fn no_hook_runs_behind_a_specs_link() {
     let fixture = Fixture::new();
     for link in [
         ".crucible/specs",
@@ -634,7 +634,7 @@ fn a_secret_is_no_name() {
 }
 
 #[test]
-fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
+fn unreadable_submodule_list_prevents_hooks() {
     let fixture = Fixture::new();
     let strict = hook("lint", "pre_gate", "touch ran", "on_fail = \"fail\"");
     let repo = RepoBuilder::new()
@@ -731,7 +731,7 @@ fn project_of_phases(fixture: &Fixture, config: &[String]) -> PathBuf {
 }
 
 #[test]
-fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
+fn phase_hooks_see_draft_and_are_in_receipt() {
     let server = support::answering();
     let fixture = Fixture::with(&server);
     let read = "cat > told.json; sha256sum \"$(sed 's/.*\"path\":\"\\([^\"]*\\)\".*/\\1/' told.json)\" > digest; echo seen; exit 4";
@@ -790,7 +790,7 @@ fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
 }
 
 #[test]
-fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
+fn failing_post_phase_hook_prevents_promotion() {
     let server = support::answering();
     let fixture = Fixture::with(&server);
     let strict = "on_fail = \"fail\"";
@@ -847,7 +847,7 @@ fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
 }
 
 #[test]
-fn an_idea_outlives_the_hook_that_fails_before_it_is_asked_for() {
+fn idea_is_kept_when_pre_phase_hook_fails() {
     let server = support::answering();
     let fixture = Fixture::with(&server);
     let strict = hook("check", "pre_phase", "exit 7", "on_fail = \"fail\"");

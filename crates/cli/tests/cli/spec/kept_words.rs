@@ -65,7 +65,7 @@ fn ended(project: &Path, child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again() {
+fn lost_lock_after_changes_names_files_and_command() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -132,7 +132,7 @@ fn failed_receipt_write_reports_changed_files() {
 }
 
 #[test]
-fn a_mistyped_context_is_refused_before_a_hook_runs_or_a_spec_is_made() {
+fn mistyped_context_is_refused_before_hooks_and_spec() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -149,7 +149,7 @@ fn a_mistyped_context_is_refused_before_a_hook_runs_or_a_spec_is_made() {
 }
 
 #[test]
-fn a_try_whose_hooks_ran_has_a_receipt_whatever_ended_it() {
+fn attempt_with_hooks_always_leaves_a_receipt() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -171,7 +171,7 @@ fn a_try_whose_hooks_ran_has_a_receipt_whatever_ended_it() {
 }
 
 #[test]
-fn a_recording_that_fails_is_said_and_changes_no_code() {
+fn failed_recording_is_reported_without_changing_exit_code() {
     let place = std::sync::Arc::new(std::sync::Mutex::new(std::path::PathBuf::new()));
     let gone = std::sync::Arc::clone(&place);
     let server = server(move |_, _| {
@@ -241,7 +241,7 @@ fn options_that_could_do_nothing_are_refused() {
 }
 
 #[test]
-fn a_recording_goes_nowhere_where_git_or_crucible_keeps_its_own() {
+fn recording_into_git_or_crucible_directory_is_refused() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -259,7 +259,7 @@ fn a_recording_goes_nowhere_where_git_or_crucible_keeps_its_own() {
 }
 
 #[test]
-fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
+fn git_and_crucible_files_are_no_idea_source() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -291,7 +291,7 @@ fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
 }
 
 #[test]
-fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
+fn removed_artifact_is_recreated_by_next_command() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -313,7 +313,7 @@ fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
 }
 
 #[test]
-fn a_gate_names_the_command_for_phases_that_have_not_run() {
+fn gate_names_command_for_missing_phases() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -334,7 +334,7 @@ fn a_gate_names_the_command_for_phases_that_have_not_run() {
 }
 
 #[test]
-fn a_replay_that_holds_no_such_phase_says_so() {
+fn replay_without_the_phase_reports_it() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -362,7 +362,7 @@ fn a_replay_that_holds_no_such_phase_says_so() {
 
 /// Takes ten seconds: as long as the program waits for a ledger that is held.
 #[test]
-fn a_ledger_that_somebody_else_holds_is_found_before_a_model_is_asked() {
+fn locked_ledger_is_detected_before_model_calls() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

@@ -96,7 +96,7 @@ fn many(fixture: &Fixture) -> PathBuf {
 }
 
 #[test]
-fn a_workspace_is_made_filled_listed_and_found_from_below() {
+fn workspace_is_created_filled_and_found_from_subdirectory() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let below = root.join("src/deep");
@@ -270,7 +270,7 @@ fn comments_unknown_keys_order_and_line_ends_stay() {
 }
 
 #[test]
-fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
+fn invalid_workspace_is_named_and_left_unchanged() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let file = root.join("workspace.yaml");
@@ -320,7 +320,7 @@ fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
 }
 
 #[test]
-fn on_a_disk_that_cannot_be_written_to_the_command_says_so_and_readers_work() {
+fn read_only_disk_fails_writes_but_not_reads() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     project_in(&fixture, &root, ["init"]).ok();
@@ -358,7 +358,7 @@ fn on_a_disk_that_cannot_be_written_to_the_command_says_so_and_readers_work() {
 }
 
 #[test]
-fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
+fn workspace_status_counts_failed_pending_and_outdated_specs() {
     let fixture = Fixture::new();
     let root = many(&fixture);
     let before = Snapshot::of([&root, &fixture.home()]);
@@ -409,7 +409,7 @@ fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
 }
 
 #[test]
-fn a_listed_spec_that_was_not_begun_has_no_history_yet() {
+fn listed_spec_without_runs_has_empty_history() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     project_in(&fixture, &root, ["init"]).ok();
@@ -431,7 +431,7 @@ fn a_listed_spec_that_was_not_begun_has_no_history_yet() {
 }
 
 #[test]
-fn history_is_short_about_what_failed_and_plain_about_cost() {
+fn history_is_brief_on_failure_clear_on_cost() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success_with(PhaseId::Requirements, HOUR, |value| {
@@ -461,7 +461,7 @@ fn history_is_short_about_what_failed_and_plain_about_cost() {
 }
 
 #[test]
-fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
+fn id_differing_only_in_case_is_refused() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     project_in(&fixture, &root, ["init"]).ok();
@@ -491,7 +491,7 @@ fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
 }
 
 #[test]
-fn history_is_a_timeline_with_tokens_cost_and_sums() {
+fn history_lists_tokens_cost_and_sums() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success(PhaseId::Requirements, 4 * HOUR);
@@ -622,7 +622,7 @@ fn every_command_finds_the_same_project() {
 }
 
 #[test]
-fn a_spec_that_is_not_there_is_answered_with_those_that_are_near() {
+fn unknown_spec_is_answered_with_similar_names() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let ran = fixture

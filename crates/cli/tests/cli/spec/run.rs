@@ -27,7 +27,7 @@ const ALL: [&str; 6] = [
 ];
 
 #[test]
-fn an_idea_becomes_requirements_and_the_next_command_is_told() {
+fn idea_becomes_requirements_and_names_next_command() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -80,7 +80,7 @@ fn an_idea_becomes_requirements_and_the_next_command_is_told() {
 }
 
 #[test]
-fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() {
+fn all_phases_run_and_fixups_stay_pending() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -171,7 +171,7 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
 }
 
 #[test]
-fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
+fn new_fixups_stay_pending_until_seen() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -202,7 +202,7 @@ fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
 }
 
 #[test]
-fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
+fn repeated_command_calls_nothing_and_new_idea_updates() {
     let server = server(|phase, request| {
         let changes = request.conversation().contains("You keep the requirements");
         (phase == "requirements" && changes).then(|| {
@@ -253,7 +253,7 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
 }
 
 #[test]
-fn a_summary_in_the_place_of_the_document_is_corrected_once() {
+fn summary_instead_of_document_is_corrected_once() {
     let server = server(|phase, request| {
         let corrects = request
             .conversation()
@@ -305,7 +305,7 @@ fn a_summary_in_the_place_of_the_document_is_corrected_once() {
 }
 
 #[test]
-fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
+fn twice_refused_answer_fails_with_receipt() {
     let server =
         server(|phase, _| (phase == "design").then(|| Reply::Answer(REQUIREMENTS.to_owned())));
     let fixture = Fixture::with(&server);
@@ -352,7 +352,7 @@ fn always_cut() -> FakeApi {
 }
 
 #[test]
-fn an_answer_without_words_is_corrected_like_any_other() {
+fn empty_answer_is_corrected_like_any_other() {
     let mut first = true;
     let server =
         server(move |_, _| std::mem::replace(&mut first, false).then_some(Reply::NullContent));
@@ -366,7 +366,7 @@ fn an_answer_without_words_is_corrected_like_any_other() {
 }
 
 #[test]
-fn a_phase_that_may_not_run_says_which_may() {
+fn refused_phase_names_the_allowed_ones() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -421,7 +421,7 @@ fn a_phase_that_may_not_run_says_which_may() {
 }
 
 #[test]
-fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
+fn dry_run_calls_nothing_and_lists_inputs() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -504,7 +504,7 @@ fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
 }
 
 #[test]
-fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_artifact() {
+fn json_documents_are_valid_small_and_without_artifacts() {
     let long = "a long sentence about exports. ".repeat(300);
     let server = server(move |phase, _| {
         (phase == "design").then(|| {
@@ -557,7 +557,7 @@ fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_ar
 }
 
 #[test]
-fn without_an_idea_nothing_begins_and_the_way_is_told() {
+fn missing_idea_is_reported_with_instructions() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -582,7 +582,7 @@ fn without_an_idea_nothing_begins_and_the_way_is_told() {
 }
 
 #[test]
-fn an_id_that_is_no_plain_name_is_refused() {
+fn id_that_is_not_plain_name_is_refused() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     let long = "a".repeat(300);
@@ -606,7 +606,7 @@ fn an_id_that_is_no_plain_name_is_refused() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused_before_anything_begins() {
+fn invalid_options_are_refused_before_any_work() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -659,7 +659,7 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
 }
 
 #[test]
-fn a_fallback_is_in_the_warnings_of_every_receipt() {
+fn fallback_warning_is_in_every_receipt() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -692,7 +692,7 @@ fn a_fallback_is_in_the_warnings_of_every_receipt() {
 }
 
 #[test]
-fn every_call_of_a_command_can_be_recorded_and_played_again() {
+fn every_call_can_be_recorded_and_replayed() {
     let server = server(|phase, request| {
         let corrects = request
             .conversation()
@@ -793,7 +793,7 @@ fn fixup_of_denied_file_is_refused_after_correction() {
 }
 
 #[test]
-fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
+fn failing_hook_follows_setting_and_is_in_receipt() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -837,7 +837,7 @@ fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
 }
 
 #[test]
-fn a_hook_before_a_phase_can_stop_it_before_anybody_is_asked() {
+fn pre_phase_hook_can_stop_model_call() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -849,7 +849,7 @@ fn a_hook_before_a_phase_can_stop_it_before_anybody_is_asked() {
 }
 
 #[test]
-fn the_model_of_a_phase_is_the_one_that_is_named() {
+fn phase_uses_the_model_named_for_it() {
     let server = answering();
     let fixture = Fixture::with(&server);
     fixture.user_config(

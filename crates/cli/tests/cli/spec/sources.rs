@@ -149,7 +149,7 @@ fn without_an_idea_nothing_begins() {
 }
 
 #[test]
-fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
+fn waiting_for_an_unnamed_pipe_is_announced() {
     let (fixture, server) = (Fixture::new(), answering());
     let project = project(&fixture);
     let start = |id: &str, options: &[&str]| -> Child {
@@ -311,7 +311,7 @@ fn a_secret_in_the_idea_is_nowhere_afterwards() {
 }
 
 #[test]
-fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
+fn oversized_idea_leaves_the_sizes_of_sources() {
     let (fixture, server) = (Fixture::new(), answering());
     let project = project(&fixture);
     put(&project, "large.md", &"y".repeat(70_000));

@@ -27,7 +27,7 @@ fn document(ran: Ran) -> Value {
 }
 
 #[test]
-fn people_see_the_six_phases_what_they_took_and_what_comes_next() {
+fn status_shows_phases_usage_and_next_step() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::new(fixture.path("project"));
     spec.success(PhaseId::Requirements, 49 * HOUR);
@@ -90,7 +90,7 @@ fn programs_read_the_fields_of_the_seed() {
 }
 
 #[test]
-fn the_document_is_small_with_megabytes_of_artifacts_and_receipts_that_say_too_much() {
+fn status_document_stays_small_with_huge_inputs() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::new(fixture.path("project"));
     for phase in PhaseId::ALL {
@@ -137,7 +137,7 @@ fn the_document_is_small_with_megabytes_of_artifacts_and_receipts_that_say_too_m
 }
 
 #[test]
-fn what_is_unsound_is_told_and_its_phase_comes_next() {
+fn invalid_phase_is_reported_and_comes_next() {
     let fixture = Fixture::new();
     let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let status = || document(spec.call(&fixture, ["status", SPEC, "--json"]).run());
@@ -183,7 +183,7 @@ fn what_is_unsound_is_told_and_its_phase_comes_next() {
 }
 
 #[test]
-fn a_spec_that_is_not_there_is_an_error_of_usage() {
+fn unknown_spec_is_a_usage_error() {
     let fixture = Fixture::new();
     let spec = WrittenSpec::new(fixture.path("project"));
     let error = spec
@@ -204,7 +204,7 @@ fn a_spec_that_is_not_there_is_an_error_of_usage() {
 }
 
 #[test]
-fn what_the_fixups_took_is_still_told_when_they_are_applied() {
+fn fixup_usage_remains_shown_after_applying() {
     let fixture = Fixture::new();
     let mut spec = WrittenSpec::done(&fixture, PhaseId::Review);
     let stage = |stage: &'static str| {

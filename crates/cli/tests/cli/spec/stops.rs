@@ -14,7 +14,7 @@ use crate::crawl::support::wait_for;
 use crate::support::{Fixture, answering as always};
 
 #[test]
-fn a_secret_in_the_idea_reaches_nobody_and_no_file() {
+fn secret_in_idea_reaches_no_model_or_file() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -51,7 +51,7 @@ fn a_secret_in_the_idea_reaches_nobody_and_no_file() {
 }
 
 #[test]
-fn a_packet_over_its_limit_names_its_largest_entries_and_leaves_its_sizes() {
+fn oversized_packet_names_largest_entries_and_keeps_sizes() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -85,7 +85,7 @@ fn a_packet_over_its_limit_names_its_largest_entries_and_leaves_its_sizes() {
 }
 
 #[test]
-fn a_call_without_end_times_out_with_a_receipt() {
+fn endless_call_times_out_with_a_receipt() {
     let hanging = FakeApi::start([Reply::Hang]);
     let fixture = Fixture::with(&hanging);
     let project = project(&fixture);
@@ -159,7 +159,7 @@ fn a_provider_that_fails_is_told_and_recorded() {
 }
 
 #[test]
-fn of_two_processes_one_works_and_the_other_is_told_who_does() {
+fn concurrent_command_names_the_working_process() {
     let server = server(|_, _| Some(Reply::Hang));
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -238,7 +238,7 @@ fn taken_by_force_the_first_process_keeps_nothing() {
 
 /// The model answers the first question badly and hangs on the correction; then the process is killed.
 #[test]
-fn killed_while_a_model_works_nothing_is_half_done_and_paid_answers_are_used() {
+fn killed_call_leaves_consistent_state_and_reuses_answers() {
     let hang = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
     let hangs = std::sync::Arc::clone(&hang);
     let server = server(move |phase, request| {
@@ -313,7 +313,7 @@ fn killed_while_a_model_works_nothing_is_half_done_and_paid_answers_are_used() {
 
 /// SIGKILL at moments all over the work; the next command always gets through.
 #[test]
-fn killed_at_any_moment_the_next_command_gets_through() {
+fn command_after_kill_at_any_moment_succeeds() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -342,7 +342,7 @@ fn killed_at_any_moment_the_next_command_gets_through() {
 }
 
 #[test]
-fn interrupted_it_leaves_a_receipt_and_the_same_command_goes_on() {
+fn interrupted_phase_leaves_receipt_and_can_continue() {
     let mut hangs = true;
     let server = server(move |phase, _| {
         (phase == "design" && std::mem::replace(&mut hangs, false)).then_some(Reply::Hang)
@@ -390,7 +390,7 @@ fn interrupted_it_leaves_a_receipt_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn what_a_model_quotes_of_a_secret_reaches_no_file() {
+fn secret_quoted_by_model_reaches_no_file() {
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let told = REQUIREMENTS.replacen("in one file", &format!("with {key}"), 1);
     let server = always(told);

@@ -10,7 +10,7 @@ use super::written::seal;
 use crate::support::Fixture;
 
 #[test]
-fn an_address_in_the_projects_file_gets_no_key_of_the_user() {
+fn project_address_gets_no_user_key() {
     let server = answering();
     let fixture = Fixture::new();
     let project = project(&fixture);

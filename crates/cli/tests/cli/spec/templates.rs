@@ -142,7 +142,7 @@ fn the_commands_of_a_templates_readme_run() {
 }
 
 #[test]
-fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
+fn existing_spec_is_kept_unless_forced() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     template(&fixture, &["init", "rust-service", "links"]).ok();
@@ -174,7 +174,7 @@ fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
 }
 
 #[test]
-fn what_names_no_template_and_no_spec_is_a_usage_error() {
+fn unknown_template_or_spec_is_usage_error() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     let long = "a".repeat(300);
@@ -193,7 +193,7 @@ fn what_names_no_template_and_no_spec_is_a_usage_error() {
 }
 
 #[test]
-fn a_spec_from_a_template_is_listed_in_the_workspace() {
+fn spec_from_template_is_listed_in_workspace() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     let list = project.join("workspace.yaml");
@@ -256,7 +256,7 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
 }
 
 #[test]
-fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
+fn unwritable_workspace_prevents_starting_a_spec() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     let list = project.join("workspace.yaml");

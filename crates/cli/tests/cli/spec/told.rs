@@ -16,7 +16,7 @@ use crate::crawl::support::wait_for;
 use crate::support::Fixture;
 
 #[test]
-fn an_id_with_a_final_dot_is_told_why_it_is_refused() {
+fn id_with_final_dot_explains_the_refusal() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     for id in ["a.", "a..b"] {
@@ -66,7 +66,7 @@ fn unstarted_spec_differs_from_unknown_and_link() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_is_told_by_the_path_that_was_typed() {
+fn unreadable_source_is_named_as_typed() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     let missing = fixture.path("elsewhere/idea.md");
@@ -159,7 +159,7 @@ fn non_file_lock_is_reported_like_other_files() {
 }
 
 #[test]
-fn what_comes_next_after_a_dry_run_brings_the_idea_again() {
+fn next_command_after_dry_run_repeats_the_idea() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -210,7 +210,7 @@ fn what_comes_next_after_a_dry_run_brings_the_idea_again() {
 }
 
 #[test]
-fn a_spec_that_is_locked_has_its_advice_in_the_hints() {
+fn locked_spec_gives_advice_in_hints() {
     let server = server(|_, _| Some(Reply::Hang));
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -242,7 +242,7 @@ fn ended_by(text: &str, reason: &str) -> Reply {
 }
 
 #[test]
-fn an_answer_that_the_provider_did_not_call_finished_is_taken_with_a_warning() {
+fn unfinished_answer_is_accepted_with_a_warning() {
     for (reason, warnings) in [("tool_calls", 1), ("stop", 0)] {
         let server = FakeApi::answering(move |request| ended_by(&good(phase_of(request)), reason));
         let fixture = Fixture::with(&server);

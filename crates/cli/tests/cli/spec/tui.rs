@@ -198,7 +198,7 @@ fn project(fixture: &Fixture) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_keys_do_on_a_terminal_what_the_help_says() {
+fn keys_do_what_the_help_says() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let tmux = Tmux::start(&fixture, &root, 80, 24);
@@ -247,7 +247,7 @@ fn the_keys_do_on_a_terminal_what_the_help_says() {
 }
 
 #[test]
-fn another_size_is_no_trouble_and_ctrl_c_puts_the_terminal_back() {
+fn resize_is_handled_and_interrupt_restores_terminal() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let tmux = Tmux::start(&fixture, &root, 80, 24);
@@ -299,7 +299,7 @@ fn a_signal_puts_the_terminal_back() {
 }
 
 #[test]
-fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
+fn stopped_tui_returns_terminal_and_resumes() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let tmux = Tmux::start(&fixture, &root, 80, 24);
@@ -382,7 +382,7 @@ fn the_program_ends_with_its_terminal() {
 }
 
 #[test]
-fn without_a_terminal_the_command_says_what_to_use_instead() {
+fn tui_without_terminal_names_the_alternative() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     let ran = fixture

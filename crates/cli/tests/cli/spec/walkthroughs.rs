@@ -13,7 +13,7 @@ git commit -q -m 'As it was'
 ";
 
 #[test]
-fn twenty_minutes_on_a_repository_lead_to_a_gate_that_passes() {
+fn twenty_minute_walkthrough_reaches_a_passing_gate() {
     const HERE: &str = "crates/cli/tests/cli/spec/walkthrough";
     let guide = Guide::read("docs/walkthroughs/twenty-minutes.md");
     assert_eq!(guide.commands(), 13);
@@ -60,7 +60,7 @@ fn spec_walkthrough_ends_with_gate_on_clone() {
 
 /// Claude Code is played by this test: it reads what the page tells it to read and writes what the page tells it to write.
 #[test]
-fn what_the_page_for_claude_code_says_is_so() {
+fn claude_code_page_matches_the_program() {
     let page = std::fs::read_to_string(format!(
         "{}/../../docs/walkthroughs/claude-code.md",
         env!("CARGO_MANIFEST_DIR")

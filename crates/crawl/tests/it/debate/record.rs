@@ -52,7 +52,7 @@ async fn record_has_request_and_reply() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_is_in_the_record_with_its_error() {
+async fn failed_call_is_recorded_with_its_error() {
     let mut stage = Stage::of([good()], [Reply::Status(500)]);
     let error = stage.hold(1).await.unwrap_err();
     assert!(matches!(error, DebateError::Call(_)));
@@ -116,7 +116,7 @@ async fn dropped_debate_leaves_its_record() {
 }
 
 #[tokio::test]
-async fn a_secret_in_the_repository_text_is_not_sent() {
+async fn secret_in_repository_text_is_not_sent() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
     stage.inspection.artifact.readme_excerpt = format!("token {}", made_up_token());
     let error = stage.hold(1).await.unwrap_err();
@@ -163,7 +163,7 @@ fn recorded_texts_are_redacted() {
 }
 
 #[tokio::test]
-async fn the_verdict_of_a_critique_is_in_its_record() {
+async fn critique_record_contains_its_verdict() {
     let said = [
         (critique(&[], true), "approved"),
         (critique(&[("warning", "build", "slow")], true), "approved"),

@@ -251,7 +251,7 @@ async fn a_plan_without_steps_is_no_plan() {
 }
 
 #[tokio::test]
-async fn variables_come_as_a_list_or_as_an_object() {
+async fn variables_are_accepted_as_list_or_object() {
     for env in [json!([{"name": "CI", "value": "1"}]), json!({"CI": "1"})] {
         let mut one = step("build", "cargo build");
         one["env"] = env;

@@ -14,7 +14,7 @@ fn test() -> Value {
 }
 
 #[tokio::test]
-async fn an_approved_draft_needs_one_round_and_no_revision() {
+async fn approved_draft_needs_one_round_without_revision() {
     let mut stage = Stage::of(
         [says(&plan(&[build()])), says(&synthesis(&[build()]))],
         [says(&critique(&[], true))],

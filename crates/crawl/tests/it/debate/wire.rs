@@ -249,7 +249,7 @@ async fn draft_prompt_has_facts_rules_and_forms() {
 }
 
 #[tokio::test]
-async fn the_same_repository_and_replies_give_the_same_requests() {
+async fn same_repository_and_replies_give_same_requests() {
     let bodies = || async {
         let mut stage = two_rounds();
         stage.hold(2).await.unwrap();

@@ -151,7 +151,7 @@ fn manifest_hashes_match_sha256sum() {
 }
 
 #[test]
-fn a_plan_that_is_not_safe_is_never_exported() {
+fn unsafe_plan_is_never_exported() {
     let home = Home::new();
     let out = home.path().join("out");
     for (safe, violations) in [

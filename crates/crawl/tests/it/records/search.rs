@@ -167,7 +167,7 @@ async fn page_count_follows_wanted_results() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_between_two_pages_gives_partial_results() {
+async fn rate_limit_between_pages_gives_partial_results() {
     let (home, github) = (Home::new(), widgets(40));
     github.misbehave("?page=2&", Times::Always, exhausted());
     let asked = Asked {
@@ -333,7 +333,7 @@ async fn search_without_cache_still_stores_pages() {
 }
 
 #[tokio::test]
-async fn a_dry_search_neither_reads_nor_writes_a_cache() {
+async fn dry_search_neither_reads_nor_writes_cache() {
     let (home, github) = (Home::new(), widgets(1));
     for _ in 0..2 {
         let found = Asked::of(&github)

@@ -25,7 +25,7 @@ fn a_plan_without_a_step_is_refused() {
 }
 
 #[test]
-fn an_absolute_cwd_and_one_with_parent_segments_are_refused() {
+fn absolute_and_parent_cwd_are_refused() {
     for cwd in [
         "/", "/tmp", "//x", "..", "../x", "a/..", "a/../b", "./..", "",
     ] {
@@ -329,7 +329,7 @@ fn texts_for_people_hold_nothing_that_nobody_sees() {
 }
 
 #[test]
-fn a_finding_names_step_and_token_and_says_how_to_rephrase() {
+fn finding_names_step_token_and_alternative() {
     let mut plan = plan(
         "go",
         vec![
@@ -361,7 +361,7 @@ fn a_refused_option_is_named_with_its_command() {
 }
 
 #[test]
-fn what_is_installed_somewhere_inside_warns_only_of_the_place() {
+fn uninstall_into_inside_path_only_warns() {
     let safety = judge("make", "make uninstall DESTDIR=stage");
     assert_eq!(warnings(&safety), ["build-path-option"]);
 }
@@ -385,7 +385,7 @@ fn root_only_path_is_reported_with_alternative() {
 }
 
 #[test]
-fn a_tree_that_is_merged_into_a_directory_of_the_repository_warns() {
+fn copy_merging_into_existing_directory_warns() {
     for command in [
         "cp -r overlay/app packages",
         "cp -a overlay/app packages/core",
@@ -411,7 +411,7 @@ fn a_tree_that_is_merged_into_a_directory_of_the_repository_warns() {
 }
 
 #[test]
-fn a_value_behind_a_long_option_may_begin_with_a_short_directory() {
+fn long_option_value_may_begin_with_short_directory() {
     for (system, command) in [
         ("cargo", "cargo build --target-dir=./target"),
         ("cargo", "cargo build --manifest-path=a/Cargo.toml"),
@@ -448,7 +448,7 @@ fn unparsed_command_reports_tokens_and_length() {
 }
 
 #[test]
-fn findings_about_one_step_are_bounded_and_that_there_is_more_is_told() {
+fn findings_per_step_are_bounded_and_marked() {
     let keys = (0..100_000).map(|number| (format!("KEY{number}"), "1".to_owned()));
     let safety = with(|plan| plan.steps[0].env = keys.collect());
     let findings = safety.verdict.findings();
@@ -469,7 +469,7 @@ fn findings_about_one_step_are_bounded_and_that_there_is_more_is_told() {
 }
 
 #[test]
-fn what_is_left_out_weighs_as_much_as_the_heaviest_of_it() {
+fn omitted_findings_have_their_highest_severity() {
     // The options only warn, and the rejecting one is first or last.
     let warned = " DESTDIR=a".repeat(30);
     let only_warned = judge("make", &format!("make install{warned}"));
@@ -481,7 +481,7 @@ fn what_is_left_out_weighs_as_much_as_the_heaviest_of_it() {
 }
 
 #[test]
-fn findings_about_a_plan_are_bounded_and_each_refused_step_is_still_named() {
+fn plan_findings_are_bounded_but_name_refused_steps() {
     let hostile = step(&format!("make {}", "a/.. ".repeat(100).trim_end()));
     let safety = validate_plan_safety(&plan("make", vec![hostile; 4096]), &workspace());
     let findings = safety.verdict.findings();
@@ -510,14 +510,14 @@ fn findings_about_a_plan_are_bounded_and_each_refused_step_is_still_named() {
 }
 
 #[test]
-fn more_steps_than_anybody_reads_are_refused_without_a_look() {
+fn too_many_steps_are_refused_unread() {
     let of = |count: usize| with(|plan| plan.steps = vec![step("cargo build"); count]);
     assert!(of(4096).valid());
     assert_eq!(refusals(&of(4097)), ["build-steps-too-many"]);
 }
 
 #[test]
-fn thousands_of_hostile_steps_are_judged_in_one_pass() {
+fn thousands_of_hostile_steps_take_one_pass() {
     // Each triggers every check; one in a hundred has the maximum length.
     let short = step(&("make ".to_owned() + &"/usr/`$(;".repeat(10)));
     let long = step(&("make ".to_owned() + &"a/../ ".repeat(680)));
@@ -551,7 +551,7 @@ fn schema_codes(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_strangers_plan_is_read_judged_and_not_believed() {
+fn foreign_plan_is_parsed_and_judged_anew() {
     let safety = judge_plan(&json(|_| {}), &workspace()).unwrap();
     assert!(
         safety.valid() && safety.verdict.findings().is_empty(),
@@ -604,7 +604,7 @@ fn what_is_no_strict_json_is_no_plan() {
 }
 
 #[test]
-fn what_does_not_match_the_schema_is_told_by_its_place() {
+fn schema_mismatch_is_reported_with_its_place() {
     for bytes in [
         json(|plan| plan["steps"] = serde_json::json!([])),
         json(|plan| drop(plan.as_object_mut().unwrap().remove("steps"))),

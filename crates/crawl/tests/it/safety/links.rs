@@ -44,7 +44,7 @@ fn a_cwd_through_a_link_is_refused() {
 }
 
 #[test]
-fn where_the_top_was_not_looked_at_nothing_below_it_is_trusted() {
+fn nothing_below_an_unchecked_root_is_trusted() {
     let judge = |cwd: &str, command: &str| {
         let mut step = step(command);
         step.cwd = cwd.to_owned();

@@ -53,7 +53,7 @@ fn any_command() -> impl Strategy<Value = (BuildSystem, String)> {
 
 proptest! {
     #[test]
-    fn no_command_makes_it_panic_and_what_it_accepts_the_seed_accepts((system, command) in any_command()) {
+    fn any_command_accepted_obeys_the_specification((system, command) in any_command()) {
         let tokens: Vec<String> = golden::tokens().collect();
         if judge(system.as_str(), &command).valid() {
             prop_assert!(seed_accepts(system, &command, &tokens), "{command:?}");
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn generated_commands_that_are_accepted_pass_the_seed_s_literal_rules() {
+fn generated_accepted_commands_obey_the_literal_rules() {
     let tokens: Vec<String> = golden::tokens().collect();
     let accepted: Vec<_> = Generator::new(7)
         .take(20_000)

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_is_needed_and_no_project_names_it() {
+    fn agent_needs_one_address_not_from_project() {
         let key = [(KEY, "key")];
         let endpoint = |settings: &ProviderSettings, variables: &[(&str, &str)]| {
             let agent = find(settings, variables).unwrap();

@@ -186,7 +186,7 @@ mod tests {
     };
 
     #[test]
-    fn only_the_beginning_of_a_reason_holds_a_status() {
+    fn status_is_read_only_from_reason_start() {
         assert_eq!(
             status("unexpected status 529 <unknown status code>: x"),
             Some(529)

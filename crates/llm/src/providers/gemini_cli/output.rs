@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_statuses_only_where_they_can_be() {
+    fn only_possible_exit_codes_become_statuses() {
         for status in (400..=511).chain(520..=530) {
             assert_eq!(folded(i32::from(status) % 256), Some(status));
         }
@@ -326,7 +326,7 @@ mod tests {
 
             /// For any statistics, an accepted answer has one request of one model.
             #[test]
-            fn only_one_request_of_one_model_is_an_answer(counts in proptest::collection::vec((0_u64..3, 0_u64..2), 0..4)) {
+            fn answer_requires_one_request_of_one_model(counts in proptest::collection::vec((0_u64..3, 0_u64..2), 0..4)) {
                 let models: BTreeMap<String, Value> = (counts.iter().enumerate())
                     .map(|(at, (requests, errors))| {
                         let api = serde_json::json!({"totalRequests": requests, "totalErrors": errors});

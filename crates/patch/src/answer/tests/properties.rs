@@ -4,7 +4,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn text_of_any_characters_gives_a_file_or_an_error(
+    fn arbitrary_text_gives_file_or_error(
         language in 0usize..4,
         lines in proptest::collection::vec("[ \\t\u{a0}\u{a9}\u{3000}\u{3042}\u{2003}\u{2014}\u{85}\u{10ffff}]{0,3}(fn f\\(\\) \\{|def f\\(\\):|function f\\(\\) \\{|func f\\(\\) \\{|/\\*|\\*/|//|#|\"|'|`|pass|\\}|;)?[ \u{a0}\u{a9}\u{3042}]{0,2}", 0..9),
         marked in "[\u{a0}\u{3000}\u{2003}\u{2028} \\t]{0,2}",
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn any_two_texts_give_a_file_that_parses_or_an_error(
+    fn any_two_texts_give_parsing_file_or_error(
         before in "(fn a\\(\\) \\{\\}|impl A|\\{|\\}|struct B;|use c::d;|// e|#\\[f\\]|\n| ){0,12}",
         content in "(fn a\\(\\) \\{\\}|impl A|\\{|\\}|struct B;|use c::d;|// e|#\\[f\\]|\n| ){0,12}",
     ) {

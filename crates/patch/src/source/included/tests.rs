@@ -558,7 +558,7 @@ fn path_that_is_not_written_plainly_is_unknown() {
 }
 
 #[test]
-fn macro_that_passes_a_path_on_reads_what_it_is_given() {
+fn macro_forwarding_a_path_reads_its_argument() {
     for macros in [
         "macro_rules! text { ($path:expr) => { include_str!($path) } }",
         "macro_rules! text { ($path:expr) => { call!(include_str, $path) } }\nmacro_rules! call { ($m:ident, $p:expr) => { $m!($p) } }",
@@ -575,7 +575,7 @@ fn macro_that_passes_a_path_on_reads_what_it_is_given() {
 }
 
 #[test]
-fn macro_with_attributes_of_modules_is_judged_where_it_is_called() {
+fn macro_with_module_attributes_is_judged_at_call() {
     for macros in [
         "macro_rules! at { ($m:meta) => { #[$m] mod x; } }",
         "macro_rules! at { ($h:tt $($t:tt)*) => { $h [$($t)*] mod x; } }",
@@ -612,7 +612,7 @@ fn path_of_a_macro_counts_from_its_caller() {
 }
 
 #[test]
-fn name_of_a_header_is_told_with_its_value() {
+fn header_macro_is_reported_with_its_value() {
     let found = |source: &str| of_last(&[("src/a.c", source)]);
     // The line that includes stays as it is; what is included does not.
     let (one, two) = (
@@ -630,7 +630,7 @@ fn name_of_a_header_is_told_with_its_value() {
 }
 
 #[test]
-fn included_file_is_read_in_the_language_of_its_includer() {
+fn included_file_has_the_includers_language() {
     let (rust, c, assembly, script) = (
         "const K: &str = include_str!(concat!(\"/etc\", \"/passwd\"));",
         "#define P \"/etc/passwd\"\n#include P\n",

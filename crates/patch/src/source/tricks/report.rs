@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_prints_the_report_of_a_runner_is_refused_in_every_language() {
+    fn code_printing_runner_reports_is_refused_everywhere() {
         for (language, source) in [
             (
                 Language::Python,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_put_together_out_of_literals_is_refused() {
+    fn name_concatenated_from_literals_is_refused() {
         for (language, source) in [
             (Language::Python, "getattr(os, \"_ex\" + \"it\")(0)\n"),
             (Language::Python, "getattr(os, name + \"it\")(0)\n"),

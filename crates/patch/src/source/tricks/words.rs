@@ -998,7 +998,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_leaves_out_alone_is_a_doubt() {
+    fn code_only_skipped_in_tests_is_uncertain() {
         for source in [
             "if (process.env.NODE_ENV !== 'test') {\n  app.listen(port, () => { log(`on ${port}`); });\n}\n",
             "if (process.env.NODE_ENV != \"test\") app.use(morgan('dev'));\n",
@@ -1034,7 +1034,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_like_a_program_ends_only_where_it_starts() {
+    fn tool_may_exit_only_in_its_main() {
         for (source, count) in [
             ("def total():\n    sys.exit(0)\n", 1),
             ("os._exit(0)\n", 1),

@@ -137,7 +137,7 @@ fn objects_that_are_packed_meanwhile_are_found() {
 }
 
 #[test]
-fn tree_with_too_many_files_is_left_to_git() {
+fn oversized_tree_is_left_to_git() {
     let repo = RepoBuilder::new().files([("a", "1")]).build();
     let mut tree: Oid = repo
         .git(["rev-parse", "HEAD^{tree}"])

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_first_lines_of_definitions_outer_ones_first() {
+    fn signatures_are_first_lines_outermost_first() {
         let text = "import os\nX = 1\n\n\nclass A:\n    def a(self):\n        pass\n\n\ndef b(x):\n    return x\n";
         let ranges = |allowance: u64| {
             let ranges = signatures(&"a.py".parse().unwrap(), text, allowance);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_a_rare_name_wins_over_common_ones() {
+    fn rare_name_outranks_common_ones_in_excerpt() {
         let text = large();
         let common = (0..50).map(|n| TextMark {
             line: 4 + 11 * n,

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_that_are_too_large_together_are_not_all_open() {
+    fn packages_exceeding_limit_are_not_all_opened() {
         let mut tracked: Vec<String> = (0..MAX_SOURCES - 1)
             .map(|at| format!("a/src/{at}.rs"))
             .collect();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn package_is_the_directory_of_the_best_source_that_is_part_of_the_product() {
+    fn package_is_directory_of_best_product_source() {
         let tracked: Vec<String> = [
             "LICENSE.MIT",
             "a.py",
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn package_reaches_to_the_directory_below_the_nearest_manifest() {
+    fn package_reaches_directory_below_nearest_manifest() {
         let tracked: Vec<String> = [
             "package.json",
             "src/tsconfig.json",
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_with_too_much_below_it_is_taken_alone() {
+    fn directory_with_too_many_files_is_not_recursive() {
         let mut tracked: Vec<String> = (0..MAX_SOURCES)
             .map(|at| format!("src/deep/{at}.py"))
             .collect();

@@ -37,7 +37,7 @@ fn a_document_comes_out_as_it_is() {
 }
 
 #[test]
-fn what_changes_nothing_about_a_document_is_taken_off() {
+fn insignificant_differences_of_document_are_removed() {
     for text in [
         format!("\u{feff}\n\n{DOCUMENT}  \n\n\n"),
         DOCUMENT.replace('\n', "\r\n"),
@@ -76,7 +76,7 @@ fn words_beside_the_document_are_cut_and_told() {
 }
 
 #[test]
-fn a_code_block_inside_the_document_survives_its_wrapping() {
+fn code_block_in_wrapped_document_survives() {
     let inner = format!("{DOCUMENT}\n\n```rust\nfn a() {{}}\n# no title\n```\n\nEnd.");
     let wrapped = opened(&format!("```markdown\n{inner}\n```\n")).unwrap();
     assert_eq!(wrapped, opened(&inner).unwrap());
@@ -84,7 +84,7 @@ fn a_code_block_inside_the_document_survives_its_wrapping() {
 }
 
 #[test]
-fn an_answer_that_is_no_document_is_refused_for_what_it_is() {
+fn answer_without_document_is_refused_by_its_kind() {
     let long = "word ".repeat(200);
     for (text, expected) in [
         (String::new(), "spec-answer-empty"),
@@ -210,7 +210,7 @@ fn a_hidden_character_is_named_with_its_line() {
 }
 
 #[test]
-fn a_document_is_measured_in_entries_lines_and_bytes() {
+fn document_is_measured_in_entries_lines_bytes() {
     assert_eq!(measured("a\n", 3, &FORM), None);
     for (text, entries, subject) in [
         ("a\n".to_owned(), 4, "4 entries, at most 3"),
@@ -290,7 +290,7 @@ fn draft(text: &str) -> Draft {
 /// Four times the text makes every parser scan at most four times the lines, plus a constant. A parser
 /// that rescans earlier or later lines would need sixteen times.
 #[test]
-fn hostile_answers_are_read_in_one_pass_by_every_reader() {
+fn hostile_answers_are_read_in_one_pass() {
     for unit in UNITS {
         for (name, start, read) in READERS {
             let work = |size: usize| {

@@ -43,7 +43,7 @@ fn codes(before: Option<&str>, answer: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_first_document_is_written_in_its_one_form() {
+fn first_document_is_written_in_canonical_form() {
     let answer = "# Requirements: Export\nWhat is wanted.\n## Functional\n## R-1 - One\nStatement.\n### Acceptance criteria\n* a\n1. b\n\
                   **R-NEW**\n### R-NEW: Three\nText.\n+ c\n";
     let (text, warnings) = merged(None, answer).unwrap();
@@ -87,7 +87,7 @@ fn an_id_cannot_move_to_another_requirement() {
 }
 
 #[test]
-fn what_a_requirement_says_cannot_move_under_another_id_with_its_title_changed() {
+fn requirement_text_cannot_move_to_another_id() {
     let three = "# Requirements: x\n\n### R-001: Export\n\nA user can export notes.\n\n- The menu has an entry.\n\n\
                  ### R-002: Limits\n\nAn export has at most **1000** rows.\n\n- A longer one is refused.\n- It says why.\n";
     for answer in [
@@ -127,7 +127,7 @@ fn what_a_requirement_says_cannot_move_under_another_id_with_its_title_changed()
 }
 
 #[test]
-fn a_requirement_in_another_form_is_never_swallowed_by_the_one_before_it() {
+fn malformed_requirement_is_never_absorbed_by_previous_one() {
     for hidden in [
         "**R-002: Security**\n\nKeys are kept.\n\n- a",
         "R-004: D holds.",
@@ -199,7 +199,7 @@ fn lines_keep_their_ends_where_nothing_changes() {
 }
 
 #[test]
-fn an_id_in_another_manner_is_the_same_one_or_refused() {
+fn id_in_other_spelling_matches_or_is_refused() {
     for id in [
         "R‑001",
         "R–001",
@@ -257,7 +257,7 @@ fn requirements_without_content_are_refused() {
 }
 
 #[test]
-fn ids_go_on_behind_those_of_a_document_that_is_gone() {
+fn new_ids_follow_those_of_removed_document() {
     let draft = open(
         &Untrusted::new("# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n"),
         &form(),
@@ -286,7 +286,7 @@ fn only_what_is_named_changes() {
 }
 
 #[test]
-fn other_white_space_is_no_change_and_absence_is_no_removal() {
+fn reformatting_is_no_change_absence_no_removal() {
     for answer in [
         "NO CHANGES",
         "**No changes.**\n",
@@ -324,7 +324,7 @@ fn a_removed_id_never_comes_back() {
 }
 
 #[test]
-fn the_model_does_not_write_the_line_of_removed_ids() {
+fn model_cannot_write_the_removed_ids_line() {
     let (text, _) = merged(None, "### R-001: One\n\nText.\n\n- a\n\nRetired: R-002\n").unwrap();
     assert!(!text.contains("Retired"));
     let (text, _) = merged(
@@ -601,7 +601,7 @@ mod properties {
         }
 
         #[test]
-        fn ids_are_unique_whatever_stands_in_artifact_and_answer(
+        fn ids_are_unique_for_any_artifact_and_answer(
             before in "(#{1,4} R-[0-9]{1,7}: [ab]\n|Retired: R-[0-9]{1,12}\n|```\n|text\n|- a\n){0,10}",
             answer in "(#{2,4} (R-[0-9]{1,7}|R-NEW|x): ?[abc]\nS\n- a\n|REMOVED: R-[0-9]\n|NO CHANGES\n|# Requirements: x\n){1,8}",
         ) {

@@ -226,7 +226,7 @@ fn unused_code_block_is_refused() {
 }
 
 #[test]
-fn a_path_that_could_be_named_for_nothing_is_told_apart() {
+fn unusable_allow_path_is_explained() {
     let fixture = Fixture::new(&[
         ("src/a.rs", "a\n"),
         ("src/[id].tsx", "a\n"),

@@ -573,7 +573,7 @@ fn the_question_after_a_refused_answer() {
 }
 
 #[test]
-fn a_fixup_is_asked_in_the_form_of_the_backend() {
+fn fixup_is_requested_in_the_backends_format() {
     let mut case = prepared(PhaseId::Fixup);
     let whole = case.question(None);
     let mut shown = String::new();

@@ -183,7 +183,7 @@ async fn what_is_no_issue_is_refused() {
 }
 
 #[tokio::test]
-async fn an_issue_of_another_host_is_asked_for_there() {
+async fn issue_on_another_host_is_fetched_there() {
     let fake = FakeGitHub::start([shop()]);
     let gh = gh(
         &fake,

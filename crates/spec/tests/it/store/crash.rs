@@ -370,19 +370,19 @@ fn promotion_is_atomic_on_full_disk() {
 }
 
 #[test]
-fn a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion() {
+fn ledger_on_full_disk_leaves_no_promotion() {
     if let Some(home) = home_of_child() {
         let fixture = desk_at(&home);
         two_promotions(&fixture);
         return promote_with_little_room(&fixture, &home.join("data"));
     }
     let fixture = fixture();
-    let name = "store::crash::a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion";
+    let name = "store::crash::ledger_on_full_disk_leaves_no_promotion";
     on_a_small_disk(CHILD, name, &fixture.home, "data", "1m", "");
 }
 
 #[test]
-fn a_disk_that_is_read_only_is_an_error_and_can_be_looked_at() {
+fn read_only_disk_is_error_but_stays_readable() {
     if let Some(home) = home_of_child() {
         let fixture = desk_at(&home);
         let said = fixture
@@ -396,7 +396,7 @@ fn a_disk_that_is_read_only_is_an_error_and_can_be_looked_at() {
     let fixture = fixture();
     two_promotions(&fixture);
     std::fs::rename(fixture.home.join("project"), fixture.home.join("copy")).unwrap();
-    let name = "store::crash::a_disk_that_is_read_only_is_an_error_and_can_be_looked_at";
+    let name = "store::crash::read_only_disk_is_error_but_stays_readable";
     let then = "cp -r \"$0/copy/.\" \"$0/project\" && mount -o remount,ro \"$0/project\" &&";
     on_a_small_disk(CHILD, name, &fixture.home, "project", "1m", then);
 }

@@ -38,7 +38,7 @@ fn pipe(path: &Path) {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_directory_is_refused() {
+fn link_instead_of_directory_is_refused() {
     for folder in ["artifacts", "receipts", "context"] {
         let fixture = fixture();
         let outside = outside(&fixture);
@@ -58,7 +58,7 @@ fn a_link_in_the_place_of_a_directory_is_refused() {
 }
 
 #[test]
-fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
+fn spec_behind_a_link_is_not_a_spec() {
     for (link, below) in [
         (".crucible", Some("specs/export-data")),
         (".crucible/specs", Some("export-data")),
@@ -155,7 +155,7 @@ fn link_in_place_of_lock_is_not_followed() {
 }
 
 #[test]
-fn what_is_no_file_differs_and_is_not_waited_at() {
+fn non_file_differs_and_does_not_block() {
     let fixture = fixture();
     let outside = outside(&fixture);
     for (phase, plant) in [
@@ -233,7 +233,7 @@ fn a_receipt_that_is_no_file_is_unreadable() {
 }
 
 #[test]
-fn a_staging_that_holds_a_pipe_or_a_link_is_removed() {
+fn staging_with_pipe_or_link_is_removed() {
     let fixture = fixture();
     let outside = outside(&fixture);
     fixture.success(PhaseId::Design);

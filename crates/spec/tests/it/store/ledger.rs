@@ -21,7 +21,7 @@ fn file(fixture: &Fixture, receipt: &SpecReceipt) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
+fn edited_receipt_with_new_digest_is_detected() {
     let fixture = fixture();
     let mut failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
     failed.phases[0].status = PhaseStatus::Success;
@@ -58,7 +58,7 @@ fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
 }
 
 #[test]
-fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
+fn removed_failure_is_detected_by_the_ledger() {
     let fixture = fixture();
     fixture.success(PhaseId::Design);
     let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
@@ -78,7 +78,7 @@ fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
 }
 
 #[test]
-fn a_receipt_that_took_the_place_of_another_is_known_to_the_ledger() {
+fn replaced_receipt_is_detected_by_the_ledger() {
     let fixture = fixture();
     let mut failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
     std::fs::remove_file(file(&fixture, &failed)).unwrap();
@@ -95,7 +95,7 @@ fn a_receipt_that_took_the_place_of_another_is_known_to_the_ledger() {
 }
 
 #[test]
-fn a_ledger_that_knows_nothing_of_the_spec_says_nothing() {
+fn ledger_without_records_of_spec_reports_nothing() {
     let fixture = fixture();
     let first = fixture.success(PhaseId::Design);
     std::fs::remove_dir_all(fixture.home.join("data")).unwrap();
@@ -170,7 +170,7 @@ fn restarted_spec_ignores_earlier_life() {
 }
 
 #[test]
-fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
+fn older_checkout_is_outdated_not_forged() {
     let fixture = fixture();
     let copy = |from: &std::path::Path, to: &std::path::Path| {
         let copied = std::process::Command::new("cp")
@@ -224,7 +224,7 @@ fn make_up(
 }
 
 #[test]
-fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
+fn forged_receipt_without_predecessor_breaks_chain() {
     let fixture = fixture();
     fixture.success(PhaseId::Design);
     let tasks = fixture.success(PhaseId::Tasks);
@@ -274,7 +274,7 @@ fn receipt_newer_than_ledger_is_only_reported() {
 
 /// A workspace queries the ledger once for all its specs, and checks their common path once.
 #[test]
-fn a_survey_judges_each_spec_as_its_own_status_does() {
+fn survey_judges_specs_like_their_own_status() {
     let fixture = fixture();
     let project = fixture.home.join("project");
     let specs = ["fine", "edited", "gone", "older", "new", "half"];

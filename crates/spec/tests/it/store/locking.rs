@@ -5,7 +5,7 @@ use crucible_spec::{LockClaim, PhaseId, PhaseStatus, SpecError};
 use super::common::{fixture, run_under};
 
 #[test]
-fn a_second_process_is_told_who_is_at_work() {
+fn second_process_learns_who_holds_the_lock() {
     let fixture = fixture();
     let held = fixture
         .store
@@ -23,7 +23,7 @@ fn a_second_process_is_told_who_is_at_work() {
 }
 
 #[test]
-fn the_lock_of_a_dead_process_is_taken_silently() {
+fn lock_of_dead_process_is_taken_silently() {
     let fixture = fixture();
     drop(fixture.lock());
     std::fs::write(

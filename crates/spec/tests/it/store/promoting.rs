@@ -13,7 +13,7 @@ fn value(fixture: &Fixture, id: &str) -> Value {
 }
 
 #[test]
-fn outputs_and_receipt_are_promoted_together_and_nothing_else_stays() {
+fn outputs_and_receipt_are_promoted_together() {
     let fixture = fixture();
     assert!(!fixture.store.exists().unwrap());
     assert!(matches!(
@@ -51,7 +51,7 @@ fn outputs_and_receipt_are_promoted_together_and_nothing_else_stays() {
 }
 
 #[test]
-fn a_receipt_is_canonical_json_whose_digest_covers_all_of_it() {
+fn receipt_is_canonical_json_with_full_digest() {
     let fixture = fixture();
     let id = fixture.success(PhaseId::Design).receipt_id;
     let mut value = value(&fixture, &id);
@@ -101,7 +101,7 @@ fn receipt_links_to_predecessors() {
 }
 
 #[test]
-fn a_failure_leaves_a_receipt_and_the_artifact_of_before() {
+fn failure_leaves_receipt_and_previous_artifact() {
     let fixture = fixture();
     let success = fixture.success(PhaseId::Design);
     let failed = fixture.run(PhaseId::Design, PhaseStatus::Failed, "");
@@ -117,7 +117,7 @@ fn a_failure_leaves_a_receipt_and_the_artifact_of_before() {
 }
 
 #[test]
-fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
+fn forbidden_output_is_refused_and_leaves_nothing() {
     let fixture = fixture();
     let (lock, mut ledger) = (fixture.lock(), fixture.ledger());
     let output = |path: &str| PhaseOutput {
@@ -178,7 +178,7 @@ fn what_no_phase_may_write_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn files_of_the_context_are_written_whole_under_plain_names() {
+fn context_files_are_written_atomically_under_plain_names() {
     let fixture = fixture();
     let lock = fixture.lock();
     lock.write_context("idea.md", "größer\n".as_bytes())

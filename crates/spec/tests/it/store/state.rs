@@ -30,7 +30,7 @@ fn plant_garbage(fixture: &Fixture, phase: PhaseId, places: std::ops::RangeInclu
 }
 
 #[test]
-fn of_a_thousand_receipts_only_those_that_count_are_read() {
+fn only_needed_receipts_of_thousand_are_read() {
     let fixture = fixture();
     plant_garbage(&fixture, PhaseId::Review, 1..=400);
     let success = fixture.success(PhaseId::Review);
@@ -78,7 +78,7 @@ fn write_sealed(fixture: &Fixture, mut receipt: SpecReceipt) -> SpecReceipt {
 }
 
 #[test]
-fn a_dry_run_counts_for_nothing_and_hides_nothing() {
+fn dry_run_neither_counts_nor_hides_results() {
     let fixture = fixture();
     fixture.run(PhaseId::Design, PhaseStatus::DryRun, "");
     let state = fixture.state();
@@ -205,7 +205,7 @@ fn untrusted_receipt_hides_older_success() {
 }
 
 #[test]
-fn a_receipt_in_the_place_of_another_is_none() {
+fn receipt_under_another_name_is_rejected() {
     let fixture = fixture();
     let design = fixture.success(PhaseId::Design);
     let text = fixture.text(&file(&design));
@@ -242,7 +242,7 @@ fn a_receipt_in_the_place_of_another_is_none() {
 }
 
 #[test]
-fn names_tell_what_is_foreign_missing_or_there_twice() {
+fn foreign_missing_and_duplicate_names_are_detected() {
     let fixture = fixture();
     for _ in 0..6 {
         fixture.success(PhaseId::Design);
@@ -516,7 +516,7 @@ fn a_link_that_does_not_fit_is_told() {
 }
 
 #[test]
-fn receipts_of_before_the_links_are_found_by_their_names() {
+fn unlinked_old_receipts_are_found_by_name() {
     let fixture = fixture();
     std::fs::create_dir_all(fixture.path("receipts")).unwrap();
     let old = |place: u64, status: &str| {

@@ -673,7 +673,7 @@ fn steps(text: &str) -> TestResults {
 }
 
 #[test]
-fn step_of_script_that_fails_as_before_is_listed() {
+fn script_step_failing_as_before_is_listed() {
     let refused = |code: &'static str| vec![code];
     let broken = || refused("verify-test-broken");
     for (base, now, fixed, expected) in [
@@ -756,7 +756,7 @@ fn step_that_the_goal_names_has_to_pass() {
 }
 
 #[test]
-fn failing_tests_of_the_commit_of_a_fixed_test_refuse_the_change() {
+fn failing_sibling_tests_of_fixed_test_refuse_change() {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let together = [set(&["parses_all", "prints"]), set(&["loads", "stores"])];
     let judge = |goal: &'static str, now: &str| {
@@ -866,7 +866,7 @@ fn gate_that_ended_well_has_to_end_well() {
 }
 
 #[test]
-fn half_of_the_cases_of_one_test_is_refused() {
+fn fixing_only_some_cases_of_test_is_refused() {
     for (earlier, now) in [
         (
             "+a -t.py::test_x[1] -t.py::test_x[2-b[0]]",

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
+fn stored_idea_is_replaced_only_by_named_one() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -60,7 +60,7 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
 }
 
 #[test]
-fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
+fn hand_edited_artifact_is_kept_beside_its_replacement() {
     let server = answering();
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
@@ -88,7 +88,7 @@ fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_said_in_the_form_that_is_asked_for() {
+fn gate_error_uses_the_requested_format() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     let gate = |format: &str| {

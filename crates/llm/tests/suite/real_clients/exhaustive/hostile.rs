@@ -31,7 +31,7 @@ fn private_file() -> (TempDir, PathBuf) {
 
 /// `claude` reads the path after an `@` and sends the file, even without tools.
 #[tokio::test]
-async fn a_file_that_the_prompt_names_is_not_sent() {
+async fn file_named_in_prompt_is_not_sent() {
     let (_directory, path) = private_file();
     for program in PROGRAMS {
         let stand = program.against([Reply::Answer("ok".to_owned())]);
@@ -93,7 +93,7 @@ async fn tool_requests_get_nothing() {
 
 /// `claude` takes such a prompt for its own command, answers it without a model and reports success.
 #[tokio::test]
-async fn a_prompt_is_never_a_command_of_the_program() {
+async fn prompt_is_never_a_client_command() {
     for program in PROGRAMS {
         let stand = program.against([Reply::Answer("of the model".to_owned())]);
         let mut inv = ask("x");
@@ -137,7 +137,7 @@ async fn times_out(program: Program, reply: Reply) {
 
 /// An interrupt by the user drops the future of a call.
 #[tokio::test]
-async fn a_call_that_is_given_up_leaves_no_process() {
+async fn abandoned_call_leaves_no_process() {
     for program in PROGRAMS {
         let stand = program.against([Reply::Hang]);
         let model = marker(&stand);

@@ -79,7 +79,7 @@ async fn users_settings_enable_no_tools() {
 
 /// `gemini` always keeps its session files.
 #[tokio::test]
-async fn the_prompt_does_not_stay_in_the_users_home() {
+async fn prompt_is_not_left_in_users_home() {
     for program in [Claude, Codex] {
         for reply in [Reply::Answer("ok".to_owned()), Reply::Status(503)] {
             let stand = users(program, reply.clone());

@@ -37,7 +37,7 @@ fn pointers(failed: &FailureEvidence) -> (Pointers, Vec<RepoPath>) {
 }
 
 #[test]
-fn failing_test_leads_to_what_it_imports_and_uses() {
+fn failing_test_points_to_imports_and_uses() {
     let tests = vec!["tests/test_core.py::test_default[1]".to_owned()];
     let (pointers, paths) = pointers(&FailureEvidence {
         tests,
@@ -89,7 +89,7 @@ fn failing_test_leads_to_what_it_imports_and_uses() {
 }
 
 #[test]
-fn group_and_title_of_a_test_lead_to_its_file_and_its_lines() {
+fn test_group_and_title_locate_file_and_lines() {
     let dir = tempfile::tempdir().unwrap();
     let test = "const Receiver = require('../lib/receiver');\n\ndescribe('Receiver', () => {\n  it('counts empty fragments', () => {\n    new Receiver().setFragments(0);\n  });\n});\n";
     let files = [
