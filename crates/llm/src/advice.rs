@@ -1,4 +1,4 @@
-//! Asks a model for advice within narrow limits (seed 004, *Sparkstation integration*: `generate`).
+//! Asks a model for advice within narrow limits.
 //!
 //! Advice is optional: the caller continues without it. So the prompt is bounded, the timeout is short,
 //! and two failures are distinguished: no model is available ([`AdviceError::Unavailable`]), or one is

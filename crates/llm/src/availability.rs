@@ -34,7 +34,7 @@ pub async fn offered(
     kind.catalogue(settings, context)?.models(timeout).await
 }
 
-/// Checks whether a provider's server is available (seed 004, `is_available`), by requesting its models.
+/// Checks whether a provider's server is available, by requesting its models.
 pub async fn availability(
     name: &str,
     settings: &ProviderSettings,

@@ -29,10 +29,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// The cap of seed 002 for client programs.
+    /// The longest time of a call of a client program.
     pub const CLI_CAP: Duration = Duration::from_secs(600);
 
-    /// The cap of seed 002 for HTTP requests.
+    /// The longest time of an HTTP request.
     pub const HTTP_CAP: Duration = Duration::from_secs(300);
 
     /// Creates a context for HTTP only, to embed a provider in a program: with these variables and no others. `PATH` is not included

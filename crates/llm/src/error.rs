@@ -1,6 +1,6 @@
 //! Why a call has no answer.
 //!
-//! [`LlmError`] has the eight variants of seed 002. Each message names the provider, the model, the class
+//! [`LlmError`] has eight variants. Each message names the provider, the model, the class
 //! of failure and what to do next. No message contains text of a request, a response, a header or a key.
 //! There is one deliberate exception: a request that is missing in a recording is shown as a diff to the
 //! nearest one, because the user needs to compare them. The messages of [`LlmError`] are in `error_text.rs`.
@@ -114,7 +114,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Why a backend has no answer (seed 002, *LlmError*).
+/// Why a backend has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmError {

@@ -1,7 +1,7 @@
 //! Model providers behind one trait: bounded, recorded and repeatable.
 //!
 //! A provider is a [`ProviderKind`] in the [`registry`]. It constructs a [`Backend`], which answers
-//! through [`LlmBackend::invoke`] (seed 002, *Core Types*). A backend is never called directly: a
+//! through [`LlmBackend::invoke`]. A backend is never called directly: a
 //! [`ModelClient`] wraps it, from the outside in, in `SecretScanned` → `Recorded` → [`Retried`] →
 //! [`Budgeted`]. So a secret stops a call before any other layer sees it, a recorded call includes its
 //! attempts, and every attempt is budgeted before it is sent.

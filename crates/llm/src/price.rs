@@ -1,7 +1,7 @@
 //! Token prices from the configuration, each with a date and a source.
 //!
 //! Nothing is guessed: a model that is not in the table has no price, and a cost limit then refuses it. A
-//! cost computed from a price is an estimate; a cost that the provider reports takes precedence (D17).
+//! cost computed from a price is an estimate; a cost that the provider reports takes precedence.
 
 use std::collections::BTreeMap;
 

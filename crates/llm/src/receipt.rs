@@ -1,4 +1,4 @@
-//! The receipt of model calls (seed 002, *Receipt Extensions*).
+//! The receipt of model calls.
 //!
 //! Unknown fields are omitted. A reader treats a missing field as unknown and ignores fields that it does
 //! not know. No field can contain a request, an answer or a key.

@@ -1,7 +1,7 @@
 //! Chooses the provider: the named one, or its fallback if that one cannot be prepared.
 //!
 //! A fallback is tried before anything is sent, never afterwards: a provider that fails during the work
-//! fails the work (seed 002, *Fallback scope*). The receipt records the use of a fallback.
+//! fails the work. The receipt records the use of a fallback.
 
 use crate::backend::Backend;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! Who may act on a model's answer (seed 002, *ExecutionStrategy*).
+//! Who may act on a model's answer.
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,9 +8,9 @@ use crucible_model::{Denial, PathPrefix, RepoPath, SourcePattern};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The largest number of files, unless the policy says otherwise (seed 003 H).
+/// The largest number of files, unless the policy says otherwise.
 pub const DEFAULT_MAX_FILES: u64 = 5;
-/// The largest number of added lines, unless the policy says otherwise (seed 003 H).
+/// The largest number of added lines, unless the policy says otherwise.
 pub const DEFAULT_MAX_ADDED_LINES: u64 = 400;
 /// The largest number of removed lines, unless the policy says otherwise.
 pub(crate) const DEFAULT_MAX_REMOVED_LINES: u64 = 400;
@@ -56,8 +56,8 @@ impl PolicySource {
     }
 }
 
-/// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
-/// there, and seven more.
+/// The rules that a patch is judged by. As JSON: twelve keys, of which only `allow_roots` is
+/// required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {

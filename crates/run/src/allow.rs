@@ -1,4 +1,4 @@
-//! Widening the scope of a run by a person (D21): `crucible run advance RUN --allow PATH`.
+//! Widening the scope of a run by a person: `crucible run advance RUN --allow PATH`.
 //!
 //! [`allow`] records in one event who allows which paths. The file request, the pack, the plan, its reviews
 //! and its signature are then created again under new keys ([`Allowances::key`]) and include these paths. The

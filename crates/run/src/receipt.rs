@@ -1,5 +1,5 @@
-//! `receipt.json`: the models called, the cost, and the end of the run. Derived from the events, in the form
-//! of seed 002, *Receipt Extensions*; edits have no effect.
+//! `receipt.json`: the models called, the cost, and the end of the run. Derived from the events;
+//! edits have no effect.
 
 use crucible_ledger::EventRecord;
 use crucible_llm::{Cost, LlmReceipt, PipelineReceipt, ReceiptWarning};

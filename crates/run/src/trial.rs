@@ -42,7 +42,7 @@ pub(crate) use change::VariantFiles;
 use change::{write_change, write_variant};
 pub(crate) use changed_together::changed_together;
 
-/// Where a repository's catalogue of behaviours begins (seed 003 F.3).
+/// Where a repository's catalogue of behaviours begins.
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
 
 /// The command that goes on with a run.

@@ -1,4 +1,4 @@
-//! `failure_bundle.zip` (seed 003 M): everything a colleague needs to understand a failure, in one file that
+//! `failure_bundle.zip`: everything a colleague needs to understand a failure, in one file that
 //! opens without Crucible.
 //!
 //! It contains the start record, the trace, the events, the model calls, `artifacts/`, `attempts/`,
@@ -44,7 +44,7 @@ const FILES: [(&str, read::Telling); 5] = [
     ("run.json", read::Telling::Beginning),
 ];
 
-/// Required files (seed 003 M), and the text for a missing one.
+/// Required files, and the text for a missing one.
 const REQUIRED: [(&str, &str); 5] = [
     ("TRACE.md", "this run has no trace"),
     (

@@ -1,6 +1,6 @@
 //! Gates: what a change must pass before it may land, and the results of checking it.
 //!
-//! The registry [`builtin_gates`] lists the gates that every plan names (seed 003 F); a repository's own
+//! The registry [`builtin_gates`] lists the gates that every plan names; a repository's own
 //! commands belong to `lite`. Adding a gate takes one file here and one entry there.
 
 mod behavior_catalog_check;

@@ -2,7 +2,7 @@
 //!
 //! A gate is either a command of the repository, run in the sandbox on a copy ([`run_gates`]), or a verdict
 //! that a pure judge reached elsewhere ([`GateInput`]). Pure functions judge the outcomes: [`judge`] returns
-//! findings, [`report()`] the `verify_report.json` of seed 003 I, [`classify`] a failure class, [`normalise`]
+//! findings, [`report()`] the `verify_report.json`, [`classify`] a failure class, [`normalise`]
 //! and [`excerpt`] the words that a fixer gets to read, and [`failure_bundle`] everything a colleague needs.
 //!
 //! What always holds: nothing passes by having nothing to check; a gate that could not run has failed; the

@@ -1,4 +1,4 @@
-//! `artifacts/verify_report.json` (seed 003 I), a pure function of the gates' outcomes.
+//! `artifacts/verify_report.json`, a pure function of the gates' outcomes.
 //!
 //! The seed's fields have its form. Additional fields are optional and have no time, so that verifying the
 //! same change twice gives the same bytes.

@@ -1,7 +1,7 @@
 //! `gemini-cli`: Google's command line client, limited to text in and text out.
 //!
 //! Each call is one process, run by [`ClientProgram`]. The prompt is passed on standard input: the
-//! argument `-p` in seed 002 is limited to the kernel's 128 KiB. The system prompt is in a file named by
+//! argument `-p` is limited to the kernel's 128 KiB. The system prompt is in a file named by
 //! `GEMINI_SYSTEM_MD`, and replaces the client's own. A settings file in the working directory overrides
 //! the user's: it turns off tools, tool servers, skills, hooks and retries, and limits the answer. An
 //! argument turns off extensions. (A settings file named by a variable is read only if root alone can

@@ -22,7 +22,7 @@ pub(crate) const MODEL: &str = "qwen2.5-coder-0.5b-instruct";
 /// The most tokens of an answer here.
 pub(crate) const MAX_TOKENS: u64 = 64;
 
-/// The most tokens of a question here, as the server counts them (seed 002, *Testing Strategy*).
+/// The most tokens of a question here, as the server counts them.
 const MAX_QUESTION: u64 = 256;
 
 pub(crate) const NO_LIMITS: BudgetLimits = BudgetLimits {

@@ -1,6 +1,6 @@
 //! What a patchmaker answered, read as edits or as a diff.
 //!
-//! [`read_answer`] reads the format that was asked for (DESIGN D14) and no other; [`read_any_answer`] takes any format
+//! [`read_answer`] reads the format that was asked for and no other; [`read_any_answer`] takes any format
 //! that the answer shows by its own shape, and repairs faults of form that can be repaired in one way only. Prose around
 //! edits is ignored, everything that could be meant in two ways is an error with a code of its own, so that the same
 //! answer always gives the same edits. [`apply`] then makes file contents of them.

@@ -1,4 +1,4 @@
-//! Detects a repository's build system from file names and a few file contents (seed 000 §3.4 and §3.5).
+//! Detects a repository's build system from file names and a few file contents.
 //!
 //! Pure: it examines a listing and texts that were read before. Nothing is executed, no model is called, and
 //! confidence values are fixed. Every result names the files that were decisive.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What builds a repository (seed 000 §3.4).
+/// What builds a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BuildSystem {
     /// Rust, with cargo.

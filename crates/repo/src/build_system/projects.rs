@@ -1,4 +1,4 @@
-//! Whether a repository holds several projects, and which (seed 000 §3.5).
+//! Whether a repository holds several projects, and which.
 
 use std::collections::BTreeSet;
 

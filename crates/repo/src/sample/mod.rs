@@ -1,4 +1,4 @@
-//! Reading a repository that nobody has looked at yet, within caps (seed 000 §3.2 and §3.3).
+//! Reading a repository that nobody has looked at yet, within caps.
 //!
 //! One walk lists the files, one pass reads the most informative ones. All caps are enforced here: a caller that uses what comes
 //! back cuts nothing for them. Links are never followed, and nothing but regular files is opened, each once.

@@ -1,6 +1,6 @@
-//! Which files are read and which are skipped: the lists of seed 000 §3.3, as tables.
+//! Which files are read and which are skipped: as tables.
 //!
-//! Case matters, as in the seed. A name without a slash matches in any directory. Skipping has precedence
+//! Case matters. A name without a slash matches in any directory. Skipping has precedence
 //! over every other list.
 
 /// Directories that are not looked into.

@@ -118,7 +118,7 @@ impl StartRequest<'_> {
                 Some((Origin::Live, best)) => wanted.unwrap_or(best.edit_format),
                 // A recording answers only the requests that it was made with.
                 Some((Origin::Recording | Origin::Unpaid, own)) => own.edit_format,
-                // Whoever is not a model writes a diff (D14).
+                // Whoever is not a model writes a diff.
                 None => EditFormat::UnifiedDiff,
             },
             parameters: proposer

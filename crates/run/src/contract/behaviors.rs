@@ -1,4 +1,4 @@
-//! A repository's catalogue of behaviours (seed 003 F.3): `docs/behaviors/INDEX.md`, a page for each
+//! A repository's catalogue of behaviours: `docs/behaviors/INDEX.md`, a page for each
 //! behaviour, and markers in the code. The check compares all three.
 //!
 //! An entry of the index is a list item or a row of a table that begins with an id; a link in it, the first

@@ -1,4 +1,4 @@
-//! `artifacts/dispatch_config.json` (seed 003 K): who serves which role.
+//! `artifacts/dispatch_config.json`: who serves which role.
 
 use std::collections::{BTreeMap, BTreeSet};
 

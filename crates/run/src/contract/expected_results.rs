@@ -1,4 +1,4 @@
-//! `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2): what a change must achieve, the evidence, and the related
+//! `artifacts/EXPECTED_RESULTS.md`: what a change must achieve, the evidence, and the related
 //! gates.
 //!
 //! An entry begins with a heading `## R001`, a title may follow, and ends at the next heading of that level

@@ -1,4 +1,4 @@
-//! `artifacts/guardrails.md` (seed 003 A): the limits of a run.
+//! `artifacts/guardrails.md`: the limits of a run.
 //!
 //! Parsed as strictly as a plan: an ambiguous limit is an error. Unlike in a plan, unknown keys are errors
 //! too, because a misspelt limit would have no effect.

@@ -1,4 +1,4 @@
-//! `artifacts/PLAN.md` (seed 003 F): what a change may touch, which gates it must pass, when to stop.
+//! `artifacts/PLAN.md`: what a change may touch, which gates it must pass, when to stop.
 //!
 //! The headers are key lines. A plan is signed by the digest of its whole text, so any edit makes it
 //! unsigned. Parsing is strict: ambiguous or invisible text is a finding, not a plan. The grammar is in
@@ -73,7 +73,7 @@ const PATHS: [&str; 5] = [
 /// Keys whose value is required.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
-/// The conditions on which a run stops (seed 003 F).
+/// The conditions on which a run stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopCondition {
     /// A change passed every gate.
@@ -111,7 +111,7 @@ impl StopCondition {
     }
 }
 
-/// The gates that every plan declares (seed 003 F): the verifier's own.
+/// The gates that every plan declares: the verifier's own.
 pub fn required_gates() -> impl Iterator<Item = &'static str> {
     builtin_gates().iter().map(|gate| gate.id())
 }

@@ -1,4 +1,4 @@
-//! `artifacts/REASONS.md` (seed 003 F.1): the reasons of the plan, each linked to an id.
+//! `artifacts/REASONS.md`: the reasons of the plan, each linked to an id.
 //!
 //! Every non-empty line is a reason, except headings and fenced code. Indented lines continue the reason
 //! above. A reason names its behaviours and results before its first colon (`- R001, B002: why`) if only ids

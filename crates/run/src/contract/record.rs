@@ -26,7 +26,7 @@ pub struct PatchLimits {
     pub max_added_lines: u64,
 }
 
-/// Which documents a context pack begins with (D7).
+/// Which documents a context pack begins with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContextSettings {
@@ -36,7 +36,7 @@ pub struct ContextSettings {
     pub mandatory: Vec<RepoPath>,
 }
 
-/// Whether the three contract documents of seed 003 B.1 must be there.
+/// Whether the three contract documents are required.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContractDocuments {
@@ -179,7 +179,7 @@ pub struct CodingAgentSettings {
     pub disk_mib: u64,
 }
 
-/// The commands that serve roles, one string per argument; empty if no command serves a role (seed 003 K).
+/// The commands that serve roles, one string per argument; empty if no command serves a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentCommands {

@@ -1,4 +1,4 @@
-//! `reviews/*.md` (seed 003 G): a reviewer's verdict, the blocking reasons, and the required changes.
+//! `reviews/*.md`: a reviewer's verdict, the blocking reasons, and the required changes.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,9 @@
-//! Commands that serve roles (`api_agent`, seed 003 K): they get the prompt, and their standard output is the
+//! Commands that serve roles: they get the prompt, and their standard output is the
 //! answer.
 //!
 //! Each call runs on its own private copy of the run's base, without secrets and `.git`. It is sandboxed like
 //! a gate, with network only if the user allows it. Files that it writes are discarded; only its standard
-//! output becomes an answer, which is judged like any other (D8). Both streams are saved in `logs/agents/`.
+//! output becomes an answer, which is judged like any other. Both streams are saved in `logs/agents/`.
 //!
 //! What counts as what: a command that fails, hangs or is no command at all is a failed call, and the run
 //! stays where it is. One that ends well and printed nothing, far too much or no diff where one is owed has
@@ -124,7 +124,7 @@ impl RoleService for CommandService {
         call.with_target()
     }
 
-    /// A patch is owed, and the output does not begin as one (seed 003 K). Pure, so that a replay refuses the same.
+    /// A patch is owed, and the output does not begin as one. Pure, so that a replay refuses the same.
     fn refuse(&self, action: Action, subject: String, answer: &str) -> Option<Finding> {
         let owed = matches!(action, Action::Patch | Action::Fix);
         let text = without_mark(answer);

@@ -1,4 +1,4 @@
-//! A coding agent that proposes changes: it works in the sandbox, and its tree becomes the proposal (D23).
+//! A coding agent that proposes changes: it works in the sandbox, and its tree becomes the proposal.
 //!
 //! Each turn gets a working copy as the gates have it: dependencies, ignored files that tests need, no secrets, and a
 //! throwaway `.git`. After a refused attempt the copy has the refused change, and an agent that can continues its session.

@@ -1,4 +1,4 @@
-//! The four evidence files of `outbox/` (seed 003 K.1), and the question made of them. Pure.
+//! The four evidence files of `outbox/`, and the question made of them. Pure.
 //!
 //! Each file is one part of the question, so a reader of the files knows all that the question says. Text
 //! from the repository, a gate or an earlier answer is fenced. Nothing here has a time, an absolute path or

@@ -1,5 +1,4 @@
-//! Asking a role that no model serves: a person through `outbox/`, or a configured command (seed 003 K, K.1,
-//! L).
+//! Asking a role that no model serves: a person through `outbox/`, or a configured command.
 //!
 //! Both get the same question: the task, the answer format, the limits, and the four evidence files. The
 //! question has no absolute path, so a replay asks the same one; only the file for a person begins with one.

@@ -104,7 +104,7 @@ pub(crate) fn prompt_path(number: u64, role: RunRole, action: Action) -> String 
     format!("outbox/{number:03}_{}_{}.md", role.name(), action.name())
 }
 
-/// Returns the text of a prompt file (seed 003 L): information on the run, and below a line the prompt
+/// Returns the text of a prompt file: information on the run, and below a line the prompt
 /// itself, ready to paste.
 pub(crate) fn render(prompt: &Prompt<'_>) -> String {
     let settings = &prompt.record.settings;

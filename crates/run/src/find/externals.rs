@@ -1,4 +1,4 @@
-//! `outbox/EXTERNALS.md` (seed 003 K.1): knowledge from outside the run, for the next service.
+//! `outbox/EXTERNALS.md`: knowledge from outside the run, for the next service.
 //!
 //! Our own text describes the resolver's choice. Text from web pages and from a project's own workflow is
 //! fenced as untrusted. The total size is bounded, and omissions are stated.

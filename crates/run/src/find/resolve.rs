@@ -1,4 +1,4 @@
-//! The resolver: chooses the best workflow for a goal, as `artifacts/find_result.json` (seed 003 D). Pure.
+//! The resolver: chooses the best workflow for a goal, as `artifacts/find_result.json`. Pure.
 //!
 //! Points are whole numbers and add up to at most 100: 20 for the kind of goal, 12 for each of up to four
 //! words, 4 for the language, 3 for the build system, and up to 25 for earlier runs in the same repository

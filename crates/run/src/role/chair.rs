@@ -550,12 +550,12 @@ fn may_drop(record: &RunRecord) -> Vec<String> {
     names
 }
 
-/// `artifacts/REASONS.md` (seed 003 F.1).
+/// `artifacts/REASONS.md`.
 pub(crate) fn reasons(goal: &str) -> String {
     format!("# Reasons\n\n- R001: {}\n", single_spaced(goal))
 }
 
-/// `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2).
+/// `artifacts/EXPECTED_RESULTS.md`.
 pub(crate) fn expected_results() -> &'static str {
     "# Expected results\n\n## R001\n\nAcceptance: every gate of the repository passes on the patched tree\n\
      Evidence: artifacts/verify_report.json\nRelated-Gates: lite\n"

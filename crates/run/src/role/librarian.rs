@@ -77,7 +77,7 @@ fn secret_in(request: &FileRequest) -> Option<(String, String)> {
 }
 
 /// Returns the first documents of a pack of the repository at `top`. The contract's documents are required by
-/// the settings or in a repository that uses the contract, and included if present elsewhere (D7).
+/// the settings or in a repository that uses the contract, and included if present elsewhere.
 pub(crate) fn mandatory(
     top: &Path,
     settings: &ContextSettings,
@@ -91,7 +91,7 @@ pub(crate) fn mandatory(
     }
 }
 
-/// The budget that mandatory documents use before any request (seed 003 B.1).
+/// The budget that mandatory documents use before any request.
 #[derive(Debug, Default)]
 pub(crate) struct MandatoryRoom {
     /// Those that are there.

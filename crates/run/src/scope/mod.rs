@@ -1,4 +1,4 @@
-//! What a goal's own words open for a change, by deterministic reading (D21).
+//! What a goal's own words open for a change, by deterministic reading.
 //!
 //! [`read_goal`] finds the paths, directories, globs, modules and symbols that a goal names, what it renames, deletes or makes, and
 //! the dependencies that it changes. [`additions`] says where a change may add without touching what is there: new files beside the

@@ -1,4 +1,4 @@
-//! `crucible chat`: the council's plain conversation (seed 001 §6).
+//! `crucible chat`: the council's plain conversation.
 //!
 //! Lines are read from standard input. The whole conversation, errors included, goes to standard output,
 //! so that the answers to a file of questions show which question failed. Warnings go to standard error.

@@ -1,6 +1,6 @@
 //! `crucible ask` and `crucible chat`: the council on the command line.
 //!
-//! Both are thin clients of `crucible_council` and offer only what the engine offers (seed 001 §6.5).
+//! Both are thin clients of `crucible_council` and offer only what the engine offers.
 //! This module holds the flags that they share. Each question gets its own engine and budget.
 
 pub(crate) mod ask;

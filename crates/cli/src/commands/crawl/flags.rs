@@ -1,4 +1,4 @@
-//! The options that the crawl commands share, with their defaults and caps (seed 000 §1.3).
+//! The options that the crawl commands share, with their defaults and caps.
 
 use std::fmt;
 use std::path::PathBuf;

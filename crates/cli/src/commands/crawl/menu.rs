@@ -12,7 +12,7 @@ use super::flags::{Debating, OutputArgs, Place, Searching, Trace, Which};
 use super::{ask, export, history, inspect, plan, search};
 use crate::app::App;
 
-/// The text of seed 000 §1.4.
+/// The menu as users see it.
 const MENU: &str = "\
 ═══ Crucible Git Crawler ══════════════════════
 1) Search repository

@@ -1,4 +1,4 @@
-//! The whole way through the binary (seed 000 §9.4), with the real `gh` and git.
+//! The whole way through the binary, with the real `gh` and git.
 
 use std::collections::BTreeMap;
 use std::process::Command;

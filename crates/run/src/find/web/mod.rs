@@ -1,4 +1,4 @@
-//! `artifacts/find_web.json` (seed 003 E): pages that a researcher fetched, strictly parsed and checked
+//! `artifacts/find_web.json`: pages that a researcher fetched, strictly parsed and checked
 //! against the guardrails.
 //!
 //! Crucible fetches nothing. Quotations are untrusted text ([`crucible_model::Untrusted`]). Accepted results
