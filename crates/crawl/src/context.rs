@@ -185,6 +185,8 @@ pub struct CrawlContext<'a, H> {
     github: OnceCell<GitHub<'a>>,
     pipeline: Pipeline<'a>,
     snapshot: ConfigSnapshot,
+    /// The fetched files. They are deleted when the command ends, after its result was printed: many files take a while.
+    fetched: Option<WorkDir>,
 }
 
 impl<'a, H: CrawlHost> CrawlContext<'a, H> {
@@ -233,6 +235,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             github,
             pipeline,
             snapshot,
+            fetched: None,
         };
         let worked = work(&mut context);
         host.progress_ended();
@@ -355,7 +358,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
         Ok(Target::GitHub(name))
     }
 
-    /// Inspects the fetched files, which are deleted when this returns or is interrupted.
+    /// Fetches files and inspects them.
     fn look_at(
         &mut self,
         target: &Target,
@@ -370,13 +373,15 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             session.id().to_string()
         };
         let work = WorkDir::create(&runtime.env.temporary_directory(), WORK_PREFIX, &label)?;
+        let directory = work.path().to_owned();
+        self.fetched = Some(work);
         let fetched = match target {
             Target::GitHub(name) => {
                 let github = github(&self.github, runtime, &self.tools, host);
                 let (pipeline, tools) = (&mut self.pipeline, &self.tools);
                 host.drive(async {
                     Ok(pipeline
-                        .fetch(github, tools, name, choice, work.path())
+                        .fetch(github, tools, name, choice, &directory)
                         .await?)
                 })?
             }
@@ -384,7 +389,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
                 let (pipeline, tools) = (&mut self.pipeline, &self.tools);
                 host.drive(async {
                     Ok(pipeline
-                        .fetch_local(tools, path, choice, work.path())
+                        .fetch_local(tools, path, choice, &directory)
                         .await?)
                 })?
             }

@@ -196,6 +196,18 @@ impl Policy {
         if policy.deny_suffixes.iter().any(String::is_empty) {
             return Err("deny_suffixes holds an empty text, which every name ends with".to_owned());
         }
+        for key in ["deny_prefixes", "deny_suffixes"] {
+            let texts = value[key].as_array().into_iter().flatten();
+            if let Some(text) = texts
+                .filter_map(Value::as_str)
+                .find(|text| denies_nothing(text))
+            {
+                return Err(format!(
+                    "{key} holds {text:?}, which no usual path matches; write the text itself, without patterns, outer \
+                     blanks and invisible characters"
+                ));
+            }
+        }
         Ok(policy)
     }
 
@@ -242,7 +254,7 @@ impl Policy {
         if let Some(prefix) = self
             .deny_prefixes
             .iter()
-            .find(|prefix| prefix.contains(path))
+            .find(|prefix| contains_in_any_case(prefix, path))
         {
             return Some(prefix.to_string());
         }
@@ -267,6 +279,21 @@ impl Policy {
             .find(|suffix| lower.ends_with(*suffix))
             .map(ToString::to_string)
     }
+}
+
+/// Whether a text of a denial is written as a pattern, or has characters that nobody sees.
+fn denies_nothing(text: &str) -> bool {
+    text.trim() != text || text.contains(['*', '?']) || text.contains(crucible_model::is_hidden)
+}
+
+/// Whether a prefix denies a path. Case is ignored: some file systems ignore it.
+fn contains_in_any_case(prefix: &PathPrefix, path: &RepoPath) -> bool {
+    let lower = |text: &str| text.to_lowercase();
+    let (prefix, path) = (lower(&prefix.to_string()), lower(path.as_str()));
+    prefix == "."
+        || path
+            .strip_prefix(&prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The default limits, and no place that may change.
@@ -366,6 +393,20 @@ mod tests {
     }
 
     #[test]
+    fn denied_prefixes_ignore_case() {
+        let policy = Policy {
+            deny_prefixes: vec!["SRC".parse().unwrap(), "app/[id]".parse().unwrap()],
+            ..Policy::within(vec![PathPrefix::ALL])
+        };
+        for denied in ["src/a.py", "Src", "app/[id]/page.tsx"] {
+            assert!(policy.denied_place(&path(denied)).is_some(), "{denied}");
+        }
+        for allowed in ["srcs/a.py", "a/src/b.py"] {
+            assert_eq!(policy.denied_place(&path(allowed)), None, "{allowed}");
+        }
+    }
+
+    #[test]
     fn policy_errors_are_explained_in_json_terms() {
         for (text, says) in [
             ("[]", "not a JSON object"),
@@ -391,6 +432,22 @@ mod tests {
             (
                 r#"{"allow_roots":[],"deny_suffixes":[""]}"#,
                 "deny_suffixes holds an empty text",
+            ),
+            (
+                r#"{"allow_roots":[],"deny_prefixes":["src/*"]}"#,
+                "deny_prefixes holds \"src/*\"",
+            ),
+            (
+                r#"{"allow_roots":[],"deny_suffixes":["*.py"]}"#,
+                "deny_suffixes holds \"*.py\"",
+            ),
+            (
+                r#"{"allow_roots":[],"deny_prefixes":[" src/a.py"]}"#,
+                "outer blanks",
+            ),
+            (
+                r#"{"allow_roots":[],"deny_prefixes":["src/a.py\u200b"]}"#,
+                "invisible characters",
             ),
             (r#"{"allow_roots":[],"allow_roots":["src/"]}"#, "duplicate"),
             (r#"{"allow_roots":["../x"]}"#, ""),

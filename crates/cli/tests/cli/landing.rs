@@ -393,6 +393,28 @@ fn truncated_ledger_is_detected_from_commit() {
         .json();
     assert_eq!(cut["verdict"], "fail");
     assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut", "{cut}");
+
+    // Without the row of the head there is a finding, not an error of the database.
+    let connection = rusqlite::Connection::open(fixture.data().join("ledger.db")).unwrap();
+    let triggers: Vec<String> = connection
+        .prepare(
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'chain_head'",
+        )
+        .and_then(|mut select| select.query_map([], |row| row.get(0))?.collect())
+        .unwrap();
+    for trigger in triggers {
+        connection
+            .execute_batch(&format!("DROP TRIGGER {trigger}"))
+            .unwrap();
+    }
+    connection.execute("DELETE FROM chain_head", []).unwrap();
+    drop(connection);
+    let headless = fixture
+        .run(["ledger", "verify", "--json"])
+        .exits(1)
+        .json()
+        .to_string();
+    assert!(headless.contains("ledger-head-edited"), "{headless}");
 }
 
 #[test]

@@ -76,6 +76,18 @@ pub(super) fn judge(key: &str, value: &str, sink: &mut FindingSink<'_>) {
     }
 }
 
+/// How a variable is written as an entry of `env`.
+pub(super) fn entry(name: &str, value: &str) -> String {
+    format!(
+        "{{\"{name}\": \"{value}\"}} in a plan, {{\"name\": \"{name}\", \"value\": \"{value}\"}} in a reply"
+    )
+}
+
+/// Whether a step may set this variable at all.
+pub(super) fn is_allowed(key: &str) -> bool {
+    ALLOWED.contains(&key) || COMPILERS.iter().any(|(variable, _)| *variable == key)
+}
+
 /// Whether a value is a bare compiler name, which is looked up only in `PATH`.
 fn is_compiler(value: &str, names: &[&str]) -> bool {
     let is_version = |text: &str| {

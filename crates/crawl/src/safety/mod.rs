@@ -303,9 +303,13 @@ fn judge_command(
             .collect::<Vec<_>>()
             .join(", ");
         let hint = match variable_of(command) {
-            Some((name, value)) => format!(
-                "a variable is an entry of the step's `env`: {{\"name\": \"{name}\", \"value\": \"{value}\"}}; the command begins with one \
-                 of: {allowed}"
+            Some((name, value)) if environment::is_allowed(name) => format!(
+                "a variable is an entry of the step's `env`: {}; the command begins with one of: {allowed}",
+                environment::entry(name, value)
+            ),
+            Some((name, _)) => format!(
+                "{name} is not one of the harmless variables (docs/codes/build.md), so leave it out; the command begins with one of: \
+                 {allowed}"
             ),
             None => format!("a command of {system} begins with one of: {allowed}"),
         };

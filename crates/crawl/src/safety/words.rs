@@ -62,11 +62,28 @@ pub(super) fn is_project_with_extras(word: &str) -> bool {
     names.is_some_and(|names| names.split(',').all(is_name))
 }
 
+/// Whether a quoted part has a blank, so that it would be several words without its quotes.
+fn has_quoted_blank(command: &str) -> bool {
+    let mut quote = None;
+    command.chars().any(|c| {
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+        quote.is_some() && c == ' '
+    })
+}
+
 /// The accepted spelling, if removing quotes gives one.
 fn how_to_say(command: &str, c: char) -> String {
     let unquoted = command.replace(['\'', '"'], "");
     let words: Vec<&str> = unquoted.split(' ').collect();
-    if matches!(c, '\'' | '"') && strange(&words).is_none() && !words.contains(&"") {
+    if matches!(c, '\'' | '"')
+        && strange(&words).is_none()
+        && !words.contains(&"")
+        && !has_quoted_blank(command)
+    {
         return format!("quoting is not supported; write `{unquoted}`");
     }
     why_not(c).to_owned()

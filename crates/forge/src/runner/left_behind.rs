@@ -99,6 +99,11 @@ pub enum ResidueReason {
 }
 
 impl ResidueReason {
+    /// Returns whether the name of the entry is the reason.
+    const fn is_by_name(self) -> bool {
+        matches!(self, Self::Obeyed | Self::NamedSecret)
+    }
+
     /// Returns the reason as text to print after the path.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -251,6 +256,7 @@ impl DirectoryState {
         };
         let mut seen = 0;
         let repositories: HashSet<&Path> = self.repositories.iter().map(PathBuf::as_path).collect();
+        let mut links = Vec::new();
         let mut open: Vec<(PathBuf, Option<usize>)> = self
             .places
             .iter()
@@ -302,6 +308,9 @@ impl DirectoryState {
                     continue;
                 }
                 let is_new = self.is_new(&path, &meta);
+                if meta.is_symlink() && !is_new {
+                    links.push(path.clone());
+                }
                 let why = is_new.then(|| matters(&self.below(&path), &meta)).flatten();
                 let is_entered = meta.is_dir() && self.naming == Naming::Grouped;
                 match why {
@@ -318,7 +327,53 @@ impl DirectoryState {
                 }
             }
         }
+        for link in links {
+            self.changed_behind(&link, &mut seen, &mut left);
+        }
         left.named(self.naming)
+    }
+
+    /// Reports what changed behind a link, by the name under which other programs find it. A directory is searched only
+    /// if its name at the link has a meaning.
+    fn changed_behind(&self, link: &Path, seen: &mut usize, left: &mut Left) {
+        let Some((target, meta)) = self.target_of(link) else {
+            return;
+        };
+        let mut report = |path: &Path, found: &Path, meta: &Metadata| {
+            let why = matters(&self.below(path), meta).filter(|why| why.is_by_name());
+            if let Some(why) = why.filter(|_| self.is_new(found, meta)) {
+                left.push(None, self.told(path, why));
+            }
+        };
+        if !meta.is_dir() {
+            report(link, &target, &meta);
+            return;
+        }
+        if meaning(&self.below(link), PlaceKind::Directory).is_none() {
+            return;
+        }
+        let mut open = vec![target.clone()];
+        while let Some(at) = open.pop() {
+            for (name, path, meta) in entries(&at, seen, self.most).unwrap_or_default() {
+                let below = path.strip_prefix(&target).unwrap_or(&path);
+                if meta.is_dir() && !is_own(&name) {
+                    open.push(path.clone());
+                } else {
+                    report(&link.join(below), &path, &meta);
+                }
+            }
+        }
+    }
+
+    /// Returns where a link leads, as a path that was scanned, if it leads into a scanned directory.
+    fn target_of(&self, link: &Path) -> Option<(PathBuf, Metadata)> {
+        let real = link.canonicalize().ok()?;
+        let target = self.places.iter().find_map(|place| {
+            let below = real.strip_prefix(place.canonicalize().ok()?).ok()?;
+            Some(place.join(below))
+        })?;
+        let meta = target.symlink_metadata().ok()?;
+        Some((target, meta))
     }
 
     /// Reports changed files of a git directory that start programs.
@@ -620,6 +675,8 @@ mod tests {
             "a/evil_test.py",
             "__main__.py",
             "tasks.py",
+            "x.dist-info/entry_points.txt",
+            "x.egg-info/entry_points.txt",
             "a.dylib",
             "b.pyd",
             "c.so.1",
@@ -654,6 +711,56 @@ mod tests {
                 "{path}: {left:?}"
             );
         }
+    }
+
+    #[test]
+    fn changes_behind_links_are_reported_by_link() {
+        let room = Room::new();
+        for path in [
+            "envrc.txt",
+            "build/mk",
+            "cfg/a.json",
+            "agents/a.md",
+            "docs/x.txt",
+            "src/a.txt",
+        ] {
+            room.put(&format!("notes/{path}"), 0o644);
+        }
+        let link = |name: &str, target: &str| {
+            std::os::unix::fs::symlink(target, room.dir.path().join("notes").join(name)).unwrap();
+        };
+        link(".envrc", "envrc.txt");
+        link("Makefile", "build/mk");
+        link(".vscode", "cfg");
+        link(".claude", "agents");
+        link("plain", "docs");
+        link("outside.mk", "/etc/hostname");
+        link("missing.mk", "nothing");
+        let before = room.look();
+        assert_eq!(before.left_behind(), []);
+        let all = [
+            "envrc.txt",
+            "build/mk",
+            "cfg/tasks.json",
+            "agents/settings.json",
+            "docs/y.txt",
+            "src/a.txt",
+        ];
+        for path in all {
+            std::fs::write(room.dir.path().join("notes").join(path), "changed").unwrap();
+        }
+        let left = before.left_behind();
+        let mut paths: Vec<&str> = left.iter().map(|one| one.path.as_str()).collect();
+        paths.sort_unstable();
+        assert_eq!(
+            paths,
+            [
+                "notes/.claude/settings.json",
+                "notes/.envrc",
+                "notes/.vscode/tasks.json",
+                "notes/Makefile"
+            ]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! runs, so only a few harmless ones may be set, and no option selects another Makefile or evaluates
 //! text.
 
-use super::super::environment::COMPILERS;
+use super::super::environment::{self, COMPILERS};
 use super::super::finding::{FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short,
@@ -100,7 +100,8 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
         } else {
             let hint = if COMPILERS.iter().any(|(variable, _)| *variable == name) {
                 format!(
-                    "a compiler is an entry of the step's `env`: {{\"{name}\": \"{value}\"}} in a plan, {{\"name\": \"{name}\", \"value\": \"{value}\"}} in a reply"
+                    "a compiler is an entry of the step's `env`: {}",
+                    environment::entry(name, value)
                 )
             } else {
                 format!(

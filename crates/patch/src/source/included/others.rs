@@ -57,7 +57,8 @@ const fn of_site(
 /// Endings of scripts for a linker.
 const LINKED: [&str; 4] = ["ld", "ldscript", "lds", "lcf"];
 
-const CONSTRUCTS: [Construct; 47] = [
+const CONSTRUCTS: [Construct; 48] = [
+    construct(&["md", "markdown"], Written::Quoted, &["--8<--"]),
     construct(
         &["dts", "dtsi", "dtso"],
         Written::Quoted,
@@ -200,6 +201,9 @@ const CONSTRUCTS: [Construct; 47] = [
         Written::Quoted,
         &[
             "import",
+            "import option",
+            "import public",
+            "import weak",
             "include",
             "embed",
             "native_include",
@@ -237,10 +241,21 @@ const CONSTRUCTS: [Construct; 47] = [
             "@config",
             "@forward",
             "@import",
+            "@import (css)",
+            "@import (inline)",
+            "@import (less)",
+            "@import (multiple)",
+            "@import (once)",
+            "@import (optional)",
+            "@import (reference)",
             "@import url",
             "@plugin",
+            "@reference",
             "@require",
+            "@source",
             "@use",
+            "data-uri",
+            "load-css",
         ],
     ),
     of_site(

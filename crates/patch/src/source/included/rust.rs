@@ -608,7 +608,11 @@ fn attribute(list: &[Item<'_>], is_inner: bool, modules: &mut Modules, found: &m
         };
         if is_own && name.is("path") {
             if is_inner {
-                modules.name_around(target);
+                modules.name_around(target.clone());
+                // Its modules without a path of their own lie below that directory.
+                if let Some(reach) = modules.judge("") {
+                    found.push(reach, &construct, &target);
+                }
                 continue;
             }
             match modules.judge(&target) {
