@@ -4,7 +4,7 @@ use crucible_llm::dollars;
 use crucible_model::{Digest, Level};
 use crucible_run::AttemptEnd;
 use crucible_verify::BrokenOutcome;
-use crucible_view::{AttemptView, DiffFile, DiffRow, FindingView, LineChange, RunOutcome};
+use crucible_view::{AttemptView, DiffFile, DiffRow, FindingView, LineChange, RedactedText, RunOutcome};
 
 /// Returns millionths of a dollar as dollars, without rounding.
 pub(crate) fn money(micro_dollars: &u64) -> String {
@@ -83,6 +83,38 @@ pub(crate) fn change(change: &LineChange) -> &'static str {
         LineChange::Removed => "removed",
         LineChange::Added => "added",
     }
+}
+
+/// Returns a name as one part of an address.
+pub(crate) fn path_part(name: &RedactedText) -> String {
+    url::form_urlencoded::byte_serialize(name.as_str().as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
+}
+
+/// Returns a word of a document for people: `not_started` becomes `not started`.
+pub(crate) fn word(word: &RedactedText) -> String {
+    word.to_string().replace(['_', '-'], " ")
+}
+
+/// Returns the class of a state in the style sheet.
+pub(crate) fn class_of_word(word: &RedactedText) -> &'static str {
+    match word.as_str() {
+        "done" | "success" | "proven" => "good",
+        "failed" | "damaged" | "none" => "bad",
+        "stale" | "changed" | "pending" | "partial" => "warn",
+        _ => "",
+    }
+}
+
+/// Returns a score or a part of one, with four decimals.
+pub(crate) fn score(score: &f64) -> String {
+    format!("{score:.4}")
+}
+
+/// Returns the name of a part of a score for people.
+pub(crate) fn part_name(name: &str) -> String {
+    crucible_model::escaped(name).replace('_', " ")
 }
 
 /// Returns the first items of a list.

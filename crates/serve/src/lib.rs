@@ -14,11 +14,14 @@ mod format;
 mod live;
 mod markdown;
 mod pages;
+mod project;
+mod project_pages;
 mod query;
 mod report;
 mod server;
 
 pub use error::ServeError;
 pub use markdown::markdown_report;
+pub use project::{ProjectDocument, ProjectReader, ProjectRequest, ProjectRequests, project_requests};
 pub use report::html_report;
 pub use server::{PageServer, ServeOptions};

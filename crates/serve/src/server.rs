@@ -25,6 +25,8 @@ use crate::pages::{
     SCRIPT, STYLE, attempt_page, calls_page, costs_page, events_page, ledger_page, message_page,
     run_page, runs_page,
 };
+use crate::project::ProjectReader;
+use crate::project_pages::{ProjectPage, document_of, project_page};
 use crate::query::RunQuery;
 
 /// How long the link of the start works.
@@ -60,6 +62,8 @@ pub struct ServeOptions {
     pub runs_root: PathBuf,
     /// The port on 127.0.0.1; 0 for any free one.
     pub port: u16,
+    /// Where documents of the project are read.
+    pub project: ProjectReader,
 }
 
 /// A server that is about to answer.
@@ -162,6 +166,15 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         "/live.js" => return response(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
         _ => {}
     }
+    if let Some(document) = document_of(&path) {
+        return match project_page(&shared.options.project, document).await {
+            Ok(ProjectPage::Html(page)) => html(StatusCode::OK, page),
+            Ok(ProjectPage::Missing(why)) => {
+                message(StatusCode::NOT_FOUND, "Not found", why.as_str())
+            }
+            Err(error) => failed(&error),
+        };
+    }
     // The database and the run directory are read on another thread.
     let page = tokio::task::spawn_blocking(move || shared.page(&path, &query)).await;
     match page {
@@ -173,17 +186,21 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             "Busy",
             "Too many of these requests at once. Try again.",
         ),
-        Ok(Err(error)) => message(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Cannot show this page",
-            RedactedText::new(&error.to_string()).as_str(),
-        ),
+        Ok(Err(error)) => failed(&error),
         Err(_) => message(
             StatusCode::INTERNAL_SERVER_ERROR,
             "Cannot show this page",
             "The page ended unexpectedly.",
         ),
     }
+}
+
+fn failed(error: &ServeError) -> Response<Body> {
+    message(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Cannot show this page",
+        RedactedText::new(&error.to_string()).as_str(),
+    )
 }
 
 impl Shared {

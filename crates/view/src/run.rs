@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::attempt::{AttemptView, FindingView};
 use crate::call::{CallView, ExchangeView, Totals};
 use crate::context::ContextView;
+use crate::council::CouncilView;
 use crate::event::{ChainView, EventView};
 use crate::landing::{LandingView, StatementView};
 use crate::list::RunSummary;
@@ -61,6 +62,8 @@ pub struct RunView {
     pub model_calls: Vec<CallView>,
     /// Its questions to models, as its receipt has them.
     pub exchanges: Vec<ExchangeView>,
+    /// The councils that answered for its roles.
+    pub councils: Vec<CouncilView>,
     /// Its events.
     pub events: Vec<EventView>,
     /// What the chain says about it.
@@ -147,6 +150,7 @@ impl RunView {
                 .collect(),
             model_calls: read.calls.iter().map(CallView::of_row).collect(),
             exchanges: read.exchanges.iter().map(ExchangeView::of).collect(),
+            councils: read.events.iter().filter_map(CouncilView::of).collect(),
             events: read.events.iter().map(EventView::of).collect(),
             chain,
             unreadable: RedactedText::all(&read.unreadable),

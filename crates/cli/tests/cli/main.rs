@@ -69,6 +69,8 @@ mod sandbox_writes;
 mod scope;
 mod secrets;
 mod see;
+mod see_browser;
+mod see_project;
 mod single_tools;
 mod skill;
 mod skill_build;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crucible_model::is_hidden;
-use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
+use crucible_view::{CostView, EvidenceView, LedgerView, RedactedText, RunList, RunView};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{
@@ -14,9 +14,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::markdown::markdown_report;
+use crate::project_pages::{
+    crawl_page, crawls_page, skill_page, skills_page, spec_page, specs_page,
+};
 use crate::report::html_report;
 
 const SAMPLE: &str = include_str!("sample.json");
+/// A document of each page of a project.
+const PROJECT_SAMPLES: &str = include_str!("project_samples.json");
 
 /// What a page consists of, as a browser reads it.
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -153,7 +158,42 @@ fn pages(with: &str) -> Vec<(&'static str, String)> {
         ("costs", costs_page(&costs).unwrap()),
         ("ledger", ledger_page(&ledger).unwrap()),
         ("message", message_page("Title", with).unwrap()),
+        ("specs", specs_page(&project_sample("specs", with)).unwrap()),
+        (
+            "spec",
+            spec_page(
+                &RedactedText::new(with),
+                Some(&project_sample("spec", with)),
+                Ok(filled_sample::<EvidenceView>("evidence", with)),
+            )
+            .unwrap(),
+        ),
+        (
+            "unjudged",
+            spec_page(
+                &RedactedText::new(with),
+                None,
+                Err(crucible_model::Failure::usage(with).hint(with)),
+            )
+            .unwrap(),
+        ),
+        ("skills", skills_page(&project_sample("skills", with)).unwrap()),
+        ("skill", skill_page(&project_sample("skill", with)).unwrap()),
+        ("crawls", crawls_page(&project_sample("crawls", with)).unwrap()),
+        ("crawl", crawl_page(&project_sample("crawl", with)).unwrap()),
     ]
+}
+
+/// A document of a project with this text wherever a text may be anything.
+fn filled_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> Value {
+    let samples: Value = serde_json::from_str(PROJECT_SAMPLES).unwrap();
+    let mut document = samples[name].clone();
+    assert!(fill::<T>(&mut document, with) >= 5, "{name}");
+    document
+}
+
+fn project_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> T {
+    serde_json::from_value(filled_sample::<T>(name, with)).unwrap()
 }
 
 /// Three hundred texts that break out of some context of HTML, or that deceive a reader.
@@ -230,9 +270,14 @@ fn hostile_text_stays_text_on_each_page() {
                             | "/style.css"
                             | "/live.js"
                             | "/costs"
+                            | "/specs"
+                            | "/skills"
+                            | "/crawls"
                             | "/ledger"
                             | "/ledger/verify"
-                    ) || address.starts_with("/runs"),
+                    ) || ["/runs", "/specs/", "/skills/", "/crawls/"]
+                        .iter()
+                        .any(|start| address.starts_with(start)),
                     "{name}: {text:?}: {address}"
                 );
             }
@@ -326,4 +371,55 @@ fn report_allows_exactly_its_own_style() {
     assert!(!page.contains("<script"));
     assert!(page.contains("$1.234567") && page.contains("12 tokens"));
     assert!(page.contains("the gates notice 3 of 4") || page.contains("The gates notice 3 of 4"));
+}
+
+mod slow {
+    use crucible_testkit::{BrowserJob, in_browser};
+
+    use super::*;
+
+    /// How many hostile texts one field has in a browser: each text for itself would take minutes. A text that hides those after
+    /// it changes what the page consists of, which fails the test.
+    const TOGETHER: usize = 10;
+
+    /// Opens several hundred pages in a browser, so it takes about 20 seconds.
+    #[test]
+    fn hostile_text_does_nothing_in_a_browser() {
+        let home = tempfile::tempdir().unwrap();
+        let mut files = Vec::new();
+        let mut names = Vec::new();
+        let mut write = |name: &'static str, text: &str| {
+            let file = home.path().join(format!("{}.html", files.len()));
+            std::fs::write(&file, text).unwrap();
+            files.push(file);
+            names.push(name);
+        };
+        for (name, page) in pages("benign") {
+            write(name, &page);
+        }
+        let count = pages("benign").len();
+        for texts in hostile().chunks(TOGETHER) {
+            for (name, page) in pages(&texts.join(" ")) {
+                write(name, &page);
+            }
+        }
+        // A page that is not safe is noticed.
+        write(
+            "control",
+            "<script>alert(1)</script><img src=//evil.test/x onerror=alert(1)>",
+        );
+        let job = json!({ "style": STYLE, "files": files });
+        let report = in_browser(BrowserJob::Hostile, job);
+        let report = report.as_array().unwrap();
+        let (control, seen) = report.split_last().unwrap();
+        assert!(control["executed"].as_u64().unwrap() > 0, "{control:#}");
+        assert_ne!(control["requests"], json!([]), "{control:#}");
+        assert_eq!(seen.len(), count * (1 + hostile().len() / TOGETHER));
+        for (at, page) in seen.iter().enumerate() {
+            let name = names[at];
+            assert_eq!(page["executed"], 0, "{name}: {page:#}");
+            assert_eq!(page["requests"], json!([]), "{name}: {page:#}");
+            assert_eq!(page["skeleton"], seen[at % count]["skeleton"], "{name}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::project::project_requests;
 
 struct Site {
     port: u16,
@@ -27,6 +28,7 @@ async fn site(home: &Path) -> Site {
         ledger: home.join("ledger.db"),
         runs_root: home.join("runs"),
         port: 0,
+        project: project_requests().0,
     };
     let server = PageServer::open(options).await.unwrap();
     let (port, link) = (server.address.port(), server.link());
@@ -122,6 +124,9 @@ async fn only_this_session_is_answered() {
         "/style.css",
         "/live.js",
         "/runs/run-00001/live",
+        "/specs",
+        "/skills",
+        "/crawls/1",
         "/x",
     ] {
         let get = format!("GET {path}");

@@ -1,0 +1,78 @@
+//! The documents that the local page asks for. Each is what a command prints with `--json`.
+
+use crucible_crawl::{PastCrawl, PastSession};
+use crucible_forge::{SkillHistory, SkillName, SkillRegistry};
+use crucible_model::Failure;
+use crucible_serve::{ProjectDocument, ProjectRequests};
+use crucible_spec::{SpecId, fixup_under_way, spec_status};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::requirement_report::{EvidenceReport, judged};
+use crate::spec_project::{outline_of, project, skill_project, spec_to_read};
+
+/// Answers requests until the server ends.
+pub(crate) async fn answer_requests(app: &App, mut requests: ProjectRequests) {
+    while let Some(request) = requests.next().await {
+        let document = document(app, &request.document).await;
+        request.answer(document);
+    }
+}
+
+async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure> {
+    match wanted {
+        ProjectDocument::Specs => {
+            let ledger = app.ledger_to_ask()?;
+            let survey = project(app, None)?.survey(app.clock.now(), ledger.as_ref())?;
+            value(&survey.summary())
+        }
+        ProjectDocument::Spec(name) => {
+            let id = name
+                .parse::<SpecId>()
+                .map_err(|error| Failure::usage(error.to_string()))?;
+            let store = spec_to_read(app, &project(app, None)?, id);
+            let ledger = app.ledger_to_ask()?;
+            let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
+            value(&status.with_under_way(fixup_under_way(&store)?.as_ref()))
+        }
+        ProjectDocument::Evidence(name) => {
+            let project = project(app, None)?;
+            let outline = outline_of(app, &project, name)?;
+            let (matrix, verdict) = judged(app, &project, &outline).await?;
+            value(&EvidenceReport::of(&matrix, &verdict))
+        }
+        ProjectDocument::Skills => {
+            let (project, _) = skill_project(app, &[])?;
+            let Some(ledger) = app.ledger_to_ask()? else {
+                return Ok(SkillRegistry::default().list_document(&project, &[]));
+            };
+            let (known, _) = SkillRegistry::compared(&ledger, &project);
+            Ok(known.list_document(&project, &ledger.skills(project.key())?))
+        }
+        ProjectDocument::Skill(name) => {
+            let name = name
+                .parse::<SkillName>()
+                .map_err(|error| Failure::usage(error.to_string()))?;
+            let (project, _) = skill_project(app, &[])?;
+            let (ledger, skill) = project.known_skill(app.ledger_to_ask()?, &name)?;
+            let paths = project.paths(&name)?;
+            Ok(SkillHistory::read(&ledger, skill)?.document(&paths))
+        }
+        ProjectDocument::Crawls => {
+            let sessions = PastSession::list(app.existing_ledger()?.as_ref())?;
+            serde_json::from_str(&PastSession::document(&sessions)?).map_err(|error| no_json(&error))
+        }
+        ProjectDocument::Crawl(number) => {
+            value(&PastCrawl::read(app.existing_ledger()?.as_ref(), *number)?)
+        }
+    }
+}
+
+fn value(document: &impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(document).map_err(|error| no_json(&error))
+}
+
+fn no_json(error: &serde_json::Error) -> Failure {
+    Failure::refused(format!("the document has no JSON form: {error}"))
+}
