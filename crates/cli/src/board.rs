@@ -23,7 +23,9 @@ pub(crate) fn show_board(
         let ledger = app.ledger_to_ask()?;
         let specs = workspace.map(|file| file.survey(app.clock.now(), ledger.as_ref()));
         Ok(BoardContent {
-            runs: ledger.as_ref().map_or_else(|| Ok(RunList::empty()), newest)?,
+            runs: ledger
+                .as_ref()
+                .map_or_else(|| Ok(RunList::empty()), newest)?,
             specs: specs.transpose()?,
         })
     };

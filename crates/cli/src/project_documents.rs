@@ -1,22 +1,28 @@
-//! The documents that the local page asks for. Each is what a command prints with `--json`.
+//! What the local page asks for: documents, each what a command prints with `--json`, and confirmed actions on runs.
 
 use crucible_crawl::{PastCrawl, PastSession};
 use crucible_forge::{SkillHistory, SkillName, SkillRegistry};
 use crucible_model::Failure;
-use crucible_serve::{ProjectDocument, ProjectRequests};
+use crucible_run::{ApprovalSource, Signing, approve, land};
+use crucible_serve::{ProjectAsk, ProjectDocument, ProjectRequests, RunAction, RunActionKind};
 use crucible_spec::{SpecId, fixup_under_way, spec_status};
+use crucible_view::RunView;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
+use crate::progress::Progress;
 use crate::requirement_report::{EvidenceReport, judged};
 use crate::spec_project::{outline_of, project, skill_project, spec_to_read};
 
 /// Answers requests until the server ends.
 pub(crate) async fn answer_requests(app: &App, mut requests: ProjectRequests) {
     while let Some(request) = requests.next().await {
-        let document = document(app, &request.document).await;
-        request.answer(document);
+        let answer = match &request.ask {
+            ProjectAsk::Document(wanted) => document(app, wanted).await,
+            ProjectAsk::Action(action) => act(app, action).await,
+        };
+        request.answer(answer);
     }
 }
 
@@ -61,12 +67,48 @@ async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure>
         }
         ProjectDocument::Crawls => {
             let sessions = PastSession::list(app.existing_ledger()?.as_ref())?;
-            serde_json::from_str(&PastSession::document(&sessions)?).map_err(|error| no_json(&error))
+            serde_json::from_str(&PastSession::document(&sessions)?)
+                .map_err(|error| no_json(&error))
         }
         ProjectDocument::Crawl(number) => {
             value(&PastCrawl::read(app.existing_ledger()?.as_ref(), *number)?)
         }
     }
+}
+
+/// Does what a person has confirmed, if the run still has exactly what the person saw.
+async fn act(app: &App, action: &RunAction) -> Result<Value, Failure> {
+    let world = app.world_here()?;
+    let (mut ledger, dir) = app.find_run(&world, Some(action.run.as_str()))?;
+    let run = RunView::read(&dir, &ledger)?;
+    let found = run.as_ref().and_then(|run| match action.kind {
+        RunActionKind::Approve => run.plan_to_approve(),
+        RunActionKind::Land => run.verified_attempt()?.patch_digest,
+    });
+    if found != Some(action.digest) {
+        return Err(Failure::refused(format!(
+            "run {} no longer has {}",
+            action.run, action.digest
+        ))
+        .hint("Open the page of the run again."));
+    }
+    let settings = app.config(app.env.working_directory(), &[])?;
+    let home = app.home()?;
+    let signing = Signing::configured(&settings, world.sandbox.clone(), &app.env, &home)?;
+    let mut progress = Progress::new(&app.output);
+    let done = match action.kind {
+        RunActionKind::Approve => {
+            let source = ApprovalSource::Signer(signing.signer(&home)?);
+            let approved = approve(&world, &dir, source, &mut ledger, &mut progress).await;
+            value(&approved?)
+        }
+        RunActionKind::Land => {
+            let landed = land(&world, &dir, None, &signing, &mut ledger, &mut progress).await;
+            value(&landed?)
+        }
+    };
+    progress.finish();
+    done
 }
 
 fn value(document: &impl Serialize) -> Result<Value, Failure> {

@@ -5,11 +5,11 @@ use std::path::Path;
 use crucible_evidence::SpecFormat;
 use crucible_forge::ForgeProject;
 use crucible_model::Failure;
+use crucible_settings::Settings;
 use crucible_spec::session::FIXUPS;
 use crucible_spec::{
     SpecFolder, SpecId, SpecOutline, SpecProject, SpecStore, WorkspaceFile, find_spec_folder,
 };
-use crucible_settings::Settings;
 
 use crate::app::App;
 

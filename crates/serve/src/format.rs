@@ -4,7 +4,9 @@ use crucible_llm::dollars;
 use crucible_model::{Digest, Level};
 use crucible_run::AttemptEnd;
 use crucible_verify::BrokenOutcome;
-use crucible_view::{AttemptView, DiffFile, DiffRow, FindingView, LineChange, RedactedText, RunOutcome};
+use crucible_view::{
+    AttemptView, DiffFile, DiffRow, FindingView, LineChange, RedactedText, RunOutcome,
+};
 
 /// Returns millionths of a dollar as dollars, without rounding.
 pub(crate) fn money(micro_dollars: &u64) -> String {
@@ -117,6 +119,20 @@ pub(crate) fn part_name(name: &str) -> String {
     crucible_model::escaped(name).replace('_', " ")
 }
 
+/// Returns the lines of a short diff, each with its class in the style sheet.
+pub(crate) fn diff_lines(diff: &RedactedText) -> Vec<(&'static str, String)> {
+    let class = |line: &str| match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "same",
+        [b'+', ..] => "added",
+        [b'-', ..] => "removed",
+        _ => "same",
+    };
+    let text = diff.to_string();
+    text.lines()
+        .map(|line| (class(line), line.to_owned()))
+        .collect()
+}
+
 /// Returns the first items of a list.
 pub(crate) fn first<'a, T>(items: &'a [T], most: &usize) -> &'a [T] {
     items.get(..*most).unwrap_or(items)
@@ -139,6 +155,14 @@ pub(crate) fn findings_at<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_mutant_have_classes() {
+        let diff = RedactedText::new("--- a.py\n+++ a.py\n-return a * b\n+return a + b\n \u{202e}");
+        let classes: Vec<&str> = diff_lines(&diff).iter().map(|(class, _)| *class).collect();
+        assert_eq!(classes, ["same", "same", "removed", "added", "same"]);
+        assert_eq!(diff_lines(&diff)[4].1, " \\u{202e}");
+    }
 
     #[test]
     fn durations_use_fitting_units() {

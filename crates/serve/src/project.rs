@@ -7,6 +7,8 @@ use crucible_model::Failure;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::actions::RunAction;
+
 /// How many requests wait.
 const WAITING: usize = 64;
 
@@ -29,15 +31,24 @@ pub enum ProjectDocument {
     Crawl(u64),
 }
 
-/// A request for a document.
+/// What the server asks the program that started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProjectAsk {
+    /// A document.
+    Document(ProjectDocument),
+    /// A confirmed action on a run, and its result as a document. Only a server with the right to land asks this.
+    Action(RunAction),
+}
+
+/// A request.
 #[derive(Debug)]
 pub struct ProjectRequest {
-    /// The document.
-    pub document: ProjectDocument,
+    /// What is asked.
+    pub ask: ProjectAsk,
     reply: oneshot::Sender<Result<Value, Failure>>,
 }
 
-/// Where the server sends its requests for documents.
+/// Where the server sends its requests.
 #[derive(Debug, Clone)]
 pub struct ProjectReader {
     requests: mpsc::Sender<ProjectRequest>,
@@ -75,12 +86,16 @@ impl ProjectRequest {
 
 impl ProjectReader {
     pub(crate) async fn read(&self, document: ProjectDocument) -> Result<Value, Failure> {
+        self.ask(ProjectAsk::Document(document)).await
+    }
+
+    pub(crate) async fn ask(&self, ask: ProjectAsk) -> Result<Value, Failure> {
         let ended = || {
-            Failure::refused("the reader of the project has ended")
+            Failure::refused("the program that answers for the project has ended")
                 .hint("Start `crucible serve` again.")
         };
         let (reply, answer) = oneshot::channel();
-        let request = ProjectRequest { document, reply };
+        let request = ProjectRequest { ask, reply };
         self.requests.send(request).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }

@@ -126,7 +126,8 @@ async fn read_spec(reader: &ProjectReader, name: String) -> Result<ProjectPage, 
     spec_page(&name, spec.as_ref(), evidence).map(ProjectPage::Html)
 }
 
-fn message_of(failure: &Failure) -> RedactedText {
+/// Returns the message of a failure with its hints, a line each.
+pub(crate) fn message_of(failure: &Failure) -> RedactedText {
     let hints = failure.hints.iter().map(String::as_str);
     let lines: Vec<&str> = std::iter::once(failure.message.as_str())
         .chain(hints)
@@ -147,7 +148,10 @@ pub(crate) fn spec_page(
     evidence: Result<Value, Failure>,
 ) -> Result<String, ServeError> {
     let (evidence, no_evidence) = match evidence {
-        Ok(document) => (Some(EvidenceView::of_document(document)?), RedactedText::default()),
+        Ok(document) => (
+            Some(EvidenceView::of_document(document)?),
+            RedactedText::default(),
+        ),
         Err(failure) => (None, message_of(&failure)),
     };
     let page = SpecPage {

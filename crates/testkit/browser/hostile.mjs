@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { job, withBrowser } from "./browser.mjs";
 
 const ORIGIN = "http://page.invalid";
-const OWN = new Set(["/style.css", "/live.js"]);
+const OWN = new Set(["/style.css", "/live.js", "/icon.svg", "/favicon.ico"]);
 
 await withBrowser(async (browser) => {
   const results = [];

@@ -73,7 +73,8 @@ async function judgePage(page, path, seen) {
   seen.requests.length = 0;
   seen.errors.length = 0;
   const answer = await page.goto(address(path));
-  const elsewhere = seen.requests.filter((url) => new URL(url).origin !== new URL(job.enter).origin);
+  const isOwn = (url) => url === address(path) || new URL(url).origin === new URL(job.enter).origin;
+  const elsewhere = seen.requests.filter((url) => !isOwn(url));
   const errors = [...seen.errors];
   const light = await axe(page);
   await colours(page, "dark");
@@ -86,7 +87,8 @@ async function judgePage(page, path, seen) {
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   const narrow = await axe(page);
   return {
-    status: answer.status(),
+    // A file has no status.
+    status: answer.url().startsWith("file:") ? 200 : answer.status(),
     title: await page.title(),
     has_different_colours: dark_background !== light_background,
     violations: [...light, ...dark, ...narrow],

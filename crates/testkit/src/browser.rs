@@ -56,6 +56,10 @@ pub fn in_browser(kind: BrowserJob, mut job: Value) -> Value {
         .expect("the job is written");
     drop(input);
     let output = process.wait_with_output().expect("the job ends");
-    assert!(output.status.success(), "{script} failed: {}", output.status);
+    assert!(
+        output.status.success(),
+        "{script} failed: {}",
+        output.status
+    );
     serde_json::from_slice(&output.stdout).expect("the browser reports JSON")
 }

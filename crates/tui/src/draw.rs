@@ -207,4 +207,3 @@ fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
         .map(Line::from);
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
-

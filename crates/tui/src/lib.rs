@@ -25,8 +25,8 @@ use crucible_terminal::{Output, interrupted};
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, channel};
 
-pub use self::board::{BoardContent, Tab};
 use self::board::{Board, Reaction};
+pub use self::board::{BoardContent, Tab};
 use self::draw::Palette;
 use self::pause::{Paused, SignalRequest, Signals};
 use self::screen::Screen;

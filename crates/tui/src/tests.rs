@@ -122,7 +122,9 @@ fn letters(text: &str) -> Vec<KeyCode> {
 }
 
 fn selected(board: &Board) -> String {
-    board.current().map_or_else(String::new, |entry| entry.id().to_owned())
+    board
+        .current()
+        .map_or_else(String::new, |entry| entry.id().to_owned())
 }
 
 /// What a terminal of this size shows, a line each, without the space at their ends.
@@ -478,7 +480,10 @@ fn tab_switches_between_runs_and_specs() {
     press(&mut board, [KeyCode::Enter]);
     assert!(screen(&mut board, 80, 12).contains("report: crucible report run-00001"));
     press(&mut board, [KeyCode::Esc, KeyCode::Tab]);
-    assert_eq!((board.tab, selected(&board).as_str()), (Tab::Specs, "export-data"));
+    assert_eq!(
+        (board.tab, selected(&board).as_str()),
+        (Tab::Specs, "export-data")
+    );
     assert!(board.filter.is_empty());
     press(&mut board, [KeyCode::Tab]);
     assert_eq!(selected(&board), "run-00002");
@@ -493,5 +498,7 @@ fn board_without_workspace_says_how_to_make_one() {
     let mut board = Board::new(&content, Tab::Runs);
     assert!(screen(&mut board, 80, 5).contains("no run yet"));
     press(&mut board, [KeyCode::Tab]);
-    assert!(screen(&mut board, 80, 5).contains("no workspace; `crucible project init` creates one"));
+    assert!(
+        screen(&mut board, 80, 5).contains("no workspace; `crucible project init` creates one")
+    );
 }

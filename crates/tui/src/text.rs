@@ -89,6 +89,9 @@ mod tests {
         assert_eq!(fitted("abcd", 3), "ab…");
         assert_eq!(fitted("漢字漢", 4), "漢…");
         assert_eq!(fitted("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
-        assert_eq!((fitted("ab", 1), fitted("ab", 0)), ("…".to_owned(), String::new()));
+        assert_eq!(
+            (fitted("ab", 1), fitted("ab", 0)),
+            ("…".to_owned(), String::new())
+        );
     }
 }

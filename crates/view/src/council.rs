@@ -74,7 +74,8 @@ impl CouncilView {
     /// Reads the council of an event, if a council answered. A deliberation of another version is left out.
     pub(crate) fn of(event: &EventRecord) -> Option<Self> {
         let council = event.body.get(COUNCIL)?;
-        let text = |value: &serde_json::Value| RedactedText::new(value.as_str().unwrap_or_default());
+        let text =
+            |value: &serde_json::Value| RedactedText::new(value.as_str().unwrap_or_default());
         let warnings = council["warnings"].as_array().into_iter().flatten();
         Some(Self {
             event: event.seq,

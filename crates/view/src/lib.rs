@@ -33,7 +33,10 @@ pub use call::{CallView, ExchangeView, Totals};
 pub use context::{ContextView, OmittedView, PackedFileView};
 pub use cost::{CostGroup, CostView, DayCost, DayOutcomes};
 pub use council::{CouncilView, DeliberationView, LoopView, SeatView};
-pub use crawl::{CrawlDocumentView, CrawlListView, CrawlMessageView, CrawlPlanView, CrawlRowView, CrawlStepView, CrawlView, RankedView};
+pub use crawl::{
+    CrawlDocumentView, CrawlListView, CrawlMessageView, CrawlPlanView, CrawlRowView, CrawlStepView,
+    CrawlView, RankedView,
+};
 pub use diff::{DiffFile, DiffHunk, DiffLine, DiffRow, DiffView, LineChange};
 pub use event::{ChainView, EventView};
 pub use json_text::JsonText;
@@ -42,8 +45,14 @@ pub use ledger::LedgerView;
 pub use list::{ListQuery, RunList, RunOutcome, RunSummary};
 pub use plan::{PlanView, ReviewView};
 pub use run::{ArtifactView, OwedView, RunView};
-pub use skill::{PromotionView, SkillBuildView, SkillCountsView, SkillGateView, SkillListView, SkillRowView, SkillRunView, SkillVerificationView, SkillView};
-pub use spec::{EvidenceCountsView, EvidenceView, MatrixView, NextStepView, PhaseView, RequirementTestView, RequirementView, SpecCountsView, SpecListView, SpecProblemView, SpecRowView, SpecView};
+pub use skill::{
+    PromotionView, SkillBuildView, SkillCountsView, SkillGateView, SkillListView, SkillRowView,
+    SkillRunView, SkillVerificationView, SkillView,
+};
+pub use spec::{
+    EvidenceCountsView, EvidenceView, MatrixView, NextStepView, PhaseView, RequirementTestView,
+    RequirementView, SpecCountsView, SpecListView, SpecProblemView, SpecRowView, SpecView,
+};
 pub use text::RedactedText;
 pub use verification::{
     BrokenChangeView, CommandView, GateView, SinkView, StrengthView, SurvivorView, TestsView,

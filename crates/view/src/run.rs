@@ -2,7 +2,7 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
-use crucible_run::{BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
+use crucible_run::{AttemptEnd, BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
@@ -155,6 +155,25 @@ impl RunView {
             chain,
             unreadable: RedactedText::all(&read.unreadable),
         }
+    }
+
+    /// The attempt that can land: the one that the gates verified.
+    #[must_use]
+    pub fn verified_attempt(&self) -> Option<&AttemptView> {
+        let is_verified = self.derived_state == RunState::Verified;
+        let mut attempts = self.attempts.iter().rev().filter(|_| is_verified);
+        attempts.find(|attempt| attempt.end == AttemptEnd::Verified)
+    }
+
+    /// The digest of the plan, if a person can approve it now.
+    #[must_use]
+    pub fn plan_to_approve(&self) -> Option<Digest> {
+        let has_plan = matches!(
+            self.derived_state,
+            RunState::Signed | RunState::Patched | RunState::Verified
+        );
+        let plan = self.plan.as_ref().filter(|_| has_plan);
+        plan.map(|plan| plan.digest)
     }
 
     /// The sum of the model calls; equals the totals of the summary.

@@ -67,7 +67,10 @@ mod tests {
         let packages = lock["packages"].as_object().unwrap();
         assert_eq!(packages[""]["dependencies"], wanted["dependencies"]);
         for (name, version) in wanted["dependencies"].as_object().unwrap() {
-            assert_eq!(packages[&format!("node_modules/{name}")]["version"], *version);
+            assert_eq!(
+                packages[&format!("node_modules/{name}")]["version"],
+                *version
+            );
         }
         for (name, package) in packages {
             assert!(

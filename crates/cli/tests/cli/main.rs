@@ -70,6 +70,7 @@ mod scope;
 mod secrets;
 mod see;
 mod see_browser;
+mod see_landing;
 mod see_project;
 mod single_tools;
 mod skill;

@@ -11,8 +11,8 @@ use crate::support::{Call, Desk, answering, good_answer, id_of, small};
 /// A page server that ends with the test.
 pub(crate) struct Site {
     process: Child,
-    host: String,
-    cookie: String,
+    pub(crate) host: String,
+    pub(crate) cookie: String,
     /// The address that begins the session.
     pub(crate) link: String,
 }
@@ -32,7 +32,12 @@ impl Site {
     /// Starts a server and begins its session.
     pub(crate) fn enter(call: Call) -> Self {
         let mut site = Self::start(call);
-        let path = site.link.trim_start_matches("http://").split_once('/').unwrap().1;
+        let path = site
+            .link
+            .trim_start_matches("http://")
+            .split_once('/')
+            .unwrap()
+            .1;
         let entered = site.get(&format!("/{path}"));
         let cookie = entered
             .lines()

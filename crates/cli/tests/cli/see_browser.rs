@@ -41,6 +41,9 @@ mod slow {
     fn pages_satisfy_axe_lighthouse_and_keyboard() {
         let filled = Filled::new();
         let site = Site::start(filled.call(&["serve"]));
+        let report = filled.repo.path().join("report.html");
+        let written = filled.call(&["report", &filled.run, "--html"]).arg(&report);
+        written.run().ok();
         let run = format!("/runs/{}", filled.run);
         let addresses = [
             ("runs", "/runs".to_owned()),
@@ -60,12 +63,16 @@ mod slow {
             ("ledger", "/ledger".to_owned()),
             ("verified", "/ledger/verify".to_owned()),
             ("missing", "/no-such-page".to_owned()),
+            ("report", format!("file://{}", report.display())),
         ];
         let pages: Vec<Value> = addresses
             .iter()
             .map(|(name, path)| json!({ "name": name, "path": path }))
             .collect();
-        let shown: Vec<&Value> = pages.iter().filter(|page| page["name"] != "missing").collect();
+        let shown: Vec<&Value> = pages
+            .iter()
+            .filter(|page| page["name"] != "missing" && page["name"] != "report")
+            .collect();
         let report = in_browser(
             BrowserJob::Judge,
             json!({

@@ -29,6 +29,7 @@ async fn site(home: &Path) -> Site {
         runs_root: home.join("runs"),
         port: 0,
         project: project_requests().0,
+        rights: PageRights::ReadOnly,
     };
     let server = PageServer::open(options).await.unwrap();
     let (port, link) = (server.address.port(), server.link());
@@ -123,6 +124,7 @@ async fn only_this_session_is_answered() {
         "/costs",
         "/style.css",
         "/live.js",
+        "/icon.svg",
         "/runs/run-00001/live",
         "/specs",
         "/skills",
@@ -154,7 +156,7 @@ async fn only_this_session_is_answered() {
         "content-security-policy: default-src 'none'; style-src 'self'",
         "x-content-type-options: nosniff",
         "cache-control: no-store",
-        "referrer-policy: no-referrer",
+        "referrer-policy: same-origin",
         "cross-origin-resource-policy: same-origin",
     ] {
         assert!(page.contains(header), "{header}: {page}");

@@ -385,7 +385,11 @@ mod tests {
         let project = SpecProject::find(root.path());
         let survey = project.survey(Timestamp::UNIX_EPOCH, None).unwrap();
         let summary = survey.summary();
-        let ids: Vec<&str> = summary.specs.iter().map(|spec| spec.spec_id.as_str()).collect();
+        let ids: Vec<&str> = summary
+            .specs
+            .iter()
+            .map(|spec| spec.spec_id.as_str())
+            .collect();
         assert_eq!(ids, ["a", "b"]);
         assert_eq!((summary.counts.specs, summary.counts.unlisted), (2, 0));
     }
