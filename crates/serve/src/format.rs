@@ -47,6 +47,11 @@ pub(crate) fn class_of_level(level: &Level) -> &'static str {
     }
 }
 
+/// Returns the words that tell an attempt from others.
+pub(crate) fn of_attempt(number: &u64) -> String {
+    format!("of attempt {number}")
+}
+
 /// Returns a level in one word.
 pub(crate) fn level(level: &Level) -> &'static str {
     match level {

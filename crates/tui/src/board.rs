@@ -65,9 +65,9 @@ pub(super) enum Entry<'a> {
     Spec(&'a Row),
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
     /// The id of the run or the spec.
-    pub(super) fn id(&self) -> &str {
+    pub(super) fn id(self) -> &'a str {
         match self {
             Self::Run(run) => run.run_id.as_str(),
             Self::Spec(row) => row.spec.spec_id.as_str(),
@@ -75,7 +75,7 @@ impl Entry<'_> {
     }
 
     /// Whether it contains this lower-case text.
-    fn matches(&self, wanted: &str) -> bool {
+    fn matches(self, wanted: &str) -> bool {
         let holds = |text: &str| text.to_lowercase().contains(wanted);
         match self {
             Self::Run(run) => [run.run_id.as_str(), run.goal.as_str(), run.state.as_str()]

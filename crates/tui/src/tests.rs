@@ -121,10 +121,8 @@ fn letters(text: &str) -> Vec<KeyCode> {
     text.chars().map(KeyCode::Char).collect()
 }
 
-fn selected(board: &Board) -> String {
-    board
-        .current()
-        .map_or_else(String::new, |entry| entry.id().to_owned())
+fn selected(board: &Board) -> &str {
+    board.current().map_or("", |entry| entry.id())
 }
 
 /// What a terminal of this size shows, a line each, without the space at their ends.
@@ -196,7 +194,8 @@ fn a_filter_is_typed_kept_changed_and_cleared() {
     let ids = |board: &Board| {
         board
             .shown()
-            .map(|row| row.spec.spec_id.to_string())
+            .iter()
+            .map(|entry| entry.id().to_owned())
             .collect::<Vec<_>>()
     };
     assert_eq!(
@@ -433,7 +432,7 @@ fn no_size_and_no_keys_are_too_much() {
             let shown = screen(&mut board, width as u16, height as u16);
             assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
             assert!(
-                board.shown().count() == 0 || board.current().is_some(),
+                board.shown().is_empty() || board.current().is_some(),
                 "nothing is selected"
             );
         }
@@ -481,7 +480,7 @@ fn tab_switches_between_runs_and_specs() {
     assert!(screen(&mut board, 80, 12).contains("report: crucible report run-00001"));
     press(&mut board, [KeyCode::Esc, KeyCode::Tab]);
     assert_eq!(
-        (board.tab, selected(&board).as_str()),
+        (board.tab, selected(&board)),
         (Tab::Specs, "export-data")
     );
     assert!(board.filter.is_empty());

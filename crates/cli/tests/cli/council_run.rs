@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::council::support::ROLES;
 use crate::crawl::support::wait_for;
+use crate::see::Site;
 use crate::support::{Desk, good_answer, id_of, small};
 
 const CHAIR: &str = "[dispatch]\nchair = \"council\"\n";
@@ -475,4 +476,47 @@ fn a_council_is_refused_where_no_deliberation_can_do_the_work() {
         );
     }
     assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn council_of_a_run_is_recorded_with_its_moves() {
+    let (repo, server) = (small().build(), serve(|_, _| None));
+    let desk = Desk::with(&server);
+    desk.user_config(CHAIR);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    let report = desk.run(["report", &id, "--json"]).ok().json();
+    let councils = report["councils"].as_array().unwrap();
+    assert_eq!(councils.len(), 2, "{councils:#?}");
+    for council in councils {
+        let deliberation = &council["deliberation"];
+        assert_eq!(deliberation["grammar"], "parallel", "{council:#}");
+        let loops = deliberation["loops"].as_array().unwrap();
+        assert_eq!(loops.len(), 2);
+        for (at, round) in loops.iter().enumerate() {
+            assert_eq!(
+                (&round["critiques"], &round["distinct_models"]),
+                (&json!(1), &json!(1))
+            );
+            let seats = round["seats"].as_array().unwrap();
+            assert_eq!(seats.len(), 2);
+            // The same words again.
+            let (after, resemblance) =
+                [("held", Value::Null), ("not_asked_again", json!(100))][at].clone();
+            assert_eq!(
+                (&seats[0]["after_attack"], &seats[0]["resemblance_percent"]),
+                (&json!(after), &resemblance)
+            );
+        }
+        // What the seats said is not recorded.
+        assert!(!council.to_string().contains("thinks of"), "{council:#}");
+    }
+    let page = Site::enter(desk.call(["serve"])).get(&format!("/runs/{id}"));
+    for shown in [
+        "Loop 2: 1 attacks; ",
+        "2 of 2 loops ran",
+        "<td>not asked again</td>",
+        "100 %",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
 }

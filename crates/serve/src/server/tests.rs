@@ -260,7 +260,7 @@ async fn change_is_sent_soon_after_its_event() {
             serde_json::json!({}),
         );
         ledger.append(event).unwrap();
-        let started = tokio::time::Instant::now();
+        let started = Instant::now();
         let mut sent = String::new();
         while !sent.contains("event: changed") {
             let read = stream.read(&mut piece).await.unwrap();
@@ -295,7 +295,7 @@ mod slow {
             let mut times = Vec::new();
             let mut size = 0;
             for _ in 0..40 {
-                let started = tokio::time::Instant::now();
+                let started = Instant::now();
                 let answer = site.send(&format!("GET {path}"), &[&host, &cookie]).await;
                 times.push(started.elapsed());
                 assert_eq!(status(&answer), "200");
