@@ -47,6 +47,20 @@ pub(crate) fn class_of_level(level: &Level) -> &'static str {
     }
 }
 
+/// Returns the first line of a text, or all of it if it has one line.
+pub(crate) fn heading(text: &RedactedText) -> String {
+    let text = text.to_string();
+    match text.trim().split_once('\n') {
+        Some((first, _)) => first.to_owned(),
+        None => text,
+    }
+}
+
+/// Returns whether a text has more lines than its heading.
+pub(crate) fn has_more_lines(text: &RedactedText) -> bool {
+    text.as_str().trim().contains('\n')
+}
+
 /// Returns the words that tell an attempt from others.
 pub(crate) fn of_attempt(number: &u64) -> String {
     format!("of attempt {number}")
@@ -133,7 +147,8 @@ pub(crate) fn diff_lines(diff: &RedactedText) -> Vec<(&'static str, String)> {
         _ => "same",
     };
     let text = diff.to_string();
-    text.lines()
+    text.trim_end()
+        .lines()
         .map(|line| (class(line), line.to_owned()))
         .collect()
 }
@@ -167,6 +182,21 @@ mod tests {
         let classes: Vec<&str> = diff_lines(&diff).iter().map(|(class, _)| *class).collect();
         assert_eq!(classes, ["same", "same", "removed", "added", "same"]);
         assert_eq!(diff_lines(&diff)[4].1, " \\u{202e}");
+    }
+
+    #[test]
+    fn heading_is_the_first_line() {
+        for (text, first, has_more) in [
+            ("a goal", "a goal", false),
+            ("a goal\n", "a goal\n", false),
+            ("a goal\n\nFiles: x", "a goal", true),
+        ] {
+            let text = RedactedText::new(text);
+            assert_eq!(
+                (heading(&text).as_str(), has_more_lines(&text)),
+                (first, has_more)
+            );
+        }
     }
 
     #[test]

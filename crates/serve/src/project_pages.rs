@@ -6,7 +6,6 @@ use crucible_view::{
     CrawlListView, CrawlView, EvidenceView, RedactedText, SkillListView, SkillView, SpecListView,
     SpecView,
 };
-use serde_json::Value;
 
 use crate::error::ServeError;
 use crate::pages::Frame;
@@ -32,10 +31,15 @@ struct SpecsPage<'a> {
 struct SpecPage<'a> {
     frame: Frame,
     name: &'a RedactedText,
-    /// Absent for a spec without phases, such as one of another format.
-    spec: Option<&'a SpecView>,
-    evidence: Option<&'a EvidenceView>,
-    no_evidence: &'a RedactedText,
+    spec: &'a SpecView,
+}
+
+#[derive(Template)]
+#[template(path = "evidence.html")]
+struct EvidencePage<'a> {
+    frame: Frame,
+    name: &'a RedactedText,
+    evidence: &'a EvidenceView,
 }
 
 #[derive(Template)]
@@ -73,6 +77,7 @@ pub(crate) fn document_of(path: &str) -> Option<ProjectDocument> {
     match parts.as_slice() {
         ["specs"] => Some(ProjectDocument::Specs),
         ["specs", name] => Some(ProjectDocument::Spec((*name).to_owned())),
+        ["specs", name, "evidence"] => Some(ProjectDocument::Evidence((*name).to_owned())),
         ["skills"] => Some(ProjectDocument::Skills),
         ["skills", name] => Some(ProjectDocument::Skill((*name).to_owned())),
         ["crawls"] => Some(ProjectDocument::Crawls),
@@ -86,9 +91,6 @@ pub(crate) async fn project_page(
     reader: &ProjectReader,
     document: ProjectDocument,
 ) -> Result<ProjectPage, ServeError> {
-    if let ProjectDocument::Spec(name) = document {
-        return read_spec(reader, name).await;
-    }
     let read = match reader.read(document.clone()).await {
         Ok(read) => read,
         Err(failure) if failure.status == ExitStatus::Usage => {
@@ -102,28 +104,14 @@ pub(crate) async fn project_page(
         ProjectDocument::Skill(_) => skill_page(&SkillView::of_document(read)?),
         ProjectDocument::Crawls => crawls_page(&CrawlListView::of_document(read)?),
         ProjectDocument::Crawl(_) => crawl_page(&CrawlView::of_document(read)?),
-        // No address leads to these.
-        ProjectDocument::Spec(_) | ProjectDocument::Evidence(_) => {
-            return Ok(ProjectPage::Missing(RedactedText::default()));
+        ProjectDocument::Spec(name) => {
+            spec_page(&RedactedText::new(&name), &SpecView::of_document(read)?)
+        }
+        ProjectDocument::Evidence(name) => {
+            evidence_page(&RedactedText::new(&name), &EvidenceView::of_document(read)?)
         }
     };
     page.map(ProjectPage::Html)
-}
-
-/// The page of a spec has its phases, its evidence, or both.
-async fn read_spec(reader: &ProjectReader, name: String) -> Result<ProjectPage, ServeError> {
-    let phases = reader.read(ProjectDocument::Spec(name.clone())).await;
-    let evidence = reader.read(ProjectDocument::Evidence(name.clone())).await;
-    let spec = match (phases, &evidence) {
-        (Ok(document), _) => Some(SpecView::of_document(document)?),
-        (Err(failure), _) if failure.status != ExitStatus::Usage => {
-            return Err(ServeError::Project(message_of(&failure)));
-        }
-        (Err(_), Ok(_)) => None,
-        (Err(failure), Err(_)) => return Ok(ProjectPage::Missing(message_of(&failure))),
-    };
-    let name = RedactedText::new(&name);
-    spec_page(&name, spec.as_ref(), evidence).map(ProjectPage::Html)
 }
 
 /// Returns the message of a failure with its hints, a line each.
@@ -141,25 +129,21 @@ pub(crate) fn specs_page(specs: &SpecListView) -> Result<String, ServeError> {
     Ok(SpecsPage { frame, specs }.render()?)
 }
 
-/// One spec. Without evidence the page says why.
-pub(crate) fn spec_page(
+/// The phases of a spec. Its evidence takes longer and has a page of its own.
+pub(crate) fn spec_page(name: &RedactedText, spec: &SpecView) -> Result<String, ServeError> {
+    let frame = Frame::site(format!("Spec {name}"));
+    Ok(SpecPage { frame, name, spec }.render()?)
+}
+
+/// The requirements of a spec with their tests, judged now.
+pub(crate) fn evidence_page(
     name: &RedactedText,
-    spec: Option<&SpecView>,
-    evidence: Result<Value, Failure>,
+    evidence: &EvidenceView,
 ) -> Result<String, ServeError> {
-    let (evidence, no_evidence) = match evidence {
-        Ok(document) => (
-            Some(EvidenceView::of_document(document)?),
-            RedactedText::default(),
-        ),
-        Err(failure) => (None, message_of(&failure)),
-    };
-    let page = SpecPage {
-        frame: Frame::site(format!("Spec {name}")),
+    let page = EvidencePage {
+        frame: Frame::site(format!("Evidence for {name}")),
         name,
-        spec,
-        evidence: evidence.as_ref(),
-        no_evidence: &no_evidence,
+        evidence,
     };
     Ok(page.render()?)
 }

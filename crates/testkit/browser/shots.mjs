@@ -11,6 +11,7 @@ export async function compareShot(page, shot, address) {
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: shot.scheme }]);
   await page.goto(address);
   await page.evaluate(replaceTexts, shot.replace);
+  await page.evaluate((from) => document.querySelector(from).scrollIntoView(), shot.from);
   const taken = Buffer.from(await page.screenshot({ type: "png" })).toString("base64");
   if (shot.update) {
     mkdirSync(dirname(shot.file), { recursive: true });

@@ -300,9 +300,9 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
     let mut board = board_of(&some());
     insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
     demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
-    > failed      export-data #backend #│export-data
+    > failed      export-data #backend …│export-data
       stale       login #frontend       │stands: failed
-      not started later #a\u{1b}[2J\u{20│tags: backend, data
+      not started later #a\u{1b}[2J\u{2…│tags: backend, data
       damaged     broken                │reached: requirements
                                         │
                                         │newest receipt
@@ -318,14 +318,14 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
                                         │
                                         │
                                         │
-    q leave  up/down move  Enter phases  / filter  r reload
+    q leave  up/down move  Enter phases  / filter  r reload  Tab runs
     ");
     press(&mut board, [KeyCode::Down]);
     insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
     demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
-      failed      export-data #backend #│login
+      failed      export-data #backend …│login
     > stale       login #frontend       │stands: stale
-      not started later #a\u{1b}[2J\u{20│tags: frontend
+      not started later #a\u{1b}[2J\u{2…│tags: frontend
       damaged     broken                │reached: requirements
                                         │
                                         │newest receipt
@@ -341,7 +341,7 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
                                         │
                                         │
                                         │
-    q leave  up/down move  Enter phases  / filter  r reload
+    q leave  up/down move  Enter phases  / filter  r reload  Tab runs
     ");
     press(&mut board, [KeyCode::Enter]);
     insta::assert_snapshot!(screen(&mut board, 80, 26), @r"
@@ -378,12 +378,12 @@ fn eighty_columns_show_the_list_and_the_selected_spec() {
 fn forty_columns_show_the_list_alone() {
     let mut board = board_of(&some());
     insta::assert_snapshot!(screen(&mut board, 40, 6), @r"
-    demo: 4 specs, 1 failed, 1 pending, 1 st
+    demo: 4 specs, 1 failed, 1 pending, 1 s…
     > failed      export-data #backend #data
       stale       login #frontend
-      not started later #a\u{1b}[2J\u{202e}b
+      not started later #a\u{1b}[2J\u{202e}…
       damaged     broken
-    q leave  up/down move  Enter phases  / f
+    q leave  up/down move  Enter phases  / …
     ");
 }
 
@@ -477,12 +477,13 @@ fn tab_switches_between_runs_and_specs() {
     let shown = screen(&mut board, 80, 12);
     assert!(shown.contains("a\\u{1b}[2J\\u{202e}b"), "{shown}");
     press(&mut board, [KeyCode::Enter]);
-    assert!(screen(&mut board, 80, 12).contains("report: crucible report run-00001"));
-    press(&mut board, [KeyCode::Esc, KeyCode::Tab]);
-    assert_eq!(
-        (board.tab, selected(&board)),
-        (Tab::Specs, "export-data")
+    let shown = screen(&mut board, 80, 20);
+    assert!(
+        shown.contains("report: crucible report run-00001"),
+        "{shown}"
     );
+    press(&mut board, [KeyCode::Esc, KeyCode::Tab]);
+    assert_eq!((board.tab, selected(&board)), (Tab::Specs, "export-data"));
     assert!(board.filter.is_empty());
     press(&mut board, [KeyCode::Tab]);
     assert_eq!(selected(&board), "run-00002");

@@ -20,7 +20,7 @@ mod slow {
         (r"/[\w./-]*/desk\w+/", "/home/you/"),
         (r"/tmp/[\w.-]+", "/home/you/shapes"),
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "2026-01-31T09:30:00Z"),
-        (r"run-[0-9a-z-]{8,}", "run-20260131-093000-0a1b"),
+        (r"\d{8}t\d{6}z", "20260131t093000z"),
         (r"\b[0-9a-f]{7,64}\b", "0a1b2c3d4e5f"),
         (r"\d+(\.\d)? (ms|s)\b", "1.5 s"),
     ];
@@ -30,7 +30,13 @@ mod slow {
     }
 
     fn shot(name: &str, path: &str, scheme: &str) -> Value {
+        let from = if name == "attempt" {
+            "table.diff"
+        } else {
+            "body"
+        };
         json!({
+            "from": from,
             "name": name, "path": path, "scheme": scheme, "width": 1000, "height": 720, "replace": VARIABLE,
             "file": images().join(format!("{name}.png")), "update": std::env::var_os("UPDATE_DOCS").is_some(),
         })
@@ -40,11 +46,13 @@ mod slow {
     #[test]
     fn pages_satisfy_axe_lighthouse_and_keyboard() {
         let filled = Filled::new();
-        let site = Site::start(filled.call(&["serve"]));
+        filled.add_runs(300);
+        let site = Site::start(filled.call(&["serve", "--allow-landing"]));
         let report = filled.repo.path().join("report.html");
         let written = filled.call(&["report", &filled.run, "--html"]).arg(&report);
         written.run().ok();
         let run = format!("/runs/{}", filled.run);
+        let land = format!("/runs/{}/land", filled.verified);
         let addresses = [
             ("runs", "/runs".to_owned()),
             ("run", run.clone()),
@@ -54,7 +62,8 @@ mod slow {
             ("costs", "/costs".to_owned()),
             ("specs", "/specs".to_owned()),
             ("spec", format!("/specs/{SPEC}")),
-            ("evidence", "/specs/area".to_owned()),
+            ("evidence", "/specs/area/evidence".to_owned()),
+            ("land", land.clone()),
             ("skills", "/skills".to_owned()),
             ("skill", "/skills/count_lines".to_owned()),
             ("crawls", "/crawls".to_owned()),
@@ -69,20 +78,25 @@ mod slow {
             .iter()
             .map(|(name, path)| json!({ "name": name, "path": path }))
             .collect();
+        // The others have the same parts.
+        let has_same_parts = [
+            "events", "calls", "verified", "evidence", "plan", "missing", "report",
+        ];
         let shown: Vec<&Value> = pages
             .iter()
-            .filter(|page| page["name"] != "missing" && page["name"] != "report")
+            .filter(|page| !has_same_parts.contains(&page["name"].as_str().unwrap()))
             .collect();
         let report = in_browser(
             BrowserJob::Judge,
             json!({
-                "enter": site.link, "pages": pages, "lighthouse": shown,
+                "enter": site.link, "pages": pages, "lighthouse": shown, "form": land,
                 "shots": [
                     shot("runs", "/runs", "light"),
                     shot("run", &run, "light"),
                     shot("attempt", &format!("{run}/attempts/1"), "dark"),
                     shot("costs", "/costs", "light"),
-                    shot("evidence", "/specs/area", "light"),
+                    shot("evidence", "/specs/area/evidence", "light"),
+                    shot("land", &land, "light"),
                     shot("ranking", "/crawls/1", "dark"),
                 ],
             }),
@@ -104,6 +118,13 @@ mod slow {
         }
         // Markup that did get in neither runs nor reaches another server.
         assert_eq!(report["policy"], json!({ "executed": 0, "elsewhere": [] }));
+        // The form of the page passes every check, and the program answers that the branch has moved.
+        assert_eq!(report["form"]["status"], 409, "{:#}", report["form"]);
+        assert_eq!(
+            report["form"]["heading"], "Not done",
+            "{:#}",
+            report["form"]
+        );
         for page in report["lighthouse"].as_array().unwrap() {
             assert_eq!(page["error"], Value::Null, "{page:#}");
             for score in ["accessibility", "best_practices"] {

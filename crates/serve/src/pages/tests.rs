@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crucible_model::is_hidden;
-use crucible_view::{CostView, EvidenceView, LedgerView, RedactedText, RunList, RunView};
+use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{
@@ -16,7 +16,7 @@ use super::*;
 use crate::actions::{RunAction, RunActionKind};
 use crate::markdown::markdown_report;
 use crate::project_pages::{
-    crawl_page, crawls_page, skill_page, skills_page, spec_page, specs_page,
+    crawl_page, crawls_page, evidence_page, skill_page, skills_page, spec_page, specs_page,
 };
 use crate::report::html_report;
 
@@ -163,21 +163,11 @@ fn pages(with: &str) -> Vec<(&'static str, String)> {
         ("specs", specs_page(&project_sample("specs", with)).unwrap()),
         (
             "spec",
-            spec_page(
-                &RedactedText::new(with),
-                Some(&project_sample("spec", with)),
-                Ok(filled_sample::<EvidenceView>("evidence", with)),
-            )
-            .unwrap(),
+            spec_page(&RedactedText::new(with), &project_sample("spec", with)).unwrap(),
         ),
         (
-            "unjudged",
-            spec_page(
-                &RedactedText::new(with),
-                None,
-                Err(crucible_model::Failure::usage(with).hint(with)),
-            )
-            .unwrap(),
+            "evidence",
+            evidence_page(&RedactedText::new(with), &project_sample("evidence", with)).unwrap(),
         ),
         (
             "skills",
@@ -205,15 +195,11 @@ fn land_forms(run: &RunView) -> Vec<ActionForm> {
 }
 
 /// A document of a project with this text wherever a text may be anything.
-fn filled_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> Value {
+fn project_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> T {
     let samples: Value = serde_json::from_str(PROJECT_SAMPLES).unwrap();
     let mut document = samples[name].clone();
     assert!(fill::<T>(&mut document, with) >= 5, "{name}");
-    document
-}
-
-fn project_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> T {
-    serde_json::from_value(filled_sample::<T>(name, with)).unwrap()
+    serde_json::from_value(document).unwrap()
 }
 
 /// Three hundred texts that break out of some context of HTML, or that deceive a reader.
