@@ -2,11 +2,13 @@
 
 mod app;
 mod arguments;
+mod board;
 mod commands;
 mod gate_output;
 mod names;
 mod program;
 mod progress;
+mod project_documents;
 mod requirement_report;
 mod run_council;
 mod run_start;

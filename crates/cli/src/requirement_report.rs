@@ -26,15 +26,26 @@ pub(crate) enum ReportFormat {
 
 /// The document that a program reads.
 #[derive(Serialize)]
-struct EvidenceReport<'a> {
+pub(crate) struct EvidenceReport<'a> {
     schema_version: &'static str,
     verdict: Outcome,
     findings: &'a [Finding],
     matrix: &'a EvidenceMatrix,
 }
 
+impl<'a> EvidenceReport<'a> {
+    pub(crate) fn of(matrix: &'a EvidenceMatrix, verdict: &'a Verdict) -> Self {
+        Self {
+            schema_version: "crucible-evidence-report-v1",
+            verdict: verdict.outcome(),
+            findings: verdict.findings(),
+            matrix,
+        }
+    }
+}
+
 /// Judges the requirements of a spec. The findings of the spec itself come first.
-pub(crate) fn judged(
+pub(crate) async fn judged(
     app: &App,
     project: &SpecProject,
     outline: &SpecOutline,
@@ -50,7 +61,7 @@ pub(crate) fn judged(
         format: outline.format,
         requirements: &requirements,
     };
-    let evidence = app.drive(spec_evidence(&world, &top, ledger.as_ref(), request))?;
+    let evidence = spec_evidence(&world, &top, ledger.as_ref(), request).await?;
     let mut verdict = outline.verdict.clone();
     verdict.merge(evidence.verdict);
     Ok((evidence.matrix, verdict))
@@ -63,14 +74,9 @@ pub(crate) fn report(
     outline: &SpecOutline,
     format: ReportFormat,
 ) -> Result<ExitStatus, Failure> {
-    let (matrix, verdict) = judged(app, project, outline)?;
+    let (matrix, verdict) = app.block_on(judged(app, project, outline))?;
     match format {
-        ReportFormat::Json => app.output.json(&EvidenceReport {
-            schema_version: "crucible-evidence-report-v1",
-            verdict: verdict.outcome(),
-            findings: verdict.findings(),
-            matrix: &matrix,
-        })?,
+        ReportFormat::Json => app.output.json(&EvidenceReport::of(&matrix, &verdict))?,
         ReportFormat::Markdown => {
             to_markdown(&matrix)
                 .lines()

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crucible_evidence::SpecFormat;
+use crucible_forge::ForgeProject;
 use crucible_model::Failure;
+use crucible_settings::Settings;
 use crucible_spec::session::FIXUPS;
 use crucible_spec::{
     SpecFolder, SpecId, SpecOutline, SpecProject, SpecStore, WorkspaceFile, find_spec_folder,
@@ -18,6 +20,18 @@ pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject
         Some(file) => Ok(WorkspaceFile::named(app.absolute(file))?.project()),
         None => Ok(SpecProject::find(app.env.working_directory())),
     }
+}
+
+/// The project of a command on skills, with these flags on top of its settings.
+pub(crate) fn skill_project(
+    app: &App,
+    flags: &[(&str, String)],
+) -> Result<(ForgeProject, Settings), Failure> {
+    let found = project(app, None)?;
+    let settings = app.config(found.root(), flags)?;
+    let root = found.root().to_owned();
+    let project = ForgeProject::from_settings(&settings, root, found.key()?)?;
+    Ok((project, settings))
 }
 
 /// The workspace of the command: the one of `--workspace FILE`, else the nearest one upward.

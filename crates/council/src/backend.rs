@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::config::CouncilLimits;
 use crate::configured::{ConfiguredCouncil, FEWEST_CALLS};
 use crate::context::TriageContext;
+use crate::deliberation::Deliberation;
 use crate::error::{CouncilError, CouncilFailure};
 use crate::result::ExecutorResult;
 use crate::text::{degraded, summary};
@@ -125,6 +126,7 @@ fn answer(result: ExecutorResult, council: &ConfiguredCouncil) -> LlmResult {
         "usage": usage,
         "warnings": degraded(&result.degradations),
         "provider": council.provider(),
+        "deliberation": Deliberation::of(&result),
         "models": council.models_of(&result.usage_by_part),
         "fallback": council.fell_back().map(FellBack::warning),
     });

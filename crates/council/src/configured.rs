@@ -209,7 +209,7 @@ impl ConfiguredCouncil {
                 .within(Arc::clone(budget), Arc::clone(&self.prices)),
             limits,
             wording: Wording::AsAsked,
-            ..self.config(Recording::Off, Observability::Off)
+            ..self.config(Recording::Off, Observability::On)
         })
     }
 

@@ -18,6 +18,7 @@ pub mod configured;
 mod context;
 mod council;
 mod degradation;
+mod deliberation;
 mod delta;
 mod engine;
 mod error;

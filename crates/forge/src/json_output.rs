@@ -11,7 +11,8 @@ use crate::build::{SkillBuildOutcome, SkillBuildReport};
 use crate::gates::SkillGateOutcome;
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
-use crate::registry::REGISTRY_FILE;
+use crate::project::ForgeProject;
+use crate::registry::{REGISTRY_FILE, SkillRegistry};
 use crate::research::ResearchOutcome;
 use crate::runner::{SkillEnd, SkillRunReport};
 use crate::status::SkillStep;
@@ -91,6 +92,26 @@ impl SkillHistory {
             "artifacts": newest(&self.artifacts).iter().map(artifact).collect::<Vec<_>>(),
             "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
             "files": { "skill": paths.skill, "test": paths.test, "module": paths.module, "class": paths.class },
+        })
+    }
+}
+
+impl SkillRegistry {
+    /// Returns the document of `skill list`: these skills of a project, compared with what is trusted.
+    #[must_use]
+    pub fn list_document(&self, project: &ForgeProject, skills: &[SkillRow]) -> Value {
+        let row = |skill: &SkillRow| {
+            let file = skill.name.parse().ok();
+            let file = file.and_then(|name| self.trusted_file(project, &name));
+            json!({
+                "name": skill.name, "status": skill.status, "side_effect_class": skill.side_effect,
+                "description": skill.description, "created_at": skill.created_at, "updated_at": skill.updated_at,
+                "file": file, "next_steps": SkillStep::after(skill.status).collect::<Vec<_>>(),
+            })
+        };
+        json!({
+            "schema_version": "skill-list.v1", "project": project.root(), "package": project.package(),
+            "skills": skills.iter().map(row).collect::<Vec<_>>(),
         })
     }
 }

@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 use crucible_model::{Digest, Secret};
 
+use crate::actions::PageRights;
+
 /// Why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denial {
@@ -47,23 +49,26 @@ pub(crate) struct Access {
     cookie: String,
     /// What the cookie holds.
     session: Secret,
+    /// What pages may do.
+    rights: PageRights,
     /// The token of the link, until it is used or too old.
     link: Mutex<Option<Digest>>,
 }
 
 impl Access {
     /// Creates the access to the page at `port`.
-    pub(crate) fn new(port: u16, session: Secret, link: &Secret) -> Self {
+    pub(crate) fn new(port: u16, rights: PageRights, session: Secret, link: &Secret) -> Self {
         Self {
             hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
             // Browsers send cookies of a host to each of its ports.
             cookie: format!("crucible-{port}"),
             session,
+            rights,
             link: Mutex::new(Some(Digest::of(link.expose().as_bytes()))),
         }
     }
 
-    /// Checks everything but the session.
+    /// Checks everything but the session. A request that changes something must come from a page of this address.
     pub(crate) fn check_source(
         &self,
         method: &Method,
@@ -93,6 +98,12 @@ impl Access {
         }
         match *method {
             Method::GET | Method::HEAD => Ok(()),
+            Method::POST if self.rights == PageRights::Land => {
+                match headers.contains_key(header::ORIGIN) {
+                    true => Ok(()),
+                    false => Err(Denial::Origin),
+                }
+            }
             _ => Err(Denial::Method),
         }
     }
@@ -147,7 +158,12 @@ mod tests {
     use super::*;
 
     fn access() -> Access {
-        Access::new(7, Secret::new("s".repeat(32)), &Secret::new("t".repeat(32)))
+        access_with(PageRights::ReadOnly)
+    }
+
+    fn access_with(rights: PageRights) -> Access {
+        let (session, link) = ("s".repeat(32), "t".repeat(32));
+        Access::new(7, rights, Secret::new(session), &Secret::new(link))
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -217,6 +233,37 @@ mod tests {
             Method::CONNECT,
         ] {
             assert_eq!(check(method, "/runs", &[host]), Err(Denial::Method));
+        }
+    }
+
+    #[test]
+    fn change_needs_the_right_and_the_origin_of_a_page() {
+        let host = ("host", "127.0.0.1:7");
+        let origin = ("origin", "http://127.0.0.1:7");
+        let check = |rights, method: Method, pairs: &[(&'static str, &str)]| {
+            let uri = "/runs/x/land".parse().unwrap();
+            access_with(rights).check_source(&method, &uri, &headers(pairs))
+        };
+        let post = |pairs: &[(&'static str, &str)]| check(PageRights::Land, Method::POST, pairs);
+        assert_eq!(post(&[host, origin]), Ok(()));
+        let site = ("sec-fetch-site", "same-origin");
+        assert_eq!(post(&[host, origin, site]), Ok(()));
+        assert_eq!(post(&[host]), Err(Denial::Origin));
+        assert_eq!(post(&[host, ("origin", "null")]), Err(Denial::Origin));
+        assert_eq!(
+            post(&[host, ("origin", "http://127.0.0.1:8")]),
+            Err(Denial::Origin)
+        );
+        assert_eq!(
+            post(&[host, origin, ("sec-fetch-site", "cross-site")]),
+            Err(Denial::Origin)
+        );
+        assert_eq!(post(&[("host", "evil.test"), origin]), Err(Denial::Host));
+        let read_only = check(PageRights::ReadOnly, Method::POST, &[host, origin]);
+        assert_eq!(read_only, Err(Denial::Method));
+        for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
+            let denied = check(PageRights::Land, method, &[host, origin]);
+            assert_eq!(denied, Err(Denial::Method));
         }
     }
 

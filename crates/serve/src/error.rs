@@ -3,6 +3,7 @@
 use crucible_host::fs::FsError;
 use crucible_ledger::LedgerError;
 use crucible_run::RunError;
+use crucible_view::RedactedText;
 
 /// Why a page could not be made or served.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,12 @@ pub enum ServeError {
     /// A run cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A document of the project cannot be read.
+    #[error("{0}")]
+    Project(RedactedText),
+    /// A document has another version than this program.
+    #[error("a document of the project is of another version: {0}")]
+    Document(#[from] serde_json::Error),
     /// A template cannot be rendered.
     #[error("cannot render the page: {0}")]
     Template(#[from] askama::Error),

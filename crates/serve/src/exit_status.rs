@@ -9,7 +9,10 @@ impl From<ServeError> for Failure {
         match error {
             ServeError::Port { .. } => Self::usage(error.to_string())
                 .hint("Choose another port with --port, or 0 for any free one."),
-            ServeError::Ended(_) | ServeError::Template(_) => Self::refused(error.to_string()),
+            ServeError::Ended(_)
+            | ServeError::Template(_)
+            | ServeError::Project(_)
+            | ServeError::Document(_) => Self::refused(error.to_string()),
             ServeError::Random(error) => error.into(),
             ServeError::Ledger(error) => error.into(),
             ServeError::Run(error) => error.into(),

@@ -4,7 +4,9 @@ use crucible_llm::dollars;
 use crucible_model::{Digest, Level};
 use crucible_run::AttemptEnd;
 use crucible_verify::BrokenOutcome;
-use crucible_view::{AttemptView, DiffFile, DiffRow, FindingView, LineChange, RunOutcome};
+use crucible_view::{
+    AttemptView, DiffFile, DiffRow, FindingView, LineChange, RedactedText, RunOutcome,
+};
 
 /// Returns millionths of a dollar as dollars, without rounding.
 pub(crate) fn money(micro_dollars: &u64) -> String {
@@ -43,6 +45,25 @@ pub(crate) fn class_of_level(level: &Level) -> &'static str {
         Level::Warning => "warn",
         Level::Error => "bad",
     }
+}
+
+/// Returns the first line of a text, or all of it if it has one line.
+pub(crate) fn heading(text: &RedactedText) -> String {
+    let text = text.to_string();
+    match text.trim().split_once('\n') {
+        Some((first, _)) => first.to_owned(),
+        None => text,
+    }
+}
+
+/// Returns whether a text has more lines than its heading.
+pub(crate) fn has_more_lines(text: &RedactedText) -> bool {
+    text.as_str().trim().contains('\n')
+}
+
+/// Returns the words that tell an attempt from others.
+pub(crate) fn of_attempt(number: &u64) -> String {
+    format!("of attempt {number}")
 }
 
 /// Returns a level in one word.
@@ -85,6 +106,53 @@ pub(crate) fn change(change: &LineChange) -> &'static str {
     }
 }
 
+/// Returns a name as one part of an address.
+pub(crate) fn path_part(name: &RedactedText) -> String {
+    url::form_urlencoded::byte_serialize(name.as_str().as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
+}
+
+/// Returns a word of a document for people: `not_started` becomes `not started`.
+pub(crate) fn word(word: &RedactedText) -> String {
+    word.to_string().replace(['_', '-'], " ")
+}
+
+/// Returns the class of a state in the style sheet.
+pub(crate) fn class_of_word(word: &RedactedText) -> &'static str {
+    match word.as_str() {
+        "done" | "success" | "proven" => "good",
+        "failed" | "damaged" | "none" => "bad",
+        "stale" | "changed" | "pending" | "partial" => "warn",
+        _ => "",
+    }
+}
+
+/// Returns a score or a part of one, with four decimals.
+pub(crate) fn score(score: &f64) -> String {
+    format!("{score:.4}")
+}
+
+/// Returns the name of a part of a score for people.
+pub(crate) fn part_name(name: &str) -> String {
+    crucible_model::escaped(name).replace('_', " ")
+}
+
+/// Returns the lines of a short diff, each with its class in the style sheet.
+pub(crate) fn diff_lines(diff: &RedactedText) -> Vec<(&'static str, String)> {
+    let class = |line: &str| match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "same",
+        [b'+', ..] => "added",
+        [b'-', ..] => "removed",
+        _ => "same",
+    };
+    let text = diff.to_string();
+    text.trim_end()
+        .lines()
+        .map(|line| (class(line), line.to_owned()))
+        .collect()
+}
+
 /// Returns the first items of a list.
 pub(crate) fn first<'a, T>(items: &'a [T], most: &usize) -> &'a [T] {
     items.get(..*most).unwrap_or(items)
@@ -107,6 +175,29 @@ pub(crate) fn findings_at<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_mutant_have_classes() {
+        let diff = RedactedText::new("--- a.py\n+++ a.py\n-return a * b\n+return a + b\n \u{202e}");
+        let classes: Vec<&str> = diff_lines(&diff).iter().map(|(class, _)| *class).collect();
+        assert_eq!(classes, ["same", "same", "removed", "added", "same"]);
+        assert_eq!(diff_lines(&diff)[4].1, " \\u{202e}");
+    }
+
+    #[test]
+    fn heading_is_the_first_line() {
+        for (text, first, has_more) in [
+            ("a goal", "a goal", false),
+            ("a goal\n", "a goal\n", false),
+            ("a goal\n\nFiles: x", "a goal", true),
+        ] {
+            let text = RedactedText::new(text);
+            assert_eq!(
+                (heading(&text).as_str(), has_more_lines(&text)),
+                (first, has_more)
+            );
+        }
+    }
 
     #[test]
     fn durations_use_fitting_units() {

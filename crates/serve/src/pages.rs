@@ -3,6 +3,7 @@
 use askama::Template;
 use crucible_view::{AttemptView, CallView, CostView, EventView, LedgerView, RunList, RunView};
 
+use crate::actions::{ActionForm, PageRights};
 use crate::chart::Chart;
 use crate::error::ServeError;
 use crate::query::{PAGE, RunQuery};
@@ -11,6 +12,9 @@ use crate::query::{PAGE, RunQuery};
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
 /// The script of a page that updates itself.
 pub(crate) const SCRIPT: &str = include_str!("../assets/live.js");
+
+/// The icon of the site.
+pub(crate) const ICON: &str = include_str!("../assets/icon.svg");
 
 /// How many events and calls the page of a run lists.
 const LISTED: usize = 60;
@@ -75,9 +79,20 @@ struct RunPage<'a> {
     frame: Frame,
     run: &'a RunView,
     is_full: bool,
+    /// Whether a page exists that approves and lands.
+    can_land: bool,
     limits: ListLimits,
     events: &'a [EventView],
     calls: &'a [CallView],
+}
+
+#[derive(Template)]
+#[template(path = "land.html")]
+struct LandPage<'a> {
+    frame: Frame,
+    run: &'a RunView,
+    attempt: Option<&'a AttemptView>,
+    forms: &'a [ActionForm],
 }
 
 #[derive(Template)]
@@ -135,7 +150,7 @@ pub(crate) fn runs_page(
 }
 
 /// The page of a run on the site. It updates itself while a process works on the run.
-pub(crate) fn run_page(run: &RunView) -> Result<String, ServeError> {
+pub(crate) fn run_page(run: &RunView, rights: PageRights) -> Result<String, ServeError> {
     let id = &run.summary.run_id;
     let is_live = run.at_work.is_some() || !run.derived_state.is_end();
     let frame = Frame {
@@ -150,6 +165,7 @@ pub(crate) fn run_page(run: &RunView) -> Result<String, ServeError> {
         frame,
         run,
         is_full: false,
+        can_land: rights == PageRights::Land,
         limits: ListLimits { rows: LISTED },
         events: events.unwrap_or_default(),
         calls: calls.unwrap_or_default(),
@@ -166,6 +182,7 @@ pub(crate) fn full_run_page(run: &RunView, style: Style) -> Result<String, Serve
         },
         run,
         is_full: true,
+        can_land: false,
         limits: ListLimits { rows: 1_000 },
         events: &run.events,
         calls: &run.model_calls,
@@ -179,6 +196,17 @@ pub(crate) fn attempt_page(run: &RunView, attempt: &AttemptView) -> Result<Strin
         frame: Frame::site(format!("Attempt {}", attempt.number)),
         run,
         attempt,
+    };
+    Ok(page.render()?)
+}
+
+/// The forms that approve and land a run, with what they are about.
+pub(crate) fn land_page(run: &RunView, forms: &[ActionForm]) -> Result<String, ServeError> {
+    let page = LandPage {
+        frame: Frame::site("Approve or land"),
+        run,
+        attempt: run.verified_attempt(),
+        forms,
     };
     Ok(page.render()?)
 }

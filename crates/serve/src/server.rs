@@ -1,4 +1,4 @@
-//! The page server: loopback only, read-only, one session.
+//! The page server: loopback only, one session, read-only unless it was started with the right to land.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,38 +7,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use crucible_host::random;
 use crucible_ledger::Ledger;
 use crucible_model::{RunId, Secret};
 use crucible_run::existing_run;
 use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use url::form_urlencoded;
 
 use crate::access::{Access, Denial};
+use crate::actions::{ActionForm, OpenForms, PageRights, RunAction, RunActionKind};
 use crate::error::ServeError;
 use crate::live::{LiveGuard, changes};
 use crate::pages::{
-    SCRIPT, STYLE, attempt_page, calls_page, costs_page, events_page, ledger_page, message_page,
-    run_page, runs_page,
+    ICON, SCRIPT, STYLE, attempt_page, calls_page, costs_page, events_page, land_page, ledger_page,
+    message_page, run_page, runs_page,
 };
+use crate::project::{ProjectAsk, ProjectReader};
+use crate::project_pages::{ProjectPage, document_of, message_of, project_page};
 use crate::query::RunQuery;
 
 /// How long the link of the start works.
 const LINK_LIFE: Duration = Duration::from_secs(300);
+/// The most bytes of a form.
+const MAX_FORM: usize = 4096;
 /// How many pages may update themselves at the same time.
 const MAX_STREAMS: usize = 16;
-/// Scripts, styles and connections only from this server, and nothing else from anywhere.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Scripts, styles, images and connections only from this server, and nothing else from anywhere.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Headers of every answer.
 const HEADERS: [(header::HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    (header::REFERRER_POLICY, "same-origin"),
     (header::CACHE_CONTROL, "no-store"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (
@@ -60,6 +66,10 @@ pub struct ServeOptions {
     pub runs_root: PathBuf,
     /// The port on 127.0.0.1; 0 for any free one.
     pub port: u16,
+    /// Where documents of the project are read.
+    pub project: ProjectReader,
+    /// What the pages may do.
+    pub rights: PageRights,
 }
 
 /// A server that is about to answer.
@@ -78,6 +88,7 @@ struct Shared {
     /// Held by the one verification at a time.
     verification: Mutex<()>,
     streams: Arc<AtomicUsize>,
+    forms: OpenForms,
 }
 
 /// A page, or why it cannot be shown.
@@ -104,11 +115,12 @@ impl PageServer {
         let link = Secret::new(random::token()?);
         let session = Secret::new(random::token()?);
         let shared = Arc::new(Shared {
-            access: Access::new(address.port(), session, &link),
+            access: Access::new(address.port(), options.rights, session, &link),
             options,
             ledger: Mutex::new(None),
             verification: Mutex::new(()),
             streams: Arc::default(),
+            forms: OpenForms::default(),
         });
         Ok(Self {
             listener,
@@ -143,7 +155,7 @@ impl PageServer {
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
-    let (parts, _) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let access = &shared.access;
     if let Err(denial) = access.check_source(&parts.method, &parts.uri, &parts.headers) {
         return denied(denial);
@@ -156,11 +168,24 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     if let Err(denial) = access.check_session(&parts.headers) {
         return denied(denial);
     }
+    if parts.method == Method::POST {
+        return act(&shared, &path, body).await;
+    }
     match path.as_str() {
         "/" => return redirect("/runs", None),
         "/style.css" => return response(StatusCode::OK, "text/css; charset=utf-8", STYLE),
+        "/icon.svg" => return response(StatusCode::OK, "image/svg+xml", ICON),
         "/live.js" => return response(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
         _ => {}
+    }
+    if let Some(document) = document_of(&path) {
+        return match project_page(&shared.options.project, document).await {
+            Ok(ProjectPage::Html(page)) => html(StatusCode::OK, page),
+            Ok(ProjectPage::Missing(why)) => {
+                message(StatusCode::NOT_FOUND, "Not found", why.as_str())
+            }
+            Err(error) => failed(&error),
+        };
     }
     // The database and the run directory are read on another thread.
     let page = tokio::task::spawn_blocking(move || shared.page(&path, &query)).await;
@@ -173,17 +198,49 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             "Busy",
             "Too many of these requests at once. Try again.",
         ),
-        Ok(Err(error)) => message(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Cannot show this page",
-            RedactedText::new(&error.to_string()).as_str(),
-        ),
+        Ok(Err(error)) => failed(&error),
         Err(_) => message(
             StatusCode::INTERNAL_SERVER_ERROR,
             "Cannot show this page",
             "The page ended unexpectedly.",
         ),
     }
+}
+
+/// Does what a form asks for, if the form is open and confirmed.
+async fn act(shared: &Shared, path: &str, body: Body) -> Response<Body> {
+    let refused = |text: &str| message(StatusCode::FORBIDDEN, "Refused", text);
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let ["runs", id, action] = parts.as_slice() else {
+        return message(StatusCode::NOT_FOUND, "Not found", "There is no such form.");
+    };
+    let (Ok(run), Some(kind)) = (id.parse::<RunId>(), RunActionKind::named(action)) else {
+        return message(StatusCode::NOT_FOUND, "Not found", "There is no such form.");
+    };
+    let Ok(body) = to_bytes(body, MAX_FORM).await else {
+        return refused("The form is too long.");
+    };
+    let confirmed = match shared.forms.take(&run, kind, &body, Instant::now()) {
+        Ok(confirmed) => confirmed,
+        Err(refusal) => return refused(refusal.text()),
+    };
+    let asked = shared.options.project.ask(ProjectAsk::Action(confirmed));
+    match asked.await {
+        Ok(_) => redirect(&format!("/runs/{run}"), None),
+        Err(failure) => message(
+            StatusCode::CONFLICT,
+            "Not done",
+            message_of(&failure).as_str(),
+        ),
+    }
+}
+
+fn failed(error: &ServeError) -> Response<Body> {
+    message(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "Cannot show this page",
+        RedactedText::new(&error.to_string()).as_str(),
+    )
 }
 
 impl Shared {
@@ -201,7 +258,16 @@ impl Shared {
                 Ok(_) => self.live(),
                 Err(_) => Ok(NO_RUN),
             },
-            ["runs", id] => self.with_run(id, |run| Ok(Answer::Html(run_page(run)?))),
+            ["runs", id] => {
+                let rights = self.options.rights;
+                self.with_run(id, |run| Ok(Answer::Html(run_page(run, rights)?)))
+            }
+            ["runs", id, "land"] if self.options.rights == PageRights::Land => {
+                self.with_run(id, |run| {
+                    let forms = self.forms_of(run)?;
+                    Ok(Answer::Html(land_page(run, &forms)?))
+                })
+            }
             ["runs", id, "events"] => self.with_run(id, |run| Ok(Answer::Html(events_page(run)?))),
             ["runs", id, "calls"] => self.with_run(id, |run| Ok(Answer::Html(calls_page(run)?))),
             ["runs", id, "attempts", number] => self.with_run(id, |run| {
@@ -214,6 +280,28 @@ impl Shared {
             }),
             _ => Ok(Answer::NotFound("There is no such page.")),
         }
+    }
+
+    /// Opens a form for each action that the state of a run allows.
+    fn forms_of(&self, run: &RunView) -> Result<Vec<ActionForm>, ServeError> {
+        let landing = run
+            .verified_attempt()
+            .and_then(|attempt| attempt.patch_digest);
+        let possible = [
+            (RunActionKind::Approve, run.plan_to_approve()),
+            (RunActionKind::Land, landing),
+        ];
+        let mut forms = Vec::new();
+        for (kind, digest) in possible {
+            if let Some(digest) = digest {
+                let run = run.summary.run_id.clone();
+                forms.push(
+                    self.forms
+                        .open(RunAction { run, kind, digest }, Instant::now())?,
+                );
+            }
+        }
+        Ok(forms)
     }
 
     fn runs(&self, query: &str) -> Result<Answer, ServeError> {
@@ -308,10 +396,12 @@ fn denied(denial: Denial) -> Response<Body> {
     response
 }
 
-fn redirect(to: &'static str, cookie: Option<&str>) -> Response<Body> {
+fn redirect(to: &str, cookie: Option<&str>) -> Response<Body> {
     let mut response = response(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     let headers = response.headers_mut();
-    headers.insert(header::LOCATION, HeaderValue::from_static(to));
+    if let Ok(to) = HeaderValue::from_str(to) {
+        headers.insert(header::LOCATION, to);
+    }
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(cookie).ok()) {
         headers.insert(header::SET_COOKIE, cookie);
     }

@@ -5,6 +5,7 @@
 //! finds, talk to it as they would to their provider. [`FakeGitHub`] does the same for GitHub and the real `gh`.
 //! [`repo`] builds git repositories with fixed identities and dates. [`fenced_blocks`] reads what was sent as a model is to read it.
 //! [`run_scenarios`] runs folders of cases, one test each.
+//! [`in_browser`] looks at pages in a real Chromium.
 //! [`LiveLine`] is what a test leaves that asks a real model. [`expensive_cases`] bounds properties that start processes.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
@@ -20,6 +21,7 @@
 )]
 
 mod anthropic;
+mod browser;
 mod cases;
 mod clients;
 mod council;
@@ -39,6 +41,7 @@ mod server;
 mod small_disk;
 mod wire;
 
+pub use browser::{BrowserJob, in_browser};
 pub use cases::expensive_cases;
 pub use clients::{real_client, real_clients_dir};
 pub use council::{CouncilCall, council_call, simple_triage, triage};

@@ -1,21 +1,44 @@
 //! The state of the TUI: a value that only keys change.
 //!
-//! Invariant: after any keys, the selected line is a visible one, or no line is visible.
+//! It has two lists, runs and specs. Invariant: after any keys, the selected line is a visible one, or no line is visible.
 
-use crucible_spec::{SpecId, SpecStatus, WorkspaceSpec, WorkspaceSurvey};
+use crucible_spec::{SpecStatus, WorkspaceSpec, WorkspaceSurvey};
+use crucible_view::{RunList, RunSummary};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The longest filter, in characters.
 const LONGEST_FILTER: usize = 64;
 
+/// What the TUI shows.
+#[derive(Debug, Clone)]
+pub struct BoardContent {
+    /// The runs, the newest first.
+    pub runs: RunList,
+    /// The specs; absent without a workspace.
+    pub specs: Option<WorkspaceSurvey>,
+}
+
+/// One of the two lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// The runs.
+    Runs,
+    /// The specs of the workspace.
+    Specs,
+}
+
 /// The state of the TUI.
 #[derive(Debug)]
 pub(super) struct Board {
-    /// The workspace's name.
-    pub(super) name: String,
+    /// The workspace's name, if there is a workspace.
+    pub(super) name: Option<String>,
     /// The number of specs in each state.
     pub(super) counts: String,
-    rows: Vec<Row>,
+    /// The number of all runs; the list may have only the newest.
+    pub(super) total_runs: u64,
+    pub(super) tab: Tab,
+    runs: Vec<RunSummary>,
+    specs: Vec<Row>,
     pub(super) filter: String,
     pub(super) view: View,
     /// The index of the selected line among those shown.
@@ -35,14 +58,44 @@ pub(super) struct Row {
     pub(super) status: Option<SpecStatus>,
 }
 
+/// A line of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Entry<'a> {
+    Run(&'a RunSummary),
+    Spec(&'a Row),
+}
+
+impl<'a> Entry<'a> {
+    /// The id of the run or the spec.
+    pub(super) fn id(self) -> &'a str {
+        match self {
+            Self::Run(run) => run.run_id.as_str(),
+            Self::Spec(row) => row.spec.spec_id.as_str(),
+        }
+    }
+
+    /// Whether it contains this lower-case text.
+    fn matches(self, wanted: &str) -> bool {
+        let holds = |text: &str| text.to_lowercase().contains(wanted);
+        match self {
+            Self::Run(run) => [run.run_id.as_str(), run.goal.as_str(), run.state.as_str()]
+                .into_iter()
+                .any(holds),
+            Self::Spec(row) => {
+                holds(row.spec.spec_id.as_str()) || row.spec.tags.iter().any(|tag| holds(tag))
+            }
+        }
+    }
+}
+
 /// What the keys act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum View {
-    /// The list, with the selected spec beside it.
+    /// The list, with the selected entry beside it.
     List,
     /// The list while the filter is typed.
     Filter,
-    /// The phases of the selected spec, scrolled to this line.
+    /// All about the selected entry, scrolled to this line.
     Details(usize),
 }
 
@@ -62,12 +115,15 @@ pub(super) enum Reaction {
 }
 
 impl Board {
-    /// Creates the list of a workspace with its first spec selected.
-    pub(super) fn new(survey: &WorkspaceSurvey) -> Self {
+    /// Creates both lists and shows one of them with its first entry selected.
+    pub(super) fn new(content: &BoardContent, tab: Tab) -> Self {
         let mut board = Self {
-            name: String::new(),
+            name: None,
             counts: String::new(),
-            rows: Vec::new(),
+            total_runs: 0,
+            tab,
+            runs: Vec::new(),
+            specs: Vec::new(),
             filter: String::new(),
             view: View::List,
             selected: 0,
@@ -75,27 +131,32 @@ impl Board {
             details: 0,
             notice: None,
         };
-        board.renew(survey);
+        board.renew(content);
         board
     }
 
-    /// Replaces the workspace; the same spec stays selected if it still exists.
-    pub(super) fn renew(&mut self, survey: &WorkspaceSurvey) {
+    /// Replaces the content; the same entry stays selected if it still exists.
+    pub(super) fn renew(&mut self, content: &BoardContent) {
         let selected = self.selected_id();
-        let summary = survey.summary();
-        self.name = summary.name;
-        self.counts = summary.counts.words();
-        let statuses = survey
-            .statuses
-            .iter()
-            .map(|status| status.as_ref().ok().cloned().flatten());
-        self.rows = summary
-            .specs
-            .into_iter()
-            .zip(statuses)
-            .map(|(spec, status)| Row { spec, status })
-            .collect();
-        self.select(selected.as_ref());
+        self.total_runs = content.runs.total;
+        self.runs.clone_from(&content.runs.runs);
+        (self.name, self.counts, self.specs) = match &content.specs {
+            Some(survey) => {
+                let summary = survey.summary();
+                let statuses = survey
+                    .statuses
+                    .iter()
+                    .map(|status| status.as_ref().ok().cloned().flatten());
+                let rows = summary.specs.into_iter().zip(statuses);
+                (
+                    Some(summary.name),
+                    summary.counts.words(),
+                    rows.map(|(spec, status)| Row { spec, status }).collect(),
+                )
+            }
+            None => (None, String::new(), Vec::new()),
+        };
+        self.select(selected.as_deref());
     }
 
     /// Sets a message to the user.
@@ -103,20 +164,20 @@ impl Board {
         self.notice = Some(text);
     }
 
-    /// The specs that match the filter, in workspace order.
-    pub(super) fn shown(&self) -> impl Iterator<Item = &Row> {
+    /// The entries of the list that match the filter, in order.
+    pub(super) fn shown(&self) -> Vec<Entry<'_>> {
         let wanted = self.filter.to_lowercase();
-        self.rows.iter().filter(move |row| {
-            let holds = |text: &str| text.to_lowercase().contains(&wanted);
-            wanted.is_empty()
-                || holds(row.spec.spec_id.as_str())
-                || row.spec.tags.iter().any(|tag| holds(tag))
-        })
+        let all: Box<dyn Iterator<Item = Entry<'_>>> = match self.tab {
+            Tab::Runs => Box::new(self.runs.iter().map(Entry::Run)),
+            Tab::Specs => Box::new(self.specs.iter().map(Entry::Spec)),
+        };
+        all.filter(|entry| wanted.is_empty() || entry.matches(&wanted))
+            .collect()
     }
 
-    /// The selected spec.
-    pub(super) fn current(&self) -> Option<&Row> {
-        self.shown().nth(self.selected)
+    /// The selected entry.
+    pub(super) fn current(&self) -> Option<Entry<'_>> {
+        self.shown().get(self.selected).copied()
     }
 
     /// Handles a key.
@@ -146,13 +207,24 @@ impl Board {
             KeyCode::Esc => self.set_filter(String::new()),
             KeyCode::Char('r') => return Reaction::Reload,
             KeyCode::Char('/') => self.view = View::Filter,
+            KeyCode::Tab | KeyCode::BackTab => self.switch(),
             KeyCode::Enter if self.current().is_some() => self.view = View::Details(0),
             _ => {
-                let last = self.shown().count().saturating_sub(1);
+                let last = self.shown().len().saturating_sub(1);
                 self.selected = moved(key, self.selected, last, self.page).unwrap_or(self.selected);
             }
         }
         Reaction::Stay
+    }
+
+    /// Shows the other list from its start, without a filter.
+    fn switch(&mut self) {
+        self.tab = match self.tab {
+            Tab::Runs => Tab::Specs,
+            Tab::Specs => Tab::Runs,
+        };
+        self.filter.clear();
+        self.selected = 0;
     }
 
     fn press_in_filter(&mut self, key: KeyCode, control: bool) -> Reaction {
@@ -171,7 +243,7 @@ impl Board {
                 filter.push(c)
             }
             KeyCode::Up | KeyCode::Down => {
-                let last = self.shown().count().saturating_sub(1);
+                let last = self.shown().len().saturating_sub(1);
                 self.selected = moved(key, self.selected, last, self.page).unwrap_or(self.selected);
             }
             _ => {}
@@ -199,16 +271,16 @@ impl Board {
     fn set_filter(&mut self, filter: String) {
         let selected = self.selected_id();
         self.filter = filter;
-        self.select(selected.as_ref());
+        self.select(selected.as_deref());
     }
 
-    fn selected_id(&self) -> Option<SpecId> {
-        self.current().map(|row| row.spec.spec_id.clone())
+    fn selected_id(&self) -> Option<String> {
+        self.current().map(|entry| entry.id().to_owned())
     }
 
-    /// Selects this spec if it is shown, else the first one; without a spec, the details close.
-    fn select(&mut self, id: Option<&SpecId>) {
-        let place = self.shown().position(|row| Some(&row.spec.spec_id) == id);
+    /// Selects this entry if it is shown, else the first one; if it is gone, the details close.
+    fn select(&mut self, id: Option<&str>) {
+        let place = self.shown().iter().position(|entry| Some(entry.id()) == id);
         self.selected = place.unwrap_or(0);
         if place.is_none() && matches!(self.view, View::Details(_)) {
             self.view = View::List;

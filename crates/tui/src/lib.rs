@@ -1,4 +1,4 @@
-//! A full-screen, read-only view of the workspace.
+//! A full-screen, read-only view of the runs and the specs.
 //!
 //! `Board` is the state, a value that keys change; `draw` renders it into cells; `Screen` owns the
 //! terminal. A separate thread reads the keyboard, so that signals are handled while no key is pressed.
@@ -9,21 +9,24 @@
 mod board;
 mod draw;
 mod pause;
+mod run_lines;
 mod screen;
+mod spec_lines;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_model::Failure;
-use crucible_spec::WorkspaceSurvey;
 use crucible_terminal::{Output, interrupted};
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use self::board::{Board, Reaction};
+pub use self::board::{BoardContent, Tab};
 use self::draw::Palette;
 use self::pause::{Paused, SignalRequest, Signals};
 use self::screen::Screen;
@@ -46,32 +49,32 @@ pub fn require_terminal(env: &Environment, output: &Output) -> Result<(), Failur
         !output.is_json(),
     ];
     if lacking.contains(&false) {
-        return Err(Failure::usage("the workspace view needs a terminal").hint(
-            "`crucible project status` prints the workspace, and with --json for programs.",
+        return Err(Failure::usage("the full-screen view needs a terminal").hint(
+            "`crucible run list` and `crucible project status` print the same, and with --json for programs.",
         ));
     }
     Ok(())
 }
 
-/// A view of a workspace, which `S` reads.
-pub struct WorkspaceView<S> {
-    survey: S,
+/// A view of runs and specs, which `S` reads.
+pub struct BoardView<S> {
+    content: S,
     board: Board,
     palette: Palette,
 }
 
-impl<S: Fn() -> Result<WorkspaceSurvey, Failure>> WorkspaceView<S> {
-    /// Reads the workspace for the first time.
-    pub fn new(env: &Environment, survey: S) -> Result<Self, Failure> {
-        let board = Board::new(&survey()?);
+impl<S: Fn() -> Result<BoardContent, Failure>> BoardView<S> {
+    /// Reads the content for the first time and shows this list.
+    pub fn new(env: &Environment, tab: Tab, content: S) -> Result<Self, Failure> {
+        let board = Board::new(&content()?, tab);
         Ok(Self {
-            survey,
+            content,
             board,
             palette: Palette::of(env),
         })
     }
 
-    /// Shows the workspace until the user leaves.
+    /// Shows the lists until the user leaves.
     pub async fn show(mut self) -> Result<(), Failure> {
         let mut signals = Signals::new().map_err(|error| terminal_failed(&error))?;
         let mut screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
@@ -116,8 +119,8 @@ impl<S: Fn() -> Result<WorkspaceSurvey, Failure>> WorkspaceView<S> {
                         Err(error) => self.board.notice(format!("cannot suspend: {error}")),
                     }
                 }
-                Reaction::Reload => match (self.survey)() {
-                    Ok(survey) => self.board.renew(&survey),
+                Reaction::Reload => match (self.content)() {
+                    Ok(content) => self.board.renew(&content),
                     Err(error) => self
                         .board
                         .notice(format!("reload failed: {}", error.message)),
@@ -129,7 +132,7 @@ impl<S: Fn() -> Result<WorkspaceSurvey, Failure>> WorkspaceView<S> {
 
 fn terminal_failed(error: &io::Error) -> Failure {
     Failure::refused(format!("the terminal failed: {error}"))
-        .hint("`crucible project status` prints the same.")
+        .hint("`crucible run list` and `crucible project status` print the same.")
 }
 
 /// Terminal events, read by a thread that ends when the receiver is dropped.

@@ -1,13 +1,14 @@
 //! Keys and cells of the TUI, without a terminal.
 
 use crucible_spec::{SpecStatus, SpecWorkspace, WorkspaceEntry, WorkspaceSurvey};
+use crucible_view::RunList;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::json;
 
-use super::board::{Board, Reaction, View};
-use super::draw::{Palette, draw, wrapped};
+use super::board::{Board, BoardContent, Reaction, Tab, View};
+use super::draw::{Palette, draw};
 
 const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\nc";
 
@@ -94,6 +95,18 @@ fn many() -> WorkspaceSurvey {
     )
 }
 
+/// These specs and no run.
+fn content(survey: &WorkspaceSurvey) -> BoardContent {
+    BoardContent {
+        runs: RunList::empty(),
+        specs: Some(survey.clone()),
+    }
+}
+
+fn board_of(survey: &WorkspaceSurvey) -> Board {
+    Board::new(&content(survey), Tab::Specs)
+}
+
 fn key(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::NONE)
 }
@@ -109,7 +122,7 @@ fn letters(text: &str) -> Vec<KeyCode> {
 }
 
 fn selected(board: &Board) -> &str {
-    board.current().map_or("", |row| row.spec.spec_id.as_str())
+    board.current().map_or("", |entry| entry.id())
 }
 
 /// What a terminal of this size shows, a line each, without the space at their ends.
@@ -128,7 +141,7 @@ fn screen(board: &mut Board, width: u16, height: u16) -> String {
 
 #[test]
 fn keys_move_within_the_list() {
-    let mut board = Board::new(&many());
+    let mut board = board_of(&many());
     screen(&mut board, 80, 12);
     assert_eq!((board.page, selected(&board)), (10, "spec-000"));
     for (code, place) in [
@@ -152,7 +165,7 @@ fn keys_move_within_the_list() {
 
 #[test]
 fn keys_leave_interrupt_and_read_again() {
-    let mut board = Board::new(&some());
+    let mut board = board_of(&some());
     for (code, reaction) in [
         (KeyCode::Char('q'), Reaction::Leave),
         (KeyCode::Esc, Reaction::Leave),
@@ -175,13 +188,14 @@ fn keys_leave_interrupt_and_read_again() {
 
 #[test]
 fn a_filter_is_typed_kept_changed_and_cleared() {
-    let mut board = Board::new(&some());
+    let mut board = board_of(&some());
     press(&mut board, [KeyCode::Down, KeyCode::Char('/')]);
     press(&mut board, letters("FRONT"));
     let ids = |board: &Board| {
         board
             .shown()
-            .map(|row| row.spec.spec_id.to_string())
+            .iter()
+            .map(|entry| entry.id().to_owned())
             .collect::<Vec<_>>()
     };
     assert_eq!(
@@ -234,7 +248,7 @@ fn a_filter_is_typed_kept_changed_and_cleared() {
 
 #[test]
 fn details_open_scroll_to_end_and_close() {
-    let mut board = Board::new(&some());
+    let mut board = board_of(&some());
     press(&mut board, [KeyCode::Enter]);
     let first = screen(&mut board, 80, 8);
     assert!(first.contains("export-data: failed"), "{first}");
@@ -254,7 +268,7 @@ fn details_open_scroll_to_end_and_close() {
 
 #[test]
 fn long_details_line_continues_below() {
-    let mut board = Board::new(&survey(vec![("a", vec![], Err("word ".repeat(30)))]));
+    let mut board = board_of(&survey(vec![("a", vec![], Err("word ".repeat(30)))]));
     press(&mut board, [KeyCode::Enter]);
     let shown = screen(&mut board, 40, 20);
     assert_eq!(shown.matches("word").count(), 30, "{shown}");
@@ -262,18 +276,18 @@ fn long_details_line_continues_below() {
 
 #[test]
 fn refresh_keeps_selected_spec_or_takes_first() {
-    let mut board = Board::new(&some());
+    let mut board = board_of(&some());
     press(&mut board, [KeyCode::Down, KeyCode::Enter]);
     let again = survey(vec![("new", vec![], Ok(None)), ("login", vec![], Ok(None))]);
-    board.renew(&again);
+    board.renew(&content(&again));
     assert_eq!((selected(&board), board.view), ("login", View::Details(0)));
-    board.renew(&survey(vec![("new", vec![], Ok(None))]));
+    board.renew(&content(&survey(vec![("new", vec![], Ok(None))])));
     assert_eq!(
         (selected(&board), board.view),
         ("new", View::List),
         "what is gone has no details"
     );
-    board.renew(&survey(Vec::new()));
+    board.renew(&content(&survey(Vec::new())));
     assert_eq!(selected(&board), "");
     board.notice(format!("reload failed: {HOSTILE}"));
     assert!(screen(&mut board, 60, 5).contains("reload failed: a\\u{1b}[2J"));
@@ -283,12 +297,12 @@ fn refresh_keeps_selected_spec_or_takes_first() {
 
 #[test]
 fn eighty_columns_show_list_and_selected_spec() {
-    let mut board = Board::new(&some());
+    let mut board = board_of(&some());
     insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
     demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
-    > failed      export-data #backend #│export-data
+    > failed      export-data #backend …│export-data
       stale       login #frontend       │stands: failed
-      not started later #a\u{1b}[2J\u{20│tags: backend, data
+      not started later #a\u{1b}[2J\u{2…│tags: backend, data
       damaged     broken                │reached: requirements
                                         │
                                         │newest receipt
@@ -304,14 +318,14 @@ fn eighty_columns_show_list_and_selected_spec() {
                                         │
                                         │
                                         │
-    q leave  up/down move  Enter phases  / filter  r reload
+    q leave  up/down move  Enter phases  / filter  r reload  Tab runs
     ");
     press(&mut board, [KeyCode::Down]);
     insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
     demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
-      failed      export-data #backend #│login
+      failed      export-data #backend …│login
     > stale       login #frontend       │stands: stale
-      not started later #a\u{1b}[2J\u{20│tags: frontend
+      not started later #a\u{1b}[2J\u{2…│tags: frontend
       damaged     broken                │reached: requirements
                                         │
                                         │newest receipt
@@ -327,7 +341,7 @@ fn eighty_columns_show_list_and_selected_spec() {
                                         │
                                         │
                                         │
-    q leave  up/down move  Enter phases  / filter  r reload
+    q leave  up/down move  Enter phases  / filter  r reload  Tab runs
     ");
     press(&mut board, [KeyCode::Enter]);
     insta::assert_snapshot!(screen(&mut board, 80, 26), @r"
@@ -362,20 +376,20 @@ fn eighty_columns_show_list_and_selected_spec() {
 
 #[test]
 fn forty_columns_show_the_list_alone() {
-    let mut board = Board::new(&some());
+    let mut board = board_of(&some());
     insta::assert_snapshot!(screen(&mut board, 40, 6), @r"
-    demo: 4 specs, 1 failed, 1 pending, 1 st
+    demo: 4 specs, 1 failed, 1 pending, 1 s…
     > failed      export-data #backend #data
       stale       login #frontend
-      not started later #a\u{1b}[2J\u{202e}b
+      not started later #a\u{1b}[2J\u{202e}…
       damaged     broken
-    q leave  up/down move  Enter phases  / f
+    q leave  up/down move  Enter phases  / …
     ");
 }
 
 #[test]
 fn selected_line_is_always_on_screen() {
-    let mut board = Board::new(&many());
+    let mut board = board_of(&many());
     for _ in 0..120 {
         press(&mut board, [KeyCode::Down]);
         let shown = screen(&mut board, 50, 9);
@@ -408,7 +422,7 @@ fn no_size_and_no_keys_are_too_much() {
     ];
     let mut seed: usize = 7;
     for survey in [some(), many(), survey(Vec::new())] {
-        let mut board = Board::new(&survey);
+        let mut board = board_of(&survey);
         for _ in 0..600 {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -418,23 +432,73 @@ fn no_size_and_no_keys_are_too_much() {
             let shown = screen(&mut board, width as u16, height as u16);
             assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
             assert!(
-                board.shown().count() == 0 || board.current().is_some(),
+                board.shown().is_empty() || board.current().is_some(),
                 "nothing is selected"
             );
         }
     }
 }
 
+/// Two runs, the second with a hostile goal.
+fn runs() -> RunList {
+    let run = |id: &str, state: &str, goal: &str| {
+        json!({
+            "run_id": id, "state": state, "outcome": state, "goal": goal, "repo": "/home/you/shop", "provider": "gateway",
+            "model": "model-1", "agent": null, "created_at": "2026-01-31T09:30:00Z", "updated_at": "2026-01-31T09:31:00Z",
+            "elapsed_ms": 60000, "calls": 3, "open_calls": 0, "tokens": 1540, "micro_dollars": 1234567,
+        })
+    };
+    serde_json::from_value(json!({
+        "schema_version": "crucible-run-list-v1", "total": 2,
+        "runs": [run("run-00002", "landed", "make the area a product"), run("run-00001", "failed", HOSTILE)],
+    }))
+    .unwrap()
+}
+
 #[test]
-fn line_wraps_by_columns_without_loss() {
-    let pieces = |line: &str, width| wrapped(line, width);
-    assert_eq!(pieces("abcdef", 4), ["abcd", "ef"]);
-    // Twice as wide, of no width of their own, and wider than the screen.
-    assert_eq!(pieces("a\u{4e16}\u{754c}b", 4), ["a\u{4e16}", "\u{754c}b"]);
-    assert_eq!(pieces("e\u{301}e\u{301}e", 2), ["e\u{301}e\u{301}", "e"]);
-    assert_eq!(pieces("\u{4e16}\u{754c}", 1), ["\u{4e16}", "\u{754c}"]);
-    assert_eq!(
-        (pieces("", 4), pieces("ab", 0)),
-        (vec![String::new()], vec!["a".to_owned(), "b".to_owned()])
+fn tab_switches_between_runs_and_specs() {
+    let content = BoardContent {
+        runs: runs(),
+        specs: Some(some()),
+    };
+    let mut board = Board::new(&content, Tab::Runs);
+    let shown = screen(&mut board, 80, 12);
+    for part in [
+        "2 runs",
+        "> landed    make the area a product",
+        "used: 3 calls, 1540 tokens, $1.234567",
+        "Tab specs",
+    ] {
+        assert!(shown.contains(part), "{part}:\n{shown}");
+    }
+    press(&mut board, letters("/failed"));
+    press(&mut board, [KeyCode::Enter]);
+    assert_eq!(selected(&board), "run-00001");
+    let shown = screen(&mut board, 80, 12);
+    assert!(shown.contains("a\\u{1b}[2J\\u{202e}b"), "{shown}");
+    press(&mut board, [KeyCode::Enter]);
+    let shown = screen(&mut board, 80, 20);
+    assert!(
+        shown.contains("report: crucible report run-00001"),
+        "{shown}"
+    );
+    press(&mut board, [KeyCode::Esc, KeyCode::Tab]);
+    assert_eq!((board.tab, selected(&board)), (Tab::Specs, "export-data"));
+    assert!(board.filter.is_empty());
+    press(&mut board, [KeyCode::Tab]);
+    assert_eq!(selected(&board), "run-00002");
+}
+
+#[test]
+fn board_without_workspace_says_how_to_make_one() {
+    let content = BoardContent {
+        runs: RunList::empty(),
+        specs: None,
+    };
+    let mut board = Board::new(&content, Tab::Runs);
+    assert!(screen(&mut board, 80, 5).contains("no run yet"));
+    press(&mut board, [KeyCode::Tab]);
+    assert!(
+        screen(&mut board, 80, 5).contains("no workspace; `crucible project init` creates one")
     );
 }

@@ -2,7 +2,8 @@
 //!
 //! The page, the report, traces, statistics and `--json` are made of these documents, so their numbers are equal by
 //! construction. [`RunList`] reads the ledger by one query, [`RunView`] reads one run, [`CostView`] and [`LedgerView`] read
-//! the ledger as a whole.
+//! the ledger as a whole. [`SpecListView`], [`SpecView`], [`EvidenceView`], [`SkillListView`], [`SkillView`],
+//! [`CrawlListView`] and [`CrawlView`] read the documents that commands print with `--json`.
 //!
 //! Invariants: nothing here writes, prints, or knows a page. Each text that a person, a model, a repository or a program
 //! wrote is a [`RedactedText`], which contains no detected secret. Money is in millionths of a US dollar, time in
@@ -12,13 +13,18 @@ mod attempt;
 mod call;
 mod context;
 mod cost;
+mod council;
+mod crawl;
 mod diff;
 mod event;
+mod json_text;
 mod landing;
 mod ledger;
 mod list;
 mod plan;
 mod run;
+mod skill;
+mod spec;
 mod text;
 mod verification;
 
@@ -26,13 +32,27 @@ pub use attempt::{AttemptView, FindingView};
 pub use call::{CallView, ExchangeView, Totals};
 pub use context::{ContextView, OmittedView, PackedFileView};
 pub use cost::{CostGroup, CostView, DayCost, DayOutcomes};
+pub use council::{CouncilView, DeliberationView, LoopView, SeatView};
+pub use crawl::{
+    CrawlDocumentView, CrawlListView, CrawlMessageView, CrawlPlanView, CrawlRowView, CrawlStepView,
+    CrawlView, RankedView,
+};
 pub use diff::{DiffFile, DiffHunk, DiffLine, DiffRow, DiffView, LineChange};
 pub use event::{ChainView, EventView};
+pub use json_text::JsonText;
 pub use landing::{LandingView, StatementView};
 pub use ledger::LedgerView;
 pub use list::{ListQuery, RunList, RunOutcome, RunSummary};
 pub use plan::{PlanView, ReviewView};
 pub use run::{ArtifactView, OwedView, RunView};
+pub use skill::{
+    PromotionView, SkillBuildView, SkillCountsView, SkillGateView, SkillListView, SkillRowView,
+    SkillRunView, SkillVerificationView, SkillView,
+};
+pub use spec::{
+    EvidenceCountsView, EvidenceView, MatrixView, NextStepView, PhaseView, RequirementTestView,
+    RequirementView, SpecCountsView, SpecListView, SpecProblemView, SpecRowView, SpecView,
+};
 pub use text::RedactedText;
 pub use verification::{
     BrokenChangeView, CommandView, GateView, SinkView, StrengthView, SurvivorView, TestsView,

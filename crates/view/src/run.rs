@@ -2,12 +2,13 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
-use crucible_run::{BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
+use crucible_run::{AttemptEnd, BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
 use crate::call::{CallView, ExchangeView, Totals};
 use crate::context::ContextView;
+use crate::council::CouncilView;
 use crate::event::{ChainView, EventView};
 use crate::landing::{LandingView, StatementView};
 use crate::list::RunSummary;
@@ -61,6 +62,8 @@ pub struct RunView {
     pub model_calls: Vec<CallView>,
     /// Its questions to models, as its receipt has them.
     pub exchanges: Vec<ExchangeView>,
+    /// The councils that answered for its roles.
+    pub councils: Vec<CouncilView>,
     /// Its events.
     pub events: Vec<EventView>,
     /// What the chain says about it.
@@ -147,10 +150,30 @@ impl RunView {
                 .collect(),
             model_calls: read.calls.iter().map(CallView::of_row).collect(),
             exchanges: read.exchanges.iter().map(ExchangeView::of).collect(),
+            councils: read.events.iter().filter_map(CouncilView::of).collect(),
             events: read.events.iter().map(EventView::of).collect(),
             chain,
             unreadable: RedactedText::all(&read.unreadable),
         }
+    }
+
+    /// The attempt that can land: the one that the gates verified.
+    #[must_use]
+    pub fn verified_attempt(&self) -> Option<&AttemptView> {
+        let is_verified = self.derived_state == RunState::Verified;
+        let mut attempts = self.attempts.iter().rev().filter(|_| is_verified);
+        attempts.find(|attempt| attempt.end == AttemptEnd::Verified)
+    }
+
+    /// The digest of the plan, if a person can approve it now.
+    #[must_use]
+    pub fn plan_to_approve(&self) -> Option<Digest> {
+        let has_plan = matches!(
+            self.derived_state,
+            RunState::Signed | RunState::Patched | RunState::Verified
+        );
+        let plan = self.plan.as_ref().filter(|_| has_plan);
+        plan.map(|plan| plan.digest)
     }
 
     /// The sum of the model calls; equals the totals of the summary.

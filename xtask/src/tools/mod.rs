@@ -7,6 +7,7 @@
 //! What always holds: a folder that an interrupted run left half-made is cleared, not trusted; what is
 //! complete costs next to nothing to find again; two runs at once do not install over each other.
 
+mod browser;
 mod cargo;
 mod clients;
 mod llama;
@@ -40,6 +41,7 @@ pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     system::git(root)?;
     packages(root)?;
     clients::clients(root)?;
+    browser::browser(root)?;
     python_tools::python_tools(root)?;
     verifiers::verifiers(root)
 }

@@ -15,7 +15,7 @@ struct Package {
 }
 
 /// What the tests need.
-const FOR_TESTS: [Package; 4] = [
+const FOR_TESTS: [Package; 5] = [
     // Without it the sandbox's tests would test nothing.
     Package {
         name: "bubblewrap",
@@ -39,6 +39,12 @@ const FOR_TESTS: [Package; 4] = [
         name: "tmux",
         probe: &["tmux", "-V"],
         what: "tmux (a terminal that tests can look at)",
+    },
+    // The tests of the local page look at it in a real browser.
+    Package {
+        name: "chromium",
+        probe: &["chromium", "--version"],
+        what: "chromium (the browser that judges pages)",
     },
 ];
 

@@ -37,6 +37,7 @@ mod serve;
 mod skill;
 mod spec;
 mod template;
+mod tui;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     Approve(approve::Approve),
     Report(report::Report),
     Serve(serve::Serve),
+    Tui(tui::Tui),
     Gates(gates::Gates),
     Eval(eval::Eval),
     Crawl(crawl::Crawl),
@@ -146,6 +148,7 @@ impl Command {
                 Approve,
                 Report,
                 Serve,
+                Tui,
                 Gates,
                 Eval,
                 Crawl,

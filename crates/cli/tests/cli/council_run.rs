@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::council::support::ROLES;
 use crate::crawl::support::wait_for;
+use crate::see::Site;
 use crate::support::{Fixture, good_answer, id_of, small};
 
 const CHAIR: &str = "[dispatch]\nchair = \"council\"\n";
@@ -477,4 +478,47 @@ fn council_is_refused_for_unsuitable_roles() {
         );
     }
     assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn council_of_a_run_is_recorded_with_its_moves() {
+    let (repo, server) = (small().build(), serve(|_, _| None));
+    let fixture = Fixture::with(&server);
+    fixture.user_config(CHAIR);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let report = fixture.run(["report", &id, "--json"]).ok().json();
+    let councils = report["councils"].as_array().unwrap();
+    assert_eq!(councils.len(), 2, "{councils:#?}");
+    for council in councils {
+        let deliberation = &council["deliberation"];
+        assert_eq!(deliberation["grammar"], "parallel", "{council:#}");
+        let loops = deliberation["loops"].as_array().unwrap();
+        assert_eq!(loops.len(), 2);
+        for (at, round) in loops.iter().enumerate() {
+            assert_eq!(
+                (&round["critiques"], &round["distinct_models"]),
+                (&json!(1), &json!(1))
+            );
+            let seats = round["seats"].as_array().unwrap();
+            assert_eq!(seats.len(), 2);
+            // The same words again.
+            let (after, resemblance) =
+                [("held", Value::Null), ("not_asked_again", json!(100))][at].clone();
+            assert_eq!(
+                (&seats[0]["after_attack"], &seats[0]["resemblance_percent"]),
+                (&json!(after), &resemblance)
+            );
+        }
+        // What the seats said is not recorded.
+        assert!(!council.to_string().contains("thinks of"), "{council:#}");
+    }
+    let page = Site::enter(fixture.call(["serve"])).get(&format!("/runs/{id}"));
+    for shown in [
+        "Loop 2: 1 attacks; ",
+        "2 of 2 loops ran",
+        "<td>not asked again</td>",
+        "100 %",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
 }

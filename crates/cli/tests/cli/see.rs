@@ -6,13 +6,15 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Fixture, answering, good_answer, id_of, small};
+use crate::support::{Call, Fixture, answering, good_answer, id_of, small};
 
 /// A page server that ends with the test.
-struct Site {
+pub(crate) struct Site {
     process: Child,
-    host: String,
-    cookie: String,
+    pub(crate) host: String,
+    pub(crate) cookie: String,
+    /// The address that begins the session.
+    pub(crate) link: String,
 }
 
 impl Drop for Site {
@@ -24,18 +26,18 @@ impl Drop for Site {
 
 impl Site {
     fn open(fixture: &Fixture) -> Self {
-        let mut command = fixture.call(["serve"]).command();
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let output = process.stdout.take().unwrap();
-        BufReader::new(output).read_line(&mut line).unwrap();
-        let link = line.trim().strip_prefix("Open http://").unwrap();
-        let (host, path) = link.split_once('/').unwrap();
-        let mut site = Self {
-            process,
-            host: host.to_owned(),
-            cookie: String::new(),
-        };
+        Self::enter(fixture.call(["serve"]))
+    }
+
+    /// Starts a server and begins its session.
+    pub(crate) fn enter(call: Call) -> Self {
+        let mut site = Self::start(call);
+        let path = site
+            .link
+            .trim_start_matches("http://")
+            .split_once('/')
+            .unwrap()
+            .1;
         let entered = site.get(&format!("/{path}"));
         let cookie = entered
             .lines()
@@ -45,7 +47,24 @@ impl Site {
         site
     }
 
-    fn get(&self, path: &str) -> String {
+    /// Starts a server without entering it.
+    pub(crate) fn start(call: Call) -> Self {
+        let mut command = call.command();
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let output = process.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let link = line.trim().strip_prefix("Open ").unwrap();
+        let host = link.trim_start_matches("http://").split('/').next();
+        Self {
+            process,
+            host: host.unwrap().to_owned(),
+            cookie: String::new(),
+            link: link.to_owned(),
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.host).unwrap();
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nConnection: close\r\n\r\n",

@@ -13,10 +13,16 @@ use html5ever::tokenizer::{
 use serde_json::{Value, json};
 
 use super::*;
+use crate::actions::{RunAction, RunActionKind};
 use crate::markdown::markdown_report;
+use crate::project_pages::{
+    crawl_page, crawls_page, evidence_page, skill_page, skills_page, spec_page, specs_page,
+};
 use crate::report::html_report;
 
 const SAMPLE: &str = include_str!("sample.json");
+/// A document of each page of a project.
+const PROJECT_SAMPLES: &str = include_str!("project_samples.json");
 
 /// What a page consists of, as a browser reads it.
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -141,7 +147,8 @@ fn pages(with: &str) -> Vec<(&'static str, String)> {
         "head_hash": "1111111111111111111111111111111111111111111111111111111111111111" });
     let ledger: LedgerView = serde_json::from_value(ledger).unwrap();
     vec![
-        ("run", run_page(&run).unwrap()),
+        ("run", run_page(&run, PageRights::Land).unwrap()),
+        ("land", land_page(&run, &land_forms(&run)).unwrap()),
         ("report", html_report(&run).unwrap()),
         ("attempt", attempt_page(&run, &run.attempts[0]).unwrap()),
         ("events", events_page(&run).unwrap()),
@@ -153,7 +160,46 @@ fn pages(with: &str) -> Vec<(&'static str, String)> {
         ("costs", costs_page(&costs).unwrap()),
         ("ledger", ledger_page(&ledger).unwrap()),
         ("message", message_page("Title", with).unwrap()),
+        ("specs", specs_page(&project_sample("specs", with)).unwrap()),
+        (
+            "spec",
+            spec_page(&RedactedText::new(with), &project_sample("spec", with)).unwrap(),
+        ),
+        (
+            "evidence",
+            evidence_page(&RedactedText::new(with), &project_sample("evidence", with)).unwrap(),
+        ),
+        (
+            "skills",
+            skills_page(&project_sample("skills", with)).unwrap(),
+        ),
+        ("skill", skill_page(&project_sample("skill", with)).unwrap()),
+        (
+            "crawls",
+            crawls_page(&project_sample("crawls", with)).unwrap(),
+        ),
+        ("crawl", crawl_page(&project_sample("crawl", with)).unwrap()),
     ]
+}
+
+fn land_forms(run: &RunView) -> Vec<ActionForm> {
+    let form = |kind| ActionForm {
+        action: RunAction {
+            run: run.summary.run_id.clone(),
+            kind,
+            digest: crucible_model::Digest::of(b"x"),
+        },
+        token: "0".repeat(32),
+    };
+    vec![form(RunActionKind::Approve), form(RunActionKind::Land)]
+}
+
+/// A document of a project with this text wherever a text may be anything.
+fn project_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> T {
+    let samples: Value = serde_json::from_str(PROJECT_SAMPLES).unwrap();
+    let mut document = samples[name].clone();
+    assert!(fill::<T>(&mut document, with) >= 5, "{name}");
+    serde_json::from_value(document).unwrap()
 }
 
 /// Three hundred texts that break out of some context of HTML, or that deceive a reader.
@@ -229,10 +275,16 @@ fn hostile_text_stays_text_on_each_page() {
                         "#main"
                             | "/style.css"
                             | "/live.js"
+                            | "/icon.svg"
                             | "/costs"
+                            | "/specs"
+                            | "/skills"
+                            | "/crawls"
                             | "/ledger"
                             | "/ledger/verify"
-                    ) || address.starts_with("/runs"),
+                    ) || ["/runs", "/specs/", "/skills/", "/crawls/"]
+                        .iter()
+                        .any(|start| address.starts_with(start)),
                     "{name}: {text:?}: {address}"
                 );
             }
@@ -326,4 +378,55 @@ fn report_allows_exactly_its_own_style() {
     assert!(!page.contains("<script"));
     assert!(page.contains("$1.234567") && page.contains("12 tokens"));
     assert!(page.contains("the gates notice 3 of 4") || page.contains("The gates notice 3 of 4"));
+}
+
+mod slow {
+    use crucible_testkit::{BrowserJob, in_browser};
+
+    use super::*;
+
+    /// How many hostile texts one field has in a browser: each text for itself would take minutes. A text that hides those after
+    /// it changes what the page consists of, which fails the test.
+    const TOGETHER: usize = 30;
+
+    /// Opens two hundred pages in a browser, so it takes about 15 seconds.
+    #[test]
+    fn hostile_text_does_nothing_in_a_browser() {
+        let home = tempfile::tempdir().unwrap();
+        let mut files = Vec::new();
+        let mut names = Vec::new();
+        let mut write = |name: &'static str, text: &str| {
+            let file = home.path().join(format!("{}.html", files.len()));
+            std::fs::write(&file, text).unwrap();
+            files.push(file);
+            names.push(name);
+        };
+        for (name, page) in pages("benign") {
+            write(name, &page);
+        }
+        let count = pages("benign").len();
+        for texts in hostile().chunks(TOGETHER) {
+            for (name, page) in pages(&texts.join(" ")) {
+                write(name, &page);
+            }
+        }
+        // A page that is not safe is noticed.
+        write(
+            "control",
+            "<script>alert(1)</script><img src=//evil.test/x onerror=alert(1)>",
+        );
+        let job = json!({ "style": STYLE, "files": files });
+        let report = in_browser(BrowserJob::Hostile, job);
+        let report = report.as_array().unwrap();
+        let (control, seen) = report.split_last().unwrap();
+        assert!(control["executed"].as_u64().unwrap() > 0, "{control:#}");
+        assert_ne!(control["requests"], json!([]), "{control:#}");
+        assert_eq!(seen.len(), count * (1 + hostile().len() / TOGETHER));
+        for (at, page) in seen.iter().enumerate() {
+            let name = names[at];
+            assert_eq!(page["executed"], 0, "{name}: {page:#}");
+            assert_eq!(page["requests"], json!([]), "{name}: {page:#}");
+            assert_eq!(page["skeleton"], seen[at % count]["skeleton"], "{name}");
+        }
+    }
 }

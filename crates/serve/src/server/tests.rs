@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::project::project_requests;
 
 struct Site {
     port: u16,
@@ -27,6 +28,8 @@ async fn site(home: &Path) -> Site {
         ledger: home.join("ledger.db"),
         runs_root: home.join("runs"),
         port: 0,
+        project: project_requests().0,
+        rights: PageRights::ReadOnly,
     };
     let server = PageServer::open(options).await.unwrap();
     let (port, link) = (server.address.port(), server.link());
@@ -121,7 +124,11 @@ async fn only_this_session_is_answered() {
         "/costs",
         "/style.css",
         "/live.js",
+        "/icon.svg",
         "/runs/run-00001/live",
+        "/specs",
+        "/skills",
+        "/crawls/1",
         "/x",
     ] {
         let get = format!("GET {path}");
@@ -149,7 +156,7 @@ async fn only_this_session_is_answered() {
         "content-security-policy: default-src 'none'; style-src 'self'",
         "x-content-type-options: nosniff",
         "cache-control: no-store",
-        "referrer-policy: no-referrer",
+        "referrer-policy: same-origin",
         "cross-origin-resource-policy: same-origin",
     ] {
         assert!(page.contains(header), "{header}: {page}");
@@ -253,7 +260,7 @@ async fn change_is_sent_soon_after_its_event() {
             serde_json::json!({}),
         );
         ledger.append(event).unwrap();
-        let started = tokio::time::Instant::now();
+        let started = Instant::now();
         let mut sent = String::new();
         while !sent.contains("event: changed") {
             let read = stream.read(&mut piece).await.unwrap();
@@ -288,7 +295,7 @@ mod slow {
             let mut times = Vec::new();
             let mut size = 0;
             for _ in 0..40 {
-                let started = tokio::time::Instant::now();
+                let started = Instant::now();
                 let answer = site.send(&format!("GET {path}"), &[&host, &cookie]).await;
                 times.push(started.elapsed());
                 assert_eq!(status(&answer), "200");

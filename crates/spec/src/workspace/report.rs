@@ -159,21 +159,61 @@ impl WorkspaceFile {
         ledger: Option<&Ledger>,
     ) -> Result<WorkspaceSurvey, SpecError> {
         let workspace = self.load()?;
-        let project = self.project();
-        let recorded = ledger
-            .map(|ledger| RecordedReceipts::of_project(ledger, &project))
-            .transpose()?;
-        let store = SpecStore::of_survey(&project);
-        let status =
-            |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, recorded.as_ref());
-        let statuses = workspace.specs.iter().map(status).collect();
-        let unlisted = unlisted(&project, &workspace);
-        Ok(WorkspaceSurvey {
-            workspace,
-            statuses,
-            unlisted,
-        })
+        survey(&self.project(), workspace, now, ledger)
     }
+}
+
+impl SpecProject {
+    /// Reads the status of its specs at this time: those that its workspace lists, or all on disk if it has no workspace.
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkspaceFile::survey`].
+    pub fn survey(
+        &self,
+        now: Timestamp,
+        ledger: Option<&Ledger>,
+    ) -> Result<WorkspaceSurvey, SpecError> {
+        if let Some(file) = WorkspaceFile::within(self.root()) {
+            return file.survey(now, ledger);
+        }
+        let name = self.root().file_name().unwrap_or_default();
+        let none = SpecWorkspace {
+            name: name.to_string_lossy().into_owned(),
+            specs: Vec::new(),
+        };
+        let specs = unlisted(self, &none).into_iter().map(|id| WorkspaceEntry {
+            id,
+            tags: Vec::new(),
+            added: None,
+        });
+        let all = SpecWorkspace {
+            specs: specs.collect(),
+            ..none
+        };
+        survey(self, all, now, ledger)
+    }
+}
+
+fn survey(
+    project: &SpecProject,
+    workspace: SpecWorkspace,
+    now: Timestamp,
+    ledger: Option<&Ledger>,
+) -> Result<WorkspaceSurvey, SpecError> {
+    let recorded = ledger
+        .map(|ledger| RecordedReceipts::of_project(ledger, project))
+        .transpose()?;
+    let store = SpecStore::of_survey(project);
+    let status =
+        |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, recorded.as_ref());
+    let statuses = workspace.specs.iter().map(status).collect();
+    let unlisted = unlisted(project, &workspace);
+    Ok(WorkspaceSurvey {
+        workspace,
+        statuses,
+        unlisted,
+    })
 }
 
 impl WorkspaceSurvey {
@@ -334,6 +374,24 @@ mod tests {
 
     fn of(standings: &[Standing], pending_fixups: u64) -> WorkspaceSpec {
         workspace_spec(&entry("a"), &Ok(Some(status(standings, pending_fixups))))
+    }
+
+    #[test]
+    fn project_without_workspace_lists_specs_on_disk() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join(".crucible/specs/b")).unwrap();
+        std::fs::create_dir_all(root.path().join(".crucible/specs/a")).unwrap();
+        std::fs::create_dir_all(root.path().join(".crucible/specs/no id")).unwrap();
+        let project = SpecProject::find(root.path());
+        let survey = project.survey(Timestamp::UNIX_EPOCH, None).unwrap();
+        let summary = survey.summary();
+        let ids: Vec<&str> = summary
+            .specs
+            .iter()
+            .map(|spec| spec.spec_id.as_str())
+            .collect();
+        assert_eq!(ids, ["a", "b"]);
+        assert_eq!((summary.counts.specs, summary.counts.unlisted), (2, 0));
     }
 
     #[test]

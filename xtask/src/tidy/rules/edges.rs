@@ -34,7 +34,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("run", 4),
     ("forge", 4),
     ("eval", 4),
-    ("tui", 5),
+    ("tui", 6),
     ("view", 5),
     ("mcp", 6),
     ("serve", 6),

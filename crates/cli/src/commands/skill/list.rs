@@ -1,7 +1,7 @@
 //! `crucible skill list`.
 
 use clap::Args;
-use crucible_forge::{ForgeProject, SkillRegistry, SkillStep, TrustedFile};
+use crucible_forge::{ForgeProject, SkillRegistry, TrustedFile};
 use crucible_ledger::{Ledger, SkillRow};
 use crucible_model::{ExitStatus, Failure, one_line, short_line};
 use crucible_terminal::{lines_of, table};
@@ -25,19 +25,7 @@ impl List {
         };
         let file = |skill: &SkillRow| known.trusted_file(&project, &skill.name.parse().ok()?);
         if app.output.is_json() {
-            let rows: Vec<_> = skills
-                .iter()
-                .map(|skill| {
-                    serde_json::json!({
-                        "name": skill.name, "status": skill.status, "side_effect_class": skill.side_effect,
-                        "description": skill.description, "created_at": skill.created_at, "updated_at": skill.updated_at,
-                        "file": file(skill), "next_steps": SkillStep::after(skill.status).collect::<Vec<_>>(),
-                    })
-                })
-                .collect();
-            app.output.json(&serde_json::json!({
-                "schema_version": "skill-list.v1", "project": project.root(), "package": project.package(), "skills": rows,
-            }))?;
+            app.output.json(&known.list_document(&project, &skills))?;
         } else if skills.is_empty() {
             app.output.line("no skill yet; ask for one: crucible skill propose NAME --describe TEXT --io FILE --effects CLASS");
         } else {

@@ -20,12 +20,10 @@ pub(super) struct SkillContext<'a> {
 impl<'a> SkillContext<'a> {
     /// The project that holds the working directory, with these flags on top of its settings.
     pub(super) fn new(app: &'a App, flags: &[(&str, String)]) -> Result<Self, Failure> {
-        let found = spec_project::project(app, None)?;
-        let settings = app.config(found.root(), flags)?;
-        let root = found.root().to_owned();
+        let (project, settings) = spec_project::skill_project(app, flags)?;
         Ok(Self {
             app,
-            project: ForgeProject::from_settings(&settings, root, found.key()?)?,
+            project,
             settings,
         })
     }

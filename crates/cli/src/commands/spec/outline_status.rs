@@ -35,7 +35,7 @@ pub(super) fn show_outline(
     project: &SpecProject,
     outline: &SpecOutline,
 ) -> Result<ExitStatus, Failure> {
-    let (matrix, verdict) = judged(app, project, outline)?;
+    let (matrix, verdict) = app.block_on(judged(app, project, outline))?;
     let next = outline
         .tasks
         .iter()

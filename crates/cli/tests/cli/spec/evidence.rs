@@ -22,6 +22,39 @@ const SPEC_KIT: &str = "# Feature Specification: Area\n\n### User Story 1 - Area
     - Test: tests.test_area.AreaTest.test_area in tests/test_area.py\n\n## Requirements\n\n\
     - **FR-001**: System MUST add for the perimeter\n  - Test: `tests.test_area.AreaTest.test_perimeter` in `tests/test_area.py`\n";
 
+/// A spec of the area.
+const OWN: [(&str, &str); 2] = [
+    (
+        ".crucible/specs/area/artifacts/00-requirements.md",
+        REQUIREMENTS,
+    ),
+    (".crucible/specs/area/artifacts/20-tasks.md", TASKS),
+];
+
+/// A repository with a wrong function, its tests and these files.
+pub(crate) fn area_repo(files: &[(&str, &str)]) -> TestRepo {
+    let usual = [
+        (".crucible/config.toml", GATE),
+        ("app/__init__.py", ""),
+        ("app/area.py", WRONG),
+        ("tests/__init__.py", ""),
+        ("tests/test_area.py", TESTS),
+    ];
+    let all = RepoBuilder::new().files(usual);
+    all.files(files.iter().copied()).build()
+}
+
+/// The same with a spec that asks for the right function.
+pub(crate) fn area_repo_with_spec() -> TestRepo {
+    area_repo(&OWN)
+}
+
+/// The answer of a model that corrects the function.
+pub(crate) fn area_answer() -> String {
+    let right = WRONG.replacen("width + height", "width * height", 1);
+    whole_file("app/area.py", &right)
+}
+
 struct Setup {
     fixture: Fixture,
     repo: TestRepo,
@@ -30,18 +63,8 @@ struct Setup {
 
 impl Setup {
     fn new(files: &[(&str, &str)]) -> Self {
-        let repo = RepoBuilder::new()
-            .files([
-                (".crucible/config.toml", GATE),
-                ("app/__init__.py", ""),
-                ("app/area.py", WRONG),
-                ("tests/__init__.py", ""),
-                ("tests/test_area.py", TESTS),
-            ])
-            .files(files.iter().copied())
-            .build();
-        let right = WRONG.replacen("width + height", "width * height", 1);
-        let server = answering(whole_file("app/area.py", &right));
+        let repo = area_repo(files);
+        let server = answering(area_answer());
         let fixture = Fixture::with(&server);
         fixture.run(["attest", "init"]).ok();
         Self {
@@ -52,13 +75,7 @@ impl Setup {
     }
 
     fn own() -> Self {
-        Self::new(&[
-            (
-                ".crucible/specs/area/artifacts/00-requirements.md",
-                REQUIREMENTS,
-            ),
-            (".crucible/specs/area/artifacts/20-tasks.md", TASKS),
-        ])
+        Self::new(&OWN)
     }
 
     fn call(&self, words: &[&str]) -> Ran {

@@ -3,7 +3,7 @@
 mod applying;
 mod branches;
 mod edges;
-mod evidence;
+pub(crate) mod evidence;
 mod examples;
 mod fixups;
 mod fixups_broken_off;

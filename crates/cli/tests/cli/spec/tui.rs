@@ -1,4 +1,4 @@
-//! `crucible project tui` in a real terminal: tmux draws it, types on it, changes its size, and shows what is left afterwards.
+//! `crucible tui` and `crucible project tui` in a real terminal: tmux draws it, types on it, changes its size, and shows what is left afterwards.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crucible_spec::PhaseId;
 
 use super::written::WrittenSpec;
-use crate::support::Fixture;
+use crate::support::{Fixture, answering, good_answer, id_of, small};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -125,7 +125,13 @@ impl Tmux {
     /// Starts the TUI, and waits until it is there.
     #[track_caller]
     fn starts_the_tui(&self) {
-        self.types("\"$PROGRAM\" project tui; echo ended with $?");
+        self.starts("project tui");
+    }
+
+    /// Starts this command, and waits until its view is there.
+    #[track_caller]
+    fn starts(&self, command: &str) {
+        self.types(&format!("\"$PROGRAM\" {command}; echo ended with $?"));
         self.shows("q leave");
     }
 
@@ -242,6 +248,34 @@ fn keys_do_what_the_help_says() {
     std::fs::write(&file, format!("{text}- id: back-again\n")).unwrap();
     tmux.press(&["r"]);
     tmux.shows("not started back-again");
+    tmux.press(&["q"]);
+    tmux.is_usable_after(0);
+}
+
+#[test]
+fn runs_and_specs_are_one_key_apart() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let fixture = Fixture::with(&server);
+    let id = id_of(&fixture.start(repo.path()).ok().json());
+    let root = project(&fixture);
+    let tmux = Tmux::start(&fixture, &root, 80, 24);
+    tmux.starts("tui");
+    let list = fixture.run(["run", "list", "--json"]).ok().json();
+    let tokens = format!("{} tokens", list["runs"][0]["tokens"]);
+    let screen = tmux.shows("> verified");
+    for part in ["1 run", &id, "make area in src/area.py", &tokens] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    // No word is cut: each line beside the list ends between two words.
+    assert!(screen.contains("multiply"), "{screen}");
+    tmux.press(&["Enter"]);
+    tmux.shows(&format!("crucible report {id}"));
+    tmux.press(&["Escape"]);
+    tmux.shows("Tab specs");
+    tmux.press(&["Tab"]);
+    tmux.shows("demo: 3 specs, 1 failed, 1 not started");
+    tmux.press(&["Tab"]);
+    tmux.shows("> verified");
     tmux.press(&["q"]);
     tmux.is_usable_after(0);
 }

@@ -1,0 +1,51 @@
+// Opens pages with hostile texts and reports what a browser does with them: scripts, requests, and what the page consists of.
+// The pages are answered without a content security policy, so that nothing but their own escaping protects them.
+import { readFileSync } from "node:fs";
+import { job, withBrowser } from "./browser.mjs";
+
+const ORIGIN = "http://page.invalid";
+const OWN = new Set(["/style.css", "/live.js", "/icon.svg", "/favicon.ico"]);
+
+await withBrowser(async (browser) => {
+  const results = [];
+  const page = await browser.newPage();
+  let file = null;
+  let current = null;
+  await page.exposeFunction("reportExecution", () => { current.executed += 1; });
+  await page.evaluateOnNewDocument(() => {
+    for (const name of ["alert", "confirm", "prompt", "print"]) window[name] = () => window.reportExecution();
+  });
+  await page.setRequestInterception(true);
+  page.on("request", async (request) => {
+    const url = new URL(request.url());
+    const isPage = url.origin === ORIGIN && url.pathname === "/" && request.isNavigationRequest() && request.frame() === page.mainFrame();
+    if (isPage && !current.isAnswered) {
+      current.isAnswered = true;
+      await request.respond({ contentType: "text/html; charset=utf-8", body: readFileSync(file) });
+    } else if (url.origin === ORIGIN && OWN.has(url.pathname)) {
+      await request.respond({ contentType: "text/css", body: url.pathname === "/style.css" ? job.style : "" });
+    } else if (url.protocol === "data:") {
+      await request.continue();
+    } else {
+      current.requests.push(request.url());
+      await request.abort();
+    }
+  });
+  for (const path of job.files) {
+    file = path;
+    current = { executed: 0, requests: [], isAnswered: false };
+    await page.goto(`${ORIGIN}/`, { waitUntil: "load" });
+    // Handlers of elements that the mouse or the focus reaches.
+    const skeleton = await page.evaluate(() => {
+      const elements = [...document.querySelectorAll("*")];
+      for (const element of elements.slice(0, 400)) {
+        for (const kind of ["mouseover", "focus", "toggle", "load"]) element.dispatchEvent(new Event(kind));
+      }
+      // `selected` depends on the search.
+      const describe = (element) => [element.tagName, ...element.getAttributeNames().filter((name) => name !== "selected").sort()].join(" ");
+      return elements.map(describe).join("\n");
+    });
+    results.push({ file: path, executed: current.executed, requests: current.requests, skeleton });
+  }
+  return results;
+});
