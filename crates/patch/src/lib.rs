@@ -38,8 +38,8 @@ pub use diff::{DiffError, make_diff};
 pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
 pub use judge::{RELEASE_NOTES, judge, judge_places};
 pub use mutation::{
-    Breakage, BrokenSource, Expectations, MAX_MUTANTS, Mutant, Unbroken, alter_expectations,
-    break_change, mutants,
+    BROKEN_ON_PURPOSE, Breakage, BrokenSource, Expectations, MAX_MUTANTS, Mutant, Unbroken,
+    alter_expectations, break_change, mutants,
 };
 pub use outline::{OutlineItem, outline};
 pub use parse::{PatchError, PatchErrorKind, parse};

@@ -76,7 +76,7 @@ mod verify_again;
 mod verify_record;
 mod world;
 
-pub use allow::allow;
+pub use allow::{Permission, allow};
 pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{

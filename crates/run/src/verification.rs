@@ -107,6 +107,7 @@ pub(crate) async fn verify(
         strength: None,
         sinks: &sinks,
         sinks_need_approval: &by.record.settings.sinks_need_approval,
+        accepted: &by.plan.accepts,
     };
     let tried = Tried {
         change,
@@ -133,7 +134,8 @@ pub(crate) async fn verify(
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
     }
-    let (broken, second_world) = if trial.verdict.passes() {
+    let has_passed = trial.verdict.passes();
+    let (broken, second_world) = if has_passed || trial.may_show_progress(&baseline) {
         // One at a time would take twice as long; each has its own copy.
         let elsewhere = room.join(SECOND_ROOM);
         let second = second_world::check(world, by, base, &elsewhere, (&tried, &trial));
@@ -145,12 +147,19 @@ pub(crate) async fn verify(
     if let Some(second_world) = &second_world {
         observer.note(&format!("  {}", second_world::words(second_world)));
     }
+    if !has_passed && broken.is_some() {
+        // Now it is known whether the added tests test the change.
+        trial.judge(Some(&Baseline {
+            broken: broken.as_ref(),
+            ..baseline
+        }));
+    }
     let measured = match &broken {
-        Some(broken) => {
+        Some(broken) if has_passed || trial.verdict.passes() => {
             let on = (&tried, &trial, broken);
             strength::measure(world, by, base, room, on, observer).await?
         }
-        None => None,
+        _ => None,
     };
     let baseline = Baseline {
         broken: broken.as_ref(),

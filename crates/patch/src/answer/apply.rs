@@ -11,7 +11,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::place::{bare, placed_hunks, push, replaced};
 use super::splice::{Speaks, Target};
-use super::{AnswerError, Edit, EditKind, Proposal, name};
+use super::{AnswerError, Edit, EditKind, Proposal, deletion, name};
 use crate::parse::parse;
 use crate::patch::{Change, Content, Files};
 
@@ -90,6 +90,7 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
         EditKind::WholeFile { content } => whole(&edit.path, content, before),
         EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
         EditKind::Block { content } => by_block(&edit.path, content, before, false),
+        EditKind::Delete { name } => deletion::without(&edit.path, name, before),
         EditKind::Hunks { hunks } => {
             let before = before.ok_or_else(|| AnswerError::UnknownFile {
                 path: edit.path.clone(),

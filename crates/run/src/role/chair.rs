@@ -490,6 +490,7 @@ fn draft_on(
         may_drop: may_drop(record),
         may_add,
         renames: goal.renames,
+        accepts: Vec::new(),
     }
 }
 
