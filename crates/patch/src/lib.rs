@@ -29,8 +29,8 @@ mod tricks;
 
 pub use answer::{
     AnswerBlock, AnswerError, Edit, EditKind, LooseHunk, MAX_ANSWER_BYTES, Proposal, Reading,
-    RestoredDefinitions, answer_blocks, apply, by_lines, read_answer, read_any_answer,
-    takes_definitions, with_lost, without_thoughts,
+    RestoredDefinitions, answer_blocks, apply, by_lines, consists_of_definitions, read_answer,
+    read_any_answer, takes_definitions, with_lost, without_thoughts,
 };
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use collision::{collisions, makes_names};

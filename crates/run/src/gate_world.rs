@@ -35,7 +35,7 @@ use crate::trial::{MAX_LOG, environment};
 use crate::world::World;
 
 /// Names of a repository's virtual environment, the most usual first.
-const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+pub(crate) const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 /// Where Python looks for packages first.
 pub(crate) const PYTHON_PATH: &str = "PYTHONPATH";
 /// The most omissions listed.
@@ -440,6 +440,24 @@ fn activated(
     }
     env.extend(own.map(|place| (OsString::from("VIRTUAL_ENV"), place.into_os_string())));
     env
+}
+
+/// The interpreter of a virtual environment of the repository at `top`, from the top.
+pub(crate) fn own_python(top: &Path, environment: &str) -> Option<PathBuf> {
+    let python = Path::new(environment).join("bin/python");
+    top.join(&python).exists().then_some(python)
+}
+
+/// Writes a remedy for the Python that gates start: that of the repository's virtual environment, if it is the one.
+pub(crate) fn remedy_here(world: &World<'_>, top: &Path, remedy: &str) -> String {
+    let is_active = world.env.get_os("VIRTUAL_ENV").is_some();
+    let own = ENVIRONMENTS.iter().find_map(|name| own_python(top, name));
+    match own.filter(|_| !is_active) {
+        Some(python) => remedy
+            .replace("python3 -m pip", &format!("{} -m pip", python.display()))
+            .replace(" with the Python that the gate starts", ""),
+        None => remedy.to_owned(),
+    }
 }
 
 /// Returns the environments that tox or nox made for tests: those with pytest first, then the newest Python.

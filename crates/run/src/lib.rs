@@ -37,6 +37,7 @@ mod find;
 mod found;
 mod gate_document;
 mod gate_files;
+mod gate_programs;
 mod gate_world;
 mod gatekeeper;
 mod hidden;

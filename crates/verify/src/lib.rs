@@ -62,7 +62,7 @@ pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
     Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace,
     Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
-    runners,
+    install_hint, runners,
 };
 pub use second_world::{
     SecondWorld, WorldGate, WorldOutcome, WorldPolicy, WorldRun, WorldRuns, WorldStep,

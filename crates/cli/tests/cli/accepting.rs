@@ -75,7 +75,7 @@ fn feature_with_its_test_lands_beside_a_red_test() {
     );
     let shown = desk.run(["run", "status"]).ok().stdout;
     assert!(shown.contains("red       1 test fails: "), "{shown}");
-    desk.run(["run", "replay"]).ok();
+    desk.run(["run", "replay", &id_of(&status)]).ok();
     desk.run(["run", "land"]).ok();
 }
 
@@ -246,7 +246,7 @@ fn untested_change_stops_where_no_test_may_be_added() {
     let id = id_of(&status);
     assert_eq!(
         codes(&status, 1),
-        ["verify-change-not-noticed", "run-gates-passed-before"]
+        ["run-gates-passed-before", "verify-change-not-noticed"]
     );
     assert_eq!(status["failure"]["code"], "run-no-test-possible");
     assert_eq!(server.requests().len(), 1, "no other answer can help");

@@ -127,6 +127,16 @@ pub fn takes_definitions(path: &RepoPath, content: &[u8]) -> bool {
     std::str::from_utf8(content).is_ok_and(|text| Target::of(path, text).is_some())
 }
 
+/// Whether most of a file can be given as definitions. A script whose code runs at its own level, or stands within one call as in
+/// `(function (root) { … })(this)`, cannot.
+#[must_use]
+pub fn consists_of_definitions(path: &RepoPath, content: &[u8]) -> bool {
+    let (_, content) = without_mark(content);
+    std::str::from_utf8(content).is_ok_and(|text| {
+        Target::of(path, text).is_some_and(|target| target.is_mostly_definitions())
+    })
+}
+
 /// The blocks of definitions of each file, in their order.
 fn blocks_of(edits: &[Edit]) -> BTreeMap<&RepoPath, Vec<&str>> {
     let mut blocks: BTreeMap<&RepoPath, Vec<&str>> = BTreeMap::new();

@@ -5,9 +5,10 @@
 
 use crucible_model::RepoPath;
 
+use super::apply::without_mark;
 use super::fence::AnswerBlock;
 use super::splice::Target;
-use super::{AnswerError, Edit, EditKind, answer_blocks, apply, name};
+use super::{AnswerError, Edit, EditKind, answer_blocks, name};
 
 /// The most lines of this form that are read.
 const MAX_DELETED: u64 = 500;
@@ -67,7 +68,7 @@ pub(super) fn without(
     name: &str,
     before: Option<&[u8]>,
 ) -> Result<Vec<u8>, AnswerError> {
-    let (mark, text) = apply::without_mark(before.unwrap_or_default());
+    let (mark, text) = without_mark(before.unwrap_or_default());
     let target = std::str::from_utf8(text)
         .ok()
         .and_then(|text| Target::of(path, text));
@@ -100,7 +101,7 @@ mod tests {
     use crucible_model::{EditFormat, Untrusted};
 
     use super::*;
-    use crate::answer::{Proposal, read_answer};
+    use crate::answer::{Proposal, apply, read_answer};
 
     const FILE: &str = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n\n\nclass B:\n    \
         def f(self):\n        return 3\n\n\ndef helper():\n    return 4\n\n\ndef last():\n    return 5\n";
@@ -110,7 +111,7 @@ mod tests {
         let files = BTreeMap::from([(path.clone(), FILE.as_bytes().to_vec())]);
         let expected = [path.clone()];
         let proposal = read_answer(EditFormat::Definitions, &Untrusted::new(answer), &expected)?;
-        let after = apply::apply(&proposal, &files)?;
+        let after = apply(&proposal, &files)?;
         Ok(String::from_utf8(after[&path].clone()).unwrap())
     }
 

@@ -364,6 +364,7 @@ impl AnswerError {
             | Self::TooMuchSyntax { path, .. }
             | Self::NoDefinition { path }
             | Self::SameName { path, .. }
+            | Self::NoSuchDefinition { path, .. }
             | Self::NoContainer { path, .. }
             | Self::NotADefinition { path, .. }
             | Self::PartOfDeclaration { path, .. }

@@ -21,7 +21,7 @@ mod whole;
 
 use crucible_model::{EditFormat, RepoPath, Untrusted};
 
-pub use apply::{apply, takes_definitions};
+pub use apply::{apply, consists_of_definitions, takes_definitions};
 pub use error::AnswerError;
 pub use fence::{AnswerBlock, answer_blocks};
 pub use hunks::{LooseHunk, by_lines};

@@ -50,6 +50,20 @@ impl<'t> Target<'t> {
         Parsed::of(grammar, text).ok().map(|parsed| Self { parsed })
     }
 
+    /// Whether definitions and imports are at least half of the file's own level.
+    pub(super) fn is_mostly_definitions(&self) -> bool {
+        let file = Outline::of(&self.parsed, Branches::Open);
+        let (mut definitions, mut others) = (0, 0);
+        for entry in file.entries.iter().filter(|entry| entry.parent.is_none()) {
+            match entry.kind {
+                Kind::Definition(_) | Kind::Import => definitions += entry.core.len(),
+                Kind::Other => others += entry.core.len(),
+                Kind::Prose => {}
+            }
+        }
+        definitions >= others
+    }
+
     /// Returns the file's text without one definition. `name` may have its container in front.
     pub(super) fn without(&self, path: &RepoPath, name: &str) -> Result<String, AnswerError> {
         let file = Outline::of(&self.parsed, Branches::Open);
