@@ -41,7 +41,7 @@ mod changed_together;
 
 pub(crate) use change::VariantFiles;
 use change::{write_change, write_variant};
-pub(crate) use changed_together::changed_together;
+pub(crate) use changed_together::waiting_tests;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;

@@ -22,7 +22,7 @@ use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::second_world;
 use crate::strength;
-use crate::trial::changed_together;
+use crate::trial::waiting_tests;
 use crate::trial::{Copied, TrialBase, TrialResult, Tried, VerifyContext, run};
 use crate::world::World;
 
@@ -90,14 +90,16 @@ pub(crate) async fn verify(
         .filter(|finding| finding.code == EXAMPLE_CHANGED)
         .map(|finding| finding.subject.clone())
         .collect();
-    let together = changed_together(by.git, &by.record.base_commit, &gates).await;
+    let waiting = waiting_tests(by.git, &by.record.base_commit, &gates).await;
+    let waiting_names: Vec<String> = waiting.all.iter().cloned().collect();
     let base_files = base_files(by, change).await?;
     let sinks = new_sinks(change, &base_files);
     let baseline = Baseline {
         gates: &gates,
         tests,
         goal: &goal,
-        together: &together,
+        together: &waiting.together,
+        waiting: &waiting_names,
         changed: &changed,
         edited_examples: &edited_examples,
         reruns: &[],

@@ -52,6 +52,8 @@ pub struct Baseline<'a> {
     pub goal: &'a str,
     /// Failing tests that one commit added or changed, without a source: one cause may be behind all of a set.
     pub together: &'a [BTreeSet<String>],
+    /// Failing tests that a recent commit of tests added or changed: they wait for a change.
+    pub waiting: &'a [String],
     /// The paths that the change touches.
     pub changed: &'a [String],
     /// Files in whose documentation the change edits examples that run as tests. Their current results were

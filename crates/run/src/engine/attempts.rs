@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crucible_host::fs::temp_dir_in;
 use crucible_model::{Code, Digest, EditFormat, Finding, Level, Verdict};
 use crucible_pack::ContextPack;
-use crucible_verify::{GateLevel, NOT_NOTICED, VerifyResult};
+use crucible_verify::{ACCEPTABLE, GateLevel, NOT_NOTICED, VerifyResult};
 
 use super::Engine;
 use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
@@ -77,7 +77,10 @@ impl Engine<'_> {
                 let proposed_by = self.served_by(role).unwrap_or_default();
                 return self.fail(&out_of_attempts(last, &Service::of(&proposed_by)));
             }
-            if let Some(last) = of_plan.last().filter(|last| is_untested(last)) {
+            if let Some(last) = of_plan
+                .last()
+                .filter(|last| is_only(last, &[NOT_NOTICED.as_str()]))
+            {
                 // Where every gate passed before, only a test can show the change.
                 let was_green = analysis.baseline.iter().all(|gate| gate.passed);
                 if was_green && plan.test_places().is_empty() {
@@ -558,7 +561,7 @@ impl Engine<'_> {
                 text(attempt::ANSWER)?
             },
             unchanged: unchanged(shown),
-            test_places: match is_untested(shown) {
+            test_places: match is_only(shown, &ACCEPTABLE) {
                 true => plan.test_places(),
                 false => Vec::new(),
             },
@@ -659,14 +662,14 @@ pub(super) fn beginning(patch: &str) -> String {
     shown
 }
 
-/// Returns whether an attempt was refused only because no gate notices its change.
-fn is_untested(outcome: &AttemptOutcome) -> bool {
+/// Returns whether an attempt was refused only for these codes.
+fn is_only(outcome: &AttemptOutcome, codes: &[&str]) -> bool {
     let mut errors = outcome
         .findings
         .iter()
         .filter(|finding| finding.level == Level::Error && finding.code != SAME_PATCH_TWICE)
         .peekable();
-    errors.peek().is_some() && errors.all(|finding| finding.code == NOT_NOTICED)
+    errors.peek().is_some() && errors.all(|finding| codes.contains(&finding.code.as_str()))
 }
 
 /// Returns why another answer cannot help.

@@ -169,7 +169,8 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
         return prompt.ours("\nMake another change that avoids this.\n");
     }
     prompt = prompt.ours(
-        "\nMake the change again, and add a test that fails without it. The test may be in a new file, or at the end of a file of \
+        "\nIf a failing test is about the goal, make another change that turns it green. If none is, make the change again, and \
+         add a test that fails without it. The test may be in a new file, or at the end of a file of \
          tests; existing tests stay as they are. Tests may be added in:\n",
     );
     for place in &brief.test_places {

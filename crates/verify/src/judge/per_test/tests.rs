@@ -65,6 +65,7 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
     let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
     let baseline = Baseline {
         accepted: &[],
+        waiting: &[],
         broken: None,
         second_world: None,
         results_outside: Default::default(),
@@ -251,6 +252,8 @@ fn failing_duplicate_does_not_hide_another() {
         let now = results(&[("sub", green)]);
         let baseline = Baseline {
             accepted: &[],
+            waiting: &[],
+            waiting: &[],
             broken: None,
             second_world: None,
             results_outside: Default::default(),

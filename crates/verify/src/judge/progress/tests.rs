@@ -33,6 +33,16 @@ fn level(
     tests: TestFiles,
     accepted: &[String],
 ) -> Option<Level> {
+    level_with(goal, broken, tests, accepted, &[])
+}
+
+fn level_with(
+    goal: &str,
+    broken: Option<&BrokenChange>,
+    tests: TestFiles,
+    accepted: &[String],
+    waiting: &[String],
+) -> Option<Level> {
     let run = |text: &str| run_of("cargo test", GateEnd::Exited(101), text, "");
     let earlier = run(BEFORE);
     let gates = [GateBefore {
@@ -48,6 +58,7 @@ fn level(
         broken,
         tests,
         accepted,
+        waiting,
         ..Baseline::default()
     };
     let now = run(AFTER);
@@ -90,6 +101,7 @@ fn goal_about_the_failing_test_needs_it_green() {
         "make the tests pass",
         "fix the failing tests",
         "fix the bug",
+        "fix regressions",
         "Please repair the build",
         "the zone must be that of the user",
         "add zones to dates",
@@ -99,6 +111,16 @@ fn goal_about_the_failing_test_needs_it_green() {
             let found = level(goal, Some(&noticed), tests, &[]);
             assert_eq!(found, Some(Level::Error), "{goal}");
         }
+    }
+}
+
+#[test]
+fn failing_test_of_a_commit_of_tests_waits() {
+    let noticed = check(BrokenOutcome::Noticed, &["twice"], &[]);
+    for (waiting, expected) in [("zone", Level::Error), ("other", Level::Warning)] {
+        let waiting = [waiting.to_owned()];
+        let found = level_with(GOAL, Some(&noticed), TestFiles::Fixed, &[], &waiting);
+        assert_eq!(found, Some(expected));
     }
 }
 
