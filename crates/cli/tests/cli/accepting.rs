@@ -73,10 +73,11 @@ fn feature_with_its_test_lands_beside_a_red_test() {
         status["failing_tests"].to_string().contains("test_zone"),
         "{status}"
     );
-    let shown = desk.run(["run", "status"]).ok().stdout;
+    let id = id_of(&status);
+    let shown = desk.run(["run", "status", &id]).ok().stdout;
     assert!(shown.contains("red       1 test fails: "), "{shown}");
-    desk.run(["run", "replay", &id_of(&status)]).ok();
-    desk.run(["run", "land"]).ok();
+    desk.run(["run", "replay", &id]).ok();
+    desk.run(["run", "land", &id]).ok();
 }
 
 /// The goal's own test stays red, whatever the change adds beside it.
@@ -143,7 +144,7 @@ fn accepted_refusal_verifies_the_same_change() {
             .unwrap()
             .ends_with("failure_bundle.zip")
     );
-    let told = desk.run(["run", "status"]).ok().stdout;
+    let told = desk.run(["run", "status", &id]).ok().stdout;
     for part in [
         "refused   ",
         "red       1 test fails",
