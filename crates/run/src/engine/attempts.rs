@@ -8,6 +8,7 @@ use crucible_pack::ContextPack;
 use crucible_verify::{ACCEPTABLE, GateLevel, NOT_NOTICED, VerifyResult};
 
 use super::Engine;
+use super::accepted::{is_only, no_test_possible};
 use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
 use super::more_files::request_in;
 use super::prepare::Found;
@@ -34,7 +35,6 @@ use crate::rounds::{Place, candidates, files_requested};
 use crate::trial::{VerifyContext, keep_logs, or_base_gone};
 use crate::verification;
 
-const NO_TEST_POSSIBLE: Code = Code::new("run-no-test-possible");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
 
 /// How much of a refused patch the fixer is shown, in characters.
@@ -266,48 +266,8 @@ impl Engine<'_> {
             .await
     }
 
-    /// The next attempt, which verifies the change of an earlier one again.
-    fn accepted_again(&self, number: u64, earlier: &AttemptOutcome) -> AttemptOutcome {
-        AttemptOutcome {
-            number,
-            again: Some(earlier.number),
-            round: (number != 1).then_some(1),
-            end: AttemptEnd::Refused,
-            findings: Vec::new(),
-            output: String::new(),
-            ..earlier.clone()
-        }
-    }
-
-    /// Verifies a change again by a plan that accepts what it was refused for.
-    async fn verify_accepted(
-        &mut self,
-        plan: &Plan,
-        analysis: &Analysis,
-        outcome: AttemptOutcome,
-    ) -> Result<(), RunError> {
-        let earlier = outcome.again.unwrap_or(outcome.number);
-        self.journal.note(&format!(
-            "  verifying the change of attempt {earlier} again; no model is asked"
-        ))?;
-        let patch = self.dir.read(&attempt_file(earlier, attempt::PATCH))?;
-        let ground = PatchContext {
-            git: &self.git,
-            record: &self.record,
-            format: EditFormat::UnifiedDiff,
-            plan,
-            gate_files: &analysis.gate_files,
-        };
-        let judged = match gatekeeper::judge_again(&ground, &patch).await {
-            Ok(judged) => judged,
-            Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
-        };
-        self.try_judged(plan, analysis, judged, outcome, false)
-            .await
-    }
-
     /// Records what the patch gate found, and runs the gates if it accepts.
-    async fn try_judged(
+    pub(super) async fn try_judged(
         &mut self,
         plan: &Plan,
         analysis: &Analysis,
@@ -660,22 +620,6 @@ pub(super) fn beginning(patch: &str) -> String {
         ));
     }
     shown
-}
-
-/// Returns whether an attempt was refused only for these codes.
-fn is_only(outcome: &AttemptOutcome, codes: &[&str]) -> bool {
-    let mut errors = outcome
-        .findings
-        .iter()
-        .filter(|finding| finding.level == Level::Error && finding.code != SAME_PATCH_TWICE)
-        .peekable();
-    errors.peek().is_some() && errors.all(|finding| codes.contains(&finding.code.as_str()))
-}
-
-/// Returns why another answer cannot help.
-fn no_test_possible(last: &AttemptOutcome) -> Finding {
-    let hint = "No gate tests this change, and the plan opens no place for a test. Accept the change as it is, or allow a test file with `crucible run advance --allow PATH`.";
-    Finding::error(NO_TEST_POSSIBLE, format!("attempt {}", last.number), hint)
 }
 
 /// Returns why no further attempt is made; `proposed_by` made the last one. Pure.

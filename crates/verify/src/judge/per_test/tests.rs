@@ -253,7 +253,6 @@ fn failing_duplicate_does_not_hide_another() {
         let baseline = Baseline {
             accepted: &[],
             waiting: &[],
-            waiting: &[],
             broken: None,
             second_world: None,
             results_outside: Default::default(),
