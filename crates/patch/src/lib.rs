@@ -29,8 +29,8 @@ mod tricks;
 
 pub use answer::{
     AnswerBlock, AnswerError, Edit, EditKind, LooseHunk, MAX_ANSWER_BYTES, Proposal, Reading,
-    RestoredDefinitions, answer_blocks, apply, by_lines, read_answer, read_any_answer,
-    takes_definitions, with_lost, without_thoughts,
+    RestoredDefinitions, answer_blocks, apply, by_lines, consists_of_definitions, read_answer,
+    read_any_answer, takes_definitions, with_lost, without_thoughts,
 };
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use collision::{collisions, makes_names};
@@ -38,8 +38,8 @@ pub use diff::{DiffError, make_diff};
 pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
 pub use judge::{RELEASE_NOTES, judge, judge_places};
 pub use mutation::{
-    Breakage, BrokenSource, Expectations, MAX_MUTANTS, Mutant, Unbroken, alter_expectations,
-    break_change, mutants,
+    BROKEN_ON_PURPOSE, Breakage, BrokenSource, Expectations, MAX_MUTANTS, Mutant, Unbroken,
+    alter_expectations, break_change, mutants,
 };
 pub use outline::{OutlineItem, outline};
 pub use parse::{PatchError, PatchErrorKind, parse};

@@ -1,8 +1,9 @@
-//! Widening the scope of a run by a person: `crucible run advance RUN --allow PATH`.
+//! The permissions of a person for a run: `crucible run advance RUN --allow PATH`, and `--accept CODE`.
 //!
-//! [`allow`] records in one event who allows which paths. The file request, the pack, the plan, its reviews
+//! [`allow`] records in one event who allows which paths, and who accepts which refusals of the gates. The file request, the pack, the plan, its reviews
 //! and its signature are then created again under new keys ([`Allowances::key`]) and include these paths. The
-//! earlier versions become void, and so do attempts judged by the earlier plan. The event stands in the
+//! earlier versions become void, and so do attempts judged by the earlier plan. A change that was refused only for what is now
+//! accepted is verified again without another answer. The event stands in the
 //! ledger before any of these files is written, so a run that is cut off goes on with what was permitted.
 //!
 //! What always holds: only [`allow`] makes such an event, and only a command of a person calls it.
@@ -11,12 +12,13 @@ use std::collections::BTreeSet;
 
 use crucible_host::words::shell_word;
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{Finding, PathPrefix, RepoPath, RunId};
+use crucible_model::{Code, Finding, Level, PathPrefix, RepoPath, RunId};
 use crucible_pack::{FileRequest, Mode, Need};
 use crucible_repo::Git;
+use crucible_verify::ACCEPTABLE;
 use serde_json::Value;
 
-use crate::attempt::{self, AttemptOutcome};
+use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::{Plan, RunRecord, RunSettings};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
@@ -30,6 +32,9 @@ use crate::state::RunState;
 use crate::status::progress;
 use crate::world::World;
 
+/// The change of an answer is that of an earlier one.
+pub(crate) const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
+
 /// The refusals that a permission lifts.
 const LIFTED: [&str; 6] = [
     "patch-path-outside-scope",
@@ -40,10 +45,27 @@ const LIFTED: [&str; 6] = [
     "patch-deletes-file",
 ];
 
+/// What a person permits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Permission<'a> {
+    /// Files, directories and globs that the run may change too.
+    pub paths: &'a [String],
+    /// The codes of refusals to accept, out of [`ACCEPTABLE`].
+    pub accepts: &'a [String],
+}
+
+impl Permission<'_> {
+    /// Returns whether nothing is permitted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.accepts.is_empty()
+    }
+}
+
 /// How many paths one command is printed with.
 const MAX_PRINTED: usize = 8;
 
-/// Allows a run to change these paths too, and records who allowed it.
+/// Allows a run to change these paths too, accepts these refusals, and records who did.
 ///
 /// # Errors
 ///
@@ -52,7 +74,7 @@ const MAX_PRINTED: usize = 8;
 pub async fn allow(
     world: &World<'_>,
     dir: &RunDir,
-    texts: &[String],
+    permission: Permission<'_>,
     ledger: &mut Ledger,
     observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
@@ -74,12 +96,13 @@ pub async fn allow(
         });
     }
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
-    let places = named_places(texts, &git.tracked_files().await?).map_err(|(text, error)| {
-        RunError::NotAllowable {
-            text: text.to_owned(),
-            error,
-        }
-    })?;
+    let places =
+        named_places(permission.paths, &git.tracked_files().await?).map_err(|(text, error)| {
+            RunError::NotAllowable {
+                text: text.to_owned(),
+                error,
+            }
+        })?;
     let settings = RunSettings {
         named: places.files.clone(),
         ..record.settings.clone()
@@ -91,13 +114,18 @@ pub async fn allow(
             .directories
             .iter()
             .all(|place| before.directories.contains(place))
+        && permission
+            .accepts
+            .iter()
+            .all(|code| before.accepts.contains(code))
     {
         return journal.note("  already allowed");
     }
     let by = who(&git).await;
     let attempts = attempt::recorded(dir, journal.events()?)?.len();
     let body = serde_json::json!({
-        "files": places.files, "directories": places.directories, "by": by, "attempts": attempts
+        "accepts": permission.accepts, "files": places.files, "directories": places.directories, "by": by,
+        "attempts": attempts
     });
     let key = format!("allowed-{}", before.count + 1);
     let (role, event, path) = ("operator", EventKind::ScopeAllowed, layout::PLAN);
@@ -112,6 +140,7 @@ pub async fn allow(
     let named = places.files.iter().map(ToString::to_string);
     let named: Vec<String> = named
         .chain(places.directories.iter().map(ToString::to_string))
+        .chain(permission.accepts.iter().cloned())
         .collect();
     journal.note(&format!("  {by} permits: {}", named.join(", ")))
 }
@@ -129,6 +158,8 @@ async fn who(git: &Git) -> String {
 pub(crate) struct Allowances {
     files: Vec<RepoPath>,
     directories: Vec<PathPrefix>,
+    /// The codes of accepted refusals.
+    accepts: Vec<String>,
     /// How often something was permitted.
     count: usize,
     /// How many attempts had ended by the last time.
@@ -142,6 +173,7 @@ impl Allowances {
         for event in events.iter().filter(|event| is_allowance(event)) {
             all.files.extend(list(event, "files"));
             all.directories.extend(list(event, "directories"));
+            all.accepts.extend(list::<String>(event, "accepts"));
             all.count += 1;
             let attempts = event
                 .body
@@ -172,11 +204,16 @@ impl Allowances {
         self.count == 0
     }
 
-    /// Adds the allowed paths to the plan. Idempotent.
+    /// Adds the allowed paths and the accepted refusals to the plan. Idempotent.
     pub(crate) fn widen(&self, plan: &mut Plan) {
         for path in &self.files {
             if !plan.names.contains(path) {
                 plan.names.push(path.clone());
+            }
+        }
+        for code in &self.accepts {
+            if ACCEPTABLE.contains(&code.as_str()) && !plan.accepts.contains(code) {
+                plan.accepts.push(code.clone());
             }
         }
         let places = self
@@ -224,9 +261,14 @@ fn list<T: serde::de::DeserializeOwned>(event: &EventRecord, field: &str) -> Vec
 /// Returns the command that continues the run and allows what the last answer was refused for; `None` if no
 /// permission would help.
 pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
-    let is_error = |finding: &&Finding| finding.level == crucible_model::Level::Error;
-    let mut paths: Vec<&str> = Vec::new();
-    for finding in findings.iter().filter(is_error) {
+    let is_error = |finding: &&Finding| finding.level == Level::Error;
+    let (mut paths, mut accepts): (Vec<&str>, BTreeSet<&str>) = Default::default();
+    let is_repeated = |finding: &&Finding| finding.code != SAME_PATCH_TWICE;
+    for finding in findings.iter().filter(is_error).filter(is_repeated) {
+        if ACCEPTABLE.contains(&finding.code.as_str()) {
+            accepts.insert(finding.code.as_str());
+            continue;
+        }
         let path = finding.subject.as_str();
         let is_path = path
             .parse::<RepoPath>()
@@ -240,14 +282,31 @@ pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
             paths.push(path);
         }
     }
-    if paths.is_empty() || paths.len() > MAX_PRINTED {
+    if paths.is_empty() && accepts.is_empty() || paths.len() > MAX_PRINTED {
         return None;
     }
-    let allow: String = paths
+    let paths = paths
         .iter()
-        .map(|path| format!(" --allow {}", shell_word(path)))
-        .collect();
-    Some(format!("crucible run advance {run}{allow}"))
+        .map(|path| format!(" --allow {}", shell_word(path)));
+    let accepts = accepts.iter().map(|code| format!(" --accept {code}"));
+    let options: String = paths.chain(accepts).collect();
+    Some(format!("crucible run advance {run}{options}"))
+}
+
+/// Returns whether a person accepted each refusal of an attempt whose gates ran, so that its change is verified again.
+pub(crate) fn is_accepted(outcome: &AttemptOutcome, plan: &Plan) -> bool {
+    let mut errors = outcome
+        .findings
+        .iter()
+        .filter(|finding| finding.level == Level::Error)
+        .peekable();
+    outcome.end == AttemptEnd::VerifyFailed
+        && errors.peek().is_some()
+        && errors.all(|finding| {
+            plan.accepts
+                .iter()
+                .any(|code| code == finding.code.as_str())
+        })
 }
 
 /// [`permission`] for the last attempt of a run that failed.
@@ -257,8 +316,6 @@ pub(crate) fn permission_of(run: &RunId, attempts: &[AttemptOutcome]) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use crucible_model::Code;
-
     use super::*;
 
     #[test]
@@ -282,6 +339,20 @@ mod tests {
         );
         assert_eq!(
             permission(&id, &[closed("nothing under `checks.c` may change")]),
+            None
+        );
+        let gates = |code| Finding::error(Code::new(code), "gates", "");
+        let twice = Finding::error(SAME_PATCH_TWICE, "attempt 2", "");
+        let told = permission(&id, &[gates("verify-change-not-noticed"), twice]);
+        assert_eq!(
+            told,
+            Some(format!(
+                "crucible run advance {id} --accept verify-change-not-noticed"
+            ))
+        );
+        let broken = gates("verify-test-broken");
+        assert_eq!(
+            permission(&id, &[gates("verify-nothing-fixed"), broken]),
             None
         );
         let other = Finding::error(Code::new("patch-test-disabled"), "tests/a.py", "");

@@ -98,6 +98,9 @@ pub struct AttemptOutcome {
     pub answer: Digest,
     /// The digest of the patch; absent if the answer contains none.
     pub patch: Option<Digest>,
+    /// The attempt whose change is verified again, after a person accepted its refusal; absent in all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<u64>,
     /// Findings of the patch gate and of the gates.
     pub findings: Vec<Finding>,
     /// The significant lines of the failing gates' output.

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath, counted};
-use crucible_patch::{Breakage, Expectations, Unbroken, alter_expectations, break_change};
+use crucible_patch::{
+    BROKEN_ON_PURPOSE, Breakage, Expectations, Unbroken, alter_expectations, break_change,
+};
 use crucible_verify::{
     BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, GateRun, GateSpec, Possible,
-    Step, Variant, best_outcome, next_step, unaffected,
+    Step, Variant, best_outcome, next_step, noticed_by_added, still_red, unaffected,
 };
 
 use crate::canary::broken_source;
@@ -72,6 +74,9 @@ pub(crate) async fn check(
             &format!("broken-change check: running the gates with {what} of the change broken"),
         );
     }
+    // A broken function of C ends the program without a message.
+    let is_silent = |name: &String| name.contains(".c: ") || name.contains(".h: ");
+    let message = (!variants.functions.iter().any(is_silent)).then_some(BROKEN_ON_PURPOSE);
     let before = |run: &GateRun| {
         let mut gates = tried.baseline.gates.iter();
         gates.find(|before| before.id == run.id.as_str())
@@ -113,15 +118,17 @@ pub(crate) async fn check(
                 }
             }
         };
-        let unaffected = unaffected(BrokenRuns {
+        let known = BrokenRuns {
             before,
             after,
             runs: &runs,
-        });
+        };
         gates.push(BrokenGate {
             id: after.id.to_string(),
             outcome,
-            unaffected,
+            unaffected: unaffected(known),
+            noticed_by_added: noticed_by_added(known, tried.baseline.edited_examples),
+            still_red: still_red(known, message),
         });
     }
     let check = BrokenChange {

@@ -16,7 +16,7 @@ use crucible_verify::{
 };
 
 use crate::error::RunError;
-use crate::gate_world::Surveys;
+use crate::gate_world::{Surveys, remedy_here};
 use crate::journal::RunObserver;
 use crate::trial::{self, TrialBase};
 use crate::world::World;
@@ -98,7 +98,13 @@ pub async fn check_gates(
     let checked = runs.zip(&trial.results).map(|(run, result)| GateCheck {
         id: run.id.clone(),
         command: run.command.clone(),
-        state: state(run, &result.end, &result.excerpt),
+        state: match state(run, &result.end, &result.excerpt) {
+            GateState::CouldNotRun { cause, remedy } => GateState::CouldNotRun {
+                cause,
+                remedy: remedy_here(world, git.top(), &remedy),
+            },
+            state => state,
+        },
         duration: run.duration,
     });
     Ok(checked.collect())

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::configured::{agents, configured_agents, configured_dispatch, needs_provider};
 use crate::contract::{COUNCIL, RunRole, Service};
+use crate::gate_programs;
 
 /// The schema of the result, described in `docs/contracts/doctor.schema.json`.
 const SCHEMA: &str = "crucible-doctor-v2";
@@ -127,6 +128,7 @@ impl Examination {
         configured::check_budget(settings)?;
         let context = configured::context(runtime, settings)?;
         let mut seen = examine(&configured, strength, &context).await;
+        gate_programs::only_needed(&mut seen, settings, root);
         let mut verdict = chosen_or_needless(runtime, settings, verdict(&seen));
         let mut others = Vec::new();
         for (setting, key, purpose, name) in OTHERS {
@@ -138,6 +140,7 @@ impl Examination {
         }
         served(runtime, &mut seen, settings, &mut verdict);
         configured_programs(runtime, root, settings, &mut seen, &mut verdict);
+        gate_programs::add(runtime, root, settings, &mut seen, &mut verdict);
         let choice = ProviderChoice::new(&seen, settings, "llm.provider");
         Ok(Self {
             seen,

@@ -109,7 +109,7 @@ pub enum RunError {
         error: crate::scope::NamedPlaceError,
     },
     /// A verified run has nothing left to change.
-    #[error("run {id} is {state}; its scope can no longer be widened")]
+    #[error("run {id} is {state}; nothing more can be allowed or accepted")]
     NothingToAllow {
         /// Which run.
         id: String,

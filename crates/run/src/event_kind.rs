@@ -74,6 +74,8 @@ pub(crate) enum EventKind {
     MoreFilesRequested,
     /// The attempt is over.
     AttemptEnded,
+    /// The same of an attempt that verifies an earlier answer again, so that no answer is used up.
+    ChangeVerifiedAgain,
     /// A gate refuses the change.
     VerifyFailed,
     /// Every gate lets the change through.
@@ -98,7 +100,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 44] = [
+    pub(crate) const ALL: [Self; 45] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -133,6 +135,7 @@ impl EventKind {
         Self::VerifyStarted,
         Self::MoreFilesRequested,
         Self::AttemptEnded,
+        Self::ChangeVerifiedAgain,
         Self::VerifyFailed,
         Self::VerifyPassed,
         Self::BundleCreated,
@@ -191,6 +194,7 @@ impl EventKind {
             Self::VerifyStarted => "VERIFY_STARTED",
             Self::MoreFilesRequested => "MORE_FILES_REQUESTED",
             Self::AttemptEnded => "ATTEMPT_ENDED",
+            Self::ChangeVerifiedAgain => "CHANGE_VERIFIED_AGAIN",
             Self::VerifyFailed => "VERIFY_FAILED",
             Self::VerifyPassed => "VERIFY_PASSED",
             Self::BundleCreated => "BUNDLE_CREATED",

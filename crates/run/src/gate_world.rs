@@ -35,7 +35,7 @@ use crate::trial::{MAX_LOG, environment};
 use crate::world::World;
 
 /// Names of a repository's virtual environment, the most usual first.
-const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+pub(crate) const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 /// Where Python looks for packages first.
 pub(crate) const PYTHON_PATH: &str = "PYTHONPATH";
 /// The most omissions listed.
@@ -442,6 +442,28 @@ fn activated(
     env
 }
 
+/// The interpreter of a virtual environment of the repository at `top`, from the top.
+pub(crate) fn own_python(top: &Path, environment: &str) -> Option<PathBuf> {
+    let python = Path::new(environment).join("bin/python");
+    top.join(&python).exists().then_some(python)
+}
+
+/// Writes a remedy for the Python that gates start: that of the repository's virtual environment, if it is the one.
+pub(crate) fn remedy_here(world: &World<'_>, top: &Path, remedy: &str) -> String {
+    let is_active = world.env.get_os("VIRTUAL_ENV").is_some();
+    let own = ENVIRONMENTS.iter().find_map(|name| own_python(top, name));
+    match own.filter(|_| !is_active) {
+        Some(python) => with_python(remedy, &python),
+        None => remedy.to_owned(),
+    }
+}
+
+fn with_python(remedy: &str, python: &Path) -> String {
+    remedy
+        .replace("python3 -m pip", &format!("{} -m pip", python.display()))
+        .replace(" with the Python that the gate starts", "")
+}
+
 /// Returns the environments that tox or nox made for tests: those with pytest first, then the newest Python.
 fn made_for_tests(top: &Path, ignored: &IgnoredFiles) -> impl Iterator<Item = PathBuf> {
     let mut found: Vec<(bool, &str, PathBuf)> = Vec::new();
@@ -537,6 +559,17 @@ fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remedy_names_the_python_of_the_repository() {
+        let python = Path::new(".venv/bin/python");
+        let remedy = "run `python3 -m pip install pytest-cov` with the Python that the gate starts";
+        assert_eq!(
+            with_python(remedy, python),
+            "run `.venv/bin/python -m pip install pytest-cov`"
+        );
+        assert_eq!(with_python("run `npm ci`", python), "run `npm ci`");
+    }
 
     #[test]
     fn only_test_keys_reach_a_gate() {

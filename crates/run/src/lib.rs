@@ -36,6 +36,7 @@ mod find;
 mod found;
 mod gate_document;
 mod gate_files;
+mod gate_programs;
 mod gate_world;
 mod gatekeeper;
 mod hidden;
@@ -76,7 +77,7 @@ mod verify_again;
 mod verify_record;
 mod world;
 
-pub use allow::allow;
+pub use allow::{Permission, allow};
 pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{

@@ -111,6 +111,7 @@ mod tests {
             read_as: None,
             answer: Digest::of(&number.to_be_bytes()),
             patch: None,
+            again: None,
             findings: Vec::new(),
             output: String::new(),
         };

@@ -39,10 +39,16 @@ pub fn shown_by(report: &VerifyReport) -> Vec<String> {
     if let Some(strength) = &report.strength
         && let Some(percent) = strength.percent()
     {
-        lines.push(format!(
-            "strength: {} of {} mistakes noticed ({percent} %)",
-            strength.noticed, strength.tried
-        ));
+        lines.push(match strength.mutants.saturating_sub(strength.tried) {
+            0 => format!(
+                "strength: {} of {} mistakes noticed ({percent} %)",
+                strength.noticed, strength.tried
+            ),
+            left => format!(
+                "strength: {} of {} tried mistakes noticed; {left} were not tried",
+                strength.noticed, strength.tried
+            ),
+        });
     }
     lines
 }

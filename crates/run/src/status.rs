@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_model::{ClockSource, Digest, Finding, SourcePattern};
+use crucible_model::{ClockSource, Digest, Finding, Level, SourcePattern};
+use crucible_verify::VerifyReport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
 use crate::event_kind::{DECLINED, EventKind, answered_key, prompted_step};
 use crate::journal::{self, is_pinned};
-use crate::layout::{self, RunDir};
+use crate::layout::{self, RunDir, attempt_file};
 use crate::recorded::{is_recorded, state_of_events};
 use crate::reservations::RecordedUsage;
 use crate::rounds::{files_requested, rounds_used};
@@ -155,6 +156,15 @@ pub struct RunStatus {
     /// What the verification has shown, in words; absent unless the run is verified or landed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
+    /// Why the last attempt of a failed run was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Finding>,
+    /// The tests that fail with the last change that ran through the gates; the first 50 of each gate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failing_tests: Vec<String>,
+    /// The failure bundle of a failed run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<std::path::PathBuf>,
     /// Why it failed, if it did.
     pub failure: Option<Finding>,
     /// Files of the run that were changed after they had been recorded. Nothing lands while there is one.
@@ -283,7 +293,20 @@ pub(crate) fn status_of(
     } else {
         Vec::new()
     };
+    let is_refused = matches!(state, RunState::Failed);
+    let last = attempts.last().filter(|_| is_refused);
+    let refused = last.map(errors).unwrap_or_default();
+    let is_whole = edited.is_empty() && (is_refused || is_shown);
+    let tried = attempts.iter().rev().find(|outcome| outcome.end.is_tried());
+    let failing_tests = match tried.filter(|_| is_whole) {
+        Some(tried) => failing_tests(dir, tried)?,
+        None => Vec::new(),
+    };
+    let bundle = (is_refused && dir.has(layout::BUNDLE)).then(|| dir.path(layout::BUNDLE));
     Ok(RunStatus {
+        refused,
+        failing_tests,
+        bundle,
         shown,
         scope_sources: plan.map(|plan| plan.scope_sources).unwrap_or_default(),
         missing: missing(dir, owed.as_ref().map(|owed| owed.target.as_str())),
@@ -299,6 +322,29 @@ pub(crate) fn status_of(
         next,
         run,
     })
+}
+
+/// The errors of an attempt.
+fn errors(outcome: &AttemptOutcome) -> Vec<Finding> {
+    let errors = outcome.findings.iter();
+    errors
+        .filter(|finding| finding.level == Level::Error)
+        .cloned()
+        .collect()
+}
+
+/// The failing tests that the report of an attempt lists.
+fn failing_tests(dir: &RunDir, tried: &AttemptOutcome) -> Result<Vec<String>, RunError> {
+    let path = attempt_file(tried.number, attempt::REPORT);
+    if !dir.has(&path) {
+        return Ok(Vec::new());
+    }
+    let report: VerifyReport = dir.read_json(&path)?;
+    let lists = report
+        .tests
+        .iter()
+        .flat_map(|gate| [&gate.broken, &gate.new_failing, &gate.still_failing]);
+    Ok(lists.flat_map(|list| list.names.iter().cloned()).collect())
 }
 
 /// Returns how many answers of a run are used up: their attempt has ended, or they became an artifact. A

@@ -1,7 +1,14 @@
 //! The state of a run as text.
 
+use crucible_model::counted;
+
 use crate::contract::{RunRole, RunSettings, Service};
 use crate::status::RunStatus;
+
+/// The most refusals of a summary.
+const MAX_REFUSALS: usize = 5;
+/// The most failing tests of a summary.
+const MAX_TESTS: usize = 10;
 
 impl RunStatus {
     /// Returns the state of the run: goal, proposer, state, scope and next step.
@@ -26,6 +33,14 @@ impl RunStatus {
         }
         if let Some(failure) = &self.failure {
             lines.push(format!("failed    {failure}"));
+        }
+        let refused = self.refused.iter().take(MAX_REFUSALS);
+        lines.extend(refused.map(|finding| format!("refused   {finding}")));
+        if !self.failing_tests.is_empty() {
+            lines.push(format!("red       {}", names(&self.failing_tests)));
+        }
+        if let Some(bundle) = &self.bundle {
+            lines.push(format!("bundle    {}", bundle.display()));
         }
         lines.extend(self.shown.iter().map(|what| format!("shown     {what}")));
         lines.extend(self.edited.iter().map(|path| format!("edited    {path}")));
@@ -85,6 +100,18 @@ impl RunStatus {
         }
         lines
     }
+}
+
+/// The number of failing tests, and the first of them.
+fn names(tests: &[String]) -> String {
+    let shown: Vec<&str> = tests.iter().take(MAX_TESTS).map(String::as_str).collect();
+    let more = match tests.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let count = counted(tests.len() as u64, "test");
+    let verb = if tests.len() == 1 { "fails" } else { "fail" };
+    format!("{count} {verb}: {}{more}", shown.join(", "))
 }
 
 /// Who proposes the changes of a run: nobody else is named where a person or a command does.

@@ -106,15 +106,17 @@ pub(crate) async fn measure(
     }
     if let Some(percent) = strength.percent() {
         let left = strength.mutants - strength.tried;
-        let rest = if left > 0 {
-            format!("; {left} were not tried within `[run] strength_budget_s`")
-        } else {
-            String::new()
-        };
-        observer.note(&format!(
-            "  strength: the gates notice {} of {} mistakes in the changed lines ({percent} %){rest}",
-            strength.noticed, strength.tried
-        ));
+        observer.note(&match left {
+            0 => format!(
+                "  strength: the gates notice {} of {} mistakes in the changed lines ({percent} %)",
+                strength.noticed, strength.tried
+            ),
+            // A share of so few says little.
+            _ => format!(
+                "  strength: the gates notice {} of {} tried mistakes; {left} more were not tried within `[run] strength_budget_s`",
+                strength.noticed, strength.tried
+            ),
+        });
     }
     Ok(Some(strength))
 }

@@ -18,7 +18,8 @@ use crucible_verify::{
     GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser,
     PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestStatus, TestTally,
     VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt,
-    failed_by_environment, judge_run, judge_run_after, judge_set, logs, report, run_gates,
+    failed_by_environment, judge_run, judge_run_after, judge_set, logs, may_show_progress, report,
+    run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -40,7 +41,7 @@ mod changed_together;
 
 pub(crate) use change::VariantFiles;
 use change::{write_change, write_variant};
-pub(crate) use changed_together::changed_together;
+pub(crate) use changed_together::waiting_tests;
 
 /// Where a repository's catalogue of behaviours begins.
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
@@ -540,6 +541,15 @@ impl TrialResult {
         }
     }
 
+    /// Returns whether the broken-change check can still show that a change makes progress.
+    pub(crate) fn may_show_progress(&self, baseline: &Baseline<'_>) -> bool {
+        let tests = self
+            .runs()
+            .filter_map(|run| judge_run_after(run, baseline).tests);
+        let tests: Vec<_> = tests.collect();
+        may_show_progress(&self.verdict, tests.iter())
+    }
+
     /// Keeps what second runs printed.
     pub(crate) fn keep_output(&mut self, reruns: &[GateRun]) {
         let outcomes: Vec<GateOutcome> = reruns
@@ -836,6 +846,7 @@ mod tests {
             read_as: None,
             answer: Digest::of(b"a"),
             patch: None,
+            again: None,
             findings: Vec::new(),
             output: String::new(),
         };

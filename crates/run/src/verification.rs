@@ -22,7 +22,7 @@ use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::second_world;
 use crate::strength;
-use crate::trial::changed_together;
+use crate::trial::waiting_tests;
 use crate::trial::{Copied, TrialBase, TrialResult, Tried, VerifyContext, run};
 use crate::world::World;
 
@@ -90,14 +90,16 @@ pub(crate) async fn verify(
         .filter(|finding| finding.code == EXAMPLE_CHANGED)
         .map(|finding| finding.subject.clone())
         .collect();
-    let together = changed_together(by.git, &by.record.base_commit, &gates).await;
+    let waiting = waiting_tests(by.git, &by.record.base_commit, &gates).await;
+    let waiting_names: Vec<String> = waiting.all.iter().cloned().collect();
     let base_files = base_files(by, change).await?;
     let sinks = new_sinks(change, &base_files);
     let baseline = Baseline {
         gates: &gates,
         tests,
         goal: &goal,
-        together: &together,
+        together: &waiting.together,
+        waiting: &waiting_names,
         changed: &changed,
         edited_examples: &edited_examples,
         reruns: &[],
@@ -107,6 +109,7 @@ pub(crate) async fn verify(
         strength: None,
         sinks: &sinks,
         sinks_need_approval: &by.record.settings.sinks_need_approval,
+        accepted: &by.plan.accepts,
     };
     let tried = Tried {
         change,
@@ -133,7 +136,8 @@ pub(crate) async fn verify(
         trial.judge(Some(&baseline));
         trial.keep_output(&reruns);
     }
-    let (broken, second_world) = if trial.verdict.passes() {
+    let has_passed = trial.verdict.passes();
+    let (broken, second_world) = if has_passed || trial.may_show_progress(&baseline) {
         // One at a time would take twice as long; each has its own copy.
         let elsewhere = room.join(SECOND_ROOM);
         let second = second_world::check(world, by, base, &elsewhere, (&tried, &trial));
@@ -145,12 +149,19 @@ pub(crate) async fn verify(
     if let Some(second_world) = &second_world {
         observer.note(&format!("  {}", second_world::words(second_world)));
     }
+    if !has_passed && broken.is_some() {
+        // Now it is known whether the added tests test the change.
+        trial.judge(Some(&Baseline {
+            broken: broken.as_ref(),
+            ..baseline
+        }));
+    }
     let measured = match &broken {
-        Some(broken) => {
+        Some(broken) if has_passed || trial.verdict.passes() => {
             let on = (&tried, &trial, broken);
             strength::measure(world, by, base, room, on, observer).await?
         }
-        None => None,
+        _ => None,
     };
     let baseline = Baseline {
         broken: broken.as_ref(),

@@ -14,6 +14,9 @@ use crate::gate::GateRun;
 use crate::judge::GateBefore;
 use crate::results::TestStatus;
 
+/// Every gate stays green with the changed code broken.
+pub const NOT_NOTICED: Code = Code::new("verify-change-not-noticed");
+
 /// A copy with deliberately changed code, on which a gate runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variant {
@@ -146,6 +149,12 @@ pub struct BrokenGate {
     /// Tests that the change fixed and that stayed green on every variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unaffected: Vec<String>,
+    /// Tests that the change adds and that fail with its functions broken; the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noticed_by_added: Vec<String>,
+    /// Tests that fail before and after the change and that may run its code; the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub still_red: Vec<String>,
 }
 
 /// Says what to run next for a gate, or what it showed.
@@ -240,7 +249,7 @@ fn fixed(runs: BrokenRuns<'_>) -> impl Iterator<Item = &str> {
         .filter(failed)
 }
 
-fn is_green(run: &GateRun, name: &str) -> bool {
+pub(crate) fn is_green(run: &GateRun, name: &str) -> bool {
     run.results
         .as_ref()
         .is_some_and(|results| results.tests.get(name) == Some(&TestStatus::Passed))
@@ -297,8 +306,8 @@ pub fn judge_broken_change(check: &BrokenChange) -> Verdict {
         BrokenOutcome::ReadsText => {}
         BrokenOutcome::Unnoticed => push(
             check.policy != BrokenPolicy::Report,
-            Code::new("verify-change-not-noticed"),
-            "every gate stays green with the changed code broken on purpose, so no gate tests the change; add a test that fails without the change, or set `[run] broken_change = \"report\"`",
+            NOT_NOTICED,
+            "every gate stays green with the changed code broken on purpose, so no gate tests the change; add a test that fails without the change",
         ),
         BrokenOutcome::NotChecked if check.policy == BrokenPolicy::Strict => push(
             true,
@@ -556,6 +565,8 @@ mod tests {
             id: "tests".into(),
             outcome,
             unaffected: Vec::new(),
+            noticed_by_added: Vec::new(),
+            still_red: Vec::new(),
         };
         assert_eq!(best_outcome(&[gate(Unnoticed), gate(Noticed)]), Noticed);
         assert_eq!(

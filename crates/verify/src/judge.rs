@@ -3,6 +3,7 @@
 mod changed_tests;
 mod environment;
 mod per_test;
+mod progress;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::broken_change::{BrokenChange, judge_broken_change};
 use crate::canary::CanaryOutcome;
 use crate::classify::{FailureClass, classify};
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
-use crate::results::{TestResults, TestStatus};
+use crate::results::TestResults;
 use crate::results_from::{ResultsPolicy, judge_results_from};
 use crate::runner::{cannot_compile, could_not_run, no_tests_ran, runner_of};
 use crate::second_world::{SecondWorld, judge_second_world};
@@ -25,7 +26,11 @@ use crate::text::FailureEvidence;
 
 pub use changed_tests::changed_tests;
 pub use environment::failed_by_environment;
+pub(crate) use per_test::is_edited_example;
 pub use per_test::{GateTests, TestList};
+pub(crate) use progress::title;
+pub use progress::{ACCEPTABLE, may_show_progress};
+use progress::{accept, judge_progress};
 
 /// What must have been checked.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +52,8 @@ pub struct Baseline<'a> {
     pub goal: &'a str,
     /// Failing tests that one commit added or changed, without a source: one cause may be behind all of a set.
     pub together: &'a [BTreeSet<String>],
+    /// Failing tests that a recent commit of tests added or changed: they wait for a change.
+    pub waiting: &'a [String],
     /// The paths that the change touches.
     pub changed: &'a [String],
     /// Files in whose documentation the change edits examples that run as tests. Their current results were
@@ -66,6 +73,8 @@ pub struct Baseline<'a> {
     pub sinks: &'a [NewSink],
     /// The kinds of sinks that need an approval.
     pub sinks_need_approval: &'a [String],
+    /// The codes of refusals that a person accepted for the run, out of [`ACCEPTABLE`].
+    pub accepted: &'a [String],
 }
 
 /// What a gate came to before any change.
@@ -284,44 +293,8 @@ pub fn judge_set<'r>(
             ));
         }
     }
-    let has_failed = |results: &TestResults| {
-        results.is_whole() && results.with_status(TestStatus::Failed).next().is_some()
-    };
-    let failed_before = runs.clone().any(|(run, judged)| {
-        let results = before(run).and_then(|before| before.results.as_ref());
-        judged.tests.is_some() && results.is_some_and(has_failed)
-    });
-    let progress = runs.clone().any(|(run, judged)| match &judged.tests {
-        Some(tests) => !tests.fixed.is_empty(),
-        None => {
-            judged.verdict.passes()
-                && !is_set_aside(run)
-                && before(run).is_some_and(|before| !before.passed)
-        }
-    });
-    if failed_before && !progress {
-        let code = Code::new("verify-nothing-fixed");
-        let has_added = runs.clone().any(|(_, judged)| {
-            judged
-                .tests
-                .as_ref()
-                .is_some_and(|tests| !tests.added.is_empty())
-        });
-        verdict.push(if is_environment(runs.clone(), baseline) {
-            let hint = "no test that failed before the change passes now; all of them fail for lack of something in the sandbox, such as a network, and none concerns the goal";
-            Finding::warning(code, "gates", hint)
-        } else if baseline.tests == TestFiles::Editable && has_added {
-            let hint = "no test that failed before the change passes now; only tests that the change adds pass";
-            Finding::warning(code, "gates", hint)
-        } else {
-            let mut hint = String::from(
-                "no test that failed before the change passes now; the change has to turn a failing test green",
-            );
-            if has_added && !baseline.edited_examples.is_empty() {
-                hint.push_str("; an example in documentation that the change edits does not count");
-            }
-            Finding::error(code, "gates", hint)
-        });
+    if let Some(finding) = judge_progress(runs.clone(), baseline) {
+        verdict.push(finding);
     }
     if let Some(check) = baseline.broken {
         verdict.merge(judge_broken_change(check));
@@ -335,7 +308,7 @@ pub fn judge_set<'r>(
     if let Some(strength) = baseline.strength {
         verdict.merge(judge_strength(strength));
     }
-    verdict
+    accept(verdict, baseline.accepted)
 }
 
 /// Returns the language whose tests a gate runs; empty if it may be any.
@@ -367,39 +340,6 @@ fn suite_of_file(path: &str) -> Option<&'static str> {
         | "swift" | "zig" => "native",
         _ => return None,
     })
-}
-
-/// Returns whether all failing tests failed before for lack of something in the sandbox, none concerns the
-/// goal, nothing got worse, and passing tests of a gate noticed broken sources.
-fn is_environment<'r>(
-    runs: impl Iterator<Item = (&'r GateRun, &'r JudgedRun)> + Clone,
-    baseline: &Baseline<'_>,
-) -> bool {
-    let is_set_aside = |before: &GateBefore| {
-        let failed: Vec<&str> = before
-            .results
-            .iter()
-            .flat_map(|results| results.with_status(TestStatus::Failed))
-            .collect();
-        failed.is_empty()
-            || before
-                .environment
-                .as_ref()
-                .is_some_and(|evidence| !environment::concerns_goal(evidence, &failed, baseline))
-    };
-    let has_noticed = |before: &GateBefore| {
-        let passed = before
-            .results
-            .iter()
-            .flat_map(|results| results.with_status(TestStatus::Passed));
-        before.canary == CanaryOutcome::Noticed && passed.count() > 0
-    };
-    let mut befores = runs.clone().filter_map(|(run, _)| baseline.before(run));
-    runs.clone().all(|(_, judged)| judged.verdict.passes())
-        && runs
-            .clone()
-            .all(|(run, _)| baseline.before(run).is_none_or(is_set_aside))
-        && befores.any(has_noticed)
 }
 
 /// Returns the findings on one command after a change. If its tests can be compared by name, they decide.

@@ -10,6 +10,7 @@
 //! absolute path of the copy or a process id.
 
 mod broken_change;
+mod broken_tests;
 mod bundle;
 mod canary;
 mod classify;
@@ -30,9 +31,10 @@ mod tally;
 mod text;
 
 pub use broken_change::{
-    BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, Possible, Step, Variant,
-    best_outcome, judge_broken_change, next_step, unaffected,
+    BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, NOT_NOTICED, Possible, Step,
+    Variant, best_outcome, judge_broken_change, next_step, unaffected,
 };
+pub use broken_tests::{noticed_by_added, still_red};
 pub use bundle::{BundleError, failure_bundle};
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
 pub use classify::{FailureClass, classify};
@@ -42,8 +44,9 @@ pub use gate::{
     RunnerReport, VariableError, builtin_gates, check_variable,
 };
 pub use judge::{
-    Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, changed_tests,
-    failed_by_environment, judge, judge_run, judge_run_after, judge_set,
+    ACCEPTABLE, Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList,
+    changed_tests, failed_by_environment, judge, judge_run, judge_run_after, judge_set,
+    may_show_progress,
 };
 pub use makefile::{MakeRule, Makefile};
 pub use named_tests::NamedTestResult;
@@ -59,7 +62,7 @@ pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
 pub use runner::{
     Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace,
     Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
-    runners,
+    install_hint, runners,
 };
 pub use second_world::{
     SecondWorld, WorldGate, WorldOutcome, WorldPolicy, WorldRun, WorldRuns, WorldStep,

@@ -170,9 +170,6 @@ fn doctor_prints_tables_followed_by_advice() {
         .run();
     insta::assert_snapshot!(text(&fixture, &ran), @r#"
     info doctor-program-missing: gh was not found. Run `apt-get install gh`; gh is needed for repositories on GitHub
-    info doctor-program-missing: ruff was not found. Run `pip install ruff`; ruff is needed for checks of Python code
-    info doctor-program-missing: mypy was not found. Run `pip install mypy`; mypy is needed for checks of Python code
-    info doctor-program-missing: pytest was not found. Run `pip install pytest`; pytest is needed for tests of Python code
 
     provider state model program or address key
     anthropic not probed MODEL https://api.anthropic.com ANTHROPIC_API_KEY set
@@ -188,9 +185,6 @@ fn doctor_prints_tables_followed_by_advice() {
     git 2.47.3 BIN/git every run
     bwrap VERSION BIN/bwrap the sandbox
     gh not found repositories on GitHub
-    ruff not found checks of Python code
-    mypy not found checks of Python code
-    pytest not found tests of Python code
 
     sandbox state by
     namespaces available
@@ -483,11 +477,7 @@ fn missing_items_come_first_with_their_command() {
         .iter()
         .map(|line| line.split(' ').next().unwrap())
         .collect();
-    assert_eq!(
-        levels,
-        ["error", "error", "error", "info", "info", "info", "info"],
-        "{text}"
-    );
+    assert_eq!(levels, ["error", "error", "error", "info"], "{text}");
     for (line, command) in [
         (0, "`export OPENAI_API_KEY=YOUR-KEY`"),
         (1, "`apt-get install git`"),
@@ -502,6 +492,48 @@ fn missing_items_come_first_with_their_command() {
         .ok()
         .stdout;
     assert!(unset.starts_with("warning doctor-provider-unset: LLM provider must be specified. Run `export CRUCIBLE_LLM_PROVIDER=NAME`"), "{unset}");
+}
+
+/// Only what this repository needs is listed: its gates' programs, and not the tools of skills.
+#[test]
+fn programs_of_this_repositorys_gates_are_listed() {
+    let fixture = Fixture::new();
+    let place = fixture.path("project");
+    let write = |path: &str, content: &str| {
+        let path = place.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    write("go.mod", "module x\n");
+    write("package.json", r#"{"scripts":{"test":"node --test"}}"#);
+    write("pytest.ini", "[pytest]\n");
+    let python = (".venv/bin/python3", ".venv/bin/pytest");
+    for program in [python.0, python.1, ".venv/bin/python"] {
+        write(program, "#!/bin/sh\n");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.join(program), mode).unwrap();
+    }
+    let args = ["--repo", place.to_str().unwrap()];
+    let npm = ("npm", "echo 10.0.0");
+    let ran = doctor(&fixture, &[GIT, npm], &args)
+        .env("CRUCIBLE_LLM_PROVIDER", "")
+        .run()
+        .ok();
+    let told = text(&fixture, &ran);
+    for part in [
+        "warning doctor-gate-tool-missing: go was not found.",
+        "gate npm-test",
+        "gate pytest",
+        ".venv/bin/pytest",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    for other in ["ruff", "mypy", "make", "pip install pytest"] {
+        assert!(!told.contains(other), "{other} in {told}");
+    }
+    write("src/skillset/__init__.py", "");
+    let told = doctor(&fixture, &[GIT, npm], &args).run().stdout;
+    assert!(told.contains("ruff"), "a project with skills: {told}");
 }
 
 #[test]

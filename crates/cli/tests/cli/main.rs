@@ -13,6 +13,7 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod accepting;
 mod agents;
 mod answers;
 mod attest;

@@ -1,4 +1,4 @@
-//! Tests of Python: functions and methods `test_*`, classes `Test*`.
+//! Tests of Python: functions and methods `test_*`, classes `Test*` and subclasses of `TestCase`.
 
 use crucible_model::RepoPath;
 use tree_sitter::Node;
@@ -107,7 +107,7 @@ fn unit(node: Node<'_>, text: &str) -> UnitKind {
     }
 }
 
-/// A class of tests: called `Test…`, undecorated, and derived from nothing but unittest's own.
+/// A class of tests: undecorated, and derived from unittest's own, or called `Test…` and derived from nothing else.
 fn is_group(class: Node<'_>, text: &str) -> bool {
     let bases = class.child_by_field_name("superclasses");
     let bases = bases
@@ -116,9 +116,9 @@ fn is_group(class: Node<'_>, text: &str) -> bool {
     let is_decorated = class
         .parent()
         .is_some_and(|parent| parent.kind() == "decorated_definition");
-    name(class, text).starts_with("Test")
-        && !is_decorated
-        && ["()", "(unittest.TestCase)", "(TestCase)", "(object)"].contains(&bases)
+    let is_of_unittest = ["(unittest.TestCase)", "(TestCase)"].contains(&bases);
+    let is_plain = ["()", "(object)"].contains(&bases) && name(class, text).starts_with("Test");
+    !is_decorated && (is_of_unittest || is_plain)
 }
 
 /// A function beside the tests of a new file; no hook, no setup.

@@ -11,7 +11,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::place::{bare, placed_hunks, push, replaced};
 use super::splice::{Speaks, Target};
-use super::{AnswerError, Edit, EditKind, Proposal, name};
+use super::{AnswerError, Edit, EditKind, Proposal, deletion, name};
 use crate::parse::parse;
 use crate::patch::{Change, Content, Files};
 
@@ -90,6 +90,7 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
         EditKind::WholeFile { content } => whole(&edit.path, content, before),
         EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
         EditKind::Block { content } => by_block(&edit.path, content, before, false),
+        EditKind::Delete { name } => deletion::without(&edit.path, name, before),
         EditKind::Hunks { hunks } => {
             let before = before.ok_or_else(|| AnswerError::UnknownFile {
                 path: edit.path.clone(),
@@ -124,6 +125,16 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
 pub fn takes_definitions(path: &RepoPath, content: &[u8]) -> bool {
     let (_, content) = without_mark(content);
     std::str::from_utf8(content).is_ok_and(|text| Target::of(path, text).is_some())
+}
+
+/// Whether most of a file can be given as definitions. A script whose code runs at its own level, or stands within one call as in
+/// `(function (root) { … })(this)`, cannot.
+#[must_use]
+pub fn consists_of_definitions(path: &RepoPath, content: &[u8]) -> bool {
+    let (_, content) = without_mark(content);
+    std::str::from_utf8(content).is_ok_and(|text| {
+        Target::of(path, text).is_some_and(|target| target.is_mostly_definitions())
+    })
 }
 
 /// The blocks of definitions of each file, in their order.

@@ -215,6 +215,16 @@ pub enum AnswerError {
         /// The file.
         path: RepoPath,
     },
+    /// A definition to delete that is not there.
+    #[error(
+        "{path} has no definition {name:?} to delete; name one that it has, with its class or `impl` in front"
+    )]
+    NoSuchDefinition {
+        /// The file.
+        path: RepoPath,
+        /// The name as it was written.
+        name: String,
+    },
     /// A name that more than one definition has.
     #[error(
         "{name:?} stands in {place} twice ({path}: lines {first} and {second}); write it inside its `impl`, class or \
@@ -310,6 +320,7 @@ impl AnswerError {
             Self::BrokenSyntax { .. } => Code::new("answer-broken-syntax"),
             Self::TooMuchSyntax { .. } => Code::new("answer-too-much-syntax"),
             Self::NoDefinition { .. } => Code::new("answer-no-definition"),
+            Self::NoSuchDefinition { .. } => Code::new("answer-no-such-definition"),
             Self::SameName { .. } => Code::new("answer-same-name"),
             Self::NoContainer { .. } => Code::new("answer-no-container"),
             Self::NotADefinition { .. } => Code::new("answer-not-a-definition"),
@@ -353,6 +364,7 @@ impl AnswerError {
             | Self::TooMuchSyntax { path, .. }
             | Self::NoDefinition { path }
             | Self::SameName { path, .. }
+            | Self::NoSuchDefinition { path, .. }
             | Self::NoContainer { path, .. }
             | Self::NotADefinition { path, .. }
             | Self::PartOfDeclaration { path, .. }

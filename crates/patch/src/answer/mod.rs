@@ -6,6 +6,7 @@
 //! answer always gives the same edits. [`apply`] then makes file contents of them.
 
 mod apply;
+mod deletion;
 mod diff;
 mod error;
 mod fence;
@@ -20,7 +21,7 @@ mod whole;
 
 use crucible_model::{EditFormat, RepoPath, Untrusted};
 
-pub use apply::{apply, takes_definitions};
+pub use apply::{apply, consists_of_definitions, takes_definitions};
 pub use error::AnswerError;
 pub use fence::{AnswerBlock, answer_blocks};
 pub use hunks::{LooseHunk, by_lines};
@@ -74,6 +75,11 @@ pub enum EditKind {
         /// From top to bottom, as they were written.
         hunks: Vec<LooseHunk>,
     },
+    /// A definition goes.
+    Delete {
+        /// Its name, with its container in front where the answer says it.
+        name: String,
+    },
     /// Some lines give way to others.
     Replace {
         /// The lines that have to be there exactly once. None means that the file is new.
@@ -101,10 +107,17 @@ pub fn read_answer(
             EditKind::WholeFile { content }
         })
         .map(Proposal::Edits),
-        EditFormat::Definitions => whole::read(&text.replace("\r\n", "\n"), expected, |content| {
-            EditKind::Definitions { content }
-        })
-        .map(Proposal::Edits),
+        EditFormat::Definitions => {
+            let text = text.replace("\r\n", "\n");
+            let (rest, deleted) = deletion::deletions(&text, expected)?;
+            let kind = |content| EditKind::Definitions { content };
+            let mut edits = match whole::read(&rest, expected, kind) {
+                Err(AnswerError::NoEdit) if !deleted.is_empty() => Vec::new(),
+                read => read?,
+            };
+            edits.extend(deleted);
+            Ok(Proposal::Edits(edits))
+        }
         EditFormat::SearchReplace => {
             replace::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits)
         }

@@ -26,6 +26,7 @@ fn read(format: EditFormat, answer: &str, expected: &[&str]) -> Vec<String> {
             .map(|edit| match edit.kind {
                 EditKind::WholeFile { content } => format!("{}={content}", edit.path),
                 EditKind::Definitions { content } => format!("{}~{content}", edit.path),
+                EditKind::Delete { name } => format!("{}-{name}", edit.path),
                 EditKind::Block { .. } | EditKind::Hunks { .. } => {
                     unreachable!("only read_any_answer gives these")
                 }

@@ -10,8 +10,9 @@ use super::functions::{Function, FunctionKind};
 use super::{Breakage, TextEdit};
 use crate::syntax::{Grammar, Parsed};
 
-/// What a broken function says.
-const MESSAGE: &str = "this function is broken on purpose";
+/// What broken functions fail with, in every language but C.
+pub const BROKEN_ON_PURPOSE: &str = "this function is broken on purpose";
+use BROKEN_ON_PURPOSE as MESSAGE;
 
 /// The edits that make a function fail; none if it cannot be done.
 pub(super) fn failing(

@@ -22,6 +22,7 @@ use changed::{ChangedLines, changed_lines};
 use functions::{Function, FunctionKind, comparison_names, functions};
 
 pub use expectations::{Expectations, alter_expectations};
+pub use failing::BROKEN_ON_PURPOSE;
 pub use mutants::{MAX_MUTANTS, Mutant, mutants};
 
 /// How changed functions are broken.

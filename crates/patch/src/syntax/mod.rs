@@ -7,6 +7,7 @@
 mod entry;
 mod go;
 mod import;
+mod linkage;
 mod python;
 mod rust;
 mod script;
@@ -15,6 +16,8 @@ use std::ops::ControlFlow;
 
 use crucible_model::RepoPath;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+
+use linkage::without_linkage;
 
 pub(crate) use entry::{Branches, Class, Entry, Kind, Outline, Piece, SpecPlace};
 pub(crate) use import::{Leaf, leaves, squeezed};
@@ -113,7 +116,19 @@ impl<'t> Parsed<'t> {
         if parser.set_language(&grammar.language()).is_err() {
             return Err(Unparsed::TooMuch);
         }
-        match parse(&mut parser, text, OnError::Stop) {
+        let mut parsed = parse(&mut parser, text, OnError::Stop);
+        if grammar == Grammar::C
+            && matches!(parsed, Err(Unparsed::Error { .. }))
+            && let Some(blanked) = without_linkage(text)
+        {
+            parser.reset();
+            // Of the same length, so the places of the tree are those of the text.
+            if let Ok(tree) = parse(&mut parser, &blanked, OnError::Stop) {
+                parsed = Ok(tree);
+            }
+            parser.reset();
+        }
+        match parsed {
             Ok(tree) if !tree.root_node().has_error() => Ok(Self {
                 grammar,
                 text,

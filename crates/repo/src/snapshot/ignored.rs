@@ -80,11 +80,12 @@ pub struct IgnoredLimits {
 }
 
 impl IgnoredLimits {
-    /// One million names, 50,000 files, 512 MiB, 200 hidden places in a tree.
+    /// One million names, 50,000 files, 2 GiB, 200 hidden places in a tree. Build output is the most of it: without it,
+    /// every copy is built from the beginning.
     pub const STANDARD: Self = Self {
         entries: 1_000_000,
         files: 50_000,
-        bytes: ByteLimit(512 << 20),
+        bytes: ByteLimit(2 << 30),
         masks: 200,
     };
 }
@@ -181,6 +182,13 @@ fn use_of(path: &Path, names: Option<&[ListedName]>, is_entry: bool) -> Use {
         Some(OmitReason::Cache) if !is_one(&RUNNERS) && lower != ".cache" => Use::Forget,
         _ => Use::Copy,
     }
+}
+
+/// Whether a directory of build output only makes the next build of changed crates faster: Cargo's incremental data, which it
+/// makes again.
+fn is_remade(names: &[ListedName], listed: &ListedName) -> bool {
+    let has = |name: &str| names.iter().any(|listed| listed.name == name);
+    listed.name == "incremental" && has(".fingerprint") && has("deps")
 }
 
 impl Git {
@@ -338,7 +346,8 @@ impl Walk<'_> {
             Use::Omit(reason) => omit(path, reason),
             Use::Forget => {}
             Use::Copy => {
-                left.extend(names.iter().rev().map(|listed| join(&path, &listed.name)));
+                let kept = names.iter().filter(|listed| !is_remade(&names, listed));
+                left.extend(kept.rev().map(|listed| join(&path, &listed.name)));
                 part.directories.push(path);
             }
         }

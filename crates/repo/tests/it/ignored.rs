@@ -74,6 +74,31 @@ fn trees(ignored: &IgnoredFiles) -> Vec<&str> {
 
 const IGNORE: &str = "node_modules\n.venv\nbuild/\ntarget\n*.o\n_version.py\n.env*\n*.key\n*.txt\n__pycache__\n.tox\nlocal/\n";
 
+/// Cargo makes it again, and it is a large part of a target.
+#[tokio::test]
+async fn incremental_data_of_cargo_stays_out() {
+    let repo = Repo::with(&[(".gitignore", IGNORE), ("src/incremental/a.rs", "a\n")]);
+    for path in [
+        "target/debug/.fingerprint/a/lib",
+        "target/debug/deps/liba.rlib",
+        "target/debug/incremental/a/s-1/dep-graph.bin",
+        "target/doc/incremental/index.html",
+    ] {
+        repo.write(path, "x\n");
+    }
+    let (copy, _, omitted) = copied(&repo, &options()).await;
+    assert_eq!(omitted, []);
+    for (path, is_there) in [
+        ("target/debug/deps/liba.rlib", true),
+        ("target/debug/.fingerprint/a/lib", true),
+        ("target/debug/incremental", false),
+        ("target/doc/incremental/index.html", true),
+        ("src/incremental/a.rs", true),
+    ] {
+        assert_eq!(copy.join(path).exists(), is_there, "{path}");
+    }
+}
+
 /// Virtual environments of Poetry and of Python 3.13 hold a `.gitignore` of their own, and git lists them as ignored and as untracked.
 #[tokio::test]
 async fn environment_that_ignores_itself_is_shown_once() {

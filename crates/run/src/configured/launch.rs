@@ -14,7 +14,7 @@ use crucible_settings::Settings;
 use super::agents::upstream;
 use super::roles::RoleBackends;
 use super::start::{StartRequest, StartedRun, StartedWith};
-use crate::allow::allow;
+use crate::allow::{Permission, allow};
 use crate::attestation::Signing;
 use crate::budget::raise_budget;
 use crate::contract::DispatchConfig;
@@ -104,8 +104,8 @@ pub struct ExistingRun<'a> {
     pub settings: &'a Settings,
     /// Whether the command line names a recording to answer from.
     pub names_cassette: bool,
-    /// Paths that the run may change too.
-    pub allow: &'a [String],
+    /// What a person permits for the run.
+    pub permission: Permission<'a>,
 }
 
 impl ExistingRun<'_> {
@@ -147,8 +147,8 @@ impl ExistingRun<'_> {
         if settings.is_set(BUDGET) && !status.state.is_end() {
             raise_budget(world, dir, settings.budget.calls, ledger, observer)?;
         }
-        if !self.allow.is_empty() {
-            allow(world, dir, self.allow, ledger, observer).await?;
+        if !self.permission.is_empty() {
+            allow(world, dir, self.permission, ledger, observer).await?;
         }
         Ok(advance(world, dir, open, ledger, observer).await?)
     }

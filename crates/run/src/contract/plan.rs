@@ -9,7 +9,8 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use crucible_model::{Code, Finding, PathPrefix, RepoPath, SourcePattern, Verdict, single_spaced};
-use crucible_verify::{GateId, builtin_gates};
+use crucible_patch::is_test_path;
+use crucible_verify::{ACCEPTABLE, GateId, builtin_gates};
 
 use crate::contract::ids::{IdKind, is_id};
 use crate::contract::key_lines::{self, Fault, KeyLines, Keys};
@@ -28,6 +29,7 @@ const UNRESOLVED_ID: Code = Code::new("plan-id-unresolved");
 const BAD_ID: Code = Code::new("plan-id-invalid");
 const BAD_GATE: Code = Code::new("plan-gate-invalid");
 const NO_RESULTS: Code = Code::new("plan-no-results");
+const BAD_ACCEPTS: Code = Code::new("plan-accepts-invalid");
 const EMPTY_VALUE: Code = Code::new("plan-value-empty");
 const GAP: Code = Code::new("plan-list-gap");
 const MISSPELT_KEY: Code = Code::new("plan-key-misspelt");
@@ -50,17 +52,19 @@ const KEYS: Keys = Keys {
         "May-Drop",
         "May-Add",
         "Renames",
+        "Accepts",
     ],
     free: &["Goal"],
 };
 /// Those whose value is a list.
-const LISTS: [&str; 6] = [
+const LISTS: [&str; 7] = [
     "Gates",
     "Stop",
     "Behaviors",
     "Results",
     "May-Drop",
     "Renames",
+    "Accepts",
 ];
 /// Keys whose value is a list of paths.
 const PATHS: [&str; 5] = [
@@ -157,6 +161,8 @@ pub struct Plan {
     pub may_add: Vec<PathPrefix>,
     /// Old and new names of symbols that are renamed, in tests too; a line only if there are any.
     pub renames: Vec<(String, String)>,
+    /// The codes of refusals that a person accepted for this run; a line only if there are any.
+    pub accepts: Vec<String>,
 }
 
 impl Plan {
@@ -165,6 +171,30 @@ impl Plan {
         (self.scope_allow.iter().any(|place| place.contains(path))
             || self.scope_sources.iter().any(|place| place.contains(path)))
             && !self.scope_deny.iter().any(|place| place.contains(path))
+    }
+
+    /// The places where the patch may add tests.
+    pub(crate) fn test_places(&self) -> Vec<String> {
+        let is_of_tests = |place: &PathPrefix| {
+            let place = place.to_string();
+            let place = place.trim_end_matches('/');
+            // Rust's tests stand in the files of the sources. A file of a neutral name tells whether it is the directory
+            // that makes it a test.
+            place.ends_with(".rs")
+                || [place.to_owned(), format!("{place}/x")]
+                    .iter()
+                    .any(|path| path.parse().is_ok_and(|path| is_test_path(&path)))
+        };
+        let places = self.may_add.iter().chain(&self.scope_allow);
+        let names = self.names.iter().cloned().map(PathPrefix::from);
+        let mut found: Vec<String> = Vec::new();
+        for place in places.cloned().chain(names).filter(is_of_tests) {
+            let place = place.to_string();
+            if !found.contains(&place) {
+                found.push(place);
+            }
+        }
+        found
     }
 
     /// The plan's text.
@@ -222,6 +252,9 @@ impl Plan {
                 .map(|(old, new)| format!("{old}={new}"))
                 .collect();
             let _infallible = writeln!(text, "Renames: {}", renames.join(", "));
+        }
+        if !self.accepts.is_empty() {
+            let _infallible = writeln!(text, "Accepts: {}", self.accepts.join(", "));
         }
         text
     }
@@ -330,6 +363,17 @@ impl Plan {
                 }
             }
         }
+        let accepts = lines
+            .values
+            .get("Accepts")
+            .map(String::as_str)
+            .unwrap_or_default();
+        for code in key_lines::list(accepts) {
+            if !ACCEPTABLE.contains(&code) {
+                let hint = format!("Only these can be accepted: {}.", ACCEPTABLE.join(", "));
+                verdict.push(Finding::error(BAD_ACCEPTS, code, hint));
+            }
+        }
         if !verdict.passes() {
             return Err(verdict);
         }
@@ -340,7 +384,7 @@ impl Plan {
                 .collect::<Vec<_>>()
         };
         let (gates, behaviors, results) = (owned(&gates), owned(&behaviors), owned(&results));
-        let may_drop = owned(may_drop);
+        let (may_drop, accepts) = (owned(may_drop), owned(accepts));
         Ok(Self {
             status,
             goal,
@@ -356,6 +400,7 @@ impl Plan {
             may_drop,
             may_add,
             renames,
+            accepts,
         })
     }
 }
@@ -569,6 +614,7 @@ mod tests {
             may_drop: vec![],
             may_add: vec![],
             renames: vec![],
+            accepts: vec![],
         }
     }
 
@@ -610,6 +656,32 @@ mod tests {
         let broken = some.render().replace("Old", "a b");
         let verdict = Plan::parse(&broken).unwrap_err();
         assert_eq!(verdict.findings()[0].code.as_str(), "plan-may-drop-invalid");
+    }
+
+    #[test]
+    fn places_of_tests_are_known() {
+        let with = |may_add: &[&str]| Plan {
+            may_add: may_add.iter().map(|place| place.parse().unwrap()).collect(),
+            ..plan()
+        };
+        let open = with(&["CHANGELOG.md", "tests/", "src/a.test.js"]);
+        assert_eq!(open.test_places(), ["tests/", "src/a.test.js"]);
+        assert!(with(&["CHANGELOG.md", "src"]).test_places().is_empty());
+    }
+
+    #[test]
+    fn accepted_refusals_round_trip() {
+        assert!(!plan().render().contains("Accepts"));
+        let some = Plan {
+            accepts: ACCEPTABLE.map(str::to_owned).into(),
+            ..plan()
+        };
+        assert_eq!(Plan::parse(&some.render()), Ok(some.clone()));
+        for bad in ["verify-test-broken", "verify-goal-tests-fail", "everything"] {
+            let text = some.render().replace("verify-nothing-fixed", bad);
+            let verdict = Plan::parse(&text).unwrap_err();
+            assert_eq!(verdict.findings()[0].code.as_str(), "plan-accepts-invalid");
+        }
     }
 
     #[test]

@@ -357,6 +357,7 @@ mod tests {
             patch: "diff --git x".into(),
             answer: "I would multiply".into(),
             unchanged: Vec::new(),
+            test_places: Vec::new(),
         };
         let evidence = Evidence {
             pack: Some(&pack),

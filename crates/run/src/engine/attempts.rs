@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use crucible_host::fs::temp_dir_in;
 use crucible_model::{Code, Digest, EditFormat, Finding, Level, Verdict};
 use crucible_pack::ContextPack;
-use crucible_verify::{GateLevel, VerifyResult};
+use crucible_verify::{ACCEPTABLE, GateLevel, NOT_NOTICED, VerifyResult};
 
 use super::Engine;
+use super::accepted::{is_only, no_test_possible};
 use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
 use super::more_files::request_in;
 use super::prepare::Found;
-use crate::allow::permission;
+use crate::allow::{SAME_PATCH_TWICE, is_accepted, permission};
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
@@ -34,7 +35,6 @@ use crate::rounds::{Place, candidates, files_requested};
 use crate::trial::{VerifyContext, keep_logs, or_base_gone};
 use crate::verification;
 
-const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
 
 /// How much of a refused patch the fixer is shown, in characters.
@@ -77,8 +77,30 @@ impl Engine<'_> {
                 let proposed_by = self.served_by(role).unwrap_or_default();
                 return self.fail(&out_of_attempts(last, &Service::of(&proposed_by)));
             }
+            if let Some(last) = of_plan
+                .last()
+                .filter(|last| is_only(last, &[NOT_NOTICED.as_str()]))
+            {
+                // Where every gate passed before, only a test can show the change.
+                let was_green = analysis.baseline.iter().all(|gate| gate.passed);
+                if was_green && plan.test_places().is_empty() {
+                    return self.fail(&no_test_possible(last));
+                }
+            }
             let number = ended.len() as u64 + 1;
-            let brief = self.brief(&place)?;
+            let last = ended
+                .iter()
+                .rev()
+                .find(|outcome| outcome.end != AttemptEnd::Repeated);
+            if let Some(accepted) =
+                last.filter(|last| of_plan.is_empty() && is_accepted(last, plan))
+            {
+                let again = self.accepted_again(number, accepted);
+                self.verify_accepted(plan, analysis, again).await?;
+                ended = attempt::recorded(&self.dir, self.journal.events()?)?;
+                continue;
+            }
+            let brief = self.brief(&place, plan)?;
             let (role, action) = match &brief {
                 Some(_) => (RunRole::Fixer, Action::Fix),
                 None => (RunRole::Patchmaker, Action::Patch),
@@ -197,7 +219,6 @@ impl Engine<'_> {
         answer: &Answer,
     ) -> Result<(), RunError> {
         let (text, number) = (&answer.text, attempt.number);
-        let key = |step| attempt_key(number, step);
         self.journal.working("patch gate", "judging the answer")?;
         let mut judged = match &answer.unread {
             Some(finding) => Judged::malformed(finding.clone()),
@@ -240,12 +261,28 @@ impl Engine<'_> {
             outcome.end = AttemptEnd::Repeated;
             outcome.output.clone_from(&earlier.output);
         }
+        let is_person = role_service(attempt.served_by).is_person();
+        self.try_judged(plan, analysis, judged, outcome, is_person)
+            .await
+    }
+
+    /// Records what the patch gate found, and runs the gates if it accepts.
+    pub(super) async fn try_judged(
+        &mut self,
+        plan: &Plan,
+        analysis: &Analysis,
+        judged: Judged,
+        mut outcome: AttemptOutcome,
+        is_person: bool,
+    ) -> Result<(), RunError> {
+        let number = outcome.number;
+        let key = |step| attempt_key(number, step);
         outcome.findings = judged.verdict.findings().to_vec();
         if let Some(patch) = &judged.patch {
             self.dir
                 .write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
             // The next answer is written here, so leftovers of a crash would be taken for it.
-            if role_service(attempt.served_by).is_person() {
+            if is_person {
                 self.dir.write(layout::PATCH, patch)?;
             } else {
                 self.dir.write_recorded(layout::PATCH, patch)?;
@@ -341,6 +378,13 @@ impl Engine<'_> {
             self.journal
                 .note(&format!("  gate {}: {}", result.id, result.end))?;
         }
+        for finding in trial.verdict.errors() {
+            self.journal.note(&format!("  refused: {finding}"))?;
+        }
+        if let Some(command) = permission(&self.record.run_id, trial.verdict.findings()) {
+            self.journal
+                .note(&format!("  to accept it as it is: {command}"))?;
+        }
         outcome.end = if passed {
             AttemptEnd::Verified
         } else {
@@ -367,12 +411,12 @@ impl Engine<'_> {
         let key = |step| attempt_key(number, step);
         match outcome.end {
             AttemptEnd::Refused | AttemptEnd::Malformed | AttemptEnd::Repeated => {
-                self.journal.record_file(
-                    "patch gate",
-                    EventKind::PatchRejected,
-                    &key(AttemptStep::Ended),
-                    &path,
-                )?;
+                let event = match outcome.again {
+                    Some(_) => EventKind::ChangeVerifiedAgain,
+                    None => EventKind::PatchRejected,
+                };
+                self.journal
+                    .record_file("patch gate", event, &key(AttemptStep::Ended), &path)?;
             }
             AttemptEnd::FilesRequested => {
                 let role = RunRole::Librarian.name();
@@ -387,7 +431,7 @@ impl Engine<'_> {
                     .record_file(role, event, &key(AttemptStep::Ended), &path)?;
             }
             AttemptEnd::VerifyFailed => {
-                self.record_tried(number, &path)?;
+                self.record_tried(outcome, &path)?;
                 self.journal.record_file(
                     "verifier",
                     EventKind::VerifyFailed,
@@ -397,7 +441,7 @@ impl Engine<'_> {
                 self.bundle(&key(AttemptStep::Bundle))?;
             }
             AttemptEnd::Verified => {
-                self.record_tried(number, &path)?;
+                self.record_tried(outcome, &path)?;
                 self.journal.record_file(
                     "verifier",
                     EventKind::VerifyPassed,
@@ -411,7 +455,12 @@ impl Engine<'_> {
 
     /// Records the end of an attempt whose gates ran, together with their output in one event, so that no log
     /// is trusted without its end.
-    pub(super) fn record_tried(&mut self, number: u64, path: &str) -> Result<(), RunError> {
+    pub(super) fn record_tried(
+        &mut self,
+        outcome: &AttemptOutcome,
+        path: &str,
+    ) -> Result<(), RunError> {
+        let number = outcome.number;
         let mut logs = BTreeMap::new();
         for name in [attempt::STDOUT, attempt::STDERR] {
             let log = attempt_file(number, name);
@@ -421,7 +470,10 @@ impl Engine<'_> {
         }
         let body = serde_json::json!({ FILES: logs });
         let key = attempt_key(number, AttemptStep::Ended);
-        let event = EventKind::AttemptEnded;
+        let event = match outcome.again {
+            Some(_) => EventKind::ChangeVerifiedAgain,
+            None => EventKind::AttemptEnded,
+        };
         self.journal
             .record_file_with(Entry {
                 role: "verifier",
@@ -434,7 +486,7 @@ impl Engine<'_> {
     }
 
     /// Returns the brief for the next answer; `None` if no answer precedes its round.
-    fn brief(&self, place: &Place<'_>) -> Result<Option<Brief>, RunError> {
+    fn brief(&self, place: &Place<'_>, plan: &Plan) -> Result<Option<Brief>, RunError> {
         let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
             let errors = outcome
                 .findings
@@ -469,6 +521,10 @@ impl Engine<'_> {
                 text(attempt::ANSWER)?
             },
             unchanged: unchanged(shown),
+            test_places: match is_only(shown, &ACCEPTABLE) {
+                true => plan.test_places(),
+                false => Vec::new(),
+            },
         }))
     }
 }
@@ -527,6 +583,7 @@ impl<'a> Attempt<'a> {
             read_as: None,
             answer: Digest::of(answer.text.as_str().as_bytes()),
             patch: None,
+            again: None,
             findings: Vec::new(),
             output: String::new(),
         }
@@ -595,6 +652,7 @@ mod tests {
             read_as: None,
             answer: Digest::of(answer.as_bytes()),
             patch: patch.map(|patch| Digest::of(patch.as_bytes())),
+            again: None,
             findings: Vec::new(),
             output: String::new(),
         }

@@ -5,6 +5,7 @@
 //! stops until the answer exists. After the signed plan, attempts follow until one is verified or none is
 //! left.
 
+mod accepted;
 mod ask;
 mod attempts;
 mod more_files;

@@ -16,6 +16,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, quotes_others, resolve};
 use crate::gate_files::{Mode, gate_files as files_of_gates, test_support};
+use crate::gate_world::remedy_here;
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
 use crate::role::librarian::pack_context;
@@ -42,7 +43,21 @@ impl Engine<'_> {
             self.journal.working("verifier", &what)?;
             let (mut trial, mut gates) = self.trial().await?;
             let goal = self.record.goal.clone();
-            trial.set_aside(&gates, &goal, self.journal.observer()?)?;
+            let settled = trial.set_aside(&gates, &goal, self.journal.observer()?);
+            settled.map_err(|error| match error {
+                RunError::GateCouldNotRun {
+                    gate,
+                    command,
+                    cause,
+                    remedy,
+                } => RunError::GateCouldNotRun {
+                    remedy: remedy_here(self.world, self.git.top(), &remedy),
+                    gate,
+                    command,
+                    cause,
+                },
+                other => other,
+            })?;
             for gate in trial
                 .results
                 .iter()

@@ -350,6 +350,7 @@ impl Engine<'_> {
                 patch: String::new(),
                 answer: beginning(text.as_str()),
                 unchanged: Vec::new(),
+                test_places: Vec::new(),
             });
         }
         let subject = format!("{} {}", wanted.role.name(), wanted.action.name());

@@ -463,7 +463,9 @@ fn draft_on(
                 true => shown_sources,
                 false => first.collect(),
             };
-            sources = packages_of(&record.goal, &best, tree, is_new);
+            let mut red: Vec<RepoPath> = told_of.iter().cloned().collect();
+            red.sort();
+            sources = packages_of(&record.goal, &best, &red, tree, is_new);
         }
     }
     let may_add = additions(&scope, &goal.tests, tree);
@@ -490,6 +492,7 @@ fn draft_on(
         may_drop: may_drop(record),
         may_add,
         renames: goal.renames,
+        accepts: Vec::new(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Chooses the edit format of a request. Pure.
 //!
 //! The configured format is used if its answer fits into the model's output tokens. Whole files often do not
-//! fit. Then only changed parts are requested: definitions if every file in scope supports them, otherwise
+//! fit. Then only changed parts are requested: definitions if every file in scope consists of them, otherwise
 //! search and replace.
 
 use crucible_model::{EditFormat, RepoPath};
 use crucible_pack::{ContextPack, PackedFile};
-use crucible_patch::takes_definitions;
+use crucible_patch::consists_of_definitions;
 
 use crate::contract::{Plan, RunSettings};
 
@@ -68,7 +68,7 @@ pub(crate) fn choose(
         };
         file.path
             .parse()
-            .is_ok_and(|path| takes_definitions(&path, content))
+            .is_ok_and(|path| consists_of_definitions(&path, content))
     };
     let format = if files.iter().all(takes) {
         EditFormat::Definitions
@@ -152,6 +152,13 @@ mod tests {
         );
         assert_eq!(
             format(WholeFile, Some(4096), &[large[0], ("src/a.txt", "x")]),
+            SearchReplace
+        );
+        // All of its code stands in one call, so no definition can take the place of another.
+        let body = "    rules.push(['a', 'b']);\n".repeat(1_500);
+        let module = format!("(function (root) {{\n{body}}})(this);\n");
+        assert_eq!(
+            format(WholeFile, Some(4096), &[("src/a.js", &module)]),
             SearchReplace
         );
         assert_eq!(format(WholeFile, Some(100_000), &large), WholeFile);

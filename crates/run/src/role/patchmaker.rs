@@ -31,6 +31,8 @@ pub(crate) struct Brief {
     pub(crate) answer: String,
     /// The files that the last answer returned as they stand, if it changed nothing.
     pub(crate) unchanged: Vec<String>,
+    /// Where a test may be added, if only a test of the change was missing.
+    pub(crate) test_places: Vec<String>,
 }
 
 /// The part of a prompt on requests for more files.
@@ -163,7 +165,20 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
             &Untrusted::new(brief.output.clone()),
         );
     }
-    prompt.ours("\nMake another change that avoids this.\n")
+    if brief.test_places.is_empty() {
+        return prompt.ours("\nMake another change that avoids this.\n");
+    }
+    prompt = prompt.ours(
+        "\nIf a failing test is about the goal, make another change that turns it green. If none is, make the change again, and \
+         add a test that fails without it. The test may be in a new file, or at the end of a file of \
+         tests; existing tests stay as they are. Tests may be added in:\n",
+    );
+    for place in &brief.test_places {
+        prompt = prompt
+            .operator(&place.escape_debug().to_string())
+            .ours("\n");
+    }
+    prompt
 }
 
 /// Adds how to request more files, and the results of earlier requests.
@@ -240,7 +255,8 @@ fn answer_form(
         EditFormat::Definitions => prompt
             .ours("\nHow to answer: for each file that you change, one line with its name and then one fenced code block with only the \
                    functions or types that you change or add, each complete from its first line to its last. Leave out \
-                   everything else of the file. Write a method below the line of its class.\n\nFILE: ")
+                   everything else of the file. Write a method below the line of its class. To delete one, write a line like \
+                   `DELETE: its_name` or `DELETE: Class.method` below the file's name, outside of the block.\n\nFILE: ")
             .operator(&first)
             .ours("\n```\nthe changed function, complete\n```\n"),
         EditFormat::UnifiedDiff => prompt
@@ -390,6 +406,7 @@ mod tests {
             patch: "diff --git x".into(),
             answer: "only people see this".into(),
             unchanged: Vec::new(),
+            test_places: Vec::new(),
         }
     }
 

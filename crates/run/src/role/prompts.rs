@@ -197,6 +197,7 @@ pub(crate) fn read_plan(
         "May-Drop",
         "May-Add",
         "Renames",
+        "Accepts",
         "Gates",
         "Budgets",
         "Results",

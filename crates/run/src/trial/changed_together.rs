@@ -1,4 +1,4 @@
-//! Tests that one commit changed together, read from git's history.
+//! Failing tests that wait for a change, read from git's history: those that one commit of tests changed.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,27 @@ const DIFFS: usize = 5;
 /// The most test files of a commit. Larger ones move or reformat files.
 const FILES: usize = 200;
 
-/// Returns the failing tests of `gates` that the last commits before `base` changed, one set for each commit that changed
-/// tests and no source, if most of its tests fail: its author wrote them for a change still to come. A history that cannot be read gives none.
-pub(crate) async fn changed_together(
-    git: &Git,
-    base: &Oid,
-    gates: &[GateBefore],
-) -> Vec<BTreeSet<String>> {
+/// What the last commits before a change say of its failing tests.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingTests {
+    /// One set for each commit that changed tests and no source, if most of its tests fail: its author wrote them for a change
+    /// still to come.
+    pub(crate) together: Vec<BTreeSet<String>>,
+    /// All failing tests that such a commit changed. If the newest commit is one, every failing test may wait for the change:
+    /// its lines need not name them.
+    pub(crate) all: BTreeSet<String>,
+}
+
+/// Returns the failing tests of `gates` that the last commits up to `base` changed. A history that cannot be read gives none.
+pub(crate) async fn waiting_tests(git: &Git, base: &Oid, gates: &[GateBefore]) -> WaitingTests {
+    let mut waiting = WaitingTests::default();
     let results = || gates.iter().filter_map(|gate| gate.results.as_ref());
     let failing: BTreeSet<&str> = results()
         .flat_map(|results| results.with_status(TestStatus::Failed))
         .collect();
-    if failing.len() < 2 {
-        return Vec::new();
+    if failing.is_empty() {
+        return waiting;
     }
-    let mut sets = Vec::new();
     let mut seen = BTreeSet::new();
     let commits = git.history(base, COMMITS).await.unwrap_or_default();
     let of_tests = commits.iter().filter_map(|commit| {
@@ -40,6 +46,12 @@ pub(crate) async fn changed_together(
         let is_of_tests = (1..=FILES).contains(&tests.len()) && !commit.paths.iter().any(is_source);
         is_of_tests.then_some((&commit.commit, tests))
     });
+    if commits
+        .first()
+        .is_some_and(|commit| of_tests.clone().any(|(oid, _)| *oid == commit.commit))
+    {
+        waiting.all.extend(failing.iter().map(ToString::to_string));
+    }
     for (commit, paths) in of_tests.take(DIFFS) {
         let Ok(diff) = git.whole_diff(commit, &paths).await else {
             continue;
@@ -54,8 +66,10 @@ pub(crate) async fn changed_together(
         changed.retain(|test| failing.contains(test));
         // Where most pass, the commit moved or reformatted tests.
         if changed.len() > 1 && changed.len() * 2 >= all {
-            sets.push(changed.into_iter().map(str::to_owned).collect());
+            let set = changed.iter().map(ToString::to_string);
+            waiting.together.push(set.collect());
         }
+        waiting.all.extend(changed.into_iter().map(str::to_owned));
     }
-    sets
+    waiting
 }

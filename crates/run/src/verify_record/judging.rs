@@ -276,7 +276,12 @@ impl<'r> Judge<'r> {
     /// Checks that the copies outside `attempts/` match the last attempt that got so far. The review of a
     /// refused patch follows from its outcome.
     fn copies(&mut self, reached: Option<RunState>) {
-        let ends = [EventKind::PatchRejected, EventKind::AttemptEnded].map(EventKind::name);
+        let ends = [
+            EventKind::PatchRejected,
+            EventKind::AttemptEnded,
+            EventKind::ChangeVerifiedAgain,
+        ]
+        .map(EventKind::name);
         let ended: Vec<&'r str> = self
             .read
             .events

@@ -22,7 +22,10 @@ pub(super) fn dropped_block(
             EditKind::WholeFile { content } | EditKind::Definitions { content } => {
                 *content == block.content
             }
-            EditKind::Block { .. } | EditKind::Hunks { .. } | EditKind::Replace { .. } => false,
+            EditKind::Block { .. }
+            | EditKind::Hunks { .. }
+            | EditKind::Delete { .. }
+            | EditKind::Replace { .. } => false,
         })
     };
     let is_aside = |block: &AnswerBlock<'_>| block.label.is_some() && block.is_for_the_shell();

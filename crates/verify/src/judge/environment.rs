@@ -157,7 +157,7 @@ pub(super) fn concerns_goal(
 }
 
 /// The words of a text that can connect it with another.
-fn words(text: &str) -> BTreeSet<String> {
+pub(super) fn words(text: &str) -> BTreeSet<String> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).flat_map(|part| {
         // `HttpClient` is two words, and one.
         let mut humps = vec![String::new()];
@@ -178,7 +178,7 @@ fn words(text: &str) -> BTreeSet<String> {
 }
 
 /// Whether one word is the other, or both begin alike: `price` and `prices`.
-fn is_alike(word: &str, other: &str) -> bool {
+pub(super) fn is_alike(word: &str, other: &str) -> bool {
     let same = word
         .chars()
         .zip(other.chars())

@@ -517,7 +517,7 @@ fn is_file(name: &str) -> bool {
 
 /// Whether a test is an example in the documentation of one of these files: `src/lib.rs - total` in cargo's output, `src/price.py::price.total` in
 /// that of pytest. Cargo names files from the package's directory on.
-fn is_edited_example(name: &str, edited: &[String]) -> bool {
+pub(crate) fn is_edited_example(name: &str, edited: &[String]) -> bool {
     let of_cargo = name
         .split_once(" -")
         .map(|(file, _)| file)

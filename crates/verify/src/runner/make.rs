@@ -213,6 +213,17 @@ mod tests {
             gates("test:\n\t${PYTHON} -m pytest tests\n", python),
             ["pytest"]
         );
+        let unittest = ("tests/test_a.py", "import unittest\n");
+        for tests in [
+            "python -m unittest -v ${tests}",
+            "python3 -m unittest $(tests)",
+        ] {
+            assert_eq!(
+                gates(&format!("test:\n\t{tests}\n"), unittest),
+                ["unittest"],
+                "{tests}"
+            );
+        }
         assert_eq!(
             gates("test: unit\nunit:\n\ttox -e py\n", python),
             ["pytest"]

@@ -102,6 +102,16 @@ pub fn runners() -> &'static [&'static dyn Runner] {
     ]
 }
 
+/// Returns how to install the program of a gate's command; `None` for a program that no runner knows.
+#[must_use]
+pub fn install_hint(command: &[String]) -> Option<&'static str> {
+    let tool = runner_of(command)?.tool();
+    let program = command.first()?.rsplit('/').next()?;
+    let is_own =
+        program == tool.program || program.starts_with("python") && tool.program == "python3";
+    is_own.then_some(tool.install)
+}
+
 /// Returns the runner that a command starts.
 #[must_use]
 pub(crate) fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {

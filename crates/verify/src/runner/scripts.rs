@@ -350,6 +350,7 @@ pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let signs = [
         "Cannot find module '",
         "Cannot find package '",
+        "Failed to resolve entry for package \"",
         "Failed to resolve import \"",
         "Failed to load url ",
     ];

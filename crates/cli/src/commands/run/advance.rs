@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
 use crucible_run::configured::ExistingRun;
-use crucible_run::status;
+use crucible_run::{Permission, status};
+use crucible_verify::ACCEPTABLE;
 
 use crate::app::App;
 use crate::arguments::{overrides, path_text};
@@ -16,7 +17,7 @@ use crate::run_start::{ENDS, conclude};
 ///
 /// Finished steps are not repeated. The run keeps its model and limits. Only its call limit can grow: set a
 /// larger `llm.budget.calls`, and the run records and uses it. `--allow` widens what the run may change, and
-/// also continues a failed run. For example, after Ctrl-C: `crucible run advance`
+/// `--accept` takes a change that nothing shows to be right. Both also continue a failed run. For example, after Ctrl-C: `crucible run advance`
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Advance {
@@ -29,6 +30,10 @@ pub(crate) struct Advance {
     /// given several times
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
+    /// Accept this refusal of the gates for the run, such as verify-change-not-noticed. The plan is reviewed and signed
+    /// again, and a change refused for nothing else is verified again. May be given several times
+    #[arg(long, value_name = "CODE", value_parser = ACCEPTABLE)]
+    accept: Vec<String>,
 }
 
 impl Advance {
@@ -47,7 +52,10 @@ impl Advance {
             ledger_file: &ledger_file,
             settings: &config,
             names_cassette: self.cassette.is_some(),
-            allow: &self.allow,
+            permission: Permission {
+                paths: &self.allow,
+                accepts: &self.accept,
+            },
         };
         let events = ledger.events(Some(&run.run_id))?;
         let known = events.last().map_or(0, |event| event.seq);

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use crucible_model::RepoPath;
+
 use super::{AnswerError, Form, Speaks, Splicer};
 use crate::syntax::{Entry, Grammar, Outline, is_method, line_of, takes_self};
 
@@ -174,6 +176,58 @@ impl Splicer<'_, '_> {
                 .map(|definition| definition.names.join(", "))
                 .unwrap_or_default(),
         })
+    }
+}
+
+/// The definition that a name means in a file: of the container in front of it if it names one, else one at the file's own
+/// level, else one of any container.
+///
+/// # Errors
+///
+/// Fails when there is none, or more than one.
+pub(super) fn only(path: &RepoPath, file: &Outline<'_>, name: &str) -> Result<usize, AnswerError> {
+    let written = name.replace("::", ".");
+    let (container, own) = match written.rsplit_once('.') {
+        Some((container, own)) => (Some(container.rsplit('.').next().unwrap_or(container)), own),
+        None => (None, written.as_str()),
+    };
+    let is_called = |at: usize, name: &str| {
+        file.entries[at].definition().is_some_and(|definition| {
+            definition.short.as_deref() == Some(name)
+                || definition.names.iter().any(|own| own == name)
+        })
+    };
+    let named: Vec<usize> = (0..file.entries.len())
+        .filter(|at| is_called(*at, own))
+        .collect();
+    let parent = |at: &usize| file.entries[*at].parent;
+    let found: Vec<usize> = match container {
+        Some(container) => {
+            let is_inside = |at: &usize| parent(at).is_some_and(|at| is_called(at, container));
+            named.into_iter().filter(is_inside).collect()
+        }
+        None if named.iter().any(|at| parent(at).is_none()) => named
+            .into_iter()
+            .filter(|at| parent(at).is_none())
+            .collect(),
+        None => named,
+    };
+    match found[..] {
+        [one] => Ok(one),
+        [] => Err(AnswerError::NoSuchDefinition {
+            path: path.clone(),
+            name: name.to_owned(),
+        }),
+        [first, second, ..] => {
+            let line = |at: usize| line_of(file.text, file.entries[at].core.start);
+            Err(AnswerError::SameName {
+                path: path.clone(),
+                name: name.to_owned(),
+                first: line(first),
+                second: line(second),
+                place: "the file",
+            })
+        }
     }
 }
 

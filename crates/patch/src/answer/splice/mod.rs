@@ -50,6 +50,44 @@ impl<'t> Target<'t> {
         Parsed::of(grammar, text).ok().map(|parsed| Self { parsed })
     }
 
+    /// Whether definitions and imports are at least half of the file's own level.
+    pub(super) fn is_mostly_definitions(&self) -> bool {
+        let file = Outline::of(&self.parsed, Branches::Open);
+        let (mut definitions, mut others) = (0, 0);
+        for entry in file.entries.iter().filter(|entry| entry.parent.is_none()) {
+            match entry.kind {
+                Kind::Definition(_) | Kind::Import => definitions += entry.core.len(),
+                Kind::Other => others += entry.core.len(),
+                Kind::Prose => {}
+            }
+        }
+        definitions >= others
+    }
+
+    /// Returns the file's text without one definition. `name` may have its container in front.
+    pub(super) fn without(&self, path: &RepoPath, name: &str) -> Result<String, AnswerError> {
+        let file = Outline::of(&self.parsed, Branches::Open);
+        let at = find::only(path, &file, name)?;
+        let entry = &file.entries[at];
+        if entry.outer != entry.core || entry.definition().is_some_and(|it| it.names.len() > 1) {
+            return Err(AnswerError::PartOfDeclaration {
+                path: path.clone(),
+                names: name.to_owned(),
+            });
+        }
+        let mut text = file.text.to_owned();
+        text.replace_range(write::whole_lines(file.text, entry), "");
+        match Parsed::of(self.parsed.grammar, &text) {
+            Ok(_) => Ok(text),
+            Err(Unparsed::Error { line }) => Err(AnswerError::BrokenSyntax {
+                path: path.clone(),
+                line,
+                place: "the file without the deleted definition",
+            }),
+            Err(Unparsed::TooMuch) => Err(too_much(path)),
+        }
+    }
+
     /// Puts the definitions of `answer`, which has LF line ends, into the file.
     pub(super) fn splice(
         &self,
@@ -202,6 +240,7 @@ impl<'a, 't> Splicer<'a, 't> {
 
     /// Decides about each entry of the answer, and replaces what is there.
     fn take(&mut self) -> Result<(), AnswerError> {
+        // By the container of the file, so that a class may be written more than once.
         let mut known: BTreeMap<(Option<usize>, &str, &str), usize> = BTreeMap::new();
         let statements = self.statements();
         for (at, entry) in self.answer.entries.iter().enumerate() {
@@ -237,16 +276,26 @@ impl<'a, 't> Splicer<'a, 't> {
                     });
                 }
                 Kind::Definition(definition) => {
+                    let container = containers.first().copied().flatten();
+                    let mut again = None;
                     for name in &definition.names {
-                        let key = (entry.parent, definition.space, name.as_str());
+                        let key = (container, definition.space, name.as_str());
                         if let Some(first) = known.insert(key, at) {
-                            let first = &self.answer.entries[first];
-                            let lines = [first, entry]
-                                .map(|entry| line_of(self.answer.text, entry.core.start));
-                            return Err(self.same_name(name, lines, "the answer"));
+                            again = Some((first, name));
                         }
                     }
-                    self.found_or_new(at, &containers)?
+                    match again {
+                        None => self.found_or_new(at, &containers)?,
+                        Some((first, name)) => match self.opened_again(first, at) {
+                            Some(fate) => fate,
+                            None => {
+                                let first = &self.answer.entries[first];
+                                let lines = [first, entry]
+                                    .map(|entry| line_of(self.answer.text, entry.core.start));
+                                return Err(self.same_name(name, lines, "the answer"));
+                            }
+                        },
+                    }
                 }
             };
             self.fates.push(fate);
@@ -266,6 +315,19 @@ impl<'a, 't> Splicer<'a, 't> {
             });
         }
         Ok(())
+    }
+
+    /// What becomes of a container that the answer has written before: its entries go to the same place. `None` where it is no
+    /// container of the file, or where its first line says something else.
+    fn opened_again(&self, first: usize, again: usize) -> Option<EntryOutcome> {
+        let fate = self.fates.get(first)?;
+        let is_open = matches!(fate, EntryOutcome::Open(there) if !there.is_empty());
+        let (first, again) = (&self.answer.entries[first], &self.answer.entries[again]);
+        let is_same = again.body.is_some()
+            && again.lead.is_empty()
+            && first.definition() == again.definition()
+            && write::is_same_head(self.answer, first, again);
+        (is_open && is_same).then(|| fate.clone())
     }
 
     /// The statements of the file, which an answer may repeat.

@@ -516,6 +516,12 @@ fn head(outline: &Outline<'_>, entry: &Entry<'_>) -> Range<usize> {
     start..start + text.trim_end().len()
 }
 
+/// Whether a container is written again with the first line that it had, or with no more than its name.
+pub(super) fn is_same_head(outline: &Outline<'_>, first: &Entry<'_>, again: &Entry<'_>) -> bool {
+    let text = |entry| outline.text.get(head(outline, entry)).unwrap_or_default();
+    is_shortened(outline.grammar, text(again)) || squeezed(text(first)) == squeezed(text(again))
+}
+
 /// Whether the head of a container is no more than its name: then what more the file has stays.
 fn is_shortened(grammar: Grammar, head: &str) -> bool {
     match grammar {

@@ -29,7 +29,7 @@ const MANIFESTS: [&str; 11] = [
 ];
 
 /// The sources of the packages that these files, which are sorted, are about: the package of the best one, then those of the other files, then
-/// those that depend on the best one in the same repository, since a change of what it offers changes its callers. All of them together hold no
+/// those that depend on the best one in the same repository, since a change of what it offers changes its callers. The packages of the `red` files, which failing gates name, come second. All of them together hold no
 /// more than [`MAX_SOURCES`].
 ///
 /// A package's sources are those of the directory below the nearest manifest (`src/**`, `crates/a/src/**`), or else those of the file's own directory,
@@ -38,6 +38,7 @@ const MANIFESTS: [&str; 11] = [
 pub(super) fn packages_of(
     goal: &str,
     best: &[RepoPath],
+    red: &[RepoPath],
     tree: &Tree<'_>,
     is_new: impl Fn(&RepoPath) -> bool,
 ) -> Vec<SourcePattern> {
@@ -49,18 +50,26 @@ pub(super) fn packages_of(
         };
         sources.iter().find(is_in)
     });
-    let of_product = || sources.iter().find(|path| !is_beside(path));
+    // Declarations of types describe a product and are none.
+    let is_aside = |path: &RepoPath| is_beside(path) || path.as_str().ends_with(".d.ts");
+    let of_product = || sources.iter().find(|path| !is_aside(path));
     let Some(first) = of_area.or_else(of_product).or_else(|| sources.first()) else {
         return Vec::new();
     };
     let packages = Packages::new(tree);
-    let others = sources.iter().filter(|path| !is_beside(path));
+    let others = sources.iter().filter(|path| !is_aside(path));
     let others = others.filter_map(|path| packages.place_of(path));
+    // In a repository of several packages, that of a failing test.
+    let of_red = red
+        .iter()
+        .filter(|path| packages.home_of(path).is_some_and(|home| !home.is_empty()))
+        .filter_map(|path| packages.place_of(path));
     let mut places: Vec<SourcePattern> = Vec::new();
     let mut room = MAX_SOURCES;
     for place in packages
         .place_of(first)
         .into_iter()
+        .chain(of_red)
         .chain(others)
         .chain(packages.dependents_of(first))
     {
@@ -218,7 +227,12 @@ mod tests {
     ) -> String {
         let best: Vec<RepoPath> = best.iter().map(|path| path.parse().unwrap()).collect();
         let tracked: Vec<RepoPath> = tracked.iter().map(|path| path.parse().unwrap()).collect();
-        let found = packages_of(goal, &best, &Tree::new(&tracked, text), is_new);
+        let red: Vec<RepoPath> = tracked
+            .iter()
+            .filter(|path| path.as_str().contains("red"))
+            .cloned()
+            .collect();
+        let found = packages_of(goal, &best, &red, &Tree::new(&tracked, text), is_new);
         found
             .iter()
             .map(ToString::to_string)
@@ -274,6 +288,36 @@ mod tests {
         assert_eq!(
             places("fix it", &["a/src/a.rs"], &tracked, &text, is_new),
             "a/src/** c/**"
+        );
+    }
+
+    #[test]
+    fn package_of_failing_test_is_open() {
+        let tracked: Vec<String> = [
+            "package.json",
+            "packages/a/package.json",
+            "packages/a/src/index.ts",
+            "packages/a/types/a.d.ts",
+            "packages/b/package.json",
+            "packages/b/src/index.ts",
+            "packages/b/src/red.test.ts",
+            "test/red.test.ts",
+        ]
+        .map(Into::into)
+        .into();
+        let any = |_: &RepoPath| true;
+        assert_eq!(
+            told(
+                &["packages/a/types/a.d.ts", "packages/a/src/index.ts"],
+                &tracked,
+                any
+            ),
+            "packages/a/src/** packages/b/src/**"
+        );
+        let only = ["packages/a/types/a.d.ts"];
+        assert_eq!(
+            told(&only, &tracked, any),
+            "packages/a/types/** packages/b/src/**"
         );
     }
 

@@ -64,6 +64,8 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
     let gates = [before(earlier)];
     let edited: Vec<String> = case.edited.iter().map(ToString::to_string).collect();
     let baseline = Baseline {
+        accepted: &[],
+        waiting: &[],
         broken: None,
         second_world: None,
         results_outside: Default::default(),
@@ -249,6 +251,8 @@ fn failing_duplicate_does_not_hide_another() {
     let gone = |before: &[(&str, TestStatus)]| {
         let now = results(&[("sub", green)]);
         let baseline = Baseline {
+            accepted: &[],
+            waiting: &[],
             broken: None,
             second_world: None,
             results_outside: Default::default(),
@@ -282,6 +286,7 @@ fn failing_duplicate_does_not_hide_another() {
 fn lost_tests_warn_where_tests_may_be_edited() {
     let editable = Case {
         files: TestFiles::Editable,
+        goal: "support yen",
         ..PLAIN
     };
     for (earlier, now) in [

@@ -142,6 +142,13 @@ fn missing_tools_are_reported_with_one_command() {
             "npm ci",
         ),
         (
+            "npx vitest run",
+            1,
+            "Error: Failed to resolve entry for package \"left-pad\". The package may have incorrect main/module/exports\n",
+            "",
+            "npm ci",
+        ),
+        (
             "go test ./...",
             1,
             "FAIL\ta [setup failed]\n",
