@@ -70,6 +70,8 @@ pub(crate) enum EventKind {
     PatchRejected,
     /// The gates begin.
     VerifyStarted,
+    /// The objections against a change are judged.
+    ObjectionsJudged,
     /// The answer requested more files; the attempt is over.
     MoreFilesRequested,
     /// The attempt is over.
@@ -86,6 +88,8 @@ pub(crate) enum EventKind {
     RunDeclined,
     /// All gates ran before a landing, including those of level `full`.
     FullGatesRun,
+    /// The held-out tests ran before a landing.
+    HeldOutRun,
     /// The commit is determined and about to be made.
     LandingStarted,
     /// The evidence for the requirements of the task is judged.
@@ -98,7 +102,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 44] = [
+    pub(crate) const ALL: [Self; 46] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -131,6 +135,7 @@ impl EventKind {
         Self::PatchAccepted,
         Self::PatchRejected,
         Self::VerifyStarted,
+        Self::ObjectionsJudged,
         Self::MoreFilesRequested,
         Self::AttemptEnded,
         Self::VerifyFailed,
@@ -139,6 +144,7 @@ impl EventKind {
         Self::RunFailed,
         Self::RunDeclined,
         Self::FullGatesRun,
+        Self::HeldOutRun,
         Self::LandingStarted,
         Self::EvidenceJudged,
         Self::Attested,
@@ -189,6 +195,7 @@ impl EventKind {
             Self::PatchAccepted => "PATCH_ACCEPTED",
             Self::PatchRejected => "PATCH_REJECTED",
             Self::VerifyStarted => "VERIFY_STARTED",
+            Self::ObjectionsJudged => "OBJECTIONS_JUDGED",
             Self::MoreFilesRequested => "MORE_FILES_REQUESTED",
             Self::AttemptEnded => "ATTEMPT_ENDED",
             Self::VerifyFailed => "VERIFY_FAILED",
@@ -197,6 +204,7 @@ impl EventKind {
             Self::RunFailed => "RUN_FAILED",
             Self::RunDeclined => "RUN_DECLINED",
             Self::FullGatesRun => "FULL_GATES_RUN",
+            Self::HeldOutRun => "HELD_OUT_RUN",
             Self::LandingStarted => "LANDING_STARTED",
             Self::EvidenceJudged => "EVIDENCE_JUDGED",
             Self::Attested => "ATTESTED",
@@ -261,6 +269,8 @@ pub(crate) enum AttemptStep {
     Accepted,
     /// The gates began.
     Verify,
+    /// The objections against it were judged.
+    Objections,
     /// The attempt ended.
     Ended,
     /// The gates' report.
@@ -276,6 +286,7 @@ pub(crate) fn attempt_key(number: u64, step: AttemptStep) -> String {
         AttemptStep::Proposed => "proposed",
         AttemptStep::Accepted => "accepted",
         AttemptStep::Verify => "verify",
+        AttemptStep::Objections => "objections",
         AttemptStep::Ended => "ended",
         AttemptStep::Report => "report",
         AttemptStep::Bundle => "bundle",

@@ -26,6 +26,7 @@ use crate::document::versions;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
 use crate::gatekeeper::{self, PatchContext};
+use crate::held_out::pass_held_out;
 use crate::journal::{Entry, Journal, RunObserver, is_pinned};
 use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};
@@ -213,6 +214,7 @@ async fn land_recorded(
         landable?;
         let identity = identity?;
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
+        Box::pin(pass_held_out(world, dir, record, journal)).await?;
         // They may have taken long: check again what the commit vouches for.
         journal.check_files()?;
         attempt::check_copies(dir, journal.events()?)?;

@@ -1,6 +1,8 @@
 //! What a verification has shown, in words: no more than the report holds.
 
-use crucible_verify::{BrokenOutcome, ResultsFrom, VerifyReport, WorldOutcome};
+use crucible_verify::{
+    BrokenOutcome, Objection, ObjectionOutcome, ResultsFrom, VerifyReport, WorldOutcome,
+};
 
 /// Returns the lines of a report that passed: the tests, the broken-change check, the second world and the strength.
 #[must_use]
@@ -34,6 +36,15 @@ pub fn shown_by(report: &VerifyReport) -> Vec<String> {
             "the same tests pass in a second world".to_owned()
         } else {
             "the gates could not run in a second world".to_owned()
+        });
+    }
+    if let Some(check) = &report.objections {
+        let has_witness = |one: &&Objection| one.outcome == ObjectionOutcome::Witness;
+        let witnesses = check.objections.iter().filter(has_witness).count();
+        lines.push(match (check.unusable.is_some(), check.objections.len()) {
+            (true, _) => "the objector gave no usable answer".to_owned(),
+            (false, 0) => "no objection was raised".to_owned(),
+            (false, all) => format!("objections: {all}, {witnesses} with a witness"),
         });
     }
     if let Some(strength) = &report.strength

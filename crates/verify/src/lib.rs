@@ -14,9 +14,12 @@ mod bundle;
 mod canary;
 mod classify;
 mod gate;
+mod held_out;
 mod judge;
+mod lone_test;
 mod makefile;
 mod named_tests;
+mod objections;
 mod report;
 mod results;
 mod results_from;
@@ -41,12 +44,20 @@ pub use gate::{
     GateOrigin, GateOutcome, GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck,
     RunnerReport, VariableError, builtin_gates, check_variable,
 };
+pub use held_out::{
+    HeldOutOutcome, HeldOutPlaces, HeldOutReport, HeldOutVersion, compare_held_out, judge_held_out,
+};
 pub use judge::{
     Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList, changed_tests,
     failed_by_environment, judge, judge_run, judge_run_after, judge_set,
 };
+pub use lone_test::lone_test_command;
 pub use makefile::{MakeRule, Makefile};
 pub use named_tests::NamedTestResult;
+pub use objections::{
+    Objection, ObjectionOutcome, ObjectionPolicy, ObjectionTest, Objections, SecondAuthor, Sentence,
+    WitnessFacts, WitnessStep, is_quoted, judge_objections, next_witness_step,
+};
 pub use report::{
     CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,

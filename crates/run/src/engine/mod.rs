@@ -8,6 +8,7 @@
 mod ask;
 mod attempts;
 mod more_files;
+mod objections;
 mod plan;
 mod prepare;
 mod role_requests;
