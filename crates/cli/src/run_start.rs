@@ -72,7 +72,7 @@ pub(crate) struct Options {
     /// Maximum attempts before the run fails [default: run.max_iterations, 4]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
-    /// Maximum candidates sampled for each attempt, until one is verified [default: run.candidates, 1]
+    /// Candidates sampled for each attempt; the best of those that pass is verified [default: run.candidates, 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) candidates: Option<u64>,
     /// Tests that no proposer sees, outside of the repository; they run before the landing (repeatable) [default:

@@ -49,8 +49,8 @@ pub use patch::{
 };
 pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, Unusual};
 pub use proposed_test::{
-    EXPECTED_BLANK, ProposedTest, TestFault, module_files, new_names, normal_literal, proposed_test,
-    signatures,
+    EXPECTED_BLANK, ProposedTest, TestFault, module_files, new_names, normal_literal,
+    proposed_test, signatures,
 };
 pub use sinks::{Sink, SinkKind, new_sinks};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};

@@ -329,10 +329,12 @@ pub enum RunError {
         first: String,
     },
     /// A held-out file is not what it was when the run began.
-    #[error("the held-out file {path} has changed since the run began; restore it, or start a new run")]
+    #[error(
+        "the held-out file {path} has changed since the run began; restore it, or start a new run"
+    )]
     HeldOutChanged {
         /// Where it is.
-        path: std::path::PathBuf,
+        path: PathBuf,
     },
     /// The patch gate refuses what it accepted before: attributes, submodules or settings of the repository
     /// changed since.

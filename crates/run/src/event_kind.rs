@@ -78,6 +78,8 @@ pub(crate) enum EventKind {
     AttemptEnded,
     /// A gate refuses the change.
     VerifyFailed,
+    /// Every gate lets a candidate through; it is compared with the others.
+    CandidatePassed,
     /// Every gate lets the change through.
     VerifyPassed,
     /// The failure bundle was made.
@@ -102,7 +104,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 46] = [
+    pub(crate) const ALL: [Self; 47] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -139,6 +141,7 @@ impl EventKind {
         Self::MoreFilesRequested,
         Self::AttemptEnded,
         Self::VerifyFailed,
+        Self::CandidatePassed,
         Self::VerifyPassed,
         Self::BundleCreated,
         Self::RunFailed,
@@ -199,6 +202,7 @@ impl EventKind {
             Self::MoreFilesRequested => "MORE_FILES_REQUESTED",
             Self::AttemptEnded => "ATTEMPT_ENDED",
             Self::VerifyFailed => "VERIFY_FAILED",
+            Self::CandidatePassed => "CANDIDATE_PASSED",
             Self::VerifyPassed => "VERIFY_PASSED",
             Self::BundleCreated => "BUNDLE_CREATED",
             Self::RunFailed => "RUN_FAILED",

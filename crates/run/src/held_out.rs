@@ -18,7 +18,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::gate_world::Surveys;
 use crate::gatekeeper::{self, PatchContext};
-use crate::journal::{Entry, Journal};
+use crate::journal::{Journal, Unwatched};
 use crate::layout::{self, RunDir};
 use crate::trial::{self, Copied, TrialBase, Tried, VariantFiles, VerifyContext};
 use crate::verification::base_files;
@@ -103,7 +103,9 @@ impl HeldOut {
         for place in places {
             let real = std::fs::canonicalize(place).map_err(|error| unreadable(place, &error))?;
             if real.starts_with(&real_top) || real_top.starts_with(&real) {
-                return Err(HeldOutError::Inside { path: place.clone() });
+                return Err(HeldOutError::Inside {
+                    path: place.clone(),
+                });
             }
             let mut found = Vec::new();
             if real.is_dir() {
@@ -111,16 +113,26 @@ impl HeldOut {
             } else {
                 found.push(real.clone());
             }
-            let root = if real.is_dir() { Some(real.as_path()) } else { real.parent() };
+            let root = if real.is_dir() {
+                Some(real.as_path())
+            } else {
+                real.parent()
+            };
             let count = held_out.files.len() + found.len();
             if found.is_empty() || count > MAX_FILES {
-                return Err(HeldOutError::Count { path: place.clone(), count });
+                return Err(HeldOutError::Count {
+                    path: place.clone(),
+                    count,
+                });
             }
             for from in found {
                 let at = root.and_then(|root| from.strip_prefix(root).ok()?.to_str());
                 let at = at.and_then(|at| at.parse::<RepoPath>().ok());
-                let at = at.ok_or_else(|| unreadable(&from, &"its name cannot be a path of a repository"))?;
-                let bytes = read_regular_up_to(&from, MAX_FILE).map_err(|error| unreadable(&from, &error))?;
+                let at = at.ok_or_else(|| {
+                    unreadable(&from, &"its name cannot be a path of a repository")
+                })?;
+                let bytes = read_regular_up_to(&from, MAX_FILE)
+                    .map_err(|error| unreadable(&from, &error))?;
                 let digest = Digest::of(&bytes);
                 held_out.files.push(HeldOutFile { from, at, digest });
             }
@@ -141,7 +153,9 @@ impl HeldOut {
                 Err(error) => return Err(error.into()),
             };
             if Digest::of(&bytes) != file.digest {
-                return Err(RunError::HeldOutChanged { path: file.from.clone() });
+                return Err(RunError::HeldOutChanged {
+                    path: file.from.clone(),
+                });
             }
             contents.insert(file.at.clone(), bytes);
         }
@@ -183,7 +197,11 @@ pub(crate) async fn pass_held_out(
     let verdict = judge_held_out(&report);
     dir.write_json_recorded(layout::HELD_OUT, &report)?;
     let run_before = EventKind::HeldOutRun.name();
-    let runs = journal.events()?.iter().filter(|event| event.event == run_before).count();
+    let runs = journal
+        .events()?
+        .iter()
+        .filter(|event| event.event == run_before)
+        .count();
     journal.record_file(
         "verifier",
         EventKind::HeldOutRun,
@@ -252,13 +270,15 @@ async fn run(
     };
     let mut runs: Vec<Vec<GateRun>> = Vec::new();
     for copied in [Copied::Changed(&tried), Copied::Added(&tried, contents)] {
-        let unwatched = &mut crate::journal::Unwatched;
+        let unwatched = &mut Unwatched;
         let ran = trial::run(world, &git, base, by.level, room.path(), copied, unwatched).await?;
         runs.push(ran.runs().cloned().collect());
     }
     let tracked = git.tracked_files().await?;
     let is_there = |at: &RepoPath| {
-        let is_tracked = tracked.iter().any(|file| file.path.to_str() == Some(at.as_str()));
+        let is_tracked = tracked
+            .iter()
+            .any(|file| file.path.to_str() == Some(at.as_str()));
         is_tracked || change.tree.files_checked_out().contains_key(at)
     };
     let places = if contents.keys().any(is_there) {
@@ -296,13 +316,29 @@ mod tests {
         assert_eq!(found.contents().unwrap().len(), 1);
         let one = read(&held.join("tests/test_a.py")).unwrap();
         assert_eq!(one.files[0].at.as_str(), "test_a.py");
-        for inside in [repo.join("tests"), held.join("link"), room.path().to_owned()] {
-            assert!(matches!(read(&inside), Err(HeldOutError::Inside { .. })), "{inside:?}");
+        for inside in [
+            repo.join("tests"),
+            held.join("link"),
+            room.path().to_owned(),
+        ] {
+            assert!(
+                matches!(read(&inside), Err(HeldOutError::Inside { .. })),
+                "{inside:?}"
+            );
         }
-        assert!(matches!(read(&held.join("none")), Err(HeldOutError::Unreadable { .. })));
+        assert!(matches!(
+            read(&held.join("none")),
+            Err(HeldOutError::Unreadable { .. })
+        ));
         std::fs::write(held.join("tests/test_a.py"), "y").unwrap();
-        assert!(matches!(found.contents(), Err(RunError::HeldOutChanged { .. })));
+        assert!(matches!(
+            found.contents(),
+            Err(RunError::HeldOutChanged { .. })
+        ));
         std::fs::remove_file(held.join("tests/test_a.py")).unwrap();
-        assert!(matches!(found.contents(), Err(RunError::HeldOutChanged { .. })));
+        assert!(matches!(
+            found.contents(),
+            Err(RunError::HeldOutChanged { .. })
+        ));
     }
 }

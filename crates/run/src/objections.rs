@@ -60,10 +60,7 @@ pub(crate) struct Prepared<'r> {
 
 impl<'r> Prepared<'r> {
     /// Reads an objection.
-    pub(crate) async fn new(
-        on: ObjectionGround<'_>,
-        raised: &'r Raised,
-    ) -> Result<Self, RunError> {
+    pub(crate) async fn new(on: ObjectionGround<'_>, raised: &'r Raised) -> Result<Self, RunError> {
         let Raised { test, expected, .. } = raised;
         let mut prepared = Self {
             raised,
@@ -81,7 +78,11 @@ impl<'r> Prepared<'r> {
 
     /// Collects what is known without running anything; the inner error is why the test cannot be judged.
     async fn read(&mut self, on: ObjectionGround<'_>) -> Result<Result<(), String>, RunError> {
-        let Raised { test, rests_on, expected } = self.raised;
+        let Raised {
+            test,
+            rests_on,
+            expected,
+        } = self.raised;
         let after = on.change.tree.files_checked_out();
         if !is_test_path(&test.path) {
             return Ok(Err("its path is not that of a test".to_owned()));
@@ -89,8 +90,14 @@ impl<'r> Prepared<'r> {
         if on.tracked.contains(&test.path) || after.contains_key(&test.path) {
             return Ok(Err("there is a file at its path".to_owned()));
         }
-        if !is_quoted(&rests_on.sentence, &source_text(on, &rests_on.source).await?) {
-            return Ok(Err(format!("{} does not contain the sentence", rests_on.source)));
+        if !is_quoted(
+            &rests_on.sentence,
+            &source_text(on, &rests_on.source).await?,
+        ) {
+            return Ok(Err(format!(
+                "{} does not contain the sentence",
+                rests_on.source
+            )));
         }
         let proposed = match proposed_test(&test.path, &test.text, &test.name, expected) {
             Ok(proposed) => proposed,
@@ -100,9 +107,12 @@ impl<'r> Prepared<'r> {
             return Ok(Err(fault));
         }
         for path in imported(on, test, &proposed) {
-            let sources = on.by.git.files_at(&on.by.record.base_commit, &[path], MAX_READ);
-            for (path, source) in sources.await? {
-                self.signatures.extend(signatures(&path, &source, &proposed.names));
+            let paths = [path];
+            let base = &on.by.record.base_commit;
+            let sources = on.by.git.files_at(base, &paths, MAX_READ).await?;
+            for (path, source) in sources {
+                self.signatures
+                    .extend(signatures(&path, &source, &proposed.names));
             }
         }
         self.blanked = proposed.blanked;
@@ -110,12 +120,21 @@ impl<'r> Prepared<'r> {
         self.gates = gates
             .filter_map(|gate| {
                 let command = lone_test_command(&gate.command, &test.path)?;
-                Some([gate.clone(), GateSpec { command, ..gate.clone() }])
+                Some([
+                    gate.clone(),
+                    GateSpec {
+                        command,
+                        ..gate.clone()
+                    },
+                ])
             })
             .next();
         Ok(match self.gates {
             Some(_) => Ok(()),
-            None => Err("no gate runs such a test; objections run with unittest, pytest and node --test".to_owned()),
+            None => Err(
+                "no gate runs such a test; objections run with unittest, pytest and node --test"
+                    .to_owned(),
+            ),
         })
     }
 
@@ -188,20 +207,37 @@ async fn source_text(on: ObjectionGround<'_>, source: &str) -> Result<String, Ru
     }
     let is_document = |path: &RepoPath| {
         let is_spec = path.as_str().starts_with(SPECS);
-        is_spec || path.extension().is_some_and(|ending| DOCUMENTS.contains(&ending))
+        is_spec
+            || path
+                .extension()
+                .is_some_and(|ending| DOCUMENTS.contains(&ending))
     };
     let path = source.parse::<RepoPath>().ok();
     let Some(path) = path.filter(|path| is_document(path) && on.tracked.contains(path)) else {
         return Ok(String::new());
     };
-    let files = on.by.git.files_at(&record.base_commit, &[path], MAX_READ).await?;
-    let texts = files.into_values().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let paths = [path];
+    let files = on
+        .by
+        .git
+        .files_at(&record.base_commit, &paths, MAX_READ)
+        .await?;
+    let texts = files
+        .into_values()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(texts.collect())
 }
 
 /// The files of the base that a test imports.
-fn imported(on: ObjectionGround<'_>, test: &ObjectionTest, proposed: &ProposedTest) -> Vec<RepoPath> {
-    let files = proposed.modules.iter().flat_map(|module| module_files(&test.path, module));
+fn imported(
+    on: ObjectionGround<'_>,
+    test: &ObjectionTest,
+    proposed: &ProposedTest,
+) -> Vec<RepoPath> {
+    let files = proposed
+        .modules
+        .iter()
+        .flat_map(|module| module_files(&test.path, module));
     files.filter(|path| on.tracked.contains(path)).collect()
 }
 
@@ -219,9 +255,14 @@ fn public(
         .collect();
     for module in &proposed.modules {
         let mut files = module_files(&test.path, module).into_iter();
-        let last = module.rsplit(['.', '/']).find(|part| !part.is_empty()).unwrap_or_default();
+        let last = module
+            .rsplit(['.', '/'])
+            .find(|part| !part.is_empty())
+            .unwrap_or_default();
         if !files.any(|path| on.tracked.contains(&path)) && !goal.contains(last) {
-            return Err(format!("it imports `{module}`, which neither the base nor the goal has"));
+            return Err(format!(
+                "it imports `{module}`, which neither the base nor the goal has"
+            ));
         }
     }
     for (path, after) in on.change.tree.files_checked_out() {

@@ -840,6 +840,7 @@ mod tests {
             number: 1,
             end: AttemptEnd::Refused,
             round: None,
+            chosen_from: None,
             asked_for: None,
             read_as: None,
             answer: Digest::of(b"a"),

@@ -168,6 +168,7 @@ pub(crate) async fn verify_outcome(
     let recorded = attempt_file(outcome.number, attempt::REPORT);
     if dir.has(&recorded) {
         let recorded: VerifyReport = dir.read_json(&recorded)?;
+        report.candidates = recorded.candidates;
         if let Some(objections) = recorded.objections {
             report.add_objections(objections);
         }

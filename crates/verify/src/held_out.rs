@@ -86,13 +86,15 @@ pub fn compare_held_out(
         }
         // What its tests do not show: a file that cannot be loaded, or a gate without tests.
         let is_lost = before.is_some_and(is_green) && !is_green(run);
-        failed += if newly_failed == 0 { u64::from(is_lost) } else { newly_failed };
+        failed += if newly_failed == 0 {
+            u64::from(is_lost)
+        } else {
+            newly_failed
+        };
     }
     let outcome = if failed > 0 {
         HeldOutOutcome::Failed
-    } else if with.is_empty()
-        || passed == 0 && !reports_no_tests && places == HeldOutPlaces::New
-    {
+    } else if with.is_empty() || passed == 0 && !reports_no_tests && places == HeldOutPlaces::New {
         HeldOutOutcome::NotRun
     } else {
         HeldOutOutcome::Passed
@@ -131,12 +133,15 @@ mod tests {
     use crate::judge::tests::run_of;
 
     const ONE: &str = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed\n";
-    const TWO: &str =
-        "running 2 tests\ntest a ... ok\ntest secret ... ok\n\ntest result: ok. 2 passed; 0 failed\n";
+    const TWO: &str = "running 2 tests\ntest a ... ok\ntest secret ... ok\n\ntest result: ok. 2 passed; 0 failed\n";
     const RED: &str = "running 2 tests\ntest a ... ok\ntest secret ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed\n";
 
     fn run(output: &str) -> GateRun {
-        let code = if output.contains("FAILED") || output == "red" { 101 } else { 0 };
+        let code = if output.contains("FAILED") || output == "red" {
+            101
+        } else {
+            0
+        };
         run_of("cargo test", GateEnd::Exited(code), output, "")
     }
 

@@ -12,6 +12,7 @@
 mod broken_change;
 mod bundle;
 mod canary;
+mod candidates;
 mod classify;
 mod gate;
 mod held_out;
@@ -34,10 +35,11 @@ mod text;
 
 pub use broken_change::{
     BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, Possible, Step, Variant,
-    best_outcome, judge_broken_change, next_step, unaffected,
+    best_outcome, judge_broken_change, next_step, repeated_variant, unaffected,
 };
 pub use bundle::{BundleError, failure_bundle};
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
+pub use candidates::{CandidateChoice, CandidateRow, choose_candidate};
 pub use classify::{FailureClass, classify};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateLevel,
@@ -55,8 +57,8 @@ pub use lone_test::lone_test_command;
 pub use makefile::{MakeRule, Makefile};
 pub use named_tests::NamedTestResult;
 pub use objections::{
-    Objection, ObjectionOutcome, ObjectionPolicy, ObjectionTest, Objections, SecondAuthor, Sentence,
-    WitnessFacts, WitnessStep, is_quoted, judge_objections, next_witness_step,
+    Objection, ObjectionOutcome, ObjectionPolicy, ObjectionTest, Objections, SecondAuthor,
+    Sentence, WitnessFacts, WitnessStep, is_quoted, judge_objections, next_witness_step,
 };
 pub use report::{
     CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,

@@ -72,9 +72,13 @@ pub(crate) fn failed_by_assertion(run: &GateRun, test: &ObjectionTest) -> bool {
         Some("unittest") => {
             let start = format!("FAIL: {} (", test.name);
             let mut lines = stderr.lines();
-            let is_there = lines.any(|line| line.starts_with(&start) && line.contains(stem(&test.path)));
-            let block = lines.take_while(|line| !line.starts_with("=====") && !line.starts_with("Ran "));
-            let last = block.filter(|line| line.trim_start().starts_with("File \"")).last();
+            let is_there =
+                lines.any(|line| line.starts_with(&start) && line.contains(stem(&test.path)));
+            let block =
+                lines.take_while(|line| !line.starts_with("=====") && !line.starts_with("Ran "));
+            let last = block
+                .filter(|line| line.trim_start().starts_with("File \""))
+                .last();
             is_there && last.is_some_and(|frame| frame.contains(&format!("/{file}\"")))
         }
         Some("node-test") => {
@@ -114,8 +118,16 @@ mod tests {
                 "tests/test_a.py",
                 Some("python3 -m unittest discover -s tests -p test_a.py"),
             ),
-            ("python3 -m unittest -q", "tests/test_a.py", Some("python3 -m unittest tests/test_a.py")),
-            ("node --test test/b.js", "test/a.js", Some("node --test test/a.js")),
+            (
+                "python3 -m unittest -q",
+                "tests/test_a.py",
+                Some("python3 -m unittest tests/test_a.py"),
+            ),
+            (
+                "node --test test/b.js",
+                "test/a.js",
+                Some("node --test test/a.js"),
+            ),
             ("node --test", "tests/test_a.py", None),
             ("cargo test", "tests/a.rs", None),
             ("sh check.sh", "tests/test_a.py", None),
@@ -136,9 +148,18 @@ mod tests {
             let text = format!("    assert x\nE   AssertionError\n\n{frame}\n");
             run_of("pytest", GateEnd::Exited(1), &text, "")
         };
-        assert!(failed_by_assertion(&run("tests/test_a.py:3: AssertionError"), &test));
-        assert!(failed_by_assertion(&run("tests/test_a.py:3: Failed"), &test));
-        for other in ["src/a.py:3: AssertionError", "tests/test_a.py:3: ValueError"] {
+        assert!(failed_by_assertion(
+            &run("tests/test_a.py:3: AssertionError"),
+            &test
+        ));
+        assert!(failed_by_assertion(
+            &run("tests/test_a.py:3: Failed"),
+            &test
+        ));
+        for other in [
+            "src/a.py:3: AssertionError",
+            "tests/test_a.py:3: ValueError",
+        ] {
             assert!(!failed_by_assertion(&run(other), &test), "{other}");
         }
     }

@@ -171,7 +171,11 @@ pub fn next_witness_step(facts: &WitnessFacts<'_>) -> WitnessStep {
     }
     for (run, step, place) in [
         (facts.alone, WitnessStep::RunAlone, "alone"),
-        (facts.together, WitnessStep::RunTogether, "among the other tests"),
+        (
+            facts.together,
+            WitnessStep::RunTogether,
+            "among the other tests",
+        ),
     ] {
         let Some(run) = run else { return step };
         match status_of_test(run, facts.test) {
@@ -181,7 +185,9 @@ pub fn next_witness_step(facts: &WitnessFacts<'_>) -> WitnessStep {
             }
             Some(TestStatus::Skipped) => return advice(&format!("the test is skipped {place}")),
             Some(TestStatus::Failed) if !failed_by_assertion(run, facts.test) => {
-                return advice(&format!("the test ends with an error {place}, not by its assertion"));
+                return advice(&format!(
+                    "the test ends with an error {place}, not by its assertion"
+                ));
             }
             Some(TestStatus::Failed) => {}
         }
@@ -219,7 +225,12 @@ pub fn judge_objections(check: &Objections) -> Verdict {
     let mut verdict = Verdict::default();
     let is_witness = |objection: &&Objection| objection.outcome == ObjectionOutcome::Witness;
     for objection in check.objections.iter().filter(is_witness) {
-        let Objection { test, rests_on, expected, .. } = objection;
+        let Objection {
+            test,
+            rests_on,
+            expected,
+            ..
+        } = objection;
         let subject = format!("{}::{}", test.path, test.name);
         let hint = format!(
             "the test fails on the change; it expects {expected}, because of {:?} ({}); make it pass, or set `[run] objections = \"advisory\"`",
@@ -232,7 +243,11 @@ pub fn judge_objections(check: &Objections) -> Verdict {
             Finding::warning(code, subject, hint)
         });
     }
-    let advice = check.objections.iter().filter(|one| !is_witness(one)).count();
+    let advice = check
+        .objections
+        .iter()
+        .filter(|one| !is_witness(one))
+        .count();
     if advice > 0 {
         verdict.push(Finding::info(
             Code::new("verify-objection-advice"),
@@ -261,17 +276,17 @@ mod tests {
     fn run(status: &str) -> GateRun {
         let output = format!(
             "test_none (tests.test_o.T.test_none) ... {status}\n\n======================================================================\n{status}: test_none (tests.test_o.T.test_none)\n----------------------------------------------------------------------\nTraceback (most recent call last):\n  File \"/copy/tests/test_o.py\", line 7, in test_none\n    self.assertEqual(pages([], 3), [[]])\nAssertionError: [] != [[]]\n\n----------------------------------------------------------------------\nRan 1 test in 0.000s\n\n{}\n",
-            if status == "ok" { "OK" } else { "FAILED (failures=1)" }
+            if status == "ok" {
+                "OK"
+            } else {
+                "FAILED (failures=1)"
+            }
         );
         let code = i32::from(status != "ok");
         run_of("python3 -m unittest", GateEnd::Exited(code), "", &output)
     }
 
-    fn step(
-        fault: Option<&str>,
-        runs: [Option<&str>; 2],
-        second: SecondAuthor<'_>,
-    ) -> WitnessStep {
+    fn step(fault: Option<&str>, runs: [Option<&str>; 2], second: SecondAuthor<'_>) -> WitnessStep {
         let [alone, together] = runs.map(|status| status.map(run));
         next_witness_step(&WitnessFacts {
             test: &test(),
@@ -288,7 +303,10 @@ mod tests {
         use SecondAuthor::{Expects, Unasked, Undecided};
         let failed = [Some("FAIL"), Some("FAIL")];
         assert_eq!(step(None, [None, None], Unasked), WitnessStep::RunAlone);
-        assert_eq!(step(None, [Some("FAIL"), None], Unasked), WitnessStep::RunTogether);
+        assert_eq!(
+            step(None, [Some("FAIL"), None], Unasked),
+            WitnessStep::RunTogether
+        );
         assert_eq!(step(None, failed, Unasked), WitnessStep::AskSecondAuthor);
         assert!(matches!(
             step(None, failed, Expects("[ [ ] ]")),
@@ -304,7 +322,10 @@ mod tests {
             (None, failed, Expects("[ ]")),
         ] {
             let step = step(fault, runs, second);
-            assert!(matches!(step, WitnessStep::Done(ObjectionOutcome::Advice, _)), "{step:?}");
+            assert!(
+                matches!(step, WitnessStep::Done(ObjectionOutcome::Advice, _)),
+                "{step:?}"
+            );
         }
     }
 
@@ -312,7 +333,12 @@ mod tests {
     fn sentence_must_be_in_its_source() {
         let goal = "pages must return one empty\n  page for no items";
         assert!(is_quoted("return one empty page for no items", goal));
-        for wrong in ["", "page", "one empty", "return two empty pages for no items"] {
+        for wrong in [
+            "",
+            "page",
+            "one empty",
+            "return two empty pages for no items",
+        ] {
             assert!(!is_quoted(wrong, goal), "{wrong}");
         }
     }
@@ -321,7 +347,10 @@ mod tests {
     fn only_blocking_witness_refuses() {
         let objection = |outcome| Objection {
             test: test(),
-            rests_on: Sentence { source: "goal".to_owned(), sentence: "one empty page".to_owned() },
+            rests_on: Sentence {
+                source: "goal".to_owned(),
+                sentence: "one empty page".to_owned(),
+            },
             expected: "[[]]".to_owned(),
             second: None,
             outcome,
@@ -333,7 +362,12 @@ mod tests {
             (ObjectionPolicy::Blocking, ObjectionOutcome::Advice, true),
             (ObjectionPolicy::Advisory, ObjectionOutcome::Witness, true),
         ] {
-            let check = Objections { policy, unusable: None, not_judged: 0, objections: vec![objection(outcome)] };
+            let check = Objections {
+                policy,
+                unusable: None,
+                not_judged: 0,
+                objections: vec![objection(outcome)],
+            };
             let verdict = judge_objections(&check);
             assert_eq!(verdict.passes(), passes, "{policy:?} {outcome:?}");
             assert_eq!(verdict.findings().len(), 1);

@@ -5,13 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::{
-    CanonicalError, Code, Digest, Finding, Level, Verdict, to_canonical_json,
-};
+use crucible_model::{CanonicalError, Code, Digest, Finding, Level, Verdict, to_canonical_json};
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
 use crate::broken_change::BrokenChange;
+use crate::candidates::CandidateChoice;
 use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
 use crate::named_tests::{NamedTestResult, named_results};
@@ -72,6 +71,9 @@ pub struct VerifyReport {
     /// What the changed lines newly reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<NewSink>,
+    /// Why this change was chosen among others that passed; absent if it was not compared with any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<CandidateChoice>,
     /// Tests that an objector wrote against the change; absent if nobody was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objections: Option<Objections>,
@@ -256,6 +258,7 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         second_world: input.requirements.baseline.second_world.cloned(),
         strength: input.requirements.baseline.strength.cloned(),
         sinks: input.requirements.baseline.sinks.to_vec(),
+        candidates: None,
         objections: None,
         plan_digest: input.plan_digest,
         patch_digest: input.patch_digest,

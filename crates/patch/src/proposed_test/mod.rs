@@ -134,7 +134,12 @@ pub fn signatures(path: &RepoPath, source: &[u8], names: &BTreeSet<String>) -> V
         .into_iter()
         .filter(|function| is_used(&function.name))
         .filter_map(|function| text.get(function.node.start_byte()..function.body.start_byte()))
-        .map(|head| head.trim().trim_end_matches(['{', ':', '=', '>']).trim().to_owned())
+        .map(|head| {
+            head.trim()
+                .trim_end_matches(['{', ':', '=', '>'])
+                .trim()
+                .to_owned()
+        })
         .collect()
 }
 
@@ -155,9 +160,9 @@ pub fn normal_literal(path: &RepoPath, literal: &str) -> Option<String> {
         }
         let word = match leaf.kind() {
             "string_start" | "string_end" | "'" => "\"".to_owned(),
-            "integer" | "float" | "number" => {
-                word.parse::<f64>().map_or(word.to_owned(), |n| n.to_string())
-            }
+            "integer" | "float" | "number" => word
+                .parse::<f64>()
+                .map_or(word.to_owned(), |n| n.to_string()),
             _ => word.to_owned(),
         };
         // A comma before the end of a list says nothing.

@@ -122,7 +122,12 @@ pub fn proposed_test(
         let new = if node.kind() == "comment" || is_lone_text(*node) {
             String::new()
         } else if names_of_tests.contains(&node.id()) {
-            if node.kind() == "identifier" { "test_it" } else { "'test'" }.to_owned()
+            if node.kind() == "identifier" {
+                "test_it"
+            } else {
+                "'test'"
+            }
+            .to_owned()
         } else {
             continue;
         };
@@ -225,11 +230,16 @@ fn statements(
     }
     if is_python {
         let is_one = tests == 1 && classes <= 1;
-        return if is_one { Ok(named) } else { Err(TestFault::NotOneTest) };
+        return if is_one {
+            Ok(named)
+        } else {
+            Err(TestFault::NotOneTest)
+        };
     }
     // `test('name', () => { … })`
     let title = nodes.iter().filter(|node| {
-        let is_title = node.kind() == "string" && text(parsed, **node).trim_matches(['\'', '"']) == name;
+        let is_title =
+            node.kind() == "string" && text(parsed, **node).trim_matches(['\'', '"']) == name;
         let call = node.parent().and_then(|arguments| arguments.parent());
         let callee = call.and_then(|call| call.child_by_field_name("function"));
         is_title && callee.is_some_and(|callee| matches!(text(parsed, callee), "test" | "it"))

@@ -15,13 +15,27 @@ fn of_python(body: &str, expected: &str) -> Result<ProposedTest, TestFault> {
 #[test]
 fn second_author_sees_no_value_comment_or_name() {
     let python = read("tests/test_o.py", PYTHON, "test_seven", "[[]]").unwrap();
-    assert!(python.blanked.contains("assertEqual(found, EXPECTED_VALUE)"), "{}", python.blanked);
+    assert!(
+        python
+            .blanked
+            .contains("assertEqual(found, EXPECTED_VALUE)"),
+        "{}",
+        python.blanked
+    );
     assert_eq!(python.modules, ["shop.pages"]);
     let node = read("test/o.test.js", NODE, "no items", "[[]]").unwrap();
-    assert!(node.blanked.contains("pages([], 3), EXPECTED_VALUE)"), "{}", node.blanked);
+    assert!(
+        node.blanked.contains("pages([], 3), EXPECTED_VALUE)"),
+        "{}",
+        node.blanked
+    );
     assert_eq!(node.modules, ["../src/pages.js"]);
     for hidden in ["7", "seven", "ReturnsEmptyPage", "no items", "[[]]"] {
-        assert!(!python.blanked.contains(hidden), "{hidden}: {}", python.blanked);
+        assert!(
+            !python.blanked.contains(hidden),
+            "{hidden}: {}",
+            python.blanked
+        );
         assert!(!node.blanked.contains(hidden), "{hidden}: {}", node.blanked);
     }
 }
@@ -37,9 +51,15 @@ fn every_form_of_assertion_has_its_value() {
         assert!(read.is_ok(), "{body}: {read:?}");
     }
     let raises = "import pytest\nfrom shop.pages import pages\n\n\ndef test_a():\n    with pytest.raises(ValueError):\n        pages([], 0)\n";
-    let blanked = read("tests/test_a.py", raises, "test_a", "ValueError").unwrap().blanked;
+    let blanked = read("tests/test_a.py", raises, "test_a", "ValueError")
+        .unwrap()
+        .blanked;
     assert!(blanked.contains("raises(EXPECTED_VALUE)"), "{blanked}");
-    for body in ["assert pages([], 3)", "assert pages([]) == f(3)", "assert pages([]) == 4"] {
+    for body in [
+        "assert pages([], 3)",
+        "assert pages([]) == f(3)",
+        "assert pages([]) == 4",
+    ] {
         let read = of_python(body, "f(3)");
         assert_eq!(read, Err(TestFault::NoExpectation), "{body}");
     }
@@ -71,7 +91,10 @@ fn test_that_fails_by_itself_is_no_test() {
         "from unittest import mock\nfrom shop import x\n\n\ndef test_a():\n    assert x() == 3\n",
         "from shop import _x\n\n\ndef test_a():\n    assert _x() == 3\n",
     ] {
-        assert!(read("tests/test_a.py", text, "test_a", "3").is_err(), "{text}");
+        assert!(
+            read("tests/test_a.py", text, "test_a", "3").is_err(),
+            "{text}"
+        );
     }
     let own = "const { pages } = require('../src/pages.js');\n";
     for body in [
@@ -103,7 +126,11 @@ fn equal_literals_have_one_spelling() {
     assert!(!same("t.py", "3", "'3'"));
     assert!(!same("t.py", "(1,)", "(2,)"));
     for wrong in ["f(3)", "a", "1; import os", "x = 3", ""] {
-        assert_eq!(normal_literal(&"t.py".parse().unwrap(), wrong), None, "{wrong}");
+        assert_eq!(
+            normal_literal(&"t.py".parse().unwrap(), wrong),
+            None,
+            "{wrong}"
+        );
     }
 }
 

@@ -198,7 +198,9 @@ impl StartRequest<'_> {
     /// Reads the held-out tests of the command line and the settings.
     fn held_out(&self, runtime: &Runtime<'_>, settings: &Settings) -> Result<HeldOut, Failure> {
         let places = self.held_out.iter().chain(&settings.run.held_out);
-        let places: Vec<_> = places.map(|place| runtime.absolute(Path::new(place))).collect();
+        let places: Vec<_> = places
+            .map(|place| runtime.absolute(Path::new(place)))
+            .collect();
         HeldOut::read(&places, self.top.unwrap_or(self.directory)).map_err(|error| {
             Failure::usage(format!("--held-out: {error}"))
                 .hint("Name files or directories outside of the repository.")

@@ -303,7 +303,9 @@ impl DispatchConfig {
                 (RunRole::Objector | RunRole::SecondAuthor, Service::LocalExec)
                     if self.role_providers.contains_key(&role) =>
                 {
-                    Some("Crucible itself writes no objections; name a model, a council, a person or a command.")
+                    Some(
+                        "Crucible itself writes no objections; name a model, a council, a person or a command.",
+                    )
                 }
                 (RunRole::Researcher, Service::Model(_)) => {
                     Some("A model has no pages to cite; let a person or a command provide them.")

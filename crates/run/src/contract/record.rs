@@ -113,7 +113,7 @@ pub struct RunSettings {
     /// Tests that no proposer sees.
     #[serde(default, skip_serializing_if = "HeldOut::is_none")]
     pub held_out: HeldOut,
-    /// Answers that are sampled for each attempt until one is verified.
+    /// Answers that are sampled for each attempt.
     #[serde(default = "one")]
     pub candidates: u64,
     /// Files that the operator named for the change; empty if the chair chooses.

@@ -69,6 +69,10 @@ impl Engine<'_> {
                 .max_iterations
                 .saturating_sub(self.allowances.attempts as u64);
             let place = Place::after(of_plan, &self.record.settings);
+            if self.choose(&ended, of_plan, place.round)? {
+                ended = attempt::recorded(&self.dir, self.journal.events()?)?;
+                continue;
+            }
             if let Some(last) = of_plan.last().filter(|_| place.round > max_rounds) {
                 let role = if last.number == 1 {
                     RunRole::Patchmaker
@@ -304,6 +308,9 @@ impl Engine<'_> {
                 Some(steps) => used = steps,
                 None => return Ok(AnswerTried::Waiting),
             }
+            if outcome.end == AttemptEnd::Verified && candidates(&self.record.settings) > 1 {
+                outcome.end = AttemptEnd::Candidate;
+            }
         }
         self.dir
             .write_json_recorded(&attempt_file(number, attempt::OUTCOME), &outcome)?;
@@ -419,14 +426,15 @@ impl Engine<'_> {
                 )?;
                 self.bundle(&key(AttemptStep::Bundle))?;
             }
-            AttemptEnd::Verified => {
+            AttemptEnd::Candidate | AttemptEnd::Verified => {
                 self.record_tried(number, &path)?;
-                self.journal.record_file(
-                    "verifier",
-                    EventKind::VerifyPassed,
-                    &key(AttemptStep::Report),
-                    &report,
-                )?;
+                let event = if outcome.end == AttemptEnd::Verified {
+                    EventKind::VerifyPassed
+                } else {
+                    EventKind::CandidatePassed
+                };
+                self.journal
+                    .record_file("verifier", event, &key(AttemptStep::Report), &report)?;
             }
         }
         Ok(())
@@ -555,6 +563,7 @@ impl<'a> Attempt<'a> {
             number: self.number,
             end,
             round: (self.round != self.number).then_some(self.round),
+            chosen_from: None,
             asked_for: Some(self.format),
             read_as: None,
             answer: Digest::of(answer.text.as_str().as_bytes()),
@@ -623,6 +632,7 @@ mod tests {
             number,
             end,
             round: None,
+            chosen_from: None,
             asked_for: None,
             read_as: None,
             answer: Digest::of(answer.as_bytes()),

@@ -7,6 +7,7 @@
 
 mod ask;
 mod attempts;
+mod candidates;
 mod more_files;
 mod objections;
 mod plan;

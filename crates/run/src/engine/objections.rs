@@ -98,7 +98,11 @@ impl Engine<'_> {
             .filter_map(|file| RepoPath::from_bytes(file.path.as_os_str().as_bytes()).ok())
             .collect();
         let base_files = base_files(verify_context!(self, on), on.change).await?;
-        let ground = Ground { on, base_files, tracked };
+        let ground = Ground {
+            on,
+            base_files,
+            tracked,
+        };
         let mut check = Objections {
             policy,
             unusable: None,
@@ -129,8 +133,10 @@ impl Engine<'_> {
                 Ok((raised, left)) => {
                     check.not_judged = left;
                     for (at, raised) in raised.iter().enumerate() {
-                        let step = format!("{}-second-author-{}", attempt_step(outcome.number), at + 1);
-                        let judged = self.judge_objection(clients, outcome.number, &ground, raised, &step);
+                        let step =
+                            format!("{}-second-author-{}", attempt_step(outcome.number), at + 1);
+                        let judged =
+                            self.judge_objection(clients, outcome.number, &ground, raised, &step);
                         let Some((objection, was_asked)) = judged.await? else {
                             return Ok(None);
                         };
@@ -158,7 +164,10 @@ impl Engine<'_> {
                 continue;
             }
             let report: VerifyReport = self.dir.read_json(&path)?;
-            let objections = report.objections.into_iter().flat_map(|check| check.objections);
+            let objections = report
+                .objections
+                .into_iter()
+                .flat_map(|check| check.objections);
             for witness in objections.filter(|one| one.outcome == ObjectionOutcome::Witness) {
                 if judged.iter().any(|known| known.test == witness.test) {
                     continue;
@@ -169,8 +178,13 @@ impl Engine<'_> {
                     rests_on: witness.rests_on.clone(),
                 };
                 let mut prepared = self.prepare(ground, &raised).await?;
-                let spelled = witness.second.as_deref().and_then(|value| prepared.spelled(value));
-                let second = spelled.as_deref().map_or(SecondAuthor::Undecided, SecondAuthor::Expects);
+                let spelled = witness
+                    .second
+                    .as_deref()
+                    .and_then(|value| prepared.spelled(value));
+                let second = spelled
+                    .as_deref()
+                    .map_or(SecondAuthor::Undecided, SecondAuthor::Expects);
                 let (outcome, reason) = loop {
                     match prepared.next(second) {
                         WitnessStep::Done(outcome, reason) => break (outcome, reason),
@@ -342,7 +356,8 @@ impl Engine<'_> {
         let mut report: VerifyReport = self.dir.read_json(&path)?;
         let verdict = report.add_objections(check);
         self.dir.write_json_recorded(&path, &report)?;
-        self.dir.write_json_recorded(layout::VERIFY_REPORT, &report)?;
+        self.dir
+            .write_json_recorded(layout::VERIFY_REPORT, &report)?;
         if !verdict.passes() {
             outcome.end = AttemptEnd::VerifyFailed;
         }

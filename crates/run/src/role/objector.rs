@@ -81,10 +81,19 @@ pub(crate) fn read_objections(answer: &Untrusted) -> Result<(Vec<Raised>, u64), 
     let mut raised = answer.objections;
     // What is escaped in JSON is seen by no scan of the answer's text.
     let texts = raised.iter().flat_map(|one| {
-        [&one.test.text, &one.test.name, &one.expected, &one.rests_on.sentence, &one.rests_on.source]
+        [
+            &one.test.text,
+            &one.test.name,
+            &one.expected,
+            &one.rests_on.sentence,
+            &one.rests_on.source,
+        ]
     });
     let texts: Vec<&str> = texts.map(String::as_str).collect();
-    if !Scanner::builtin().scan(texts.join("\n").as_bytes()).is_empty() {
+    if !Scanner::builtin()
+        .scan(texts.join("\n").as_bytes())
+        .is_empty()
+    {
         return Err("the answer holds what looks like a secret".to_owned());
     }
     let left = raised.len().saturating_sub(MAX_OBJECTIONS) as u64;
@@ -153,12 +162,22 @@ mod tests {
     fn objections_are_read_strictly() {
         let one = raised("tests/test_a.py");
         let answer = format!("```json\n{{\"objections\": [{one}]}}\n```");
-        assert_eq!(read(&answer).map(|(raised, left)| (raised.len(), left)), Ok((1, 0)));
+        assert_eq!(
+            read(&answer).map(|(raised, left)| (raised.len(), left)),
+            Ok((1, 0))
+        );
         let many = vec![one.as_str(); 5].join(",");
         let (raised_ones, left) = read(&format!("{{\"objections\": [{many}]}}")).unwrap();
         assert_eq!((raised_ones.len(), left), (3, 2));
         let outside = format!("{{\"objections\": [{}]}}", raised("../a.py"));
-        for wrong in ["", "No objection.", "[]", "{}", "{\"objections\": [{}]}", &outside] {
+        for wrong in [
+            "",
+            "No objection.",
+            "[]",
+            "{}",
+            "{\"objections\": [{}]}",
+            &outside,
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
@@ -173,12 +192,22 @@ mod tests {
             blanked: "assert pages([], 3) == EXPECTED_VALUE",
         });
         let text = question[0].content.as_str();
-        for part in ["one empty page", "def pages(items, size)", "== EXPECTED_VALUE"] {
+        for part in [
+            "one empty page",
+            "def pages(items, size)",
+            "== EXPECTED_VALUE",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let read = |text: &str| read_expectation(&Untrusted::new(text));
         assert_eq!(read("{\"expected\": \"[[]]\"}").as_deref(), Some("[[]]"));
-        for none in ["{\"expected\": null}", "[[]]", "{\"expected\": 3}", "{}{}", ""] {
+        for none in [
+            "{\"expected\": null}",
+            "[[]]",
+            "{\"expected\": 3}",
+            "{}{}",
+            "",
+        ] {
             assert_eq!(read(none), None, "{none}");
         }
     }

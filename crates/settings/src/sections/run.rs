@@ -38,7 +38,8 @@ section! {
         /// Tests that no proposer sees: files and directories outside of the repository. A file of a directory belongs at its
         /// path in it. They run before a landing; one that fails refuses it. The flag adds to them.
         held_out: List = [], user, flag("--held-out");
-        /// Answers that are sampled for each try, each judged and tested, until one is verified. Each costs a call.
+        /// Answers that are sampled for each try, each judged and tested. Those that pass are compared: by objections with a
+        /// witness, by strength, by size. Each costs a call.
         candidates: u64 = 1;
         /// Files of the repository that the model may see at first. If the provider's `context_window` is set, the default
         /// follows from it, and this setting only lowers it.
