@@ -32,6 +32,7 @@ mod spelling;
 mod strength;
 mod tally;
 mod text;
+mod witness;
 
 pub use broken_change::{
     BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, Possible, Step, Variant,
@@ -57,8 +58,8 @@ pub use lone_test::lone_test_command;
 pub use makefile::{MakeRule, Makefile};
 pub use named_tests::NamedTestResult;
 pub use objections::{
-    Objection, ObjectionOutcome, ObjectionPolicy, ObjectionTest, Objections, SecondAuthor,
-    Sentence, WitnessFacts, WitnessStep, is_quoted, judge_objections, next_witness_step,
+    Objection, ObjectionOutcome, ObjectionPolicy, ObjectionTest, Objections, Sentence,
+    judge_objections,
 };
 pub use report::{
     CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,
@@ -83,3 +84,4 @@ pub use spelling::Spelling;
 pub use strength::{Strength, Survivor, judge_strength};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};
+pub use witness::{SecondAuthor, WitnessFacts, WitnessStep, is_quoted, next_witness_step};

@@ -4,6 +4,7 @@
 //! only imports, assigns and calls. So it can neither fail for a reason of its own nor replace what it tests. Everything goes by
 //! the syntax tree and is a pure function of its arguments.
 
+mod imports;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -5,34 +5,13 @@ use std::collections::BTreeSet;
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
+use super::imports::imports;
 use super::{EXPECTED_BLANK, ProposedTest, TestFault, normal_literal};
 use crate::mutation::{TextEdit, with_edits};
 use crate::syntax::{Grammar, Parsed};
 
 /// The largest proposed test, in bytes.
 const MAX_TEST: usize = 8 << 10;
-
-/// Modules of tests and of the language that a test may import: they compute and reach nothing.
-const COMMON_MODULES: [&str; 18] = [
-    "unittest",
-    "pytest",
-    "datetime",
-    "decimal",
-    "fractions",
-    "math",
-    "json",
-    "re",
-    "collections",
-    "itertools",
-    "functools",
-    "string",
-    "asyncio",
-    "node:test",
-    "node:assert",
-    "node:assert/strict",
-    "assert",
-    "assert/strict",
-];
 
 /// Names that reach beyond the tested code, or change what it is.
 const REACHING: [&str; 31] = [
@@ -153,7 +132,7 @@ fn nodes<'t>(parsed: &'t Parsed<'_>) -> Vec<Node<'t>> {
     found
 }
 
-fn text<'t>(parsed: &'t Parsed<'_>, node: Node<'_>) -> &'t str {
+pub(super) fn text<'t>(parsed: &'t Parsed<'_>, node: Node<'_>) -> &'t str {
     parsed.text.get(node.byte_range()).unwrap_or_default()
 }
 
@@ -255,88 +234,6 @@ fn statements(
     } else {
         Err(TestFault::NotOneTest)
     }
-}
-
-/// What a test imports.
-#[derive(Default)]
-struct Imports {
-    /// The names that it has from then on.
-    names: BTreeSet<String>,
-    /// The modules, but for common ones.
-    modules: Vec<String>,
-}
-
-fn imports(parsed: &Parsed<'_>, nodes: &[Node<'_>]) -> Result<Imports, TestFault> {
-    let mut found = Imports::default();
-    let mut module = |name: &str| {
-        let name = name.trim_matches(['\'', '"']);
-        if COMMON_MODULES.contains(&name) {
-            return Ok(());
-        }
-        let is_of_script = parsed.grammar == Grammar::JavaScript;
-        if name.starts_with('_') || is_of_script != name.starts_with('.') {
-            return Err(TestFault::Name(name.to_owned()));
-        }
-        found.modules.push(name.to_owned());
-        Ok(())
-    };
-    let mut of_statements = BTreeSet::new();
-    for node in nodes {
-        match node.kind() {
-            "import_from_statement" => {
-                let of = node.child_by_field_name("module_name");
-                module(of.map_or("", |of| text(parsed, of)))?;
-                of_statements.insert(node.id());
-            }
-            "import_statement" if parsed.grammar == Grammar::Python => {
-                let mut cursor = node.walk();
-                for child in node.named_children(&mut cursor) {
-                    let name = child.child_by_field_name("name").unwrap_or(child);
-                    module(text(parsed, name))?;
-                }
-                of_statements.insert(node.id());
-            }
-            "import_statement" => {
-                let of = node.child_by_field_name("source");
-                module(of.map_or("", |of| text(parsed, of)))?;
-                of_statements.insert(node.id());
-            }
-            "call_expression" => {
-                let callee = node.child_by_field_name("function");
-                if callee.is_none_or(|callee| text(parsed, callee) != "require") {
-                    continue;
-                }
-                let argument = node.child_by_field_name("arguments");
-                let argument = argument.and_then(|arguments| arguments.named_child(0));
-                let literal = argument.filter(|argument| argument.kind() == "string");
-                module(literal.map_or("", |literal| text(parsed, literal)))?;
-                let mut outer = node.parent();
-                while let Some(parent) = outer {
-                    if parent.kind() == "variable_declarator" {
-                        of_statements.insert(parent.id());
-                        break;
-                    }
-                    outer = parent.parent();
-                }
-            }
-            _ => {}
-        }
-    }
-    let belongs = |node: &Node<'_>| {
-        let mut outer = node.parent();
-        while let Some(parent) = outer {
-            if of_statements.contains(&parent.id()) {
-                return true;
-            }
-            outer = parent.parent();
-        }
-        false
-    };
-    let names = nodes
-        .iter()
-        .filter(|node| is_name(node.kind()) && belongs(node));
-    found.names = names.map(|node| text(parsed, *node).to_owned()).collect();
-    Ok(found)
 }
 
 /// Checks that a test assigns only to names of its own.

@@ -10,6 +10,7 @@ mod attempts;
 mod candidates;
 mod more_files;
 mod objections;
+mod objections_report;
 mod plan;
 mod prepare;
 mod role_requests;
