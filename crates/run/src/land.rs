@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use crucible_ledger::Ledger;
+use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{ClockSource, Digest, Finding, Timestamp};
 use crucible_repo::{
     Branch, BranchReach, Git, Identity, LandRequest, Oid, ProducedTree, RUN_TRAILER,
@@ -120,12 +120,7 @@ pub async fn land(
     // Recorded events stay, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
-    if landed.is_err()
-        && (journal.has(BEGUN)
-            || journal
-                .events()
-                .is_ok_and(|events| full_gates_runs(events) > 0))
-    {
+    if landed.is_err() && (journal.has(BEGUN) || journal.events().is_ok_and(has_gates_of_landing)) {
         // Report the error that stopped the landing, not that its trace could not be written.
         let _derived = journal.write_trace();
     }
@@ -262,6 +257,14 @@ async fn land_recorded(
     journal.write_trace()?;
     keep_note(world, dir, record, &git, &landing.commit).await?;
     Ok(landing)
+}
+
+/// Whether gates or held-out tests ran for a landing.
+fn has_gates_of_landing(events: &[EventRecord]) -> bool {
+    let kinds = [EventKind::FullGatesRun, EventKind::HeldOutRun].map(EventKind::name);
+    events
+        .iter()
+        .any(|event| kinds.contains(&event.event.as_str()))
 }
 
 /// Returns the landed commit, if its branch still contains it.

@@ -140,8 +140,11 @@ fn started(
     let status = ran.json();
     if status["state"] == "verified" {
         desk.run(["run", "verify-record", &id_of(&status)]).ok();
-        let again = with_toolchain(desk.call(["run", "replay", &id_of(&status), "--json"]));
-        assert_eq!(again.run().ok().json()["different"], json!([]));
+        // The output of `node --test` has times, which are part of the prompt.
+        if project.source.ends_with(".py") {
+            let again = with_toolchain(desk.call(["run", "replay", &id_of(&status), "--json"]));
+            assert_eq!(again.run().ok().json()["different"], json!([]));
+        }
     }
     (desk, status)
 }
