@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crucible_testkit::RepoBuilder;
+use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder};
 
 use super::python::{PYTHON_REST, UNITTEST};
 use super::with_toolchain;
@@ -140,4 +140,51 @@ fn held_out_tests_in_the_repository_are_refused() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn proposers_cannot_read_held_out_tests() {
+    let room = tempfile::tempdir().unwrap();
+    let held = held_out(room.path());
+    let test = held.join("tests/test_held.py");
+    // The repository has a link to it, and the model asks for the file by every name.
+    let asks = format!(
+        "NEED: shop/link/test_held.py\nSEARCH: {}\nNEED: ../held/tests/test_held.py\n",
+        &MARK[..5]
+    );
+    let answer = whole_file(UNITTEST.source, &format!("LIMIT = 5\n{RIGHT}{PYTHON_REST}"));
+    let server = FakeOpenAi::start([Reply::Answer(asks), Reply::Answer(answer)]);
+    let repo = RepoBuilder::new()
+        .files(UNITTEST.files.iter().copied())
+        .symlink("shop/link", held.join("tests"))
+        .build();
+    let desk = Desk::with(&server);
+    let start = || {
+        let call = desk.call(["run", "start", UNITTEST.goal, "--json", "--held-out"]);
+        with_toolchain(call)
+            .env("CRUCIBLE_RUN_STRENGTH_BUDGET_S", "0")
+            .arg(&held)
+            .args(["--max-iterations", "1", "--repo"])
+            .arg(repo.path())
+    };
+    start().run();
+    let asked = format!("{:?}", server.requests());
+    assert!(
+        asked.contains("test_held.py") && !asked.contains(MARK),
+        "{asked}"
+    );
+    // A command of the user prints what it can read as its answer.
+    let command = format!("cat {}", test.display());
+    let ran = start()
+        .args(["--mode", "api_agent"])
+        .env("SDDAI_PATCH_CMD", command)
+        .run();
+    assert!(
+        !format!("{}{}", ran.stdout, ran.stderr).contains(MARK),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(desk.runs().len(), 2);
+    let leaked: Vec<PathBuf> = desk.runs().iter().flat_map(|run| leaks(run)).collect();
+    assert!(leaked.is_empty(), "{leaked:?}");
 }
