@@ -6,7 +6,7 @@
 //! nor any run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crucible_host::fs;
@@ -39,7 +39,7 @@ mod change;
 mod changed_together;
 
 pub(crate) use change::VariantFiles;
-use change::{write_change, write_variant};
+use change::{write_added, write_change, write_variant};
 pub(crate) use changed_together::changed_together;
 
 /// Where a repository's catalogue of behaviours begins.
@@ -66,6 +66,8 @@ pub(crate) enum Copied<'t> {
     Broken(&'t Broken),
     /// The base with a change, and these files different from it.
     Variant(&'t Tried<'t>, &'t VariantFiles),
+    /// The base with a change, and these files as well.
+    Added(&'t Tried<'t>, &'t VariantFiles),
 }
 
 /// What came of a trial.
@@ -103,6 +105,8 @@ pub(crate) struct TrialBase<'b> {
     pub(crate) python_paths: &'b PythonPaths,
     /// Another world than the usual one.
     pub(crate) other: Option<&'b OtherWorld>,
+    /// Places that gates and agents cannot read.
+    pub(crate) withheld: &'b [PathBuf],
 }
 
 /// Where no gate does.
@@ -124,6 +128,7 @@ impl<'b> TrialBase<'b> {
             surveys,
             python_paths: &NO_PYTHON_PATHS,
             other: None,
+            withheld: &[],
         }
     }
 
@@ -137,6 +142,7 @@ impl<'b> TrialBase<'b> {
             surveys,
             python_paths: &NO_PYTHON_PATHS,
             other: None,
+            withheld: &record.settings.held_out.places,
         }
     }
 }
@@ -173,7 +179,7 @@ pub(crate) async fn run(
     observer: &mut dyn RunObserver,
 ) -> Result<TrialResult, RunError> {
     let change = match copied {
-        Copied::Changed(tried) | Copied::Variant(tried, _) => Some(tried),
+        Copied::Changed(tried) | Copied::Variant(tried, _) | Copied::Added(tried, _) => Some(tried),
         Copied::Base | Copied::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
@@ -210,6 +216,8 @@ pub(crate) async fn run(
         }
         if let Copied::Variant(_, files) = copied {
             write_variant(&copy, files)?;
+        } else if let Copied::Added(_, files) = copied {
+            write_added(&copy, files)?;
         } else if let Copied::Broken(broken) = copied {
             broken.write(&copy)?;
         } else if behaviors.is_none() {
@@ -832,6 +840,7 @@ mod tests {
             number: 1,
             end: AttemptEnd::Refused,
             round: None,
+            chosen_from: None,
             asked_for: None,
             read_as: None,
             answer: Digest::of(b"a"),

@@ -7,7 +7,10 @@
 
 mod ask;
 mod attempts;
+mod candidates;
 mod more_files;
+mod objections;
+mod objections_report;
 mod plan;
 mod prepare;
 mod role_requests;
