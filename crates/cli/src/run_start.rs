@@ -72,9 +72,13 @@ pub(crate) struct Options {
     /// Maximum attempts before the run fails [default: run.max_iterations, 4]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
-    /// Maximum candidates sampled for each attempt, until one is verified [default: run.candidates, 1]
+    /// Candidates sampled for each attempt; the best of those that pass is verified [default: run.candidates, 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) candidates: Option<u64>,
+    /// Tests that no proposer sees, outside of the repository; they run before the landing (repeatable) [default:
+    /// run.held_out, none]
+    #[arg(long = "held-out", value_name = "PATH")]
+    pub(crate) held_out: Vec<String>,
     /// Minimum sandbox strength [default: sandbox.strength, required]
     #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
     pub(crate) sandbox: Option<String>,
@@ -100,6 +104,7 @@ pub(crate) async fn begin(
         may_drop: &options.may_drop,
         message: options.message.as_deref(),
         dispatch: options.dispatch.as_deref(),
+        held_out: &options.held_out,
         cassette: options.cassette.as_deref(),
     };
     request.check()?;

@@ -20,6 +20,7 @@ mod outline;
 mod parse;
 mod patch;
 mod policy;
+mod proposed_test;
 mod quote;
 mod sinks;
 mod source;
@@ -47,6 +48,10 @@ pub use patch::{
     Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
 };
 pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, Unusual};
+pub use proposed_test::{
+    EXPECTED_BLANK, ProposedTest, TestFault, module_files, new_names, normal_literal,
+    proposed_test, signatures,
+};
 pub use sinks::{Sink, SinkKind, new_sinks};
 pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
 pub use tricks::EXAMPLE_CHANGED;

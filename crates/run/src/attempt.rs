@@ -55,6 +55,8 @@ pub enum AttemptEnd {
     FilesRequested,
     /// A gate failed.
     VerifyFailed,
+    /// Every gate passed; it is compared with other candidates.
+    Candidate,
     /// Every gate passed.
     Verified,
 }
@@ -65,7 +67,7 @@ impl AttemptEnd {
     pub(crate) fn is_tried(self) -> bool {
         match self {
             Self::Refused | Self::Malformed | Self::Repeated | Self::FilesRequested => false,
-            Self::VerifyFailed | Self::Verified => true,
+            Self::VerifyFailed | Self::Candidate | Self::Verified => true,
         }
     }
 
@@ -88,6 +90,9 @@ pub struct AttemptOutcome {
     /// Its round out of the run's `max_iterations`, from 1; absent if equal to its own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u64>,
+    /// The attempt whose change was chosen; absent unless candidates were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_from: Option<u64>,
     /// The requested edit format; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_for: Option<EditFormat>,

@@ -15,7 +15,7 @@ use crucible_patch::{
 };
 use crucible_verify::{
     BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, GateRun, GateSpec, Possible,
-    Step, Variant, best_outcome, next_step, noticed_by_added, still_red, unaffected,
+    Step, Variant, best_outcome, next_step, noticed_by_added, repeated_variant, still_red, unaffected,
 };
 
 use crate::canary::broken_source;
@@ -32,6 +32,18 @@ const MAX_TESTS: usize = 500;
 const GRACE: Duration = Duration::from_secs(10);
 /// How many names a report lists.
 const MAX_NAMED: usize = 100;
+
+/// How often a gate without tests must notice a variant again, and the time that this may take.
+const REPETITIONS: u8 = 8;
+const REPETITION_BUDGET: Duration = Duration::from_secs(16);
+
+/// Returns how often a gate that takes so long runs on a variant again: at least once.
+fn repetitions(duration: Duration) -> u8 {
+    let fitting = REPETITION_BUDGET.as_millis() / duration.as_millis().max(1);
+    u8::try_from(fitting)
+        .unwrap_or(REPETITIONS)
+        .clamp(1, REPETITIONS)
+}
 
 /// The variants of a change, and what could not be broken.
 struct Variants {
@@ -61,11 +73,12 @@ pub(crate) async fn check(
     }
     let variants = variants(by, tried).await?;
     let kinds: Vec<Variant> = variants.files.keys().copied().collect();
-    let possible = Possible {
+    let possible = |after: &GateRun| Possible {
         variants: &kinds,
         has_functions: !variants.functions.is_empty(),
         has_comparisons: variants.has_comparisons,
         has_loading: variants.has_loading,
+        repetitions: repetitions(after.duration),
     };
     if !kinds.is_empty() {
         let what = counted(variants.functions.len() as u64, "function");
@@ -98,14 +111,20 @@ pub(crate) async fn check(
                 after,
                 runs: &runs,
             };
-            match next_step(possible, known) {
+            match next_step(possible(after), known) {
                 Step::Done(outcome) => break outcome,
                 Step::Run(variant) => {
-                    let files = match variant {
+                    let repeated = matches!(variant, Variant::Again(_));
+                    let made = if repeated {
+                        repeated_variant(known)
+                    } else {
+                        Some(variant)
+                    };
+                    let files = match made.unwrap_or(variant) {
                         Variant::OtherExpectations if after.results.is_none() => {
                             Some(&variants.last_expectations)
                         }
-                        _ => variants.files.get(&variant),
+                        made => variants.files.get(&made),
                     };
                     let Some(files) = files else {
                         break BrokenOutcome::NotChecked;

@@ -318,6 +318,24 @@ pub enum RunError {
         /// Which file tells all.
         report: String,
     },
+    /// Held-out tests refuse what the gates accepted. Nothing of their content is told.
+    #[error(
+        "cannot land run {id}: {first}; no model has seen these tests, so read them yourself, or start a new run"
+    )]
+    HeldOutRefused {
+        /// Which run.
+        id: String,
+        /// The finding.
+        first: String,
+    },
+    /// A held-out file is not what it was when the run began.
+    #[error(
+        "the held-out file {path} has changed since the run began; restore it, or start a new run"
+    )]
+    HeldOutChanged {
+        /// Where it is.
+        path: PathBuf,
+    },
     /// The patch gate refuses what it accepted before: attributes, submodules or settings of the repository
     /// changed since.
     #[error(

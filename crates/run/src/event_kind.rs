@@ -70,6 +70,8 @@ pub(crate) enum EventKind {
     PatchRejected,
     /// The gates begin.
     VerifyStarted,
+    /// The objections against a change are judged.
+    ObjectionsJudged,
     /// The answer requested more files; the attempt is over.
     MoreFilesRequested,
     /// The attempt is over.
@@ -78,6 +80,8 @@ pub(crate) enum EventKind {
     ChangeVerifiedAgain,
     /// A gate refuses the change.
     VerifyFailed,
+    /// Every gate lets a candidate through; it is compared with the others.
+    CandidatePassed,
     /// Every gate lets the change through.
     VerifyPassed,
     /// The failure bundle was made.
@@ -88,6 +92,8 @@ pub(crate) enum EventKind {
     RunDeclined,
     /// All gates ran before a landing, including those of level `full`.
     FullGatesRun,
+    /// The held-out tests ran before a landing.
+    HeldOutRun,
     /// The commit is determined and about to be made.
     LandingStarted,
     /// The evidence for the requirements of the task is judged.
@@ -100,7 +106,7 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub(crate) const ALL: [Self; 45] = [
+    pub(crate) const ALL: [Self; 48] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -133,15 +139,18 @@ impl EventKind {
         Self::PatchAccepted,
         Self::PatchRejected,
         Self::VerifyStarted,
+        Self::ObjectionsJudged,
         Self::MoreFilesRequested,
         Self::AttemptEnded,
         Self::ChangeVerifiedAgain,
         Self::VerifyFailed,
+        Self::CandidatePassed,
         Self::VerifyPassed,
         Self::BundleCreated,
         Self::RunFailed,
         Self::RunDeclined,
         Self::FullGatesRun,
+        Self::HeldOutRun,
         Self::LandingStarted,
         Self::EvidenceJudged,
         Self::Attested,
@@ -192,15 +201,18 @@ impl EventKind {
             Self::PatchAccepted => "PATCH_ACCEPTED",
             Self::PatchRejected => "PATCH_REJECTED",
             Self::VerifyStarted => "VERIFY_STARTED",
+            Self::ObjectionsJudged => "OBJECTIONS_JUDGED",
             Self::MoreFilesRequested => "MORE_FILES_REQUESTED",
             Self::AttemptEnded => "ATTEMPT_ENDED",
             Self::ChangeVerifiedAgain => "CHANGE_VERIFIED_AGAIN",
             Self::VerifyFailed => "VERIFY_FAILED",
+            Self::CandidatePassed => "CANDIDATE_PASSED",
             Self::VerifyPassed => "VERIFY_PASSED",
             Self::BundleCreated => "BUNDLE_CREATED",
             Self::RunFailed => "RUN_FAILED",
             Self::RunDeclined => "RUN_DECLINED",
             Self::FullGatesRun => "FULL_GATES_RUN",
+            Self::HeldOutRun => "HELD_OUT_RUN",
             Self::LandingStarted => "LANDING_STARTED",
             Self::EvidenceJudged => "EVIDENCE_JUDGED",
             Self::Attested => "ATTESTED",
@@ -265,6 +277,8 @@ pub(crate) enum AttemptStep {
     Accepted,
     /// The gates began.
     Verify,
+    /// The objections against it were judged.
+    Objections,
     /// The attempt ended.
     Ended,
     /// The gates' report.
@@ -280,6 +294,7 @@ pub(crate) fn attempt_key(number: u64, step: AttemptStep) -> String {
         AttemptStep::Proposed => "proposed",
         AttemptStep::Accepted => "accepted",
         AttemptStep::Verify => "verify",
+        AttemptStep::Objections => "objections",
         AttemptStep::Ended => "ended",
         AttemptStep::Report => "report",
         AttemptStep::Bundle => "bundle",

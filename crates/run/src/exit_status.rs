@@ -94,6 +94,8 @@ impl From<RunError> for Failure {
             | RunError::RepositoryChanged { .. }
             | RunError::EndedElsewhere { .. }
             | RunError::FullGates { .. }
+            | RunError::HeldOutRefused { .. }
+            | RunError::HeldOutChanged { .. }
             | RunError::NoLongerAccepted { .. }
             | RunError::BookingsLost { .. }
             | RunError::BookingsEdited { .. }

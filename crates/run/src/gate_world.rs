@@ -286,6 +286,8 @@ impl<'w> GateWorld<'w> {
                 &shown,
             ));
         }
+        let withheld = self.base.withheld.iter();
+        masked.extend(withheld.filter(|place| place.exists()).cloned());
         masked.extend(
             trees()
                 .flat_map(|tree| &tree.masked)

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use crucible_ledger::Ledger;
+use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{ClockSource, Digest, Finding, Timestamp};
 use crucible_repo::{
     Branch, BranchReach, Git, Identity, LandRequest, Oid, ProducedTree, RUN_TRAILER,
@@ -26,6 +26,7 @@ use crate::document::versions;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
 use crate::gatekeeper::{self, PatchContext};
+use crate::held_out::pass_held_out;
 use crate::journal::{Entry, Journal, RunObserver, is_pinned};
 use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};
@@ -119,12 +120,7 @@ pub async fn land(
     // Recorded events stay, whatever stopped the landing.
     let committed = journal.commit();
     let landed = landed.and_then(|landing| committed.map(|()| landing));
-    if landed.is_err()
-        && (journal.has(BEGUN)
-            || journal
-                .events()
-                .is_ok_and(|events| full_gates_runs(events) > 0))
-    {
+    if landed.is_err() && (journal.has(BEGUN) || journal.events().is_ok_and(has_gates_of_landing)) {
         // Report the error that stopped the landing, not that its trace could not be written.
         let _derived = journal.write_trace();
     }
@@ -213,6 +209,7 @@ async fn land_recorded(
         landable?;
         let identity = identity?;
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
+        Box::pin(pass_held_out(world, dir, record, journal)).await?;
         // They may have taken long: check again what the commit vouches for.
         journal.check_files()?;
         attempt::check_copies(dir, journal.events()?)?;
@@ -260,6 +257,14 @@ async fn land_recorded(
     journal.write_trace()?;
     keep_note(world, dir, record, &git, &landing.commit).await?;
     Ok(landing)
+}
+
+/// Whether gates or held-out tests ran for a landing.
+fn has_gates_of_landing(events: &[EventRecord]) -> bool {
+    let kinds = [EventKind::FullGatesRun, EventKind::HeldOutRun].map(EventKind::name);
+    events
+        .iter()
+        .any(|event| kinds.contains(&event.event.as_str()))
 }
 
 /// Returns the landed commit, if its branch still contains it.

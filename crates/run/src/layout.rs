@@ -60,6 +60,12 @@ pub(crate) const SIGNATURE: &str = "artifacts/signature.json";
 pub(crate) const PATCH: &str = "artifacts/diff.patch";
 /// How the gates ended.
 pub(crate) const VERIFY_REPORT: &str = "artifacts/verify_report.json";
+/// Where a person writes tests against a change.
+pub(crate) const OBJECTIONS: &str = "artifacts/objections.json";
+/// Where a person writes what such a test must expect.
+pub(crate) const EXPECTATION: &str = "artifacts/expectation.json";
+/// What held-out tests showed before the landing.
+pub(crate) const HELD_OUT: &str = "artifacts/held_out.json";
 /// The commit that landed.
 pub(crate) const LANDING: &str = "artifacts/landing.json";
 /// What the commit proves of the requirements of the run's task.

@@ -2,7 +2,7 @@
 //! replay asks the same.
 //!
 //! A run has `max_iterations` rounds, and each is for so many answers as there are candidates. All answers of
-//! a round are asked for with the same brief, which tells of the round before; the first that is verified
+//! a round are asked for with the same brief, which tells of the round before. Of those that pass, the best
 //! ends the run. The first few malformed answers of a run take no place in a round: the next answer is for
 //! the same place. Neither does an answer that asks for more files; how often a model may do that is limited
 //! before its answer is taken for a request.
@@ -33,6 +33,7 @@ impl<'o> Place<'o> {
             rounds.push(taken / candidates);
             match outcome.end {
                 AttemptEnd::FilesRequested => {}
+                _ if outcome.chosen_from.is_some() => {}
                 AttemptEnd::Malformed if free > 0 => free -= 1,
                 _ => taken += 1,
             }
@@ -85,7 +86,8 @@ fn reach(end: AttemptEnd) -> u8 {
         AttemptEnd::Repeated => 1,
         AttemptEnd::Refused => 2,
         AttemptEnd::VerifyFailed => 3,
-        AttemptEnd::Verified => 4,
+        AttemptEnd::Candidate => 4,
+        AttemptEnd::Verified => 5,
     }
 }
 
@@ -107,6 +109,7 @@ mod tests {
             number,
             end: *end,
             round: None,
+            chosen_from: None,
             asked_for: None,
             read_as: None,
             answer: Digest::of(&number.to_be_bytes()),

@@ -1,6 +1,9 @@
 //! What a verification has shown, in words: no more than the report holds.
 
-use crucible_verify::{BrokenOutcome, ResultsFrom, VerifyReport, WorldOutcome};
+use crucible_verify::{
+    BrokenOutcome, HeldOutOutcome, HeldOutReport, Objection, ObjectionOutcome, ResultsFrom,
+    VerifyReport, WorldOutcome,
+};
 
 /// Returns the lines of a report that passed: the tests, the broken-change check, the second world and the strength.
 #[must_use]
@@ -36,6 +39,22 @@ pub fn shown_by(report: &VerifyReport) -> Vec<String> {
             "the gates could not run in a second world".to_owned()
         });
     }
+    if let Some(choice) = &report.candidates {
+        lines.push(format!(
+            "chosen from {} changes that passed: {}",
+            choice.compared.len(),
+            choice.reason
+        ));
+    }
+    if let Some(check) = &report.objections {
+        let has_witness = |one: &&Objection| one.outcome == ObjectionOutcome::Witness;
+        let witnesses = check.objections.iter().filter(has_witness).count();
+        lines.push(match (check.unusable.is_some(), check.objections.len()) {
+            (true, _) => "the objector gave no usable answer".to_owned(),
+            (false, 0) => "no objection was raised".to_owned(),
+            (false, all) => format!("objections: {all}, {witnesses} with a witness"),
+        });
+    }
     if let Some(strength) = &report.strength
         && let Some(percent) = strength.percent()
     {
@@ -51,4 +70,13 @@ pub fn shown_by(report: &VerifyReport) -> Vec<String> {
         });
     }
     lines
+}
+
+/// Returns the line of a report on held-out tests.
+pub(crate) fn held_out_words(report: &HeldOutReport) -> String {
+    match report.outcome {
+        HeldOutOutcome::Passed => format!("held-out tests: {} passed", report.passed),
+        HeldOutOutcome::Failed => format!("held-out tests: {} failed", report.failed),
+        HeldOutOutcome::NotRun => "held-out tests: no gate ran them".to_owned(),
+    }
 }

@@ -20,7 +20,7 @@ use crate::layout::{self, RunDir, attempt_file};
 use crate::recorded::{is_recorded, state_of_events};
 use crate::reservations::RecordedUsage;
 use crate::rounds::{files_requested, rounds_used};
-use crate::shown::shown_by;
+use crate::shown::{held_out_words, shown_by};
 use crate::state::{Progress, RunState};
 
 /// The event key of the signature.
@@ -288,7 +288,7 @@ pub(crate) fn status_of(
     let plan = plan.and_then(|bytes| Plan::parse(std::str::from_utf8(&bytes).ok()?).ok());
     let is_shown = matches!(state, RunState::Verified | RunState::Landed)
         && !edited.iter().any(|path| path == layout::VERIFY_REPORT);
-    let shown = if is_shown && dir.has(layout::VERIFY_REPORT) {
+    let mut shown = if is_shown && dir.has(layout::VERIFY_REPORT) {
         shown_by(&dir.read_json(layout::VERIFY_REPORT)?)
     } else {
         Vec::new()
@@ -303,6 +303,9 @@ pub(crate) fn status_of(
         None => Vec::new(),
     };
     let bundle = (is_refused && dir.has(layout::BUNDLE)).then(|| dir.path(layout::BUNDLE));
+    if is_shown && dir.has(layout::HELD_OUT) {
+        shown.push(held_out_words(&dir.read_json(layout::HELD_OUT)?));
+    }
     Ok(RunStatus {
         refused,
         failing_tests,

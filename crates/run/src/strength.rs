@@ -1,20 +1,23 @@
 //! Strength: small mistakes in the changed lines, and how many of them the gates notice.
 //!
-//! The gates that noticed the broken change run on one mistake at a time, until the time budget is used up. Which mistakes are
-//! tried first depends on their text alone.
+//! The gates that noticed the broken change run on the mistakes, one in each copy and as many copies as there are processors,
+//! until the time budget is used up. Which mistakes are tried first depends on their text alone.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
+use crucible_host::fs;
 use crucible_model::{Digest, RepoPath};
 use crucible_patch::{Mutant, mutants};
 use crucible_verify::{
-    BrokenChange, BrokenOutcome, CanaryOutcome, Strength, Survivor, judge_canary,
+    BrokenChange, BrokenOutcome, CanaryOutcome, GateRun, Strength, Survivor, judge_canary,
 };
 
 use crate::broken_change::run_variant;
 use crate::error::RunError;
-use crate::journal::RunObserver;
+use crate::journal::{RunObserver, Unwatched};
 use crate::trial::{TrialBase, TrialResult, Tried, VariantFiles, VerifyContext};
 use crate::world::World;
 
@@ -22,6 +25,94 @@ use crate::world::World;
 const GRACE: Duration = Duration::from_secs(2);
 /// How many survivors a report lists.
 const MAX_SURVIVORS: usize = 20;
+
+/// The most mistakes that are tried at a time, each in a copy of its own.
+const MAX_LANES: usize = 4;
+
+/// How many mistakes are tried at a time: as many as there are processors.
+fn lanes() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_LANES))
+}
+
+/// Mistakes that are tried side by side.
+struct Lanes<'l> {
+    /// The gates, as they ran on the change.
+    gates: &'l [&'l GateRun],
+    mutants: &'l [(Digest, &'l RepoPath, Mutant)],
+    budget: Duration,
+    /// How long the gates take together.
+    one_run: Duration,
+    must_try_one: bool,
+    lanes: usize,
+    progress: Mutex<Progress>,
+}
+
+/// How far the lanes are.
+#[derive(Default)]
+struct Progress {
+    /// The next mistake.
+    next: usize,
+    /// The time that all lanes used together.
+    used: Duration,
+    /// Whether the gates noticed a mistake, by its number.
+    noticed: BTreeMap<usize, bool>,
+}
+
+impl Lanes<'_> {
+    /// Takes the next mistake, if there is one and time for it.
+    fn take(&self) -> Option<usize> {
+        let mut progress = self.progress.lock().ok()?;
+        let lanes = u32::try_from(self.lanes).unwrap_or(1).max(1);
+        let is_over = (progress.used / lanes).saturating_add(self.one_run) > self.budget;
+        let may_stop = progress.next > 0 || !self.must_try_one;
+        if progress.next >= self.mutants.len() || may_stop && is_over {
+            return None;
+        }
+        progress.next += 1;
+        Some(progress.next - 1)
+    }
+
+    /// Tries mistakes in the lane of this number until none is left.
+    async fn run(
+        &self,
+        world: &World<'_>,
+        by: VerifyContext<'_>,
+        base: TrialBase<'_>,
+        room: &Path,
+        tried: &Tried<'_>,
+        number: usize,
+    ) -> Result<(), RunError> {
+        if number >= self.lanes {
+            return Ok(());
+        }
+        let room = room.join(format!("strength-{number}"));
+        fs::create_dir_all(&room)?;
+        while let Some(at) = self.take() {
+            let Some((_, path, mutant)) = self.mutants.get(at) else {
+                break;
+            };
+            let files = VariantFiles::from([((*path).clone(), mutant.text.clone().into_bytes())]);
+            let (mut used, mut is_noticed) = (Duration::ZERO, false);
+            for gate in self.gates {
+                let on = (*gate, &files, GRACE);
+                let unwatched = &mut Unwatched;
+                let run = run_variant(world, by, base, &room, tried, on, unwatched).await?;
+                if let Some(run) = run {
+                    used += run.duration;
+                    is_noticed = judge_canary(gate, &run) == CanaryOutcome::Noticed;
+                }
+                if is_noticed {
+                    break;
+                }
+            }
+            if let Ok(mut progress) = self.progress.lock() {
+                progress.used += used;
+                progress.noticed.insert(at, is_noticed);
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Runs the gates on mistakes; nothing without a budget, or if no gate noticed the broken change.
 pub(crate) async fn measure(
@@ -62,27 +153,27 @@ pub(crate) async fn measure(
         .filter(|run| noticed(run.id.as_str()))
         .map(|run| run.duration)
         .sum();
-    let mut used = Duration::ZERO;
-    for (_, path, mutant) in &all {
-        let mut is_noticed = false;
-        let mut files = VariantFiles::new();
-        files.insert((*path).clone(), mutant.text.clone().into_bytes());
+    let gates: Vec<&GateRun> = passed
+        .runs()
+        .filter(|run| noticed(run.id.as_str()))
+        .collect();
+    let on = Lanes {
+        gates: &gates,
+        mutants: &all,
+        budget,
+        one_run,
         // A required share needs at least one.
-        let may_stop = strength.tried > 0 || settings.min_strength == 0;
-        if may_stop && used.saturating_add(one_run) > budget {
-            break;
-        }
-        for run in passed.runs().filter(|run| noticed(run.id.as_str())) {
-            let on = (run, &files, GRACE);
-            let mutated = run_variant(world, by, base, room, tried, on, observer).await?;
-            if let Some(mutated) = mutated {
-                used += mutated.duration;
-                is_noticed = judge_canary(run, &mutated) == CanaryOutcome::Noticed;
-            }
-            if is_noticed {
-                break;
-            }
-        }
+        must_try_one: settings.min_strength > 0,
+        lanes: lanes(),
+        progress: Mutex::new(Progress::default()),
+    };
+    let lane = |number| on.run(world, by, base, room, tried, number);
+    tokio::try_join!(lane(0), lane(1), lane(2), lane(3))?;
+    let tried_mutants = on.progress.into_inner().unwrap_or_default().noticed;
+    for (at, is_noticed) in tried_mutants {
+        let Some((_, path, mutant)) = all.get(at) else {
+            continue;
+        };
         strength.tried += 1;
         strength.noticed += u64::from(is_noticed);
         if !is_noticed && strength.survivors.len() < MAX_SURVIVORS {

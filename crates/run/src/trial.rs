@@ -6,7 +6,7 @@
 //! nor any run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crucible_host::fs;
@@ -40,8 +40,8 @@ mod change;
 mod changed_together;
 
 pub(crate) use change::VariantFiles;
-use change::{write_change, write_variant};
-pub(crate) use changed_together::waiting_tests;
+use change::{write_added, write_change, write_variant};
+pub(crate) use changed_together::{changed_together, waiting_tests};
 
 /// Where a repository's catalogue of behaviours begins.
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
@@ -67,6 +67,8 @@ pub(crate) enum Copied<'t> {
     Broken(&'t Broken),
     /// The base with a change, and these files different from it.
     Variant(&'t Tried<'t>, &'t VariantFiles),
+    /// The base with a change, and these files as well.
+    Added(&'t Tried<'t>, &'t VariantFiles),
 }
 
 /// What came of a trial.
@@ -104,6 +106,8 @@ pub(crate) struct TrialBase<'b> {
     pub(crate) python_paths: &'b PythonPaths,
     /// Another world than the usual one.
     pub(crate) other: Option<&'b OtherWorld>,
+    /// Places that gates and agents cannot read.
+    pub(crate) withheld: &'b [PathBuf],
 }
 
 /// Where no gate does.
@@ -125,6 +129,7 @@ impl<'b> TrialBase<'b> {
             surveys,
             python_paths: &NO_PYTHON_PATHS,
             other: None,
+            withheld: &[],
         }
     }
 
@@ -138,6 +143,7 @@ impl<'b> TrialBase<'b> {
             surveys,
             python_paths: &NO_PYTHON_PATHS,
             other: None,
+            withheld: &record.settings.held_out.places,
         }
     }
 }
@@ -174,7 +180,7 @@ pub(crate) async fn run(
     observer: &mut dyn RunObserver,
 ) -> Result<TrialResult, RunError> {
     let change = match copied {
-        Copied::Changed(tried) | Copied::Variant(tried, _) => Some(tried),
+        Copied::Changed(tried) | Copied::Variant(tried, _) | Copied::Added(tried, _) => Some(tried),
         Copied::Base | Copied::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
@@ -211,6 +217,8 @@ pub(crate) async fn run(
         }
         if let Copied::Variant(_, files) = copied {
             write_variant(&copy, files)?;
+        } else if let Copied::Added(_, files) = copied {
+            write_added(&copy, files)?;
         } else if let Copied::Broken(broken) = copied {
             broken.write(&copy)?;
         } else if behaviors.is_none() {
@@ -842,6 +850,7 @@ mod tests {
             number: 1,
             end: AttemptEnd::Refused,
             round: None,
+            chosen_from: None,
             asked_for: None,
             read_as: None,
             answer: Digest::of(b"a"),

@@ -196,7 +196,7 @@ pub(crate) async fn verify(
 }
 
 /// Returns the changed files as the base commit has them.
-async fn base_files(by: VerifyContext<'_>, change: &Change) -> Result<Files, RunError> {
+pub(crate) async fn base_files(by: VerifyContext<'_>, change: &Change) -> Result<Files, RunError> {
     let paths: Vec<RepoPath> = change.tree.files_checked_out().into_keys().collect();
     let read = by.git.files_at(&by.record.base_commit, &paths, MAX_BASE);
     Ok(read.await?)

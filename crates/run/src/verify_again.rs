@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::gate_world::Surveys;
 use crate::gatekeeper::{self, PatchContext};
 use crate::journal::{RunObserver, edited, edited_since};
-use crate::layout::{self, RunDir};
+use crate::layout::{self, RunDir, attempt_file};
 use crate::status::status;
 use crate::trial::{self, TrialResult, VerifyContext};
 use crate::verification;
@@ -162,8 +162,17 @@ pub(crate) async fn verify_outcome(
         level,
     };
     observer.working("verifier", "running the gates on the patched copy");
-    let (trial, report) =
+    let (trial, mut report) =
         verification::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
+    // No model is asked again.
+    let recorded = attempt_file(outcome.number, attempt::REPORT);
+    if dir.has(&recorded) {
+        let recorded: VerifyReport = dir.read_json(&recorded)?;
+        report.candidates = recorded.candidates;
+        if let Some(objections) = recorded.objections {
+            report.add_objections(objections);
+        }
+    }
     Ok((
         VerifiedAgain {
             verdict: said(&report),

@@ -83,6 +83,7 @@ pub(crate) fn end(end: &AttemptEnd) -> &'static str {
         AttemptEnd::Repeated => "Repeats an earlier change",
         AttemptEnd::FilesRequested => "Requests more files",
         AttemptEnd::VerifyFailed => "A gate failed",
+        AttemptEnd::Candidate => "Passed, to be compared",
         AttemptEnd::Verified => "Verified",
     }
 }

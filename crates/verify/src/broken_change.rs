@@ -32,6 +32,8 @@ pub enum Variant {
     Unloadable,
     /// The code of changed functions is gone.
     Removed,
+    /// The first variant that a gate without tests noticed, once more; with the number of the repetition.
+    Again(u8),
 }
 
 /// What can be tried on a change.
@@ -45,6 +47,8 @@ pub struct Possible<'a> {
     pub has_comparisons: bool,
     /// Whether it touches code that runs when its file is loaded.
     pub has_loading: bool,
+    /// How often a gate that reports no tests must notice a variant again: it could be red by chance.
+    pub repetitions: u8,
 }
 
 /// One gate on the change and its variants.
@@ -160,6 +164,33 @@ pub struct BrokenGate {
 /// Says what to run next for a gate, or what it showed.
 #[must_use]
 pub fn next_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
+    let step = first_step(possible, runs);
+    let is_noticed = step == Step::Done(BrokenOutcome::Noticed);
+    if !is_noticed || runs.after.results.is_some() || repeated_variant(runs).is_none() {
+        return step;
+    }
+    // A script that ends itself with 0 at random is red only sometimes.
+    for repetition in (1..=possible.repetitions).map(Variant::Again) {
+        match runs.runs.get(&repetition) {
+            None => return Step::Run(repetition),
+            Some(run) if has_noticed(runs, run) => {}
+            Some(_) => return Step::Done(BrokenOutcome::Unnoticed),
+        }
+    }
+    step
+}
+
+/// Returns the first variant that a gate noticed, which is run again if the gate reports no tests.
+#[must_use]
+pub fn repeated_variant(runs: BrokenRuns<'_>) -> Option<Variant> {
+    let is_first = |(variant, run): &(&Variant, &GateRun)| {
+        !matches!(variant, Variant::Again(_)) && has_noticed(runs, run)
+    };
+    runs.runs.iter().find(is_first).map(|(variant, _)| *variant)
+}
+
+/// The same without repetitions.
+fn first_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
     use Variant::{
         Fails, FailsWhileLoading, OtherExpectations, Removed, ReturnsNothing, Unloadable,
     };
@@ -343,7 +374,7 @@ mod tests {
     use crate::judge::tests::run_of;
     use crate::results::TestResults;
     use BrokenOutcome::{NotChecked, Noticed, ReadsText, Unnoticed};
-    use Variant::{Fails, FailsWhileLoading, OtherExpectations, Removed, Unloadable};
+    use Variant::{Again, Fails, FailsWhileLoading, OtherExpectations, Removed, Unloadable};
 
     const GREEN: &str =
         "running 2 tests\ntest a ... ok\ntest b ... ok\n\ntest result: ok. 2 passed; 0 failed\n";
@@ -390,6 +421,7 @@ mod tests {
                 has_functions: self.variants.contains(&Fails),
                 has_comparisons: self.has_comparisons,
                 has_loading: self.is_loading,
+                repetitions: 2,
             };
             next_step(
                 possible,
@@ -574,5 +606,24 @@ mod tests {
             Unnoticed
         );
         assert_eq!(best_outcome(&[]), NotChecked);
+    }
+
+    #[test]
+    fn gate_without_tests_notices_again() {
+        fn step(runs: &[(Variant, &str)]) -> Step {
+            let case = Case {
+                after: "done",
+                runs,
+                ..CASE
+            };
+            case.step()
+        }
+        let red = (Fails, "red");
+        assert_eq!(step(&[red]), Step::Run(Again(1)));
+        assert_eq!(step(&[red, (Again(1), "red")]), Step::Run(Again(2)));
+        let chance = [red, (Again(1), "red"), (Again(2), "done")];
+        assert_eq!(step(&chance), Step::Done(Unnoticed));
+        let steady = [red, (Again(1), "red"), (Again(2), "red")];
+        assert_eq!(step(&steady), Step::Done(Noticed));
     }
 }

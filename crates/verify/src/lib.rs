@@ -13,11 +13,15 @@ mod broken_change;
 mod broken_tests;
 mod bundle;
 mod canary;
+mod candidates;
 mod classify;
 mod gate;
+mod held_out;
 mod judge;
+mod lone_test;
 mod makefile;
 mod named_tests;
+mod objections;
 mod report;
 mod results;
 mod results_from;
@@ -29,27 +33,37 @@ mod spelling;
 mod strength;
 mod tally;
 mod text;
+mod witness;
 
 pub use broken_change::{
     BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, NOT_NOTICED, Possible, Step,
-    Variant, best_outcome, judge_broken_change, next_step, unaffected,
+    Variant, best_outcome, judge_broken_change, next_step, repeated_variant, unaffected,
 };
 pub use broken_tests::{noticed_by_added, still_red};
 pub use bundle::{BundleError, failure_bundle};
 pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
+pub use candidates::{CandidateChoice, CandidateRow, choose_candidate};
 pub use classify::{FailureClass, classify};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateCanary, GateEnd, GateId, GateIdError, GateInput, GateLevel,
     GateOrigin, GateOutcome, GateRun, GateSpec, Lite, NotStarted, PatchCheck, PlanCheck,
     RunnerReport, VariableError, builtin_gates, check_variable,
 };
+pub use held_out::{
+    HeldOutOutcome, HeldOutPlaces, HeldOutReport, HeldOutVersion, compare_held_out, judge_held_out,
+};
 pub use judge::{
     ACCEPTABLE, Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList,
     changed_tests, failed_by_environment, judge, judge_run, judge_run_after, judge_set,
     may_show_progress,
 };
+pub use lone_test::lone_test_command;
 pub use makefile::{MakeRule, Makefile};
 pub use named_tests::NamedTestResult;
+pub use objections::{
+    Objection, ObjectionOutcome, ObjectionPolicy, ObjectionTest, Objections, Sentence,
+    judge_objections,
+};
 pub use report::{
     CommandRow, Failure, GateIsolation, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
@@ -73,3 +87,4 @@ pub use spelling::Spelling;
 pub use strength::{Strength, Survivor, judge_strength};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};
+pub use witness::{SecondAuthor, WitnessFacts, WitnessStep, is_quoted, next_witness_step};

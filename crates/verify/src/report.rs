@@ -5,14 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::{CanonicalError, Code, Digest, Finding, Level, to_canonical_json};
+use crucible_model::{CanonicalError, Code, Digest, Finding, Level, Verdict, to_canonical_json};
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
 use crate::broken_change::BrokenChange;
+use crate::candidates::CandidateChoice;
 use crate::gate::{GateId, GateLevel, GateOutcome, GateRun, builtin_gates};
 use crate::judge::{GateTests, Requirements, by_gate};
 use crate::named_tests::{NamedTestResult, named_results};
+use crate::objections::{Objections, judge_objections};
 use crate::results_from::{GateResultsFrom, results_from};
 use crate::second_world::SecondWorld;
 use crate::sinks::NewSink;
@@ -69,6 +71,12 @@ pub struct VerifyReport {
     /// What the changed lines newly reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<NewSink>,
+    /// Why this change was chosen among others that passed; absent if it was not compared with any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<CandidateChoice>,
+    /// Tests that an objector wrote against the change; absent if nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objections: Option<Objections>,
     /// The digest of the plan that the change was judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<Digest>,
@@ -250,6 +258,8 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         second_world: input.requirements.baseline.second_world.cloned(),
         strength: input.requirements.baseline.strength.cloned(),
         sinks: input.requirements.baseline.sinks.to_vec(),
+        candidates: None,
+        objections: None,
         plan_digest: input.plan_digest,
         patch_digest: input.patch_digest,
         tree: input.tree.clone(),
@@ -257,6 +267,26 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
 }
 
 impl VerifyReport {
+    /// Adds objections, and returns the findings on them.
+    pub fn add_objections(&mut self, objections: Objections) -> Verdict {
+        let verdict = judge_objections(&objections);
+        self.add(&verdict);
+        self.objections = Some(objections);
+        verdict
+    }
+
+    /// Adds the findings of a check that came after the gates.
+    fn add(&mut self, verdict: &Verdict) {
+        for finding in verdict.findings() {
+            if finding.level == Level::Error {
+                self.failures.push(as_failure(None, finding));
+                self.result = VerifyResult::Fail;
+            } else {
+                self.warnings.push(finding.clone());
+            }
+        }
+    }
+
     /// Returns the report as canonical JSON: the bytes of `artifacts/verify_report.json`.
     ///
     /// # Errors

@@ -763,7 +763,7 @@ fn malformed_answers_cost_calls_but_no_attempt() {
 }
 
 #[test]
-fn candidates_are_tried_until_one_is_verified() {
+fn candidates_of_a_round_answer_one_question() {
     let wrong = |value: u32| {
         Reply::Answer(whole_file(
             "src/area.py",
@@ -787,13 +787,22 @@ fn candidates_are_tried_until_one_is_verified() {
         .iter()
         .map(|attempt| attempt["end"].as_str().unwrap())
         .collect();
-    assert_eq!(ends, ["verify_failed", "verify_failed", "verified"]);
+    assert_eq!(
+        ends,
+        [
+            "verify_failed",
+            "verify_failed",
+            "candidate",
+            "verify_failed",
+            "verified"
+        ]
+    );
     assert_eq!(
         (
             &status["budgets"]["iterations"],
             &status["budgets"]["calls"]
         ),
-        (&1.into(), &3.into())
+        (&1.into(), &4.into())
     );
     let asked = server.requests();
     // All of them answer the same question, each with its own seed.
@@ -807,7 +816,7 @@ fn candidates_are_tried_until_one_is_verified() {
             .iter()
             .map(|request| request.body["seed"].clone())
             .collect::<Vec<_>>(),
-        [1, 2, 3]
+        [1, 2, 3, 4]
     );
     let report =
         std::fs::read_to_string(fixture.runs()[0].join("artifacts/verify_report.json")).unwrap();

@@ -4,7 +4,10 @@ use crucible_testkit::RepoBuilder;
 
 use crate::support::{Call, Fixture, answering, codes, whole_file};
 
+mod candidates;
 mod elsewhere;
+mod held_out;
+mod objections;
 mod python;
 mod strength;
 

@@ -180,12 +180,14 @@ fn the_configuration_in_force_names_its_sources() {
     run.broken_change "required" default
     run.candidates 1 default
     run.edit_format "" default
+    run.held_out [] default
     run.max_file_requests 2 default
     run.max_files 7 environment CRUCIBLE_RUN_MAX_FILES
     run.max_iterations 2 R/.crucible/config.toml
     run.max_malformed 3 default
     run.max_total_bytes 60000 default
     run.min_strength 0 default
+    run.objections "off" default
     run.results_outside "off" default
     run.second_world "required" default
     run.sinks_need_approval [] default

@@ -111,6 +111,7 @@ impl ToolKind for StartRun {
             may_drop: &[],
             message: arguments.message.as_deref(),
             dispatch: None,
+            held_out: &[],
             cassette: None,
         };
         request.check()?;

@@ -56,7 +56,7 @@ fn code_lines(parsed: &Parsed<'_>) -> Vec<(usize, String)> {
 }
 
 /// The tokens of a text that matter to a program that runs, in order.
-pub(super) fn leaves<'t>(parsed: &'t Parsed<'_>) -> Vec<Node<'t>> {
+pub(crate) fn leaves<'t>(parsed: &'t Parsed<'_>) -> Vec<Node<'t>> {
     let mut found = Vec::new();
     let mut cursor = parsed.root().walk();
     loop {

@@ -7,17 +7,17 @@ use crate::syntax::{Grammar, Parsed};
 
 /// A function with a body.
 #[derive(Debug)]
-pub(super) struct Function<'t> {
-    pub(super) node: Node<'t>,
-    pub(super) body: Node<'t>,
+pub(crate) struct Function<'t> {
+    pub(crate) node: Node<'t>,
+    pub(crate) body: Node<'t>,
     /// Its name with the names of what it stands in.
-    pub(super) name: String,
-    pub(super) kind: FunctionKind,
+    pub(crate) name: String,
+    pub(crate) kind: FunctionKind,
 }
 
 /// What can be done to a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FunctionKind {
+pub(crate) enum FunctionKind {
     /// Its body is a block.
     Block,
     /// Its body is one expression.
@@ -90,7 +90,7 @@ pub(super) fn comparison_names(
 }
 
 /// Every function of a text, outer ones first, tests left out.
-pub(super) fn functions<'t>(parsed: &'t Parsed<'_>) -> Vec<Function<'t>> {
+pub(crate) fn functions<'t>(parsed: &'t Parsed<'_>) -> Vec<Function<'t>> {
     let mut found = Vec::new();
     let mut open = vec![(parsed.root(), String::new())];
     while let Some((node, scope)) = open.pop() {

@@ -19,7 +19,10 @@ use crucible_model::{Digest, RepoPath};
 use crate::class::is_test_path;
 use crate::syntax::{Grammar, Parsed};
 use changed::{ChangedLines, changed_lines};
-use functions::{Function, FunctionKind, comparison_names, functions};
+use functions::{Function, FunctionKind, comparison_names};
+
+pub(crate) use changed::leaves;
+pub(crate) use functions::functions;
 
 pub use expectations::{Expectations, alter_expectations};
 pub use failing::BROKEN_ON_PURPOSE;
@@ -169,7 +172,7 @@ fn mark_of(text: &str) -> String {
 pub(crate) type TextEdit = (std::ops::Range<usize>, String);
 
 /// The text with these edits. Edits at one place stay in their order, and of two that overlap the outer one holds.
-fn with_edits(text: &str, mut edits: Vec<TextEdit>) -> String {
+pub(crate) fn with_edits(text: &str, mut edits: Vec<TextEdit>) -> String {
     edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut out = String::with_capacity(text.len() + 1024);
     let mut at = 0;

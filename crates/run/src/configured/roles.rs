@@ -9,6 +9,7 @@ use crucible_llm::{Backend, CassetteSource, FellBack, NamedProvider, construct};
 use crucible_model::{ByteLimit, ExitStatus, Failure};
 use crucible_sandbox::Runtime;
 use crucible_settings::{DispatchSection, Settings};
+use crucible_verify::ObjectionPolicy;
 
 use super::agents::refuse;
 use crate::clients::stand_in;
@@ -215,10 +216,26 @@ fn assigned(
     provider: &str,
     file: Option<&Path>,
 ) -> Result<Option<DispatchConfig>, Failure> {
-    match file {
-        Some(path) => read(&runtime.absolute(path)).map(Some),
-        None => Ok(configured(config, provider)?),
+    let dispatch = match file {
+        Some(path) => Some(read(&runtime.absolute(path))?),
+        None => configured(config, provider)?,
+    };
+    if objections(config) == ObjectionPolicy::Off {
+        return Ok(dispatch);
     }
+    let mut dispatch = dispatch.unwrap_or_else(|| {
+        let mut dispatch = DispatchConfig::for_model(provider);
+        dispatch.budgets.max_outbox_prompts = config.dispatch.max_outbox_prompts;
+        dispatch
+    });
+    dispatch.add_objectors();
+    Ok(Some(dispatch))
+}
+
+/// Returns which objections refuse a change of a new run.
+pub(super) fn objections(config: &Settings) -> ObjectionPolicy {
+    let name = config.run.objections.as_deref();
+    name.and_then(ObjectionPolicy::named).unwrap_or_default()
 }
 
 /// Refuses an invalid dispatch before a run exists that could not advance.
@@ -309,6 +326,8 @@ fn service_of(section: &DispatchSection, role: RunRole) -> Option<&String> {
         RunRole::Patchmaker => &section.patchmaker,
         RunRole::Fixer => &section.fixer,
         RunRole::Librarian => &section.librarian,
+        RunRole::Objector => &section.objector,
+        RunRole::SecondAuthor => &section.second_author,
     };
     service.as_ref()
 }

@@ -17,10 +17,11 @@ use super::agents::{agents, coding_agent};
 use super::find::find_settings;
 use super::gates::{GateChoice, default_timeout};
 use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits, sink_kinds};
-use super::roles::{Proposer, RoleBackends};
+use super::roles::{Proposer, RoleBackends, objections};
 use crate::contract::{FindMode, RunSettings};
 use crate::engine::advance;
 use crate::error::RunError;
+use crate::held_out::HeldOut;
 use crate::journal::RunObserver;
 use crate::layout::RunDir;
 use crate::recording::{Opening, parameters_of_recording};
@@ -53,6 +54,8 @@ pub struct StartRequest<'a> {
     pub message: Option<&'a str>,
     /// The dispatch configuration.
     pub dispatch: Option<&'a Path>,
+    /// Files and directories of tests that no proposer sees.
+    pub held_out: &'a [String],
     /// The recording that answers.
     pub cassette: Option<&'a Path>,
 }
@@ -162,6 +165,8 @@ impl StartRequest<'_> {
             min_strength: run.min_strength.min(100),
             strength_budget_s: run.strength_budget_s,
             sinks_need_approval: sink_kinds(settings)?,
+            objections: objections(settings),
+            held_out: self.held_out(runtime, settings)?,
             candidates: limit("run.candidates", run.candidates)?,
             named: named.files,
             directories: named.directories,
@@ -187,6 +192,18 @@ impl StartRequest<'_> {
                 .map(ReceiptWarning::fallback)
                 .collect(),
             task: None,
+        })
+    }
+
+    /// Reads the held-out tests of the command line and the settings.
+    fn held_out(&self, runtime: &Runtime<'_>, settings: &Settings) -> Result<HeldOut, Failure> {
+        let places = self.held_out.iter().chain(&settings.run.held_out);
+        let places: Vec<_> = places
+            .map(|place| runtime.absolute(Path::new(place)))
+            .collect();
+        HeldOut::read(&places, self.top.unwrap_or(self.directory)).map_err(|error| {
+            Failure::usage(format!("--held-out: {error}"))
+                .hint("Name files or directories outside of the repository.")
         })
     }
 

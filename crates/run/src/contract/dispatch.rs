@@ -32,11 +32,15 @@ pub enum RunRole {
     Patchmaker,
     /// Proposes again after a refusal.
     Fixer,
+    /// Writes tests against a change.
+    Objector,
+    /// Derives what such a test must expect, without seeing the change.
+    SecondAuthor,
 }
 
 impl RunRole {
     /// Every role.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Chair,
         Self::Librarian,
         Self::ContractGuardian,
@@ -44,7 +48,12 @@ impl RunRole {
         Self::Researcher,
         Self::Patchmaker,
         Self::Fixer,
+        Self::Objector,
+        Self::SecondAuthor,
     ];
+
+    /// The roles that objections need.
+    pub(crate) const OF_OBJECTIONS: [Self; 2] = [Self::Objector, Self::SecondAuthor];
 
     /// The role's name in artifacts and events.
     #[must_use]
@@ -57,6 +66,8 @@ impl RunRole {
             Self::Researcher => "researcher",
             Self::Patchmaker => "patchmaker",
             Self::Fixer => "fixer",
+            Self::Objector => "objector",
+            Self::SecondAuthor => "second_author",
         }
     }
 }
@@ -208,13 +219,29 @@ impl DispatchConfig {
     pub fn service(&self, role: RunRole) -> Service {
         match (self.role_providers.get(&role), role) {
             (Some(provider), _) => Service::of(&provider.0),
-            (None, RunRole::Librarian | RunRole::ContractGuardian | RunRole::CostController) => {
-                Service::LocalExec
-            }
+            // Without objections nobody serves the last two.
+            (
+                None,
+                RunRole::Librarian
+                | RunRole::ContractGuardian
+                | RunRole::CostController
+                | RunRole::Objector
+                | RunRole::SecondAuthor,
+            ) => Service::LocalExec,
             (None, RunRole::Researcher) => Service::ManualOutbox,
             (None, RunRole::Chair | RunRole::Patchmaker | RunRole::Fixer) => {
                 Service::of(self.mode.name())
             }
+        }
+    }
+
+    /// Lets the service that proposes changes also write objections, unless another one is listed for them.
+    pub(crate) fn add_objectors(&mut self) {
+        let service = self.service(RunRole::Patchmaker);
+        let proposer = service.client().unwrap_or_default().to_owned();
+        for role in RunRole::OF_OBJECTIONS {
+            let provider = || RoleProvider(proposer.clone());
+            self.role_providers.entry(role).or_insert_with(provider);
         }
     }
 
@@ -273,6 +300,13 @@ impl DispatchConfig {
                 (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => Some(
                     "Crucible itself proposes no changes; name a model, a person or a command.",
                 ),
+                (RunRole::Objector | RunRole::SecondAuthor, Service::LocalExec)
+                    if self.role_providers.contains_key(&role) =>
+                {
+                    Some(
+                        "Crucible itself writes no objections; name a model, a council, a person or a command.",
+                    )
+                }
                 (RunRole::Researcher, Service::Model(_)) => {
                     Some("A model has no pages to cite; let a person or a command provide them.")
                 }
@@ -351,7 +385,11 @@ mod tests {
             assert_eq!(dispatch.service(role), Service::Council);
             let fits = matches!(
                 role,
-                RunRole::Chair | RunRole::ContractGuardian | RunRole::CostController
+                RunRole::Chair
+                    | RunRole::ContractGuardian
+                    | RunRole::CostController
+                    | RunRole::Objector
+                    | RunRole::SecondAuthor
             );
             let verdict = dispatch.check(&["gateway"]);
             assert_eq!(verdict.passes(), fits, "{}: {verdict:?}", role.name());

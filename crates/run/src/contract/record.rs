@@ -9,12 +9,13 @@ use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, PathPrefix, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
-use crucible_verify::{BrokenPolicy, GateSpec, ResultsPolicy, WorldPolicy};
+use crucible_verify::{BrokenPolicy, GateSpec, ObjectionPolicy, ResultsPolicy, WorldPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{DispatchConfig, RunRole, WebLimits};
 use crate::document::versions;
 use crate::find::PastRuns;
+use crate::held_out::HeldOut;
 
 /// How large a patch may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +107,13 @@ pub struct RunSettings {
     /// Kinds of new sinks that a change may have only if the operator approves them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks_need_approval: Vec<String>,
-    /// Answers that are sampled for each attempt until one is verified.
+    /// Which objections refuse a change.
+    #[serde(default, skip_serializing_if = "ObjectionPolicy::is_default")]
+    pub objections: ObjectionPolicy,
+    /// Tests that no proposer sees.
+    #[serde(default, skip_serializing_if = "HeldOut::is_none")]
+    pub held_out: HeldOut,
+    /// Answers that are sampled for each attempt.
     #[serde(default = "one")]
     pub candidates: u64,
     /// Files that the operator named for the change; empty if the chair chooses.
@@ -230,7 +237,9 @@ impl AgentCommands {
             RunRole::Librarian
             | RunRole::ContractGuardian
             | RunRole::CostController
-            | RunRole::Researcher => &self.agent,
+            | RunRole::Researcher
+            | RunRole::Objector
+            | RunRole::SecondAuthor => &self.agent,
         };
         if own.is_empty() { &self.agent } else { own }
     }

@@ -17,6 +17,10 @@ pub(crate) enum Action {
     Patch,
     /// The fixer: the change once more.
     Fix,
+    /// The objector: tests against a change.
+    Object,
+    /// The second author: what such a test must expect.
+    Expect,
 }
 
 impl Action {
@@ -30,6 +34,13 @@ impl Action {
             Self::Review => "review",
             Self::Patch => "patch",
             Self::Fix => "fix",
+            Self::Object => "object",
+            Self::Expect => "expect",
         }
+    }
+
+    /// Whether the question is complete in itself, so that nobody gets evidence files beside it.
+    pub(crate) const fn is_complete(self) -> bool {
+        matches!(self, Self::Object | Self::Expect)
     }
 }

@@ -169,7 +169,7 @@ impl AgentBackend {
             keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
         let keys = ProvidedValues::new(&keys);
-        let masked = hidden(
+        let mut masked = hidden(
             world,
             &record.repo,
             &record.settings.gates,
@@ -177,6 +177,8 @@ impl AgentBackend {
             None,
             &[],
         );
+        let withheld = record.settings.held_out.places.iter();
+        masked.extend(withheld.filter(|place| place.exists()).cloned());
         let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
         Ok(Self {
             dir: dir.clone(),
@@ -417,6 +419,8 @@ impl<'c> Call<'c> {
             | (RunRole::CostController, layout::SECOND_REVIEW_COST) => Action::Review,
             (RunRole::Patchmaker, layout::PATCH) => Action::Patch,
             (RunRole::Fixer, layout::PATCH) => Action::Fix,
+            (RunRole::Objector, layout::OBJECTIONS) => Action::Object,
+            (RunRole::SecondAuthor, layout::EXPECTATION) => Action::Expect,
             _ => return None,
         };
         Some(Self {

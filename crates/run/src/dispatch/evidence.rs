@@ -13,6 +13,7 @@ use crucible_pack::{ContextPack, FileRequest};
 use crate::analysis::GateResult;
 use crate::contract::{Plan, RunRecord, RunRole};
 use crate::dispatch::action::Action;
+use crate::role::objector::{EXPECTATION_FORM, OBJECTIONS_FORM};
 use crate::role::patchmaker::Brief;
 
 /// What is known when a role is called; unknown parts are absent.
@@ -282,6 +283,8 @@ fn form(action: Action) -> &'static str {
         Action::PlanDraft => PLAN_FORM,
         Action::FindWeb => FIND_WEB_FORM,
         Action::Review => REVIEW_FORM,
+        Action::Object => OBJECTIONS_FORM,
+        Action::Expect => EXPECTATION_FORM,
         Action::Patch | Action::Fix => {
             "- The content is one unified diff in git's format: its first line begins with `diff --git`, paths are relative to the \
              repository's top, and nothing stands before or behind it. No whole files, no prose.\n\

@@ -101,7 +101,8 @@ impl Engine<'_> {
     ) -> Result<AskOutcome, RunError> {
         let client = clients.client(name)?;
         let service = role_service(name);
-        let messages = if service.reads_repository() && !service.works_in_copy() {
+        let gets_files = service.reads_repository() && !service.works_in_copy();
+        let messages = if gets_files && !duty.action.is_complete() {
             self.lay_evidence(duty)?
         } else {
             duty.chat.clone()
@@ -570,7 +571,9 @@ impl Duty<'_> {
             | Action::ContextPack
             | Action::PlanDraft
             | Action::FindWeb
-            | Action::Review => {
+            | Action::Review
+            | Action::Object
+            | Action::Expect => {
                 format!("{} {}", self.action.name(), self.number)
             }
         }
@@ -585,7 +588,9 @@ impl Duty<'_> {
             | Action::ContextPack
             | Action::PlanDraft
             | Action::FindWeb
-            | Action::Review => fields.insert("action".to_owned(), self.action.name().into()),
+            | Action::Review
+            | Action::Object
+            | Action::Expect => fields.insert("action".to_owned(), self.action.name().into()),
         };
     }
 }

@@ -11,6 +11,7 @@ use super::Engine;
 use super::accepted::{is_only, no_test_possible};
 use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
 use super::more_files::request_in;
+use super::objections::Objected;
 use super::prepare::Found;
 use crate::allow::{SAME_PATCH_TWICE, is_accepted, permission};
 use crate::analysis::Analysis;
@@ -68,6 +69,10 @@ impl Engine<'_> {
                 .max_iterations
                 .saturating_sub(self.allowances.attempts as u64);
             let place = Place::after(of_plan, &self.record.settings);
+            if self.choose(&ended, of_plan, place.round)? {
+                ended = attempt::recorded(&self.dir, self.journal.events()?)?;
+                continue;
+            }
             if let Some(last) = of_plan.last().filter(|_| place.round > max_rounds) {
                 let role = if last.number == 1 {
                     RunRole::Patchmaker
@@ -165,7 +170,13 @@ impl Engine<'_> {
             }
             match request_in(&answer).filter(|_| requests.left > 0) {
                 Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,
-                None => self.try_answer(&attempt, plan, analysis, &answer).await?,
+                None => {
+                    let on = (plan, analysis, pack);
+                    let tried = self.try_answer(clients, &attempt, on, &answer).await?;
+                    if tried == AnswerTried::Waiting {
+                        return Ok(());
+                    }
+                }
             }
             ended = attempt::recorded(&self.dir, self.journal.events()?)?;
         }
@@ -210,15 +221,16 @@ impl Engine<'_> {
             .map(drop)
     }
 
-    /// Judges an answer, and runs the gates if it is accepted.
+    /// Judges an answer, runs the gates if it is accepted, and hears objections if they pass.
     async fn try_answer(
         &mut self,
+        clients: &dyn Clients,
         attempt: &Attempt<'_>,
-        plan: &Plan,
-        analysis: &Analysis,
+        (plan, analysis, pack): (&Plan, &Analysis, &ContextPack),
         answer: &Answer,
-    ) -> Result<(), RunError> {
+    ) -> Result<AnswerTried, RunError> {
         let (text, number) = (&answer.text, attempt.number);
+        let mut used = Vec::new();
         self.journal.working("patch gate", "judging the answer")?;
         let mut judged = match &answer.unread {
             Some(finding) => Judged::malformed(finding.clone()),
@@ -320,10 +332,28 @@ impl Engine<'_> {
                 &path,
             )?;
             self.verify(plan, analysis, change, &mut outcome).await?;
+            let patch = judged.patch.as_deref().unwrap_or_default();
+            let objected = Objected {
+                plan,
+                analysis,
+                pack,
+                change,
+                patch: &String::from_utf8_lossy(patch),
+            };
+            let objections = Box::pin(self.object(clients, attempt, &objected, &mut outcome));
+            match objections.await? {
+                Some(steps) => used = steps,
+                None => return Ok(AnswerTried::Waiting),
+            }
+            if outcome.end == AttemptEnd::Verified && candidates(&self.record.settings) > 1 {
+                outcome.end = AttemptEnd::Candidate;
+            }
         }
         self.dir
             .write_json_recorded(&attempt_file(number, attempt::OUTCOME), &outcome)?;
-        self.record_attempt(&outcome)
+        self.take_objections(&used)?;
+        self.record_attempt(&outcome)?;
+        Ok(AnswerTried::Ended)
     }
 
     pub(super) async fn verify(
@@ -440,14 +470,15 @@ impl Engine<'_> {
                 )?;
                 self.bundle(&key(AttemptStep::Bundle))?;
             }
-            AttemptEnd::Verified => {
+            AttemptEnd::Candidate | AttemptEnd::Verified => {
                 self.record_tried(outcome, &path)?;
-                self.journal.record_file(
-                    "verifier",
-                    EventKind::VerifyPassed,
-                    &key(AttemptStep::Report),
-                    &report,
-                )?;
+                let event = if outcome.end == AttemptEnd::Verified {
+                    EventKind::VerifyPassed
+                } else {
+                    EventKind::CandidatePassed
+                };
+                self.journal
+                    .record_file("verifier", event, &key(AttemptStep::Report), &report)?;
             }
         }
         Ok(())
@@ -568,7 +599,16 @@ pub(super) struct Attempt<'a> {
     /// Who answers.
     served_by: &'a str,
     /// The attempts before it.
-    ended: &'a [AttemptOutcome],
+    pub(super) ended: &'a [AttemptOutcome],
+}
+
+/// Whether an attempt is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerTried {
+    /// It is.
+    Ended,
+    /// A person must answer first.
+    Waiting,
 }
 
 impl<'a> Attempt<'a> {
@@ -579,6 +619,7 @@ impl<'a> Attempt<'a> {
             number: self.number,
             end,
             round: (self.round != self.number).then_some(self.round),
+            chosen_from: None,
             asked_for: Some(self.format),
             read_as: None,
             answer: Digest::of(answer.text.as_str().as_bytes()),
@@ -648,6 +689,7 @@ mod tests {
             number,
             end,
             round: None,
+            chosen_from: None,
             asked_for: None,
             read_as: None,
             answer: Digest::of(answer.as_bytes()),

@@ -8,7 +8,10 @@
 mod accepted;
 mod ask;
 mod attempts;
+mod candidates;
 mod more_files;
+mod objections;
+mod objections_report;
 mod plan;
 mod prepare;
 mod role_requests;

@@ -7,6 +7,7 @@ pub(crate) mod chair;
 pub(crate) mod declined;
 pub(crate) mod format;
 pub(crate) mod librarian;
+pub(crate) mod objector;
 pub(crate) mod patchmaker;
 pub(crate) mod prompts;
 pub(crate) mod request;

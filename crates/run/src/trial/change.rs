@@ -51,6 +51,14 @@ pub(super) fn write_change(copy: &Path, change: &Change) -> Result<(), RunError>
 /// Files of a variant of a change, with their contents.
 pub(crate) type VariantFiles = Files;
 
+/// Writes these files into the copy, also where none is yet. A link on the way is an error.
+pub(super) fn write_added(copy: &Path, files: &VariantFiles) -> Result<(), RunError> {
+    for (path, bytes) in files {
+        fs::write_beneath_unflushed(copy, path.as_str(), bytes)?;
+    }
+    Ok(())
+}
+
 /// Writes these files over those of the copy that exist; their modes stay.
 pub(super) fn write_variant(copy: &Path, files: &VariantFiles) -> Result<(), RunError> {
     use std::os::unix::fs::PermissionsExt;

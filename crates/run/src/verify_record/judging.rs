@@ -435,7 +435,12 @@ impl<'r> Judge<'r> {
         let events = &self.read.events;
         let story = trace(events);
         // A landing that was cut off is written down when it is tried again.
-        let begins = [EventKind::FullGatesRun, EventKind::LandingStarted].map(EventKind::name);
+        let begins = [
+            EventKind::FullGatesRun,
+            EventKind::HeldOutRun,
+            EventKind::LandingStarted,
+        ]
+        .map(EventKind::name);
         let landing = events
             .iter()
             .position(|event| begins.contains(&event.event.as_str()));

@@ -747,6 +747,8 @@ fn options(cast: RoleServers) -> RunOptions {
         results_outside: crucible_verify::ResultsPolicy::Off,
         min_strength: 0,
         strength_budget_s: 0,
+        objections: crucible_verify::ObjectionPolicy::Off,
+        held_out: Default::default(),
         sinks_need_approval: Vec::new(),
         candidates: 1,
         named: vec![FILE.parse().unwrap()],

@@ -21,6 +21,10 @@ section! {
         patchmaker: Text = "";
         /// As `chair`.
         fixer: Text = "";
+        /// Who writes objections, if `run.objections` asks for them: tests against a change. Empty: who proposes changes.
+        objector: Text = "", user;
+        /// Who derives the value that such a test expects, without seeing the change. Empty: who proposes changes.
+        second_author: Text = "", user;
         /// Who packs the files that a model may see: code, or a person with manual_outbox if the mode is manual_outbox too.
         librarian: Text = "";
         /// Prompts that may be written for a person.

@@ -31,7 +31,15 @@ section! {
         /// New sinks in changed lines that need the approval of a person, who sets this list for the run: "network",
         /// "environment", "execution", "deserialisation", "secret-comparison". A change with one of them is refused.
         sinks_need_approval: List = [];
-        /// Answers that are sampled for each try, each judged and tested, until one is verified. Each costs a call.
+        /// Whether an objector writes tests against each change that passed its gates. "advisory": they are in the report.
+        /// "blocking": a test with a witness refuses the change and is part of the next request. "off": nobody is asked. Each
+        /// change costs one call, and one more for each test that fails on it.
+        objections: Text = "off", user, one_of(&["off", "advisory", "blocking"]);
+        /// Tests that no proposer sees: files and directories outside of the repository. A file of a directory belongs at its
+        /// path in it. They run before a landing; one that fails refuses it. The flag adds to them.
+        held_out: List = [], user, flag("--held-out");
+        /// Answers that are sampled for each try, each judged and tested. Those that pass are compared: by objections with a
+        /// witness, by strength, by size. Each costs a call.
         candidates: u64 = 1;
         /// Files of the repository that the model may see at first. If the provider's `context_window` is set, the default
         /// follows from it, and this setting only lowers it.

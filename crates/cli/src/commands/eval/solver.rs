@@ -44,6 +44,7 @@ impl RunSolver<'_> {
         let clock = clock_from(&setup.env)?;
         let app = App::new(setup.env.clone(), clock, self.app.output.quiet(), over);
         let options = Options {
+            held_out: Vec::new(),
             repo: job.workspace.top().to_owned(),
             provider: Some(setup.provider.to_owned()),
             model: setup.model.map(str::to_owned),

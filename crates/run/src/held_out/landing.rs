@@ -1,0 +1,133 @@
+//! Runs held-out tests before a landing.
+
+use crucible_host::fs::temp_dir_in;
+use crucible_model::{Digest, EditFormat, RepoPath, Verdict};
+use crucible_verify::{
+    Baseline, GateLevel, GateRun, HeldOutPlaces, HeldOutReport, compare_held_out, judge_held_out,
+};
+
+use crate::analysis::Analysis;
+use crate::contract::{Plan, RunRecord};
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::gate_world::Surveys;
+use crate::gatekeeper::{self, PatchContext};
+use crate::journal::{Journal, Unwatched};
+use crate::layout::{self, RunDir};
+use crate::trial::{self, Copied, TrialBase, Tried, VariantFiles, VerifyContext};
+use crate::verification::base_files;
+use crate::world::World;
+
+/// Runs the gates of a verified run with its held-out tests, records the numbers, and refuses the landing if one fails.
+pub(crate) async fn pass_held_out(
+    world: &World<'_>,
+    dir: &RunDir,
+    record: &RunRecord,
+    journal: &mut Journal<'_>,
+) -> Result<(), RunError> {
+    let held_out = &record.settings.held_out;
+    if held_out.is_none() {
+        return Ok(());
+    }
+    let contents = held_out.contents()?;
+    journal.working("verifier", "running the gates with the held-out tests")?;
+    let report = run(world, dir, record, &contents).await?;
+    let verdict = judge_held_out(&report);
+    dir.write_json_recorded(layout::HELD_OUT, &report)?;
+    let run_before = EventKind::HeldOutRun.name();
+    let runs = journal
+        .events()?
+        .iter()
+        .filter(|event| event.event == run_before)
+        .count();
+    journal.record_file(
+        "verifier",
+        EventKind::HeldOutRun,
+        &format!("held-out-{}", runs + 1),
+        layout::HELD_OUT,
+    )?;
+    refuse(record, &verdict)
+}
+
+fn refuse(record: &RunRecord, verdict: &Verdict) -> Result<(), RunError> {
+    match verdict.errors().next() {
+        Some(first) => Err(RunError::HeldOutRefused {
+            id: record.run_id.to_string(),
+            first: first.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+async fn run(
+    world: &World<'_>,
+    dir: &RunDir,
+    record: &RunRecord,
+    contents: &VariantFiles,
+) -> Result<HeldOutReport, RunError> {
+    let room = temp_dir_in(&dir.scratch(), "held-out-")?;
+    let git = world.git(&record.repo, &room.path().join("git")).await?;
+    trial::require_base(&git, record).await?;
+    let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
+        .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
+    let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
+    let ground = PatchContext {
+        git: &git,
+        record,
+        format: EditFormat::UnifiedDiff,
+        plan: &plan,
+        gate_files: &analysis.gate_files,
+    };
+    let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
+    let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
+        let first = judged.verdict.errors().next().map(ToString::to_string);
+        return Err(RunError::NoLongerAccepted {
+            id: record.run_id.to_string(),
+            first: first.unwrap_or_default(),
+        });
+    };
+    let surveys = Surveys::default();
+    let by = VerifyContext {
+        git: &git,
+        surveys: &surveys,
+        record,
+        dir,
+        plan: &plan,
+        analysis: &analysis,
+        level: GateLevel::Lite,
+    };
+    let base_files = base_files(by, &change).await?;
+    let tried = Tried {
+        change: &change,
+        base_files: &base_files,
+        baseline: Baseline::default(),
+    };
+    let base = TrialBase {
+        python_paths: &analysis.python_paths,
+        ..TrialBase::of(record, &analysis.gates, &surveys)
+    };
+    let mut runs: Vec<Vec<GateRun>> = Vec::new();
+    for copied in [Copied::Changed(&tried), Copied::Added(&tried, contents)] {
+        let unwatched = &mut Unwatched;
+        let ran = trial::run(world, &git, base, by.level, room.path(), copied, unwatched).await?;
+        runs.push(ran.runs().cloned().collect());
+    }
+    let tracked = git.tracked_files().await?;
+    let is_there = |at: &RepoPath| {
+        let is_tracked = tracked
+            .iter()
+            .any(|file| file.path.to_str() == Some(at.as_str()));
+        is_tracked || change.tree.files_checked_out().contains_key(at)
+    };
+    let places = if contents.keys().any(is_there) {
+        HeldOutPlaces::Replacing
+    } else {
+        HeldOutPlaces::New
+    };
+    let digests = contents.values().map(|bytes| Digest::of(bytes)).collect();
+    let (without, with) = match runs.as_slice() {
+        [without, with] => (without.as_slice(), with.as_slice()),
+        _ => (&[][..], &[][..]),
+    };
+    Ok(compare_held_out(without, with, digests, places))
+}
