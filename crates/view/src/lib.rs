@@ -35,6 +35,6 @@ pub use plan::{PlanView, ReviewView};
 pub use run::{ArtifactView, OwedView, RunView};
 pub use text::RedactedText;
 pub use verification::{
-    BrokenChangeView, CommandView, GateView, SinkView, StrengthView, SurvivorView, TestsView,
+    BrokenChangeView, CommandView, GateResultView, GateView, SinkView, StrengthView, SurvivorView, TestsView,
     VerificationView,
 };
