@@ -222,7 +222,10 @@ fn attempts(events: &[EventRecord]) -> Vec<Part> {
                 parts.len() - 1
             }
         };
-        let Some((_, part)) = parts.get_mut(at).filter(|(_, part)| part.closed_by.is_none()) else {
+        let Some((_, part)) = parts
+            .get_mut(at)
+            .filter(|(_, part)| part.closed_by.is_none())
+        else {
             continue;
         };
         part.ended_at = event.ts;
@@ -242,7 +245,11 @@ fn attempts(events: &[EventRecord]) -> Vec<Part> {
             }
         }
     }
-    parts.into_iter().map(|(_, part)| part).chain(gates).collect()
+    parts
+        .into_iter()
+        .map(|(_, part)| part)
+        .chain(gates)
+        .collect()
 }
 
 #[cfg(test)]
@@ -289,7 +296,9 @@ mod tests {
                 PartKind::Gates { attempt } => format!("gates {attempt}"),
             };
             let (from, to) = (seconds(part.started_at), seconds(part.ended_at));
-            let end = part.closed_by.map_or("open".to_owned(), |seq| seq.to_string());
+            let end = part
+                .closed_by
+                .map_or("open".to_owned(), |seq| seq.to_string());
             format!("{name} {from}-{to} {end}")
         };
         parts.iter().map(part).collect()
@@ -299,8 +308,8 @@ mod tests {
     fn parts_of_a_landed_run_follow_each_other() {
         use EventKind::{
             AttemptEnded, ContextPacked, FilesRequested, Landed, LandingStarted, ModelAnswered,
-            ModelAsked, PatchRejected, PlanSigned, RepositoryAnalysed, RunCreated, VerifyPassed,
-            VerifyStarted, ReasonsWritten,
+            ModelAsked, PatchRejected, PlanSigned, ReasonsWritten, RepositoryAnalysed, RunCreated,
+            VerifyPassed, VerifyStarted,
         };
         let events = events(&[
             (RunCreated, 0),
@@ -337,16 +346,34 @@ mod tests {
 
     #[test]
     fn unfinished_parts_are_open() {
-        use EventKind::{ModelAsked, PlanSigned, RunCreated, ScopeAllowed, RunFailed, VerifyStarted};
-        let failed = [(RunCreated, 0), (PlanSigned, 0), (ModelAsked, 1), (VerifyStarted, 1)];
+        use EventKind::{
+            ModelAsked, PlanSigned, RunCreated, RunFailed, ScopeAllowed, VerifyStarted,
+        };
+        let failed = [
+            (RunCreated, 0),
+            (PlanSigned, 0),
+            (ModelAsked, 1),
+            (VerifyStarted, 1),
+        ];
         let parts = timeline(&events(&failed));
         let open = ["change 1-3 open", "attempt 1 2-3 open", "gates 1 3-3 open"];
         assert_eq!(shown(&parts)[2..], open);
         assert_eq!(first_end(&events(&failed)), None);
-        let again = [(RunCreated, 0), (RunFailed, 0), (ScopeAllowed, 0), (ModelAsked, 1)];
+        let again = [
+            (RunCreated, 0),
+            (RunFailed, 0),
+            (ScopeAllowed, 0),
+            (ModelAsked, 1),
+        ];
         assert_eq!(
             shown(&timeline(&events(&again))),
-            ["inspect 0-0 2", "change 0-1 2", "plan 2-2 4", "change 2-3 open", "attempt 1 3-3 open"]
+            [
+                "inspect 0-0 2",
+                "change 0-1 2",
+                "plan 2-2 4",
+                "change 2-3 open",
+                "attempt 1 3-3 open"
+            ]
         );
     }
 
