@@ -86,7 +86,7 @@ impl RunTrace {
     }
 }
 
-impl Builder<'_> {
+impl<'r> Builder<'r> {
     fn has_content(&self) -> bool {
         self.content == Content::Included
     }
@@ -232,7 +232,7 @@ impl Builder<'_> {
         }
     }
 
-    fn attempt(&self, number: u64) -> Option<&AttemptView> {
+    fn attempt(&self, number: u64) -> Option<&'r AttemptView> {
         let mut attempts = self.run.attempts.iter();
         attempts.find(|attempt| attempt.number == number)
     }

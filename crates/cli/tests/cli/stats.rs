@@ -159,9 +159,7 @@ fn stats_compare_and_replay_agree_with_the_list() {
         "refuses"
     );
     assert_eq!(
-        answers(
-            "[run]\nmin_strength = 100\n[llm.budget]\ncalls = 1\n[gates.lint]\ncommand = [\"true\"]\n"
-        ),
+        answers("[llm.budget]\ncalls = 1\n[gates.lint]\ncommand = [\"true\"]\n"),
         "unknown"
     );
     assert_eq!(
