@@ -267,3 +267,236 @@ fn word(value: &impl Serialize) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::encode::{Resource, to_json};
+    use crate::span::Value;
+
+    /// A run with every field, one text in each.
+    fn sample() -> Json {
+        let text = include_str!("../../serve/src/pages/sample.json");
+        let mut run: Json = serde_json::from_str(text).unwrap();
+        let part = |kind: Json, from: &str, to: &str, closed_by: Json| {
+            let at = |second: &str| format!("2026-01-31T09:30:{second}Z");
+            let mut part =
+                json!({ "started_at": at(from), "ended_at": at(to), "closed_by": closed_by });
+            let fields = part.as_object_mut().unwrap();
+            fields.extend(kind.as_object().unwrap().clone());
+            part
+        };
+        run["parts"] = json!([
+            part(
+                json!({ "kind": "stage", "stage": "inspect" }),
+                "00",
+                "00",
+                json!(1)
+            ),
+            part(
+                json!({ "kind": "stage", "stage": "plan" }),
+                "00",
+                "00",
+                json!(5)
+            ),
+            part(
+                json!({ "kind": "stage", "stage": "change" }),
+                "00",
+                "02",
+                json!(12)
+            ),
+            part(
+                json!({ "kind": "attempt", "number": 1 }),
+                "00",
+                "02",
+                json!(11)
+            ),
+            part(
+                json!({ "kind": "gates", "attempt": 1 }),
+                "01",
+                "02",
+                json!(11)
+            ),
+            part(
+                json!({ "kind": "attempt", "number": 2 }),
+                "02",
+                "02",
+                Json::Null
+            ),
+            part(
+                json!({ "kind": "stage", "stage": "land" }),
+                "02",
+                "02",
+                Json::Null
+            ),
+        ]);
+        run["first_end"] = json!(12);
+        run["attempts"][0]["verification"]["results"] = json!([
+            { "id": "tests", "isolation": "full", "failures": ["verify-test-broken"], "tests": [["still failing", 2]] }
+        ]);
+        run["landing_verification"] = run["attempts"][0]["verification"].clone();
+        run
+    }
+
+    /// Replaces each text that is free by a text of its own, and returns where these are.
+    fn with_canaries(run: &mut Json) -> Vec<String> {
+        fn texts(value: &Json, pointer: &str, found: &mut Vec<String>) {
+            match value {
+                Json::String(_) => found.push(pointer.to_owned()),
+                Json::Array(items) => {
+                    for (at, item) in items.iter().enumerate() {
+                        texts(item, &format!("{pointer}/{at}"), found);
+                    }
+                }
+                Json::Object(fields) => {
+                    for (name, field) in fields {
+                        texts(field, &format!("{pointer}/{name}"), found);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut pointers = Vec::new();
+        texts(run, "", &mut pointers);
+        pointers.retain(|pointer| {
+            let place = run.pointer_mut(pointer).unwrap();
+            let before = std::mem::replace(place, canary(pointer).into());
+            let is_free = !pointer.ends_with("run_id")
+                && serde_json::from_value::<RunView>(run.clone()).is_ok();
+            if !is_free {
+                *run.pointer_mut(pointer).unwrap() = before;
+            }
+            is_free
+        });
+        pointers
+    }
+
+    fn canary(pointer: &str) -> String {
+        format!("<{pointer}>")
+    }
+
+    fn encoded(run: &Json, content: Content) -> String {
+        let view: RunView = serde_json::from_value(run.clone()).unwrap();
+        let trace = RunTrace::of(&view, content);
+        to_json(
+            &trace.id,
+            &trace.spans,
+            &Resource::of_version("1", Vec::new()),
+        )
+    }
+
+    /// Names and codes, which are no content.
+    const NAMES: [&str; 15] = [
+        "/agent",
+        "/base_commit",
+        "/landing/commit",
+        "/id",
+        "/code",
+        "/gates/0/0",
+        "/provider",
+        "/model",
+        "/outcome",
+        "/role",
+        "/error",
+        "/results/0/isolation",
+        "/results/0/failures/0",
+        "/results/0/tests/0/0",
+        "/failure/code",
+    ];
+
+    #[test]
+    fn omitted_content_is_every_text_but_names() {
+        let mut run = sample();
+        let pointers = with_canaries(&mut run);
+        assert!(pointers.len() > 60, "{pointers:?}");
+        let text = encoded(&run, Content::Omitted);
+        let shown: Vec<&String> = pointers
+            .iter()
+            .filter(|pointer| text.contains(&canary(pointer)))
+            .collect();
+        assert!(shown.len() > 10, "{shown:?}");
+        for pointer in shown {
+            assert!(
+                NAMES.iter().any(|name| pointer.ends_with(name)),
+                "{pointer}"
+            );
+        }
+        let full = encoded(&run, Content::Included);
+        for pointer in [
+            "/goal",
+            "/repo",
+            "/plan/text",
+            "/attempts/0/output",
+            "/baseline/0/command",
+        ] {
+            assert!(full.contains(&canary(pointer)), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn spans_are_one_tree_and_sum_up_to_the_run() {
+        let view: RunView = serde_json::from_value(sample()).unwrap();
+        let trace = RunTrace::of(&view, Content::Omitted);
+        assert_eq!(trace, RunTrace::of(&view, Content::Omitted));
+        let ids: BTreeSet<String> = trace.spans.iter().map(|span| span.id.to_string()).collect();
+        assert_eq!(ids.len(), trace.spans.len());
+        let (root, rest) = trace.spans.split_first().unwrap();
+        assert_eq!(root.parent, None);
+        for span in rest {
+            let parent = span.parent.as_ref().unwrap().to_string();
+            assert!(ids.contains(&parent), "{}", span.name);
+        }
+        let sum: i64 = trace
+            .spans
+            .iter()
+            .flat_map(|span| &span.attributes)
+            .filter(|attribute| {
+                attribute.name.starts_with("crucible.call.")
+                    && attribute.name.ends_with("micro_usd")
+            })
+            .map(|attribute| match attribute.value {
+                Value::Number(number) => number,
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(sum, 1_234_567);
+    }
+
+    #[test]
+    fn closed_spans_follow_the_known_event() {
+        let view: RunView = serde_json::from_value(sample()).unwrap();
+        let trace = RunTrace::of(&view, Content::Omitted);
+        let names = |known| {
+            let spans = trace.closed_after(known);
+            spans.into_iter().map(|span| span.name).collect::<Vec<_>>()
+        };
+        assert!(names(0).contains(&"run".to_owned()) && names(0).contains(&"attempt 1".to_owned()));
+        assert!(!names(0).contains(&"attempt 2".to_owned()), "it is open");
+        assert_eq!(names(11), ["run", "stage change"]);
+        assert!(names(12).is_empty() && names(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn false_times_and_numbers_make_valid_spans() {
+        let mut run = sample();
+        run["model_calls"][0]["ended_at"] = json!("1969-01-01T00:00:00Z");
+        run["model_calls"][0]["micro_dollars"] = json!(u64::MAX);
+        run["exchanges"][0]["asked_at"] = json!("9999-12-31T23:59:59Z");
+        run["events"] = json!([]);
+        let view: RunView = serde_json::from_value(run).unwrap();
+        let trace = RunTrace::of(&view, Content::Included);
+        assert!(trace.spans.iter().all(|span| span.started <= span.ended));
+        assert!(
+            !to_json(
+                &trace.id,
+                &trace.spans,
+                &Resource::of_version("1", Vec::new())
+            )
+            .is_empty()
+        );
+    }
+}
