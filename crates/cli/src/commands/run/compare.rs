@@ -36,7 +36,10 @@ fn text_of(compared: &CompareView) -> String {
     let (a, b) = (&compared.a, &compared.b);
     let mut rows = table(["", a.run_id.as_str(), b.run_id.as_str(), "differs"]);
     let mut row = |name: &str, a: &str, b: &str, differs: bool| {
-        let cell = |text: &str| one_line(&text.chars().take(SHOWN).collect::<String>());
+        let cell = |text: &str| match text {
+            "" => "-".to_owned(),
+            text => one_line(&text.chars().take(SHOWN).collect::<String>()),
+        };
         let mark = if differs { "yes" } else { "" };
         rows.add_row([one_line(name), cell(a), cell(b), mark.to_owned()]);
     };
