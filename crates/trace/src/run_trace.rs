@@ -485,7 +485,7 @@ mod tests {
         let mut run = sample();
         run["model_calls"][0]["ended_at"] = json!("1969-01-01T00:00:00Z");
         run["model_calls"][0]["micro_dollars"] = json!(u64::MAX);
-        run["exchanges"][0]["asked_at"] = json!("9999-12-31T23:59:59Z");
+        run["exchanges"][0]["asked_at"] = json!("9999-12-30T00:00:00Z");
         run["events"] = json!([]);
         let view: RunView = serde_json::from_value(run).unwrap();
         let trace = RunTrace::of(&view, Content::Included);
