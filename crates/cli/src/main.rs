@@ -4,6 +4,7 @@ mod app;
 mod arguments;
 mod commands;
 mod gate_output;
+mod live_trace;
 mod names;
 mod program;
 mod progress;

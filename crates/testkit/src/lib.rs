@@ -22,6 +22,7 @@
 mod anthropic;
 mod cases;
 mod clients;
+mod collector;
 mod council;
 mod fences;
 mod gemini;
@@ -41,6 +42,7 @@ mod wire;
 
 pub use cases::expensive_cases;
 pub use clients::{real_client, real_clients_dir};
+pub use collector::{CollectorManner, TraceCollector};
 pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use fences::{fenced_blocks, outside_of_fences};
 pub use github::{

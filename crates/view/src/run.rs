@@ -2,7 +2,9 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
-use crucible_run::{BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
+use crucible_run::{
+    BudgetStatus, Part, RunDir, RunDocuments, RunError, RunState, documents, first_end, timeline,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
@@ -63,6 +65,12 @@ pub struct RunView {
     pub exchanges: Vec<ExchangeView>,
     /// Its events.
     pub events: Vec<EventView>,
+    /// Its stages and attempts in time.
+    #[serde(default)]
+    pub parts: Vec<Part>,
+    /// The number of the event that ended it for the first time, if one did.
+    #[serde(default)]
+    pub first_end: Option<u64>,
     /// What the chain says about it.
     pub chain: ChainView,
     /// Documents that cannot be parsed.
@@ -148,6 +156,8 @@ impl RunView {
             model_calls: read.calls.iter().map(CallView::of_row).collect(),
             exchanges: read.exchanges.iter().map(ExchangeView::of).collect(),
             events: read.events.iter().map(EventView::of).collect(),
+            parts: timeline(&read.events),
+            first_end: first_end(&read.events),
             chain,
             unreadable: RedactedText::all(&read.unreadable),
         }

@@ -36,7 +36,9 @@ mod secrets;
 mod serve;
 mod skill;
 mod spec;
+mod stats;
 mod template;
+mod trace;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -78,6 +80,9 @@ pub(crate) enum Command {
     Approve(approve::Approve),
     Report(report::Report),
     Serve(serve::Serve),
+    #[command(subcommand)]
+    Trace(trace::Trace),
+    Stats(stats::Stats),
     Gates(gates::Gates),
     Eval(eval::Eval),
     Crawl(crawl::Crawl),
@@ -146,6 +151,8 @@ impl Command {
                 Approve,
                 Report,
                 Serve,
+                Trace,
+                Stats,
                 Gates,
                 Eval,
                 Crawl,
