@@ -16,6 +16,7 @@ use crucible_sandbox::{Cap, Caps, Launcher, Runtime, Sandbox};
 use crucible_settings::{ConfigFiles, Settings};
 use crucible_terminal::input::{self, InputNotice};
 use crucible_terminal::{EventLoop, Output};
+use crucible_view::RunView;
 
 /// The ledger's file, in Crucible's own directory.
 pub(crate) const LEDGER: &str = "ledger.db";
@@ -199,6 +200,16 @@ impl App {
         let ledger = Ledger::open_existing(&file)?;
         let here = self.repository_of(self.env.working_directory());
         find_run(world, ledger, &file, named, here.as_deref())
+    }
+
+    /// Everything that the ledger and the run directory have about a run, found as [`App::find_run`] does.
+    pub(crate) fn run_view(&self, named: Option<&str>) -> Result<RunView, Failure> {
+        let world = self.world_here()?;
+        let (ledger, dir) = self.find_run(&world, named)?;
+        RunView::read(&dir, &ledger)?.ok_or_else(|| {
+            let message = "the ledger has no row for this run; it belongs to another ledger";
+            Failure::usage(message).hint("`crucible run list` shows the runs of this one.")
+        })
     }
 
     /// The spawner; its inner stage is this very program.

@@ -5,6 +5,7 @@ mod arguments;
 mod board;
 mod commands;
 mod gate_output;
+mod live_trace;
 mod names;
 mod program;
 mod progress;

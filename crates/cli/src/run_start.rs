@@ -17,6 +17,7 @@ use crucible_settings::Settings;
 
 use crate::app::App;
 use crate::arguments::{overrides, path_text, providers, strengths, subject};
+use crate::live_trace::send_trace;
 use crate::progress::Progress;
 
 /// How commands end that take a run further.
@@ -133,6 +134,7 @@ pub(crate) fn start_and_advance(
     }
     let world = app.world(&sandbox, &config)?;
     let ledger = app.ledger_path()?;
+    let started_dir = started.dir.clone();
     let advanced = app.block_on(async {
         let (dir, ledger, advanced) = started
             .advance(&world, &ledger, None, &mut progress)
@@ -140,8 +142,9 @@ pub(crate) fn start_and_advance(
         Ok((dir, ledger, advanced?))
     });
     progress.finish();
-    let (dir, ledger, _) = advanced?;
-    conclude(app, &dir, &ledger)
+    let ended = advanced.and_then(|(dir, ledger, _)| conclude(app, &dir, &ledger));
+    send_trace(app, &started_dir, 0);
+    ended
 }
 
 /// Prints where a run stands, and turns it into the way the process ends.

@@ -54,13 +54,15 @@ pub enum Payload {
     Nothing,
     /// This JSON: a `POST`.
     Json(Vec<u8>),
+    /// These bytes: a `POST`. The headers have their `content-type`.
+    Bytes(Vec<u8>),
 }
 
 /// A `GET` or `POST` request over HTTP.
 pub struct HttpRequest {
     /// Where to: `http` or `https`, without user or password.
     pub url: String,
-    /// Header names and values; a body's `content-type: application/json` is added when it is not among them.
+    /// Header names and values; `content-type: application/json` is added to JSON when it is not among them.
     pub headers: Vec<(String, Secret)>,
     /// What is sent.
     pub payload: Payload,
@@ -261,6 +263,7 @@ impl HttpClient {
         let (mut call, mut typed) = match request.payload {
             Payload::Nothing => (client.get(url), true),
             Payload::Json(body) => (client.post(url).body(body), false),
+            Payload::Bytes(body) => (client.post(url).body(body), true),
         };
         for (name, value) in &request.headers {
             let bad = || HttpError::BadHeader { name: name.clone() };
@@ -362,7 +365,7 @@ impl Payload {
     fn bytes(&self) -> usize {
         match self {
             Self::Nothing => 0,
-            Self::Json(body) => body.len(),
+            Self::Json(body) | Self::Bytes(body) => body.len(),
         }
     }
 }

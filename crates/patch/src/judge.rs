@@ -69,7 +69,7 @@ pub fn judge_places(proposal: &Proposal, policy: &Policy) -> Verdict {
         }
         Proposal::Diff(bytes) => match parse(bytes) {
             Ok(patch) => {
-                judge.number(touched(&patch));
+                judge.number(patch.touched());
                 for file in &patch.files {
                     judge.place(file, &judge.possible_addition(&file.path));
                 }
@@ -231,16 +231,6 @@ fn examples(text: &str, has_fences: bool) -> Vec<&str> {
     lines
 }
 
-/// How many files a patch touches: a renamed one is two.
-fn touched(patch: &Patch) -> u64 {
-    let moved = patch
-        .files
-        .iter()
-        .filter(|file| matches!(file.change, Change::Rename { .. }))
-        .count();
-    (patch.files.len() + moved) as u64
-}
-
 fn over(have: u64, what: &str, limit: u64) -> String {
     format!("{have} {what}, and the policy allows {limit}; make the change smaller")
 }
@@ -284,7 +274,7 @@ impl Judge<'_> {
                 "the patch changes nothing; answer with a change",
             );
         }
-        self.number(touched(patch));
+        self.number(patch.touched());
         let added: u64 = patch.files.iter().map(|file| self.added(file)).sum();
         if added > self.policy.max_added_lines {
             let hint = over(added, "lines are added", self.policy.max_added_lines);

@@ -18,6 +18,13 @@ pub struct Patch {
 }
 
 impl Patch {
+    /// How many files it touches: a renamed one is two.
+    #[must_use]
+    pub fn touched(&self) -> u64 {
+        let is_moved = |file: &&FilePatch| matches!(file.change, Change::Rename { .. });
+        (self.files.len() + self.files.iter().filter(is_moved).count()) as u64
+    }
+
     /// Every path that the patch writes or removes, and every path that it copies from, each once, sorted.
     #[must_use]
     pub fn paths(&self) -> Vec<&RepoPath> {

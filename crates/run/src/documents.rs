@@ -10,7 +10,6 @@ use crucible_model::{Digest, RunId, Timestamp};
 use crucible_pack::ContextPack;
 use crucible_verify::VerifyReport;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptOutcome};
@@ -24,6 +23,7 @@ use crate::receipt::phase;
 use crate::reservations::RecordedUsage;
 use crate::role::chair::NotAsked;
 use crate::status::{RunStatus, status_of};
+use crate::timeline::attempt_of;
 
 /// Everything that a run's directory and the ledger have about it.
 #[derive(Debug, Clone)]
@@ -262,11 +262,11 @@ pub fn existing_run(runs_root: &std::path::Path, id: &RunId) -> Option<RunDir> {
 
 /// The questions to models, in order. A question is asked by the newest `MODEL_ASKED` before its end.
 fn exchanges(record: &RunRecord, events: &[EventRecord]) -> Vec<Exchange> {
-    let mut asked = None;
+    let (mut asked, mut attempt) = (None, None);
     let mut exchanges = Vec::new();
     for event in events {
         if event.event == EventKind::ModelAsked.name() {
-            asked = Some(event.ts);
+            (asked, attempt) = (Some(event.ts), attempt_of(event));
         }
         let Some(phase) = phase(record, event) else {
             continue;
@@ -278,7 +278,7 @@ fn exchanges(record: &RunRecord, events: &[EventRecord]) -> Vec<Exchange> {
             ended: event.ts,
             provider: phase.llm.provider.unwrap_or_default(),
             model: phase.llm.model_used.unwrap_or_default(),
-            attempt: event.body.get("attempt").and_then(Value::as_u64),
+            attempt: attempt_of(event).or(attempt.take()),
             tokens_in: phase.llm.tokens_input,
             tokens_out: phase.llm.tokens_output,
             cost: phase.llm.cost,

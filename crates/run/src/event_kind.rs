@@ -320,6 +320,12 @@ pub(crate) fn attempt_step(number: u64) -> String {
     format!("attempt-{number}")
 }
 
+/// The number of the attempt that such a key, or the key of a question of an attempt, belongs to.
+pub(crate) fn attempt_number(key: &str) -> Option<u64> {
+    let (number, _) = key.strip_prefix("attempt-")?.split_once('-')?;
+    number.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,6 +343,9 @@ mod tests {
         assert_eq!(EventKind::of("NOTED"), None);
         assert_eq!(attempt_key(3, AttemptStep::Ended), "attempt-3-ended");
         assert_eq!(asked_key(&attempt_step(3)), "attempt-3-asked");
+        assert_eq!(attempt_number("attempt-3-asked-2"), Some(3));
+        assert_eq!(attempt_number("attempt-x-asked"), None);
+        assert_eq!(attempt_number("plan-1-asked"), None);
         assert_eq!(answered_step(&answered_key("plan-1")), Some("plan-1"));
         assert_eq!(prompted_step(&prompted_key("plan-1")), Some("plan-1"));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crucible_model::Timestamp;
-use crucible_view::CostView;
+use crucible_view::{CostView, Week};
 
 use crate::format::{duration, money};
 use crate::query::OUTCOMES;
@@ -14,7 +14,6 @@ const MAX_WEEKS: usize = 26;
 const HEIGHT: u64 = 140;
 /// The width of a week.
 const WEEK: u64 = 24;
-const DAY_MS: i64 = 86_400_000;
 
 /// A chart.
 pub(crate) struct Chart {
@@ -48,7 +47,7 @@ type Parts = Vec<(&'static str, u64)>;
 impl Chart {
     /// The runs that were started in each week, by outcome.
     pub(crate) fn outcomes(costs: &CostView) -> Self {
-        let mut weeks: BTreeMap<i64, Parts> = BTreeMap::new();
+        let mut weeks: BTreeMap<Week, Parts> = BTreeMap::new();
         for day in &costs.outcomes {
             let parts = OUTCOMES
                 .map(|outcome| (outcome.name(), day.runs.get(&outcome).copied().unwrap_or(0)));
@@ -86,7 +85,7 @@ impl Chart {
         Self::of("Time of runs by week", weeks, |parts| duration(&sum(parts)))
     }
 
-    fn of(label: &str, mut weeks: BTreeMap<i64, Parts>, text: impl Fn(&Parts) -> String) -> Self {
+    fn of(label: &str, mut weeks: BTreeMap<Week, Parts>, text: impl Fn(&Parts) -> String) -> Self {
         while weeks.len() > MAX_WEEKS {
             weeks.pop_first();
         }
@@ -113,7 +112,7 @@ impl Chart {
             bars,
             weeks: weeks
                 .iter()
-                .map(|(week, parts)| (first_day(*week), text(parts)))
+                .map(|(week, parts)| (week.first_day(), text(parts)))
                 .collect(),
         }
     }
@@ -126,24 +125,16 @@ fn sum(parts: &Parts) -> u64 {
 }
 
 /// Adds the values of a day to its week. A day that is no date is left out.
-fn add(weeks: &mut BTreeMap<i64, Parts>, day: &str, values: &[(&'static str, u64)]) {
+fn add(weeks: &mut BTreeMap<Week, Parts>, day: &str, values: &[(&'static str, u64)]) {
     let Ok(instant) = format!("{day}T00:00:00Z").parse::<Timestamp>() else {
         return;
     };
-    // The first of January 1970 was a Thursday; weeks begin on Monday.
-    let week = (instant.unix_millis().div_euclid(DAY_MS) + 3).div_euclid(7);
     let parts = weeks
-        .entry(week)
+        .entry(Week::of(instant))
         .or_insert_with(|| values.iter().map(|(class, _)| (*class, 0)).collect());
     for (part, (_, value)) in parts.iter_mut().zip(values) {
         part.1 = part.1.saturating_add(*value);
     }
-}
-
-fn first_day(week: i64) -> String {
-    let days = u64::try_from(week * 7 - 3).unwrap_or(0);
-    let instant = Timestamp::from_unix(std::time::Duration::from_secs(days * 86_400));
-    instant.to_string().chars().take(10).collect()
 }
 
 #[cfg(test)]

@@ -15,13 +15,7 @@ pub(crate) fn money(micro_dollars: &u64) -> String {
 
 /// Returns milliseconds in the largest units that fit.
 pub(crate) fn duration(millis: &u64) -> String {
-    let seconds = millis / 1000;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0) => format!("{millis} ms"),
-        (0, 0, seconds) => format!("{seconds}.{} s", millis % 1000 / 100),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
-    }
+    crucible_view::duration(*millis)
 }
 
 /// Returns the first digits of a digest.

@@ -24,6 +24,7 @@ mod anthropic;
 mod browser;
 mod cases;
 mod clients;
+mod collector;
 mod council;
 mod fences;
 mod gemini;
@@ -44,6 +45,7 @@ mod wire;
 pub use browser::{BrowserJob, in_browser};
 pub use cases::expensive_cases;
 pub use clients::{real_client, real_clients_dir};
+pub use collector::{CollectorManner, TraceCollector};
 pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use fences::{fenced_blocks, outside_of_fences};
 pub use github::{

@@ -1,9 +1,10 @@
 //! The read model: runs, costs and the ledger as typed, serialisable documents.
 //!
 //! The page, the report, traces, statistics and `--json` are made of these documents, so their numbers are equal by
-//! construction. [`RunList`] reads the ledger by one query, [`RunView`] reads one run, [`CostView`] and [`LedgerView`] read
-//! the ledger as a whole. [`SpecListView`], [`SpecView`], [`EvidenceView`], [`SkillListView`], [`SkillView`],
-//! [`CrawlListView`] and [`CrawlView`] read the documents that commands print with `--json`.
+//! construction. [`RunList`] reads the ledger by one query, and [`StatsView`] sums it up. [`RunView`] reads one run, and
+//! [`CompareView`] compares two. [`CostView`] and [`LedgerView`] read the ledger as a whole. [`SpecListView`],
+//! [`SpecView`], [`EvidenceView`], [`SkillListView`], [`SkillView`], [`CrawlListView`] and [`CrawlView`] read the documents
+//! that commands print with `--json`.
 //!
 //! Invariants: nothing here writes, prints, or knows a page. Each text that a person, a model, a repository or a program
 //! wrote is a [`RedactedText`], which contains no detected secret. Money is in millionths of a US dollar, time in
@@ -11,25 +12,31 @@
 
 mod attempt;
 mod call;
+mod compare;
 mod context;
 mod cost;
 mod council;
 mod crawl;
 mod diff;
+mod duration;
 mod event;
 mod json_text;
 mod landing;
 mod ledger;
 mod list;
 mod plan;
+mod policy;
 mod run;
 mod skill;
 mod spec;
+mod stats;
 mod text;
 mod verification;
+mod week;
 
 pub use attempt::{AttemptView, FindingView};
 pub use call::{CallView, ExchangeView, Totals};
+pub use compare::{CompareView, RunFacts};
 pub use context::{ContextView, OmittedView, PackedFileView};
 pub use cost::{CostGroup, CostView, DayCost, DayOutcomes};
 pub use council::{CouncilView, DeliberationView, LoopView, SeatView};
@@ -38,12 +45,14 @@ pub use crawl::{
     CrawlView, RankedView,
 };
 pub use diff::{DiffFile, DiffHunk, DiffLine, DiffRow, DiffView, LineChange};
+pub use duration::duration;
 pub use event::{ChainView, EventView};
 pub use json_text::JsonText;
 pub use landing::{LandingView, StatementView};
 pub use ledger::LedgerView;
 pub use list::{ListQuery, RunList, RunOutcome, RunSummary};
 pub use plan::{PlanView, ReviewView};
+pub use policy::{PolicyRun, PolicyView, RuleView};
 pub use run::{ArtifactView, OwedView, RunView};
 pub use skill::{
     PromotionView, SkillBuildView, SkillCountsView, SkillGateView, SkillListView, SkillRowView,
@@ -53,8 +62,10 @@ pub use spec::{
     EvidenceCountsView, EvidenceView, MatrixView, NextStepView, PhaseView, RequirementTestView,
     RequirementView, SpecCountsView, SpecListView, SpecProblemView, SpecRowView, SpecView,
 };
+pub use stats::{StatsGroup, StatsKey, StatsRow, StatsView};
 pub use text::RedactedText;
 pub use verification::{
-    BrokenChangeView, CommandView, GateView, SinkView, StrengthView, SurvivorView, TestsView,
-    VerificationView,
+    BrokenChangeView, CommandView, GateResultView, GateView, SinkView, StrengthView, SurvivorView,
+    TestsView, VerificationView,
 };
+pub use week::Week;

@@ -2,7 +2,10 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
-use crucible_run::{AttemptEnd, BudgetStatus, RunDir, RunDocuments, RunError, RunState, documents};
+use crucible_run::{
+    AttemptEnd, BudgetStatus, Part, RunDir, RunDocuments, RunError, RunState, documents, first_end,
+    timeline,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
@@ -66,6 +69,12 @@ pub struct RunView {
     pub councils: Vec<CouncilView>,
     /// Its events.
     pub events: Vec<EventView>,
+    /// Its stages and attempts in time.
+    #[serde(default)]
+    pub parts: Vec<Part>,
+    /// The number of the event that ended it for the first time, if one did.
+    #[serde(default)]
+    pub first_end: Option<u64>,
     /// What the chain says about it.
     pub chain: ChainView,
     /// Documents that cannot be parsed.
@@ -152,6 +161,8 @@ impl RunView {
             exchanges: read.exchanges.iter().map(ExchangeView::of).collect(),
             councils: read.events.iter().filter_map(CouncilView::of).collect(),
             events: read.events.iter().map(EventView::of).collect(),
+            parts: timeline(&read.events),
+            first_end: first_end(&read.events),
             chain,
             unreadable: RedactedText::all(&read.unreadable),
         }

@@ -1,7 +1,9 @@
 //! What the gates showed of a change.
 
 use crucible_run::{BaselineGate, shown_by};
-use crucible_verify::{BrokenOutcome, GateTests, Strength, TestList, VerifyReport, VerifyResult};
+use crucible_verify::{
+    BrokenOutcome, GateIsolation, GateTests, Strength, TestList, VerifyReport, VerifyResult,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::FindingView;
@@ -18,6 +20,9 @@ pub struct VerificationView {
     pub commands: Vec<CommandView>,
     /// The names of the gates that ran.
     pub gates: Vec<RedactedText>,
+    /// The gates of them that are commands, with their results.
+    #[serde(default)]
+    pub results: Vec<GateResultView>,
     /// Why the change may not land.
     pub failures: Vec<RedactedText>,
     /// Findings that do not refuse the change.
@@ -43,6 +48,19 @@ pub struct CommandView {
     pub command: RedactedText,
     /// Its exit code, as in shells.
     pub exit_code: i32,
+}
+
+/// The result of a gate that is a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateResultView {
+    /// The gate.
+    pub id: RedactedText,
+    /// How much of the isolation it had.
+    pub isolation: RedactedText,
+    /// The codes of the findings that refuse the change; empty if it passed.
+    pub failures: Vec<RedactedText>,
+    /// Its tests by result; empty if it reports none.
+    pub tests: Vec<(RedactedText, u64)>,
 }
 
 /// The tests of a gate, compared with those before the change: how many there are, and the first names.
@@ -160,6 +178,11 @@ impl VerificationView {
                 .iter()
                 .map(|gate| text(gate.as_str()))
                 .collect(),
+            results: report
+                .isolation
+                .iter()
+                .map(|row| GateResultView::of(row, report))
+                .collect(),
             failures: report
                 .failures
                 .iter()
@@ -205,6 +228,27 @@ impl VerificationView {
                 })
                 .collect(),
             tree: report.tree.as_deref().map(text),
+        }
+    }
+}
+
+impl GateResultView {
+    fn of(row: &GateIsolation, report: &VerifyReport) -> Self {
+        let gate = row.gate.as_str();
+        let refused = report.failures.iter().filter(|failure| failure.id == gate);
+        let tests = report.tests.iter().find(|tests| tests.gate == row.gate);
+        let groups = tests.map(|tests| TestsView::of(tests).groups);
+        Self {
+            id: RedactedText::new(gate),
+            isolation: RedactedText::new(row.level.name()),
+            failures: refused
+                .map(|failure| RedactedText::new(&failure.kind))
+                .collect(),
+            tests: groups
+                .into_iter()
+                .flatten()
+                .map(|(name, count, _)| (name, count))
+                .collect(),
         }
     }
 }

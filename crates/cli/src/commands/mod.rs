@@ -36,8 +36,10 @@ mod secrets;
 mod serve;
 mod skill;
 mod spec;
+mod stats;
 mod template;
 mod tui;
+mod trace;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -80,6 +82,9 @@ pub(crate) enum Command {
     Report(report::Report),
     Serve(serve::Serve),
     Tui(tui::Tui),
+    #[command(subcommand)]
+    Trace(trace::Trace),
+    Stats(stats::Stats),
     Gates(gates::Gates),
     Eval(eval::Eval),
     Crawl(crawl::Crawl),
@@ -149,6 +154,8 @@ impl Command {
                 Report,
                 Serve,
                 Tui,
+                Trace,
+                Stats,
                 Gates,
                 Eval,
                 Crawl,

@@ -6,7 +6,6 @@ use clap::Args;
 use crucible_host::fs::write_atomic;
 use crucible_model::{Digest, ExitStatus, Failure, counted};
 use crucible_serve::{html_report, markdown_report};
-use crucible_view::RunView;
 
 use crate::app::App;
 
@@ -28,14 +27,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let world = app.world_here()?;
-        let (ledger, dir) = app.find_run(&world, self.run.as_deref())?;
-        let Some(run) = RunView::read(&dir, &ledger)? else {
-            return Err(Failure::usage(
-                "the ledger has no row for this run; it belongs to another ledger",
-            )
-            .hint("`crucible run list` shows the runs of this one."));
-        };
+        let run = app.run_view(self.run.as_deref())?;
         let (file, text) = match (&self.html, &self.markdown) {
             (Some(file), _) => (Some(file), html_report(&run)?),
             (None, Some(file)) => (file.as_ref(), markdown_report(&run)),

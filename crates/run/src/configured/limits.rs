@@ -100,7 +100,7 @@ pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, Failu
 }
 
 /// The kinds of sinks that need an approval.
-pub(super) fn sink_kinds(config: &Settings) -> Result<Vec<String>, Failure> {
+pub(crate) fn sink_kinds(config: &Settings) -> Result<Vec<String>, Failure> {
     let kinds = &config.run.sinks_need_approval;
     match kinds
         .iter()

@@ -18,6 +18,7 @@ pub(crate) use agents::configured_agents;
 pub use gates::{GateChoice, no_repository};
 pub use launch::{ExistingRun, RunHost, RunSpending, UnattendedEnd, UnattendedRun};
 pub use limits::patch_limits;
+pub(crate) use limits::sink_kinds;
 pub(crate) use limits::{context_settings, pack_limits};
 pub use missing::MissingPart;
 pub use patch::{MAX_PATCH, PatchMeasure};

@@ -22,6 +22,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("indicatif", &["terminal"]),
     ("landlock", &["sandbox"]),
     ("miette", &["cli"]),
+    ("prost", &["trace"]),
     ("process-wrap", &["sandbox"]),
     ("ratatui", &["tui"]),
     ("reqwest", &["host"]),

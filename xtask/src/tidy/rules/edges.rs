@@ -38,6 +38,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("view", 5),
     ("mcp", 6),
     ("serve", 6),
+    ("trace", 6),
     ("cli", 7),
     ("testkit", 8),
     ("xtask", 8),

@@ -10,6 +10,7 @@ use crucible_verify::ACCEPTABLE;
 
 use crate::app::App;
 use crate::arguments::{overrides, path_text};
+use crate::live_trace::send_trace;
 use crate::progress::Progress;
 use crate::run_start::{ENDS, conclude};
 
@@ -62,7 +63,8 @@ impl Advance {
         let mut progress = Progress::after(&app.output, known);
         let advanced = app.block_on(existing.advance(&runtime, app, &mut ledger, &mut progress));
         progress.finish();
-        advanced?;
-        conclude(app, &dir, &ledger)
+        let ended = advanced.and_then(|_| conclude(app, &dir, &ledger));
+        send_trace(app, &dir, known);
+        ended
     }
 }

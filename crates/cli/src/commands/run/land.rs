@@ -1,11 +1,13 @@
 //! `crucible run land`: the verified change becomes a commit.
 
 use clap::Args;
+use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::{Signing, land, push_notes};
+use crucible_run::{RunDir, Signing, World, land, push_notes};
 
 use crate::app::App;
 use crate::arguments::subject;
+use crate::live_trace::{newest_event, send_trace};
 use crate::progress::Progress;
 
 /// Commit a verified change to the branch it started from
@@ -41,19 +43,32 @@ impl Land {
         let signing =
             Signing::configured(&settings, world.sandbox.clone(), &app.env, &app.home()?)?;
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;
+        let known = newest_event(&dir, &ledger);
+        let ended = self.land(app, &world, &signing, (&mut ledger, &dir));
+        send_trace(app, &dir, known);
+        ended
+    }
+
+    fn land(
+        &self,
+        app: &App,
+        world: &World<'_>,
+        signing: &Signing,
+        (ledger, dir): (&mut Ledger, &RunDir),
+    ) -> Result<ExitStatus, Failure> {
         let mut progress = Progress::new(&app.output);
         let landed = app.drive(land(
-            &world,
-            &dir,
+            world,
+            dir,
             self.message.as_deref(),
-            &signing,
-            &mut ledger,
+            signing,
+            ledger,
             &mut progress,
         ));
         progress.finish();
         let landed = landed?;
         if let Some(remote) = &self.push_notes {
-            let pushed = app.drive(push_notes(&world, &dir, remote));
+            let pushed = app.drive(push_notes(world, dir, remote));
             pushed.map_err(|error| {
                 let landed = format!(
                     "{} landed, but its note was not pushed: {}",

@@ -2,6 +2,7 @@
 
 mod advance;
 mod bundle;
+mod compare;
 mod land;
 mod list;
 mod replay;
@@ -22,6 +23,7 @@ pub(crate) enum Run {
     Advance(advance::Advance),
     Status(status::Status),
     List(list::List),
+    Compare(compare::Compare),
     Land(land::Land),
     Replay(replay::Replay),
     Bundle(bundle::Bundle),
@@ -39,6 +41,7 @@ impl Run {
                 Advance,
                 Status,
                 List,
+                Compare,
                 Land,
                 Replay,
                 Bundle,
