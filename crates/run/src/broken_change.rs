@@ -15,7 +15,8 @@ use crucible_patch::{
 };
 use crucible_verify::{
     BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, GateRun, GateSpec, Possible,
-    Step, Variant, best_outcome, next_step, noticed_by_added, repeated_variant, still_red, unaffected,
+    Step, Variant, best_outcome, next_step, noticed_by_added, repeated_variant, still_red,
+    unaffected,
 };
 
 use crate::canary::broken_source;

@@ -175,11 +175,15 @@ const fn stage_of(kind: EventKind) -> Option<Stage> {
         | EventKind::VerifyStarted
         | EventKind::MoreFilesRequested
         | EventKind::AttemptEnded
+        | EventKind::ChangeVerifiedAgain
         | EventKind::VerifyFailed
+        | EventKind::ObjectionsJudged
+        | EventKind::CandidatePassed
         | EventKind::VerifyPassed
         | EventKind::RunFailed
         | EventKind::RunDeclined => Some(Stage::Change),
         EventKind::FullGatesRun
+        | EventKind::HeldOutRun
         | EventKind::LandingStarted
         | EventKind::EvidenceJudged
         | EventKind::Attested

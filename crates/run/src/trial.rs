@@ -41,7 +41,7 @@ mod changed_together;
 
 pub(crate) use change::VariantFiles;
 use change::{write_added, write_change, write_variant};
-pub(crate) use changed_together::{changed_together, waiting_tests};
+pub(crate) use changed_together::waiting_tests;
 
 /// Where a repository's catalogue of behaviours begins.
 pub(crate) use crate::contract::BEHAVIOR_INDEX;

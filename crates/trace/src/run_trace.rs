@@ -205,7 +205,7 @@ impl<'r> Builder<'r> {
             span.push_event(event);
         }
         match attempt.end {
-            AttemptEnd::Verified | AttemptEnd::FilesRequested => span,
+            AttemptEnd::Verified | AttemptEnd::Candidate | AttemptEnd::FilesRequested => span,
             AttemptEnd::Refused
             | AttemptEnd::Malformed
             | AttemptEnd::Repeated

@@ -38,8 +38,8 @@ mod skill;
 mod spec;
 mod stats;
 mod template;
-mod tui;
 mod trace;
+mod tui;
 mod verify;
 
 use clap::{Parser, Subcommand};

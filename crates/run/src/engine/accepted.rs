@@ -2,11 +2,14 @@
 //! stops where no test may be added that would show the change.
 
 use crucible_model::{Code, EditFormat, Finding, Level};
+use crucible_pack::ContextPack;
 
 use super::Engine;
+use super::attempts::{AnswerTried, Attempt};
 use crate::allow::SAME_PATCH_TWICE;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::clients::Clients;
 use crate::contract::Plan;
 use crate::error::RunError;
 use crate::gatekeeper::{self, PatchContext};
@@ -32,10 +35,12 @@ impl Engine<'_> {
     /// Verifies a change again by a plan that accepts what it was refused for.
     pub(super) async fn verify_accepted(
         &mut self,
-        plan: &Plan,
-        analysis: &Analysis,
+        clients: &dyn Clients,
+        on: (&Plan, &Analysis, &ContextPack),
+        ended: &[AttemptOutcome],
         outcome: AttemptOutcome,
-    ) -> Result<(), RunError> {
+    ) -> Result<AnswerTried, RunError> {
+        let (plan, analysis, _) = on;
         let earlier = outcome.again.unwrap_or(outcome.number);
         self.journal.note(&format!(
             "  verifying the change of attempt {earlier} again; no model is asked"
@@ -52,7 +57,14 @@ impl Engine<'_> {
             Ok(judged) => judged,
             Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
         };
-        self.try_judged(plan, analysis, judged, outcome, false)
+        let attempt = Attempt {
+            number: outcome.number,
+            round: 1,
+            format: EditFormat::UnifiedDiff,
+            served_by: "",
+            ended,
+        };
+        self.try_judged(clients, &attempt, on, judged, outcome)
             .await
     }
 }

@@ -101,7 +101,11 @@ impl Engine<'_> {
                 last.filter(|last| of_plan.is_empty() && is_accepted(last, plan))
             {
                 let again = self.accepted_again(number, accepted);
-                self.verify_accepted(plan, analysis, again).await?;
+                let on = (plan, analysis, pack);
+                let tried = self.verify_accepted(clients, on, &ended, again).await?;
+                if tried == AnswerTried::Waiting {
+                    return Ok(());
+                }
                 ended = attempt::recorded(&self.dir, self.journal.events()?)?;
                 continue;
             }
@@ -226,11 +230,11 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         attempt: &Attempt<'_>,
-        (plan, analysis, pack): (&Plan, &Analysis, &ContextPack),
+        on: (&Plan, &Analysis, &ContextPack),
         answer: &Answer,
     ) -> Result<AnswerTried, RunError> {
+        let (plan, analysis, _) = on;
         let (text, number) = (&answer.text, attempt.number);
-        let mut used = Vec::new();
         self.journal.working("patch gate", "judging the answer")?;
         let mut judged = match &answer.unread {
             Some(finding) => Judged::malformed(finding.clone()),
@@ -273,28 +277,27 @@ impl Engine<'_> {
             outcome.end = AttemptEnd::Repeated;
             outcome.output.clone_from(&earlier.output);
         }
-        let is_person = role_service(attempt.served_by).is_person();
-        self.try_judged(plan, analysis, judged, outcome, is_person)
-            .await
+        self.try_judged(clients, attempt, on, judged, outcome).await
     }
 
-    /// Records what the patch gate found, and runs the gates if it accepts.
+    /// Records what the patch gate found. If it accepts, runs the gates and hears objections.
     pub(super) async fn try_judged(
         &mut self,
-        plan: &Plan,
-        analysis: &Analysis,
+        clients: &dyn Clients,
+        attempt: &Attempt<'_>,
+        (plan, analysis, pack): (&Plan, &Analysis, &ContextPack),
         judged: Judged,
         mut outcome: AttemptOutcome,
-        is_person: bool,
-    ) -> Result<(), RunError> {
+    ) -> Result<AnswerTried, RunError> {
         let number = outcome.number;
+        let mut used = Vec::new();
         let key = |step| attempt_key(number, step);
         outcome.findings = judged.verdict.findings().to_vec();
         if let Some(patch) = &judged.patch {
             self.dir
                 .write_recorded(&attempt_file(number, attempt::PATCH), patch)?;
             // The next answer is written here, so leftovers of a crash would be taken for it.
-            if is_person {
+            if role_service(attempt.served_by).is_person() {
                 self.dir.write(layout::PATCH, patch)?;
             } else {
                 self.dir.write_recorded(layout::PATCH, patch)?;
@@ -594,10 +597,10 @@ fn refusals(ended: &[AttemptOutcome], of_plan: &[AttemptOutcome]) -> u64 {
 /// The attempt that an answer is for.
 pub(super) struct Attempt<'a> {
     pub(super) number: u64,
-    round: u64,
-    format: EditFormat,
+    pub(super) round: u64,
+    pub(super) format: EditFormat,
     /// Who answers.
-    served_by: &'a str,
+    pub(super) served_by: &'a str,
     /// The attempts before it.
     pub(super) ended: &'a [AttemptOutcome],
 }
