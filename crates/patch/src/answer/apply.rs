@@ -11,7 +11,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::place::{bare, placed_hunks, push, replaced};
 use super::splice::{Speaks, Target};
-use super::{AnswerError, Edit, EditKind, Proposal, deletion, name};
+use super::{AnswerError, Edit, EditKind, Proposal, name};
 use crate::parse::parse;
 use crate::patch::{Change, Content, Files};
 
@@ -90,7 +90,7 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
         EditKind::WholeFile { content } => whole(&edit.path, content, before),
         EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
         EditKind::Block { content } => by_block(&edit.path, content, before, false),
-        EditKind::Delete { name } => deletion::without(&edit.path, name, before),
+        EditKind::Delete { name } => without_definition(&edit.path, name, before),
         EditKind::Hunks { hunks } => {
             let before = before.ok_or_else(|| AnswerError::UnknownFile {
                 path: edit.path.clone(),
@@ -117,6 +117,24 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
             }
         }
     }
+}
+
+/// The content of a file without one of its definitions.
+fn without_definition(
+    path: &RepoPath,
+    name: &str,
+    before: Option<&[u8]>,
+) -> Result<Vec<u8>, AnswerError> {
+    let (mark, text) = without_mark(before.unwrap_or_default());
+    let target = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| Target::of(path, text));
+    let target = target.ok_or_else(|| AnswerError::NoSuchDefinition {
+        path: path.clone(),
+        name: name.to_owned(),
+    })?;
+    let text = target.without(path, name)?;
+    Ok([mark, text.as_bytes()].concat())
 }
 
 /// Whether definitions can be put into this file one by one: its language has a grammar and it follows it. Of any

@@ -115,7 +115,10 @@ pub fn read_answer(
                 Err(AnswerError::NoEdit) if !deleted.is_empty() => Vec::new(),
                 read => read?,
             };
-            edits.extend(deleted);
+            edits.extend(deleted.into_iter().map(|(path, name)| Edit {
+                path,
+                kind: EditKind::Delete { name },
+            }));
             Ok(Proposal::Edits(edits))
         }
         EditFormat::SearchReplace => {
@@ -157,3 +160,5 @@ pub fn without_thoughts(text: &str) -> &str {
 mod tests;
 #[cfg(test)]
 mod tests_any;
+#[cfg(test)]
+mod tests_deletion;

@@ -662,10 +662,13 @@ mod tests {
     fn places_of_tests_are_known() {
         let with = |may_add: &[&str]| Plan {
             may_add: may_add.iter().map(|place| place.parse().unwrap()).collect(),
+            names: Vec::new(),
             ..plan()
         };
         let open = with(&["CHANGELOG.md", "tests/", "src/a.test.js"]);
-        assert_eq!(open.test_places(), ["tests/", "src/a.test.js"]);
+        assert_eq!(open.test_places(), ["tests", "src/a.test.js"]);
+        // Rust's tests stand in the sources.
+        assert_eq!(with(&["src/a.rs"]).test_places(), ["src/a.rs"]);
         assert!(with(&["CHANGELOG.md", "src"]).test_places().is_empty());
     }
 

@@ -70,7 +70,10 @@ pub(crate) fn choose(
             .parse()
             .is_ok_and(|path| consists_of_definitions(&path, content))
     };
-    let format = if files.iter().all(takes) {
+    let format = if files
+        .iter()
+        .all(|file| takes(file) && !is_one_call(&file.content))
+    {
         EditFormat::Definitions
     } else {
         EditFormat::SearchReplace
@@ -79,6 +82,16 @@ pub(crate) fn choose(
         format,
         too_large: Some((bytes, tokens)).filter(|_| !fits || was_cut),
     }
+}
+
+/// Whether all code of a script stands in one call, as in `(function (root) { … })(this)`; its first line tells, in excerpts too.
+fn is_one_call(content: &str) -> bool {
+    let code = |line: &&str| !line.is_empty() && !line.starts_with(['/', '*', '\'', '"', '[']);
+    let first = content.lines().map(str::trim).find(code);
+    let first = first.unwrap_or_default().trim_start_matches([';', '!']);
+    ["(function", "(() =>", "(async "]
+        .iter()
+        .any(|start| first.starts_with(start))
 }
 
 /// The files of a pack that a plan lets change.
@@ -161,6 +174,9 @@ mod tests {
             format(WholeFile, Some(4096), &[("src/a.js", &module)]),
             SearchReplace
         );
+        let excerpt = "/* global define */\n\n(function (root) {\n  // 200 lines\n";
+        assert!(is_one_call(excerpt) && is_one_call(";(() => {\n"));
+        assert!(!is_one_call("'use strict'\nfunction a () {}\n") && !is_one_call(&python));
         assert_eq!(format(WholeFile, Some(100_000), &large), WholeFile);
         assert_eq!(format(WholeFile, None, &large), WholeFile);
         // What may not change is not answered either.

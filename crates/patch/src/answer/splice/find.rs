@@ -184,7 +184,7 @@ impl Splicer<'_, '_> {
 ///
 /// # Errors
 ///
-/// Fails when there is none, or more than one.
+/// Fails when no definition has the name, or more than one has it.
 pub(super) fn only(path: &RepoPath, file: &Outline<'_>, name: &str) -> Result<usize, AnswerError> {
     let written = name.replace("::", ".");
     let (container, own) = match written.rsplit_once('.') {

@@ -1,3 +1,5 @@
+//! Tests of what counts as progress.
+
 use super::*;
 use crate::broken_change::{BrokenChange, BrokenGate, BrokenPolicy};
 use crate::gate::GateEnd;
