@@ -91,7 +91,7 @@ impl ProjectReader {
 
     pub(crate) async fn ask(&self, ask: ProjectAsk) -> Result<Value, Failure> {
         let ended = || {
-            Failure::refused("the program that answers for the project has ended")
+            Failure::refused("the program that reads the project has ended")
                 .hint("Start `crucible serve` again.")
         };
         let (reply, answer) = oneshot::channel();
