@@ -24,10 +24,13 @@ pub enum CollectorManner {
     SpeaksNoHttp,
 }
 
+/// A request: its head in lower case, and its body.
+type Request = (String, Vec<u8>);
+
 /// A collector, and the requests that it got. It ends when it is dropped.
 pub struct TraceCollector {
     origin: String,
-    requests: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,7 +47,7 @@ impl TraceCollector {
             .set_nonblocking(true)
             .expect("a non-blocking listener");
         let address = listener.local_addr().expect("the listener's address");
-        let requests: Arc<Mutex<Vec<_>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let is_over = Arc::new(AtomicBool::new(false));
         let (seen, over) = (Arc::clone(&requests), Arc::clone(&is_over));
         let thread = std::thread::spawn(move || {
@@ -119,7 +122,7 @@ fn answer(mut stream: TcpStream, manner: CollectorManner, is_over: &AtomicBool) 
     }
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+fn read_request(stream: &mut TcpStream) -> Option<Request> {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {

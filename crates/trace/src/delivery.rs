@@ -1,6 +1,6 @@
 //! Sends spans to a collector from a thread of its own, within a time limit.
 //!
-//! The thread ends with the process. Whoever waits for it waits no longer than the limit, whatever the collector does: it may
+//! The thread ends with the process. A caller waits no longer than the limit, regardless of what the collector does: it may
 //! be missing, slow, send an endless answer or a redirect. Nothing is tried twice.
 
 use std::thread;

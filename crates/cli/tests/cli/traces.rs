@@ -16,8 +16,7 @@ const PRICES: &str = "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 2.5\ndat
 
 /// The attributes of a span.
 fn attributes(span: &Span) -> BTreeMap<&str, &Any> {
-    let value = |any: &'_ opentelemetry_proto::tonic::common::v1::KeyValue| any.value.is_some();
-    assert!(span.attributes.iter().all(value));
+    assert!(span.attributes.iter().all(|pair| pair.value.is_some()));
     span.attributes
         .iter()
         .map(|pair| {
