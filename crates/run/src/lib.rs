@@ -39,6 +39,7 @@ mod gate_files;
 mod gate_world;
 mod gatekeeper;
 mod held_out;
+mod held_out_gates;
 mod hidden;
 mod journal;
 mod land;
