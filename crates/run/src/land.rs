@@ -26,7 +26,7 @@ use crate::document::versions;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
 use crate::gatekeeper::{self, PatchContext};
-use crate::held_out::pass_held_out;
+use crate::held_out_gates::pass_held_out;
 use crate::journal::{Entry, Journal, RunObserver, is_pinned};
 use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};

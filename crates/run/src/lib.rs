@@ -40,6 +40,7 @@ mod gate_programs;
 mod gate_world;
 mod gatekeeper;
 mod held_out;
+mod held_out_gates;
 mod hidden;
 mod journal;
 mod land;

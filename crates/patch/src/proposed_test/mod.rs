@@ -156,7 +156,9 @@ pub fn normal_literal(path: &RepoPath, literal: &str) -> Option<String> {
     let mut spelled: Vec<String> = Vec::new();
     for leaf in leaves(&parsed).into_iter().skip(2) {
         let word = text.get(leaf.byte_range())?;
-        if shape::is_name(leaf.kind()) && !word.starts_with(char::is_uppercase) {
+        // The name of a property is part of a literal.
+        let is_variable = shape::is_name(leaf.kind()) && leaf.kind() != "property_identifier";
+        if is_variable && !word.starts_with(char::is_uppercase) {
             return None;
         }
         let word = match leaf.kind() {
@@ -166,10 +168,8 @@ pub fn normal_literal(path: &RepoPath, literal: &str) -> Option<String> {
                 .map_or(word.to_owned(), |n| n.to_string()),
             _ => word.to_owned(),
         };
-        // A comma before the end of a list says nothing.
-        if [")", "]", "}"].contains(&word.as_str())
-            && spelled.last().is_some_and(|last| last == ",")
-        {
+        // A comma before the end of a list says nothing; in parentheses it makes a tuple.
+        if ["]", "}"].contains(&word.as_str()) && spelled.last().is_some_and(|last| last == ",") {
             spelled.pop();
         }
         if word != ";" {

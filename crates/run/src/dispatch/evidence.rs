@@ -13,7 +13,6 @@ use crucible_pack::{ContextPack, FileRequest};
 use crate::analysis::GateResult;
 use crate::contract::{Plan, RunRecord, RunRole};
 use crate::dispatch::action::Action;
-use crate::role::objector::{EXPECTATION_FORM, OBJECTIONS_FORM};
 use crate::role::patchmaker::Brief;
 
 /// What is known when a role is called; unknown parts are absent.
@@ -313,6 +312,18 @@ pub(crate) const PLAN_FORM: &str = "- The content is these lines, each once:\n  
 /// How a review looks.
 pub(crate) const REVIEW_FORM: &str = "- The content begins with one line `Verdict: APPROVE` or `Verdict: BLOCK`.\n- Behind a BLOCK stand a line `Blocking Reasons:` and then one line `- reason` \
      for each, and a line `Required Fix/Artifacts:` and then one line `- what must change` for each.\n";
+
+/// The form of objections.
+pub(crate) const OBJECTIONS_FORM: &str = "- The content is one JSON object: {\"objections\": [{\"test\": {\"path\": \"tests/test_new_name.py\", \"name\": \"test_name\", \"text\": \
+     the whole file}, \"expected\": \"[]\", \"rests_on\": {\"source\": \"goal\", \"sentence\": \"…\"}}]}. Without an objection, the list is empty.\n\
+     - A test imports public code of the repository, calls it and compares once with one literal; `expected` is that literal as it stands in the \
+     test. No loops, no branches, no helpers, no private names, no mocks. For an expected exception, `expected` is its name.\n\
+     - `source` is `goal` or the path of a documentation file of the repository, and `sentence` is copied from it word for word.\n\
+     - The path is new, and its file would be run by the checks.\n";
+
+/// The form of an expectation.
+pub(crate) const EXPECTATION_FORM: &str = "- The content is one JSON object: {\"expected\": \"[]\"}, with the literal as it would stand in the test. If the sentence does not \
+     say it, {\"expected\": null}.\n";
 
 /// The form of pages that a researcher fetched.
 const FIND_WEB_FORM: &str = "- The content is one JSON object: {\"schema_version\": \"ctcp-find-web-v1\", \"constraints\": {\"allow_domains\": [..], \"max_queries\": number, \"max_pages\": \

@@ -12,19 +12,7 @@ use crucible_secrets::Scanner;
 use crucible_verify::{GateSpec, ObjectionTest, Sentence};
 use serde::Deserialize;
 
-use crate::dispatch::evidence::shown;
-
-/// The form of objections.
-pub(crate) const OBJECTIONS_FORM: &str = "- The content is one JSON object: {\"objections\": [{\"test\": {\"path\": \"tests/test_new_name.py\", \"name\": \"test_name\", \"text\": \
-     the whole file}, \"expected\": \"[]\", \"rests_on\": {\"source\": \"goal\", \"sentence\": \"…\"}}]}. Without an objection, the list is empty.\n\
-     - A test imports public code of the repository, calls it and compares once with one literal; `expected` is that literal as it stands in the \
-     test. No loops, no branches, no helpers, no private names, no mocks. For an expected exception, `expected` is its name.\n\
-     - `source` is `goal` or the path of a documentation file of the repository, and `sentence` is copied from it word for word.\n\
-     - The path is new, and its file would be run by the checks.\n";
-
-/// The form of an expectation.
-pub(crate) const EXPECTATION_FORM: &str = "- The content is one JSON object: {\"expected\": \"[]\"}, with the literal as it would stand in the test. If the sentence does not \
-     say it, {\"expected\": null}.\n";
+use crate::dispatch::evidence::{EXPECTATION_FORM, OBJECTIONS_FORM, shown};
 
 /// The most objections against one change that are judged.
 const MAX_OBJECTIONS: usize = 3;

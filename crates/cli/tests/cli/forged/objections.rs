@@ -89,7 +89,8 @@ fn of_python(body: &str, expected: &str) -> Value {
 
 /// A server whose model proposes these changes in order, raises these objections each time, and derives this value.
 fn model(proposals: &[String], objections: &[Value], derived: &str) -> FakeOpenAi {
-    let mut proposals = proposals.to_vec().into_iter();
+    let mut proposals = proposals.to_vec();
+    proposals.reverse();
     let raised = json!({ "objections": objections }).to_string();
     let derived = json!({ "expected": derived }).to_string();
     FakeOpenAi::answering(move |request| {
@@ -100,7 +101,7 @@ fn model(proposals: &[String], objections: &[Value], derived: &str) -> FakeOpenA
             } else if text.contains("one test of it lacks its expected value") {
                 derived.clone()
             } else {
-                proposals.next().unwrap_or_default()
+                proposals.pop().unwrap_or_default()
             },
         )
     })

@@ -1,6 +1,6 @@
-//! Runs held-out tests before a landing.
+//! Runs the held-out tests of a run before its landing.
 
-use crucible_host::fs::temp_dir_in;
+use crucible_host::fs::{FsError, read_regular_up_to, temp_dir_in};
 use crucible_model::{Digest, EditFormat, RepoPath, Verdict};
 use crucible_verify::{
     Baseline, GateLevel, GateRun, HeldOutPlaces, HeldOutReport, compare_held_out, judge_held_out,
@@ -12,6 +12,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::gate_world::Surveys;
 use crate::gatekeeper::{self, PatchContext};
+use crate::held_out::{HeldOut, MAX_FILE};
 use crate::journal::{Journal, Unwatched};
 use crate::layout::{self, RunDir};
 use crate::trial::{self, Copied, TrialBase, Tried, VariantFiles, VerifyContext};
@@ -29,7 +30,7 @@ pub(crate) async fn pass_held_out(
     if held_out.is_none() {
         return Ok(());
     }
-    let contents = held_out.contents()?;
+    let contents = contents(held_out)?;
     journal.working("verifier", "running the gates with the held-out tests")?;
     let report = run(world, dir, record, &contents).await?;
     let verdict = judge_held_out(&report);
@@ -47,6 +48,26 @@ pub(crate) async fn pass_held_out(
         layout::HELD_OUT,
     )?;
     refuse(record, &verdict)
+}
+
+/// Returns the contents by the places where they belong, if the files are as they were when the run began.
+fn contents(held_out: &HeldOut) -> Result<VariantFiles, RunError> {
+    let mut contents = VariantFiles::new();
+    for file in &held_out.files {
+        let bytes = match read_regular_up_to(&file.from, MAX_FILE) {
+            Ok(bytes) => bytes,
+            Err(error @ FsError::TooLarge { .. }) => return Err(error.into()),
+            Err(error) if error.is_not_found() => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        if Digest::of(&bytes) != file.digest {
+            return Err(RunError::HeldOutChanged {
+                path: file.from.clone(),
+            });
+        }
+        contents.insert(file.at.clone(), bytes);
+    }
+    Ok(contents)
 }
 
 fn refuse(record: &RunRecord, verdict: &Verdict) -> Result<(), RunError> {
@@ -130,4 +151,27 @@ async fn run(
         _ => (&[][..], &[][..]),
     };
     Ok(compare_held_out(without, with, digests, places))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_held_out_file_is_refused() {
+        let room = tempfile::tempdir().unwrap();
+        let (repo, held) = (room.path().join("repo"), room.path().join("held"));
+        std::fs::create_dir_all(&held).unwrap();
+        std::fs::create_dir_all(&repo).unwrap();
+        let test = held.join("test_a.py");
+        std::fs::write(&test, "x").unwrap();
+        let found = HeldOut::read(&[held], &repo).unwrap();
+        assert_eq!(contents(&found).unwrap().len(), 1);
+        let is_refused = || matches!(contents(&found), Err(RunError::HeldOutChanged { .. }));
+        std::fs::write(&test, "y").unwrap();
+        assert!(is_refused());
+        std::fs::remove_file(&test).unwrap();
+        assert!(is_refused());
+    }
 }
