@@ -387,17 +387,14 @@ impl<'a> Search<'a> {
             directories.extend(path.parent().map(Path::to_owned).filter(is_inner));
             directories.extend(Some(path).filter(is_inner));
         }
-        let interpreter = self
-            .words
-            .iter()
-            .filter_map(|(_, used)| used.of_interpreter())
-            .max();
+        let mut used = self.words.iter().map(|(_, used)| used.of_interpreter());
+        let is_module = used.any(|used| used == Some(Use::Module));
         for directory in directories {
             for path in names.iter().map(|name| directory.join(as_path(name))) {
                 if !path.starts_with(self.base) {
                     continue;
                 }
-                let others = interpreter.map(|used| other_files(&path, used));
+                let others = is_module.then(|| other_files(&path, Use::Module));
                 let files = others.into_iter().flatten().chain([path]);
                 self.named
                     .extend(files.filter(|file| file.is_file()).map(Named::Path));
@@ -793,9 +790,12 @@ mod tests {
         let dir = laid_out();
         for (value, files) in [
             ("tools/check %f", &["tools/check"][..]),
-            ("sh tools/my\\ check", &["tools/my check"]),
-            ("'tools/my check'", &["tools/my", "tools/my check"]),
-            ("sh tools/\"my check\"", &["tools/my check"]),
+            ("sh tools/my\\ check", &["tools/check", "tools/my check"]),
+            (
+                "'tools/my check'",
+                &["tools/check", "tools/my", "tools/my check"],
+            ),
+            ("sh tools/\"my check\"", &["tools/check", "tools/my check"]),
             ("true\nsh tools/new", &["tools/new"]),
             ("sh new.sh", &["new.sh"]),
             ("$PWD/tools/check", &["tools/check"]),
@@ -874,7 +874,7 @@ mod tests {
         let dir = laid_out();
         std::fs::remove_file(dir.path().join("tools/__main__.py")).unwrap();
         let python = named(Role::Command, "python3 tools", dir.path());
-        assert_eq!(python, ["tools/__main__.py"]);
+        assert_eq!(python, ["tools/__main__.py", "tools/__main__.pyc"]);
         let missing = named(Role::Command, "node new", dir.path());
         for file in ["new", "new.js", "new.ts", "new.json"] {
             assert!(missing.contains(&file.to_owned()), "{missing:?}");
@@ -930,8 +930,14 @@ mod tests {
             ("--exec-path=ex zz", &["directory ex"]),
             ("!GIT_EXEC_PATH=ex git zz", &["directory ex"]),
             ("clone --template=tp", &["directory tp"]),
-            ("push -q m HEAD", &["remote m"]),
-            ("-c remote.o.url=m push o", &["address m", "remote o"]),
+            ("push -q m HEAD", &["first remote m"]),
+            ("push -o x m HEAD", &["first remote x m"]),
+            ("push --repo=m", &["first remote m"]),
+            ("send-pack --all m", &["first remote m"]),
+            ("remote add o m", &["remotes o m"]),
+            ("archive --remote m HEAD x", &["remotes m"]),
+            ("!D=m; git push $D HEAD", &["first remote m"]),
+            ("-c remote.o.url=m push o", &["address m", "first remote o"]),
             ("-c user.name=new commit", &[]),
         ] {
             assert_eq!(named(Role::Alias, value, dir.path()), places, "{value:?}");

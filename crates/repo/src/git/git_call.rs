@@ -10,7 +10,7 @@ use super::command_files::{is_assignment, is_keyword, is_name, likely_words, nam
 use super::programs::{Named, Role};
 
 /// Subcommands of git that run nothing which their arguments name.
-const HARMLESS: [&str; 47] = [
+const HARMLESS: [&str; 46] = [
     "add",
     "apply",
     "blame",
@@ -37,7 +37,6 @@ const HARMLESS: [&str; 47] = [
     "notes",
     "range-diff",
     "reflog",
-    "remote",
     "reset",
     "restore",
     "rev-list",
@@ -193,19 +192,19 @@ impl GitCall {
             let joined = words
                 .iter()
                 .find_map(|word| word.strip_prefix(b"--remote="));
-            named.insert(Named::Remotes(likely(
-                remote.into_iter().chain(joined).collect(),
-            )));
+            let remotes = likely(remote.into_iter().chain(joined).collect());
+            named.extend(not_empty(remotes).map(Named::Remotes));
         } else if self.is_one_of(&OF_REMOTES) {
             let all = likely(remotes(words, values));
             let is_several = |word: &Vec<u8>| word == b"--multiple";
             let is_of_several = self.is_one_of(&["remote"]) || words.iter().any(is_several);
-            named.insert(if is_of_several {
+            if is_of_several {
                 let is_verb = |word: &[u8]| OF_REMOTE.iter().any(|verb| verb.as_bytes() == word);
-                Named::Remotes(all.into_iter().filter(|word| !is_verb(word)).collect())
+                let remotes = all.into_iter().filter(|word| !is_verb(word)).collect();
+                named.extend(not_empty(remotes).map(Named::Remotes));
             } else {
-                Named::FirstRemote(all)
-            });
+                named.extend(not_empty(all).map(Named::FirstRemote));
+            }
         }
         named
     }
@@ -215,7 +214,8 @@ impl GitCall {
 /// each word without `-` counts. A variable may stand for each of `values`.
 fn remotes<'w>(words: &'w [Vec<u8>], values: &[&'w [u8]]) -> Vec<&'w [u8]> {
     let mut remotes: Vec<&[u8]> = Vec::new();
-    for word in words {
+    let is_place = |word: &[u8]| PLACES.iter().any(|(option, _)| word.starts_with(option));
+    for word in words.iter().filter(|word| !is_place(word)) {
         if !word.starts_with(b"-") {
             remotes.push(word);
         }
@@ -226,6 +226,10 @@ fn remotes<'w>(words: &'w [Vec<u8>], values: &[&'w [u8]]) -> Vec<&'w [u8]> {
         }
     }
     remotes
+}
+
+fn not_empty(words: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
+    (!words.is_empty()).then_some(words)
 }
 
 /// Returns whether a word may be an address: it is no reference or range of commits, as these are usually written.

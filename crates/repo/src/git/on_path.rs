@@ -99,8 +99,10 @@ pub(super) fn programs_of_git(env: &Environment, bases: &BTreeSet<&Path>) -> BTr
 }
 
 fn entries(env: &Environment, base: &Path) -> Vec<PathBuf> {
-    let path = env.get_os("PATH").unwrap_or_default();
-    std::env::split_paths(path)
+    // An empty entry among others is the working directory.
+    let path = env.get_os("PATH").filter(|path| !path.is_empty());
+    path.into_iter()
+        .flat_map(std::env::split_paths)
         .map(|entry| base.join(entry))
         .collect()
 }

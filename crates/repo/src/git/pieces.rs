@@ -25,7 +25,10 @@ pub(super) fn pieces(text: &[u8]) -> BTreeSet<Vec<u8>> {
             for end in ends.chain([token.len()]) {
                 let piece = &token[start..end];
                 let slashes = piece.iter().take_while(|byte| **byte == b'/').count();
-                if slashes < piece.len() && pieces.len() < MOST {
+                if pieces.len() >= MOST {
+                    return pieces;
+                }
+                if slashes < piece.len() {
                     pieces.insert(piece.to_owned());
                     pieces.insert(piece[slashes..].to_owned());
                 }
