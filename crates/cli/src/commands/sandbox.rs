@@ -293,10 +293,16 @@ impl Exec {
             )
         };
         let ran = app.block_on(execute(app, &sandbox, spawn));
-        let left = app.block_on(async {
-            let of_git = RunByGit::after(app, &sandbox, &before, &directories, run_by_git).await;
-            Left::of(&here, &before, of_git)
+        let of_git = app.block_on(async {
+            let paths = run_by_git.clone();
+            Ok(RunByGit::after(app, &sandbox, &before, &directories, paths).await)
         });
+        // Asked to end once more, it compares only what git ran before.
+        let of_git = of_git.unwrap_or_else(|error| RunByGit {
+            paths: run_by_git,
+            failure: Some(error.to_string()),
+        });
+        let left = Left::of(&here, &before, of_git);
         // Also of a command that was interrupted.
         let completed = ran.inspect_err(|_| left.tell(app))?;
         if app.output.is_json() {
