@@ -34,6 +34,8 @@ fn exec_while(fixture: &Fixture, repo: &TestRepo, command: &str, meanwhile: &str
 fn shell(at: &Path, script: &str) {
     let status = std::process::Command::new("sh")
         .args(["-c", script])
+        .envs(["AUTHOR", "COMMITTER"].map(|of| (format!("GIT_{of}_NAME"), "Ada")))
+        .envs(["AUTHOR", "COMMITTER"].map(|of| (format!("GIT_{of}_EMAIL"), "ada@example.invalid")))
         .current_dir(at)
         .status()
         .unwrap();

@@ -168,7 +168,7 @@ fn pieces_of_words_that_name_files_count() {
         let quoted = command.replace('\'', "'\\''");
         format!("{SETUP}; git config core.fsmonitor '{quoted}'")
     });
-    let forms: Vec<Form> = commands
+    let forms: Vec<Form<'_>> = commands
         .iter()
         .zip(&setups)
         .map(|(name, setup)| Form::new(name, setup, ".", PLANT, STATUS))
