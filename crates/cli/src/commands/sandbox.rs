@@ -190,21 +190,18 @@ impl Exec {
     }
 
     /// What in the writable directories stays as it is: git directories, what decides which programs git starts, and `.crucible`.
+    /// Also all that git runs or obeys there.
     async fn read_only(
         &self,
         app: &App,
         sandbox: &Arc<Sandbox>,
         before: &[DirectoryState],
         directories: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, Failure> {
+    ) -> Result<(Vec<PathBuf>, BTreeSet<PathBuf>), Failure> {
         if directories.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), BTreeSet::new()));
         }
-        let known: Vec<PathBuf> = before
-            .iter()
-            .flat_map(DirectoryState::repositories)
-            .cloned()
-            .collect();
+        let known = repositories(before);
         let sandbox = Arc::clone(sandbox);
         let mut guards = match Git::guarded_places(sandbox, &app.env, directories, &known).await {
             Ok(guards) => guards,
@@ -221,6 +218,7 @@ impl Exec {
                 .hint("Hand out a directory below it, or pass --write-git to leave git directories unprotected."));
             }
         };
+        let run_by_git = guards.paths();
         if self.write_git {
             let is_own = |place: &Path| place.file_name().is_some_and(|name| name == OWN);
             guards.places.retain(|place| is_own(place));
@@ -229,7 +227,7 @@ impl Exec {
         match guards.conflicts.first() {
             Some(conflict) => Err(Failure::usage(conflict.to_string())
                 .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected.")),
-            None => Ok(guards.places),
+            None => Ok((guards.places, run_by_git)),
         }
     }
 
@@ -252,7 +250,7 @@ impl Exec {
             let mut others = directories.iter().filter(|other| other != directory);
             !others.any(|other| directory.starts_with(other))
         };
-        let before: Vec<DirectoryState> = directories
+        let mut before: Vec<DirectoryState> = directories
             .iter()
             .filter(is_outer)
             .map(|directory| {
@@ -263,8 +261,11 @@ impl Exec {
             })
             .collect();
         let sandbox = app.runtime().sandbox;
-        let read_only =
+        let (read_only, run_by_git) =
             app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
+        before
+            .iter_mut()
+            .for_each(|state| state.keep_guarded(&run_by_git));
         let profile = Profile {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
@@ -292,7 +293,16 @@ impl Exec {
             )
         };
         let ran = app.block_on(execute(app, &sandbox, spawn));
-        let left = Left::of(&here, &before);
+        let of_git = app.block_on(async {
+            let paths = run_by_git.clone();
+            Ok(RunByGit::after(app, &sandbox, &before, &directories, paths).await)
+        });
+        // Asked to end once more, it compares only what git ran before.
+        let of_git = of_git.unwrap_or_else(|error| RunByGit {
+            paths: run_by_git,
+            failure: Some(error.to_string()),
+        });
+        let left = Left::of(&here, &before, of_git);
         // Also of a command that was interrupted.
         let completed = ran.inspect_err(|_| left.tell(app))?;
         if app.output.is_json() {
@@ -428,6 +438,57 @@ fn killed(completed: &Completed) -> String {
     }
 }
 
+/// The repositories that were found before a command ran.
+fn repositories(before: &[DirectoryState]) -> Vec<PathBuf> {
+    before
+        .iter()
+        .flat_map(DirectoryState::repositories)
+        .cloned()
+        .collect()
+}
+
+/// What git runs or obeys in the writable directories after a command, and what it did before.
+struct RunByGit {
+    paths: BTreeSet<PathBuf>,
+    /// Why the present settings of git could not be read.
+    failure: Option<String>,
+}
+
+impl RunByGit {
+    /// Reads the settings again: others may have changed them during the run.
+    async fn after(
+        app: &App,
+        sandbox: &Arc<Sandbox>,
+        before: &[DirectoryState],
+        directories: &[PathBuf],
+        mut paths: BTreeSet<PathBuf>,
+    ) -> Self {
+        if directories.is_empty() {
+            return Self {
+                paths,
+                failure: None,
+            };
+        }
+        let known = repositories(before);
+        let sandbox = Arc::clone(sandbox);
+        match Git::paths_run_by_git(sandbox, &app.env, directories, &known).await {
+            Ok(now) => {
+                // A directory that git no longer takes programs from may be filled with other files.
+                paths.retain(|path| path.is_symlink() || !path.is_dir());
+                paths.extend(now);
+                Self {
+                    paths,
+                    failure: None,
+                }
+            }
+            Err(error) => Self {
+                paths,
+                failure: Some(error.to_string()),
+            },
+        }
+    }
+}
+
 /// The most paths that a terminal shows.
 const MOST_TOLD: usize = 20;
 
@@ -438,15 +499,17 @@ const LONGEST_PATH: usize = 200;
 struct Left {
     paths: Vec<LeftBehind>,
     is_whole: bool,
+    /// Why it is unknown what git runs now.
+    git_failure: Option<String>,
 }
 
 impl Left {
     /// Looks at what came or changed since; paths are shown as they are called from `here`.
-    fn of(here: &Path, before: &[DirectoryState]) -> Self {
+    fn of(here: &Path, before: &[DirectoryState], of_git: RunByGit) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let mut paths = Vec::new();
         for state in before {
-            paths.extend(state.left_behind().into_iter().map(|left| {
+            paths.extend(state.left_behind(&of_git.paths).into_iter().map(|left| {
                 let path = state.root().join(&left.path);
                 let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();
                 let path = if path.is_empty() {
@@ -459,7 +522,8 @@ impl Left {
         }
         Self {
             paths,
-            is_whole: before.iter().all(DirectoryState::is_whole),
+            is_whole: before.iter().all(DirectoryState::is_whole) && of_git.failure.is_none(),
+            git_failure: of_git.failure,
         }
     }
 
@@ -488,7 +552,11 @@ impl Left {
                 counted(rest as u64, "path")
             ));
         }
-        if !self.is_whole {
+        if let Some(failure) = &self.git_failure {
+            app.output.remark(&one_line(&format!(
+                "note: files that git runs since the command began may be missing from this list: {failure}"
+            )));
+        } else if !self.is_whole {
             app.output
                 .remark("note: there are too many files to look at all of them for changes; repositories among the rest, in node_modules or target, were not protected");
         }

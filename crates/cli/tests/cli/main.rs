@@ -66,6 +66,8 @@ mod run_worst;
 mod sandbox_input;
 mod sandbox_limits;
 mod sandbox_plants;
+mod sandbox_run_by_git;
+mod sandbox_words;
 mod sandbox_writes;
 mod scope;
 mod secrets;

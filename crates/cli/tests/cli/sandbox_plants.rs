@@ -16,27 +16,27 @@ settings() { mkdir -p \"$(dirname \"$1\")\" 2>/dev/null; printf '[core]\\n fsmon
 submodule() { git -c protocol.file.allow=always submodule \"$@\"; }\n";
 
 /// A way to make git run a program.
-struct Form {
-    name: &'static str,
+pub(crate) struct Form<'f> {
+    name: &'f str,
     /// What the user did before, in the repository `{R}` in the directory `{P}`.
-    setup: &'static str,
+    setup: &'f str,
     /// Variables of the user, separated by blanks.
-    variables: &'static str,
+    variables: &'f str,
     /// The writable directories, separated by blanks.
-    writable: &'static str,
+    writable: &'f str,
     /// What the command does.
-    plant: &'static str,
+    plant: &'f str,
     /// What the user does after.
-    after: &'static str,
+    after: &'f str,
 }
 
-impl Form {
-    const fn new(
-        name: &'static str,
-        setup: &'static str,
-        writable: &'static str,
-        plant: &'static str,
-        after: &'static str,
+impl<'f> Form<'f> {
+    pub(crate) const fn new(
+        name: &'f str,
+        setup: &'f str,
+        writable: &'f str,
+        plant: &'f str,
+        after: &'f str,
     ) -> Self {
         Self {
             name,
@@ -48,7 +48,7 @@ impl Form {
         }
     }
 
-    const fn with(self, variables: &'static str) -> Self {
+    pub(crate) const fn with(self, variables: &'f str) -> Self {
         Self { variables, ..self }
     }
 }
@@ -131,7 +131,7 @@ impl<'d> Room<'d> {
     }
 }
 
-fn never_run(forms: &[Form]) {
+pub(crate) fn never_run(forms: &[Form<'_>]) {
     let fixture = Fixture::new();
     for (number, form) in forms.iter().enumerate() {
         let name = form.name;
@@ -154,8 +154,19 @@ fn never_run(forms: &[Form]) {
     }
 }
 
+/// Runs each script in the sandbox: a name, what the user did before, variables of the user, and the script, which has to succeed.
+pub(crate) fn honest(cases: &[(&str, &str, &str, &str)]) {
+    let fixture = Fixture::new();
+    for (number, (name, setup, variables, script)) in cases.iter().enumerate() {
+        let room = Room::new(&fixture, &format!("room{number}"), variables);
+        room.set_up(setup);
+        let ran = room.exec(".", script);
+        assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+    }
+}
+
 const COMMIT: &str = "git commit -qm y --allow-empty";
-const STATUS: &str = "git status";
+pub(crate) const STATUS: &str = "git status";
 
 #[test]
 fn git_directory_in_two_parts_is_protected() {

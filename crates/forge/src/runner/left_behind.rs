@@ -6,7 +6,9 @@
 //!
 //! Invariants: nothing is removed or read, and an unchanged entry is never reported.
 
-use std::collections::{HashMap, HashSet};
+mod run_by_git;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -67,6 +69,7 @@ impl LeftBehind {
     fn rank(&self) -> u8 {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         match self.why {
+            ResidueReason::RunByGit => 0,
             ResidueReason::Obeyed if name.starts_with('.') && !is_dot_git(name.as_ref()) => 1,
             ResidueReason::Obeyed => 0,
             ResidueReason::NamedSecret
@@ -82,6 +85,8 @@ impl LeftBehind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResidueReason {
+    /// git runs or obeys it, as a setting says or because it is in a place of git.
+    RunByGit,
     /// Other programs load files of this name.
     Obeyed,
     /// It has the name of a secret.
@@ -108,6 +113,7 @@ impl ResidueReason {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::RunByGit => "git runs this, or takes settings from it",
             Self::Obeyed => "other programs take orders from what has this name",
             Self::NamedSecret => "it is named like a secret",
             Self::Executable => "it can be run",
@@ -247,14 +253,16 @@ impl DirectoryState {
         self.is_whole
     }
 
-    /// Returns the new and changed entries that matter.
+    /// Returns the new and changed entries that matter. Those in the paths of `guarded` do, because git runs or obeys them,
+    /// whoever changed them.
     #[must_use]
-    pub fn left_behind(&self) -> Vec<LeftBehind> {
+    pub fn left_behind(&self, guarded: &BTreeSet<PathBuf>) -> Vec<LeftBehind> {
         let mut left = Left {
             each: Vec::new(),
             groups: Vec::new(),
         };
         let mut seen = 0;
+        self.add_run_by_git(guarded, &mut left);
         let repositories: HashSet<&Path> = self.repositories.iter().map(PathBuf::as_path).collect();
         let mut links = Vec::new();
         let mut open: Vec<(PathBuf, Option<usize>)> = self
@@ -510,6 +518,13 @@ impl Left {
                 left.extend(inside);
             }
         }
+        let of_git = |one: &&LeftBehind| one.why == ResidueReason::RunByGit;
+        let of_git: HashSet<String> = left
+            .iter()
+            .filter(of_git)
+            .map(|one| one.path.clone())
+            .collect();
+        left.retain(|one| one.why == ResidueReason::RunByGit || !of_git.contains(&one.path));
         left.sort_by(|one, other| one.path.cmp(&other.path));
         left.dedup();
         let most = match naming {
@@ -686,13 +701,13 @@ mod tests {
             let room = Room::new();
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
-            let left = before.left_behind();
+            let left = before.left_behind(&BTreeSet::new());
             assert!(
                 matches!(told(&left).as_slice(), [(_, ResidueReason::Obeyed)]),
                 "{path}: {left:?}"
             );
             // The same, when it was there before.
-            assert_eq!(room.look().left_behind(), [], "{path}");
+            assert_eq!(room.look().left_behind(&BTreeSet::new()), [], "{path}");
         }
         for path in [
             ".kube/x",
@@ -705,7 +720,7 @@ mod tests {
             let room = Room::new();
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
-            let left = before.left_behind();
+            let left = before.left_behind(&BTreeSet::new());
             assert!(
                 matches!(told(&left).as_slice(), [(_, ResidueReason::NamedSecret)]),
                 "{path}: {left:?}"
@@ -784,7 +799,7 @@ mod tests {
         }
         // What lies elsewhere is no business of the run.
         room.put("Makefile", 0o755);
-        assert_eq!(before.left_behind(), []);
+        assert_eq!(before.left_behind(&BTreeSet::new()), []);
     }
 
     #[test]
@@ -794,7 +809,7 @@ mod tests {
         room.put("notes/conftest.py", 0o644);
         room.put("notes/plain.txt", 0o644);
         let before = room.look();
-        assert_eq!(before.left_behind(), []);
+        assert_eq!(before.left_behind(&BTreeSet::new()), []);
         room.put("notes/deep/tool", 0o700);
         std::fs::set_permissions(
             room.dir.path().join("notes/plain.txt"),
@@ -804,7 +819,7 @@ mod tests {
         room.put("notes/conftest.py", 0o644);
         let socket =
             std::os::unix::net::UnixListener::bind(room.dir.path().join("notes/pipe")).unwrap();
-        let left = before.left_behind();
+        let left = before.left_behind(&BTreeSet::new());
         assert_eq!(
             told(&left),
             [
@@ -825,7 +840,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            told(&before.left_behind()),
+            told(&before.left_behind(&BTreeSet::new())),
             [("notes/b/conftest.py", ResidueReason::Obeyed)]
         );
     }
@@ -839,14 +854,14 @@ mod tests {
         }
         // git takes it for none without a valid HEAD.
         room.put("notes/r/HEAD", 0o644);
-        assert_eq!(before.left_behind(), []);
+        assert_eq!(before.left_behind(&BTreeSet::new()), []);
         let head = room.dir.path().join("notes/r/HEAD");
         std::fs::write(head, "ref: refs/heads/main\n").unwrap();
         assert_eq!(
-            told(&before.left_behind()),
+            told(&before.left_behind(&BTreeSet::new())),
             [("notes/r", ResidueReason::Obeyed)]
         );
-        assert_eq!(room.look().left_behind(), []);
+        assert_eq!(room.look().left_behind(&BTreeSet::new()), []);
     }
 
     #[test]
@@ -860,7 +875,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("scripts/ci")).unwrap();
         std::fs::write(dir.path().join("scripts/x.txt"), "x").unwrap();
         assert_eq!(
-            told(&before.left_behind()),
+            told(&before.left_behind(&BTreeSet::new())),
             [
                 ("a/.aws/credentials", ResidueReason::NamedSecret),
                 ("scripts/ci", ResidueReason::Obeyed)
@@ -887,10 +902,10 @@ mod tests {
         ] {
             mode(&room, path, bits);
         }
-        assert_eq!(before.left_behind(), []);
+        assert_eq!(before.left_behind(&BTreeSet::new()), []);
         mode(&room, "notes", 0o777);
         assert_eq!(
-            told(&before.left_behind()),
+            told(&before.left_behind(&BTreeSet::new())),
             [("notes", ResidueReason::Mode)]
         );
         mode(&room, "notes", 0o755);
@@ -898,7 +913,7 @@ mod tests {
         mode(&room, "notes/new/open", 0o757);
         mode(&room, "notes/sticky", 0o1755);
         assert_eq!(
-            told(&before.left_behind()),
+            told(&before.left_behind(&BTreeSet::new())),
             [
                 ("notes/new/open", ResidueReason::Mode),
                 ("notes/old", ResidueReason::Mode),
@@ -915,7 +930,7 @@ mod tests {
         for number in 0..100 {
             room.put(&format!("notes/{number}.pth"), 0o644);
         }
-        let left = before.left_behind();
+        let left = before.left_behind(&BTreeSet::new());
         assert_eq!(left.len(), MOST_NAMED + 1);
         assert_eq!(left.last().unwrap().why, ResidueReason::More);
     }

@@ -15,13 +15,16 @@ mod python;
 mod staging;
 mod step;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::WorkDir;
 use crucible_host::fs::{FsError, create_dir_all};
 use crucible_ledger::SideEffect;
 use crucible_model::{ByteLimit, RepoPath, SECRET_REACH, Secret};
+use crucible_repo::Git;
 use crucible_sandbox::{
     CONFINED_HOME, Cap, Captured, Confinement, IsolationReceipt, Keep, Limits, Redaction,
     Resources, SandboxError, Spawn, Stdin,
@@ -54,7 +57,7 @@ const GRACE: Duration = Duration::from_millis(300);
 /// The name prefix of the working directories of skills.
 const EMPTY: &str = "skill-run-";
 /// The denial of a run that left such files.
-const LEFT_SOMETHING: &str = "it left behind what other programs obey or take for a secret";
+const LEFT_SOMETHING: &str = "it left behind what git or other programs obey, or take for a secret";
 /// The limits of memory, files and threads of one skill.
 const RESOURCES: Resources = Resources {
     memory: Cap::At(2 << 30),
@@ -299,9 +302,12 @@ pub async fn execute(
     let completed = world.sandbox.run(spawn).await?;
     let (duration, receipt) = (completed.duration, completed.receipt.clone());
     let printed = secrets.taken_out(completed.stderr.clone());
-    let left_behind = before
-        .map(|before| before.left_behind())
-        .unwrap_or_default();
+    let left_behind = match (before, &call_sandbox.staging) {
+        (Some(before), Some(staging)) => {
+            before.left_behind(&run_by_git(world, call.project_root, staging).await)
+        }
+        _ => Vec::new(),
+    };
     let end = match answer::read(&completed, &secrets) {
         SkillEnd::Returned(_) if !left_behind.is_empty() => SkillEnd::Denied {
             what: LEFT_SOMETHING.to_owned(),
@@ -316,6 +322,28 @@ pub async fn execute(
         receipt,
         staging: call_sandbox.staging,
     })
+}
+
+/// Returns the paths in the copy that git runs or obeys at their places in the project; all if nobody can tell.
+async fn run_by_git(world: &ForgeWorld<'_>, root: &Path, staging: &Staging) -> BTreeSet<PathBuf> {
+    let in_copy = |place: &RepoPath| staging.top().join(place.as_str());
+    let all = || staging.places().iter().map(in_copy).collect();
+    let Ok(root) = root.canonicalize() else {
+        return all();
+    };
+    let directories: Vec<PathBuf> = staging
+        .places()
+        .iter()
+        .map(|place| root.join(place.as_str()))
+        .collect();
+    let sandbox = Arc::clone(&world.sandbox);
+    match Git::paths_run_by_git(sandbox, world.env, &directories, &[]).await {
+        Ok(paths) => paths
+            .iter()
+            .filter_map(|path| Some(staging.top().join(path.strip_prefix(&root).ok()?)))
+            .collect(),
+        Err(_) => all(),
+    }
 }
 
 /// Returns the complete request to `runner.py`.

@@ -107,6 +107,17 @@ pub(super) fn local(address: &[u8]) -> Option<Local> {
     (is_local && !address.is_empty()).then(|| Local::Path(address.to_owned()))
 }
 
+/// Returns the program that git runs to reach an address elsewhere: `git-remote-NAME` for `NAME::…` and `NAME://…`.
+pub(super) fn remote_helper(address: &[u8]) -> Option<Vec<u8>> {
+    let end = address
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-')?;
+    let (name, rest) = address.split_at(end);
+    let is_own = matches!(name, b"git" | b"ssh");
+    let has_helper = rest.starts_with(b"::") || rest.starts_with(b"://") && !is_own;
+    (end > 0 && has_helper).then(|| [b"git-remote-", name].concat())
+}
+
 /// Returns the bytes that a URL stands for (`%20` is a blank).
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::new();
@@ -152,6 +163,23 @@ mod tests {
             assert_eq!(local(address.as_bytes()), expected, "{address}");
         }
         assert_eq!(local(b"ext::sh x"), Some(Local::Command(b"sh x".to_vec())));
+    }
+
+    #[test]
+    fn helper_of_an_address_is_named() {
+        for (address, expected) in [
+            ("x::src/a", Some("git-remote-x")),
+            ("codecommit://a", Some("git-remote-codecommit")),
+            ("https://host/a", Some("git-remote-https")),
+            ("ssh://host/a", None),
+            ("host:a", None),
+            ("::a", None),
+            ("a/b", None),
+        ] {
+            let helper = remote_helper(address.as_bytes());
+            let expected = expected.map(|name| name.as_bytes().to_owned());
+            assert_eq!(helper, expected, "{address}");
+        }
     }
 
     #[test]

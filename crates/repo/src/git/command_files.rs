@@ -2,7 +2,8 @@
 //!
 //! A command is split as a shell does. The program is not looked for, since any other may start it. These rules hold instead:
 //!
-//! - A word that names an existing file counts, unless it is found on `PATH`.
+//! - A word that names an existing file counts, unless it is found on `PATH`. So does any piece of the value between signs of a shell.
+//! - A program without `/` counts where it is found on `PATH`, or would be found.
 //! - A file that does not exist counts if a word after an interpreter names it, if it is the first with a `/`, or if it is called
 //!   like a script and its directory exists.
 //! - A word `KEY=VALUE` counts as the setting or the variable `KEY`.
@@ -16,15 +17,18 @@ use crucible_host::env::Environment;
 use super::command::as_path;
 use super::config_files::{canonical, path_in};
 use super::git_call::GitCall;
-use super::programs::{Named, Role, named_by, role, subsection, variable_role};
+use super::on_path::{SearchPath, is_builtin};
+use super::pieces::pieces;
+use super::programs::{Named, Role, library_variable, named_by, role, subsection, variable_role};
 use super::shell::Script;
 
 /// Programs that run what an argument names. Versions may follow the name (`python3.12`).
-const INTERPRETERS: [&str; 34] = [
+const INTERPRETERS: [&str; 43] = [
     "ash",
     "awk",
     "bash",
     "busybox",
+    "csh",
     "dash",
     "elixir",
     "expect",
@@ -37,24 +41,47 @@ const INTERPRETERS: [&str; 34] = [
     "lua",
     "luajit",
     "mawk",
+    "mksh",
     "nawk",
+    "nu",
     "osascript",
     "perl",
     "php",
+    "posh",
     "pwsh",
     "pypy",
     "python",
     "r",
     "racket",
+    "rbash",
+    "rksh",
     "rscript",
     "ruby",
     "runghc",
     "sh",
     "source",
     "tclsh",
+    "tcsh",
     "uv",
     "wish",
+    "xonsh",
+    "yash",
     "zsh",
+];
+/// Other programs that run what the value of an option names.
+const FILE_OPTIONS: [(&str, &str); 12] = [
+    ("ex", "-S"),
+    ("gdb", "-x"),
+    ("gmake", "-f"),
+    ("make", "-f"),
+    ("nvim", "-S"),
+    ("scp", "-F"),
+    ("sed", "-f"),
+    ("sftp", "-F"),
+    ("ssh", "-F"),
+    ("vi", "-S"),
+    ("view", "-S"),
+    ("vim", "-S"),
 ];
 /// Interpreters that also look for the name with an ending, and for a file in a directory.
 const MODULE_INTERPRETERS: [&str; 7] = [
@@ -76,8 +103,8 @@ const SCRIPTS: [&str; 26] = [
     "awk", "bash", "cjs", "cts", "exs", "fish", "jl", "js", "jsx", "ksh", "lua", "mjs", "mk",
     "mts", "php", "pl", "ps1", "py", "pyz", "r", "rb", "sh", "tcl", "ts", "tsx", "zsh",
 ];
-/// The file that Python runs if it gets a directory.
-const MAIN: &str = "__main__.py";
+/// The files of which Python runs one if it gets a directory.
+const MAINS: [&str; 2] = ["__main__.py", "__main__.pyc"];
 /// Bytes between an option or a variable and its value, and between several values.
 const SEPARATORS: &[u8] = b"=,:";
 /// Bytes of patterns, formats and code, which no name of a missing file has.
@@ -92,6 +119,10 @@ enum Use {
     Script,
     /// The same, for one of [`MODULE_INTERPRETERS`].
     Module,
+    /// It is a part of a [`Use::Script`].
+    ScriptPart,
+    /// It is a part of a [`Use::Module`].
+    ModulePart,
     Argument,
     /// It is a part of the value as it is written, and means a file if there is one.
     Written,
@@ -100,6 +131,24 @@ enum Use {
 impl Use {
     fn is_script(self) -> bool {
         matches!(self, Self::Script | Self::Module)
+    }
+
+    /// Returns how the interpreter uses what it gets, if there is one.
+    fn of_interpreter(self) -> Option<Self> {
+        match self {
+            Self::Script | Self::ScriptPart => Some(Self::Script),
+            Self::Module | Self::ModulePart => Some(Self::Module),
+            _ => None,
+        }
+    }
+
+    /// Returns how a part of a word is used.
+    fn of_part(self) -> Self {
+        match self {
+            Self::Script => Self::ScriptPart,
+            Self::Module => Self::ModulePart,
+            _ => Self::Argument,
+        }
     }
 }
 
@@ -110,7 +159,24 @@ pub(super) fn named_in_command(value: &[u8], base: &Path, env: &Environment) -> 
     let value = value.strip_prefix(b"!").unwrap_or(value);
     let written = value.split(u8::is_ascii_whitespace).chain([value]);
     let written = written.map(<[u8]>::to_owned).collect();
-    Search::of(Script::parse(value).commands, written, base, env)
+    Search::of(Script::parse(value).commands, written, value, base, env)
+}
+
+/// Returns what a helper for credentials names: a command, or the name of a program after `git-credential-`.
+pub(super) fn named_in_helper(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<Named> {
+    let mut words = value.split(u8::is_ascii_whitespace);
+    let is_command =
+        value.starts_with(b"!") || words.next().is_some_and(|word| word.contains(&b'/'));
+    if is_command {
+        return named_in_command(value, base, env);
+    }
+    named_in_command(&[b"git-credential-", value].concat(), base, env)
+}
+
+/// Returns whether a command has this interpreter among its words, in any version.
+pub(super) fn has_interpreter(value: &[u8], interpreter: &str) -> bool {
+    let is_it = |word: &[u8]| name_of_program(word).eq_ignore_ascii_case(interpreter.as_bytes());
+    Script::parse(value).words().any(is_it)
 }
 
 /// Returns what an alias names, which is a command of git or after `!` of a shell.
@@ -121,11 +187,11 @@ pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BT
     let value = [b"git ", value].concat();
     let mut commands = Script::parse(&value).commands;
     // What is quoted in its arguments is no command.
-    let call = commands.first().and_then(|command| GitCall::find(command));
-    if call.is_some_and(|call| call.is_harmless()) {
+    let calls = commands.first().map(|command| GitCall::all(command));
+    if calls.is_some_and(|calls| calls.iter().any(GitCall::is_harmless)) {
         commands.truncate(1);
     }
-    Search::of(commands, Vec::new(), base, env)
+    Search::of(commands, Vec::new(), b"", base, env)
 }
 
 /// Looks for what the words of a value name.
@@ -137,9 +203,11 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
+    /// Searches the words of commands, the words `written` without a shell, and the pieces of `text`.
     fn of(
         mut commands: Vec<Vec<Vec<u8>>>,
         written: Vec<Vec<u8>>,
+        text: &[u8],
         base: &'a Path,
         env: &'a Environment,
     ) -> BTreeSet<Named> {
@@ -152,11 +220,11 @@ impl<'a> Search<'a> {
         let mut not_files = BTreeSet::new();
         let mut calls = Vec::new();
         for command in &mut commands {
-            let call = GitCall::find(command);
-            if let Some(call) = call.as_ref().filter(|call| call.is_harmless()) {
+            let of_command = GitCall::all(command);
+            if let Some(call) = of_command.iter().find(|call| call.is_harmless()) {
                 not_files.extend(command.split_off(call.arguments));
             }
-            calls.push(call);
+            calls.push(of_command);
         }
         search.add_words(&commands);
         for word in written {
@@ -172,14 +240,18 @@ impl<'a> Search<'a> {
             search.add_files_in(&directories);
             bases.extend(directories);
         }
-        if calls.iter().any(Option::is_some) {
+        search.add_pieces(&commands, text, &not_files);
+        search.add_programs(&commands, &calls, text);
+        if calls.iter().any(|calls| !calls.is_empty()) {
             search.add_work_trees(&commands);
         }
+        let values: Vec<&[u8]> = commands.iter().flat_map(|words| values(words)).collect();
         for base in &bases {
-            for (command, call) in commands.iter().zip(&calls) {
+            for (command, calls) in commands.iter().zip(&calls) {
                 search.add_settings(command, base);
-                let named = call.as_ref().map(|call| call.named(command, base, env));
-                search.named.extend(named.into_iter().flatten());
+                for call in calls {
+                    search.named.extend(call.named(command, &values, base, env));
+                }
             }
         }
         search.named
@@ -190,6 +262,7 @@ impl<'a> Search<'a> {
         for (number, command) in commands.iter().enumerate() {
             let (mut is_first, mut has_path, mut interpreter) = (true, false, None);
             let (mut has_script, mut is_value) = (false, false);
+            let mut before_it: Option<&[u8]> = None;
             for word in command {
                 let is_option = word.starts_with(b"-");
                 let has_slash = word.contains(&b'/');
@@ -199,17 +272,22 @@ impl<'a> Search<'a> {
                 let used = match interpreter {
                     Some(_) if is_code => Use::Argument,
                     Some(used) => used,
+                    None if is_file_option(command, before_it) => Use::Script,
                     None if is_before || !is_first && (has_path || !has_slash) => Use::Argument,
                     None => Use::Program,
                 };
                 has_script |= interpreter.is_some() && !is_option;
                 is_value = is_option;
-                has_path |= has_slash && !is_before;
+                // A program of the system may start the next one (`/usr/bin/env tools/check`).
+                let is_of_system = word.starts_with(b"/") && as_path(word).is_file();
+                has_path |= has_slash && !is_before && !is_of_system;
                 interpreter = match interpreter_of(word) {
                     _ if !is_first && word == b"." => interpreter,
+                    None if is_first && is_variable(word) => Some(Use::Script),
                     None => interpreter,
                     found => found,
                 };
+                before_it = Some(word);
                 is_first &= is_before || is_keyword(word);
                 self.add_word(word, used);
             }
@@ -228,7 +306,7 @@ impl<'a> Search<'a> {
             // One with separators in it is a file only if there is one.
             let is_single = !part.iter().any(|byte| SEPARATORS.contains(byte));
             let used = if is_single {
-                Use::Argument
+                used.of_part()
             } else {
                 Use::Written
             };
@@ -259,9 +337,11 @@ impl<'a> Search<'a> {
                     _ if !may_be_missing => false,
                     _ => is_created(word, *used, &path, self.base),
                 };
-                if used.is_script() && (is_directory || is_counted) {
-                    let others = other_files(&path, *used);
-                    self.named.extend(others.into_iter().map(Named::Path));
+                if let Some(interpreter) = used.of_interpreter() {
+                    let counts = is_counted || used.is_script() && is_directory;
+                    let others = other_files(&path, interpreter).into_iter();
+                    let others = others.filter(|other| counts || other.is_file());
+                    self.named.extend(others.map(Named::Path));
                 }
                 if is_counted {
                     self.named.insert(Named::Path(path));
@@ -282,13 +362,94 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds the directories that git is called in (`cd web && git status`).
+    /// Adds the existing files that pieces of the text or of the words name, from `base` and from directories that other pieces name.
+    fn add_pieces(
+        &mut self,
+        commands: &[Vec<Vec<u8>>],
+        text: &[u8],
+        not_files: &BTreeSet<Vec<u8>>,
+    ) {
+        let mut names = pieces(text);
+        for word in not_files {
+            pieces(word).iter().for_each(|piece| {
+                names.remove(piece);
+            });
+        }
+        names.extend(commands.iter().flatten().flat_map(|word| pieces(word)));
+        // What is found on `PATH` is no file here.
+        names.retain(|name| !self.words.contains(&(name.clone(), Use::Program)));
+        let is_inner = |directory: &PathBuf| {
+            directory != self.base && directory.starts_with(self.base) && directory.is_dir()
+        };
+        let mut directories = BTreeSet::from([self.base.to_owned()]);
+        for name in &names {
+            let path = self.base.join(as_path(name));
+            directories.extend(path.parent().map(Path::to_owned).filter(is_inner));
+            directories.extend(Some(path).filter(is_inner));
+        }
+        let mut used = self.words.iter().map(|(_, used)| used.of_interpreter());
+        let is_module = used.any(|used| used == Some(Use::Module));
+        for directory in directories {
+            for path in names.iter().map(|name| directory.join(as_path(name))) {
+                if !path.starts_with(self.base) {
+                    continue;
+                }
+                let others = is_module.then(|| other_files(&path, Use::Module));
+                let files = others.into_iter().flatten().chain([path]);
+                self.named
+                    .extend(files.filter(|file| file.is_file()).map(Named::Path));
+            }
+        }
+    }
+
+    /// Adds the programs that are found on `PATH`, or would be found, also by git as its subcommands.
+    fn add_programs(&mut self, commands: &[Vec<Vec<u8>>], calls: &[Vec<GitCall>], text: &[u8]) {
+        let assigned = commands.iter().flatten();
+        let assigned = assigned.filter_map(|word| word.strip_prefix(b"PATH="));
+        let assigned = assigned.map(|value| SearchPath::assigned(value, self.env, self.base));
+        let paths: Vec<SearchPath> = assigned
+            .chain([SearchPath::of(self.env, self.base)])
+            .collect();
+        let subcommands = calls.iter().flatten().filter_map(GitCall::subcommand);
+        let subcommands = subcommands.map(|name| ([b"git-", name].concat(), Use::Program));
+        let words: Words = self.words.iter().cloned().chain(subcommands).collect();
+        for (word, used) in words {
+            let is_function = || {
+                let named = [&word[..], b"()"].concat();
+                text.windows(named.len()).any(|part| part == named)
+            };
+            let is_program = is_name(&as_path(&word))
+                && !word.iter().any(|byte| b"/=".contains(byte))
+                && !word.starts_with(b"-")
+                && !is_keyword(&word)
+                && !is_builtin(&word)
+                && !is_function();
+            for path in paths.iter().filter(|_| is_program) {
+                if used == Use::Program {
+                    self.named.extend(path.named(&word));
+                } else {
+                    self.named.extend(path.found(&word));
+                }
+            }
+        }
+    }
+
+    /// Adds the directories that git is called in (`cd web && git status`, `env -C web git status`).
     fn add_work_trees(&mut self, commands: &[Vec<Vec<u8>>]) {
-        for command in commands {
-            if let [change, directory, ..] = &command[..]
-                && matches!(&change[..], b"cd" | b"pushd")
-                && !directory.starts_with(b"-")
-            {
+        for (number, change, directory) in commands.iter().flat_map(|command| {
+            let first = command
+                .iter()
+                .position(|word| !is_keyword(word))
+                .unwrap_or(0);
+            let pairs = command.windows(2).enumerate().skip(first);
+            pairs.map(move |(number, pair)| (number - first, &pair[0][..], &pair[1]))
+        }) {
+            let is_change = match change {
+                b"cd" | b"pushd" => number == 0,
+                b"-C" | b"--chdir" => true,
+                _ => false,
+            };
+            if is_change && !directory.starts_with(b"-") {
                 let named = named_by_word(Role::WorkTree, directory, self.base, self.env);
                 self.named.extend(named);
             }
@@ -357,14 +518,23 @@ pub(super) fn named_by_word(
     base: &Path,
     env: &Environment,
 ) -> BTreeSet<Named> {
-    let is_command = matches!(role, Role::Command | Role::Alias);
-    if is_command || !word.iter().any(|byte| b"$`".contains(byte)) {
+    if matches!(role, Role::Command | Role::Helper | Role::Alias) {
         return named_by(role, word, base, env);
     }
-    let likely = paths(word, base, env).into_iter();
-    let likely = likely.filter_map(|(path, is_likely)| is_likely.then_some(path));
+    let likely = likely_words(word, base, env).into_iter();
     likely
-        .flat_map(|path| named_by(role, path.as_os_str().as_bytes(), base, env))
+        .flat_map(|word| named_by(role, &word, base, env))
+        .collect()
+}
+
+/// Returns a word as it is, or the paths that it most likely means if there is a variable in it.
+pub(super) fn likely_words(word: &[u8], base: &Path, env: &Environment) -> Vec<Vec<u8>> {
+    if !word.iter().any(|byte| b"$`".contains(byte)) {
+        return vec![word.to_owned()];
+    }
+    let likely = paths(word, base, env).into_iter();
+    likely
+        .filter_map(|(path, is_likely)| is_likely.then(|| path.as_os_str().as_bytes().to_owned()))
         .collect()
 }
 
@@ -372,7 +542,10 @@ pub(super) fn named_by_word(
 fn role_of_variable(name: &str) -> Option<Role> {
     match name {
         "GIT_COMMON_DIR" | "GIT_DIR" => Some(Role::Repository),
-        "GIT_CONFIG" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" => Some(Role::File),
+        "ENV" | "GIT_CONFIG" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" | "PYTHONSTARTUP" => {
+            Some(Role::File)
+        }
+        _ if library_variable(name).is_some() => Some(Role::Libraries),
         _ => variable_role(name),
     }
 }
@@ -397,7 +570,7 @@ fn other_files(path: &Path, used: Use) -> Vec<PathBuf> {
     let is_directory = path.is_dir();
     let mut files = Vec::new();
     if is_directory {
-        files.push(path.join(MAIN));
+        files.extend(MAINS.map(|main| path.join(main)));
     }
     if used == Use::Module && !path.is_file() {
         if is_directory {
@@ -444,7 +617,7 @@ fn named_inside(directory: &Path, word: &[u8], used: Use) -> Option<PathBuf> {
 }
 
 /// Returns whether a path may be the name of a file that is created, and no code.
-fn is_name(path: &Path) -> bool {
+pub(super) fn is_name(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     !bytes.iter().any(|byte| NOT_IN_NAMES.contains(byte))
 }
@@ -469,14 +642,47 @@ fn assignment(word: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Whether a word sets a variable, or a setting of git (`-c core.pager=less`).
-fn is_assignment(word: &[u8]) -> bool {
+pub(super) fn is_assignment(word: &[u8]) -> bool {
     let end = word.iter().position(|byte| *byte == b'=').unwrap_or(0);
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
     end > 0 && word[..end].iter().all(is_of_name)
 }
 
-fn is_keyword(word: &[u8]) -> bool {
+pub(super) fn is_keyword(word: &[u8]) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.as_bytes() == word)
+}
+
+/// Returns the values of variables in a command, and the words of a loop.
+fn values(command: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
+    let assigned = command.iter().filter(|word| is_assignment(word));
+    let assigned = assigned.filter_map(|word| Some(assignment(word)?.1));
+    let of_loop = command.iter().skip_while(|word| *word != b"in").skip(1);
+    assigned.chain(of_loop.map(Vec::as_slice))
+}
+
+/// Whether a word is a variable or the output of a command, and not a path that begins with one.
+fn is_variable(word: &[u8]) -> bool {
+    let is_whole = !word.contains(&b'/') || word.ends_with(b"}") || word.ends_with(b")");
+    word.starts_with(b"$") && is_whole
+}
+
+/// Returns whether the word before is an option of a program in the command that takes a file with commands.
+fn is_file_option(command: &[Vec<u8>], before: Option<&[u8]>) -> bool {
+    let mut options = FILE_OPTIONS.iter();
+    before.is_some_and(|before| {
+        options.any(|(program, option)| {
+            let is_program = |word: &Vec<u8>| name_of_program(word) == program.as_bytes();
+            option.as_bytes() == before && command.iter().any(is_program)
+        })
+    })
+}
+
+/// Returns the name of a program without its directory and its version.
+fn name_of_program(word: &[u8]) -> &[u8] {
+    let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let is_of_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let end = name.iter().rposition(|byte| !is_of_version(byte));
+    end.map_or(b"", |end| &name[..=end])
 }
 
 /// Returns how the words after an interpreter are used; `None` if the word names none.
@@ -484,11 +690,10 @@ fn interpreter_of(word: &[u8]) -> Option<Use> {
     if word == b"." {
         return Some(Use::Script);
     }
-    let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let end = name
-        .iter()
-        .rposition(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
-    let is_named = |one: &&str| one.as_bytes().eq_ignore_ascii_case(&name[..=end]);
+    // A setting in quotes may end with it (`ssh -o "ProxyCommand=sh connect"`).
+    let word = word.rsplit(|byte| *byte == b'=').next().unwrap_or_default();
+    let name = name_of_program(word);
+    let is_named = |one: &&str| one.as_bytes().eq_ignore_ascii_case(name);
     if MODULE_INTERPRETERS.iter().any(is_named) {
         return Some(Use::Module);
     }
@@ -559,6 +764,7 @@ mod tests {
 
     /// Returns what a value names, relative to the top; other places than files have their kind in front.
     fn named(role: Role, value: &str, top: &Path) -> Vec<String> {
+        let joined = |words: &[Vec<u8>]| String::from_utf8(words.join(&b' ')).unwrap();
         let below = |path: &Path| path.strip_prefix(top).unwrap_or(path).display().to_string();
         let text = |named: &Named| match named {
             Named::Path(path) => below(path),
@@ -569,6 +775,10 @@ mod tests {
             Named::WorkTree(path) => format!("work tree {}", below(path)),
             Named::Address(text) => format!("address {}", String::from_utf8_lossy(text)),
             Named::Remote(text) => format!("remote {}", String::from_utf8_lossy(text)),
+            Named::Remotes(words) => format!("remotes {}", joined(words)),
+            Named::FirstRemote(words) => format!("first remote {}", joined(words)),
+            Named::Program(path) => format!("program {}", below(path)),
+            Named::Library(path) => format!("library {}", below(path)),
         };
         let env = Environment::default();
         let named = named_by(role, value.as_bytes(), top, &env);
@@ -580,9 +790,12 @@ mod tests {
         let dir = laid_out();
         for (value, files) in [
             ("tools/check %f", &["tools/check"][..]),
-            ("sh tools/my\\ check", &["tools/my check"]),
-            ("'tools/my check'", &["tools/my", "tools/my check"]),
-            ("sh tools/\"my check\"", &["tools/my check"]),
+            ("sh tools/my\\ check", &["tools/check", "tools/my check"]),
+            (
+                "'tools/my check'",
+                &["tools/check", "tools/my", "tools/my check"],
+            ),
+            ("sh tools/\"my check\"", &["tools/check", "tools/my check"]),
             ("true\nsh tools/new", &["tools/new"]),
             ("sh new.sh", &["new.sh"]),
             ("$PWD/tools/check", &["tools/check"]),
@@ -661,7 +874,7 @@ mod tests {
         let dir = laid_out();
         std::fs::remove_file(dir.path().join("tools/__main__.py")).unwrap();
         let python = named(Role::Command, "python3 tools", dir.path());
-        assert_eq!(python, ["tools/__main__.py"]);
+        assert_eq!(python, ["tools/__main__.py", "tools/__main__.pyc"]);
         let missing = named(Role::Command, "node new", dir.path());
         for file in ["new", "new.js", "new.ts", "new.json"] {
             assert!(missing.contains(&file.to_owned()), "{missing:?}");
@@ -717,8 +930,14 @@ mod tests {
             ("--exec-path=ex zz", &["directory ex"]),
             ("!GIT_EXEC_PATH=ex git zz", &["directory ex"]),
             ("clone --template=tp", &["directory tp"]),
-            ("push -q m HEAD", &["remote m"]),
-            ("-c remote.o.url=m push o", &["address m", "remote o"]),
+            ("push -q m HEAD", &["first remote m"]),
+            ("push -o x m HEAD", &["first remote x m"]),
+            ("push --repo=m", &["first remote m"]),
+            ("send-pack --all m", &["first remote m"]),
+            ("remote add o m", &["remotes o m"]),
+            ("archive --remote m HEAD x", &["remotes m"]),
+            ("!D=m; git push $D HEAD", &["first remote m"]),
+            ("-c remote.o.url=m push o", &["address m", "first remote o"]),
             ("-c user.name=new commit", &[]),
         ] {
             assert_eq!(named(Role::Alias, value, dir.path()), places, "{value:?}");

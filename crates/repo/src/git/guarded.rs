@@ -15,15 +15,18 @@ use std::sync::Arc;
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 
-use super::addresses::{Addresses, Local, local};
+use super::addresses::{Addresses, Local, local, remote_helper};
 use super::command::{Call, Runner, as_path};
-use super::command_files::named_in_command;
+use super::command_files::{has_interpreter, named_in_command};
 use super::config_files::{ConfigFiles, Entry, in_environment, path_in, prefix_of_git};
 use super::git_dir::{is_git_directory, is_in_work_tree};
 use super::guard_conflict::GuardConflict;
 use super::links::{other_name, resolve, with_unknown_names};
 use super::nested::{Found, Repository, absent_repository, paths_in};
-use super::programs::{Named, Role, named_by, named_by_setting, variable_role};
+use super::on_path::{SearchPath, programs_of_git};
+use super::programs::{
+    Named, Role, library_variable, named_by, named_by_setting, role, variable_role,
+};
 use super::{Git, config};
 use crate::error::RepoError;
 use crate::tree_edit::GuardedPlaces;
@@ -52,6 +55,27 @@ pub struct Guards {
     pub conflicts: Vec<GuardConflict>,
 }
 
+impl Guards {
+    /// Returns all paths in the directories whose content decides what git runs, whether or not they can be protected.
+    #[must_use]
+    pub fn paths(&self) -> BTreeSet<PathBuf> {
+        let exposed = self.conflicts.iter().map(|conflict| match conflict {
+            GuardConflict::Around { directory, .. } => directory,
+            GuardConflict::Link { place } => place,
+            GuardConflict::HardLink { other, .. } => other,
+        });
+        self.places.iter().chain(exposed).cloned().collect()
+    }
+
+    /// Returns the guards, unless each of them would be a mount and there are too many.
+    fn within_limit(self, directories: &[PathBuf]) -> Result<Self, RepoError> {
+        if self.places.len() > MOST_PLACES {
+            return Err(too_many_places(directories, self.places.len()));
+        }
+        Ok(self)
+    }
+}
+
 impl Git {
     /// Returns the places in `directories` that decide which programs git runs, or which receipts are believed.
     ///
@@ -71,14 +95,31 @@ impl Git {
         directories: &[PathBuf],
         known: &[PathBuf],
     ) -> Result<Guards, RepoError> {
-        guards_of(Runner::find(sandbox, env), env, directories, known).await
+        let guards = guards_of(Runner::find(sandbox, env), env, directories, known).await?;
+        guards.within_limit(directories)
+    }
+
+    /// Returns the same paths in `directories` as [`Git::guarded_places`] in any number, to compare them after a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Git::guarded_places`], except for the number of places.
+    pub async fn paths_run_by_git(
+        sandbox: Arc<Sandbox>,
+        env: &Environment,
+        directories: &[PathBuf],
+        known: &[PathBuf],
+    ) -> Result<BTreeSet<PathBuf>, RepoError> {
+        let guards = guards_of(Runner::find(sandbox, env), env, directories, known).await?;
+        Ok(guards.paths())
     }
 
     /// Returns the current paths of this work tree that decide what git runs.
     pub async fn guards(&self) -> GuardedPlaces {
         let top = self.top().to_owned();
         let runner = Ok(self.runner.clone());
-        let guards = guards_of(runner, &self.env, &[top], &[]).await;
+        let guards = guards_of(runner, &self.env, std::slice::from_ref(&top), &[]).await;
+        let guards = guards.and_then(|guards| guards.within_limit(&[top]));
         GuardedPlaces::new(self.top(), guards)
     }
 }
@@ -369,6 +410,10 @@ struct Places {
     /// Where git expects repositories.
     addresses: BTreeSet<PathBuf>,
     tops: BTreeSet<PathBuf>,
+    /// What is run because it is found on `PATH`.
+    programs: BTreeSet<PathBuf>,
+    /// Directories of modules that programs load.
+    libraries: BTreeSet<PathBuf>,
     /// Directories that were read.
     contents: HashSet<(PathBuf, Extent)>,
     seen: usize,
@@ -393,7 +438,22 @@ impl Places {
         }
         let git_dirs = found.repositories.iter();
         bases.extend(git_dirs.map(|repository| &*repository.git_dir));
+        self.programs.extend(programs_of_git(&settings.env, &bases));
         let scope = Scope::new(bases, &[], settings);
+        let mut entries = shared.to_vec();
+        for repository in &found.repositories {
+            entries.extend(settings.of(repository.settings()).1);
+        }
+        let libraries = settings.env.pairs().filter_map(|(name, value)| {
+            let interpreter = library_variable(name.to_str()?)??;
+            let is_run = entries.iter().any(|entry| {
+                role(&entry.key).is_some() && has_interpreter(&entry.value, interpreter)
+            });
+            is_run.then(|| value.as_encoded_bytes())
+        });
+        for value in libraries {
+            self.add_value(Role::Libraries, value, &scope)?;
+        }
         let variables = settings.env.pairs().filter_map(|(name, value)| {
             Some((variable_role(name.to_str()?)?, value.as_encoded_bytes()))
         });
@@ -492,6 +552,25 @@ impl Places {
             Named::WorkTree(path) => {
                 self.all.insert(absent_repository(&path));
             }
+            Named::Program(path) => {
+                self.programs.insert(path);
+            }
+            Named::Library(path) => {
+                let is_there = path.exists();
+                self.libraries
+                    .insert(if is_there { path } else { path.join("") });
+            }
+            Named::Remotes(words) => {
+                for word in words {
+                    self.add_named(Named::Remote(word), base, scope)?;
+                }
+            }
+            Named::FirstRemote(words) => {
+                let is_address = |word: &Vec<u8>| !scope.addresses.has_remote(word);
+                for word in words.into_iter().take_while(is_address) {
+                    self.add_named(Named::Address(word), base, scope)?;
+                }
+            }
             Named::Remote(name) if scope.addresses.has_remote(&name) => {}
             Named::Remote(address) | Named::Address(address) => {
                 for address in scope.addresses.replaced(&address) {
@@ -508,7 +587,15 @@ impl Places {
                                 self.add_named(named, base, &inner)?;
                             }
                         }
-                        None => {}
+                        None => {
+                            let programs = SearchPath::of(&scope.settings.env, base);
+                            for named in remote_helper(&address)
+                                .into_iter()
+                                .flat_map(|helper| programs.named(&helper))
+                            {
+                                self.add_named(named, base, scope)?;
+                            }
+                        }
                     }
                 }
             }
@@ -610,6 +697,17 @@ impl Places {
             }
             places.insert(real);
         }
+        let is_below = |path: &Path| {
+            let mut directories = directories.iter();
+            directories.any(|directory| path != directory && path.starts_with(directory))
+        };
+        for path in self.programs.iter().chain(&self.libraries) {
+            let (real, links) = resolve(path);
+            // A link cannot be protected by itself, but the directory of programs that it is in can.
+            let around = links.iter().filter_map(|link| link.parent());
+            let found = around.chain([&*real]).filter(|path| is_below(path));
+            inside.extend(found.map(without_file_above));
+        }
         let mut conflicts: Vec<GuardConflict> = Vec::new();
         for directory in directories {
             let around = places.iter().filter(|place| directory.starts_with(place));
@@ -635,9 +733,6 @@ impl Places {
                     conflicts.push(GuardConflict::HardLink { place, other });
                 }
             }
-        }
-        if kept.len() > MOST_PLACES {
-            return Err(too_many_places(directories, kept.len()));
         }
         Ok(Guards {
             places: kept,

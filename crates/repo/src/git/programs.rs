@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crucible_host::env::Environment;
 
 use super::addresses::{Local, local};
-use super::command_files::{named_in_alias, named_in_command};
+use super::command_files::{named_in_alias, named_in_command, named_in_helper};
 use super::config_files::path_in;
 
 /// What the value of a setting is to git.
@@ -19,12 +19,20 @@ use super::config_files::path_in;
 pub(super) enum Role {
     /// A command, which git or a shell runs.
     Command,
+    /// A helper for credentials: a command, or after `git-credential-` the name of a program.
+    Helper,
     /// A command of git, or after `!` of a shell.
     Alias,
+    /// Options of Node.js, which may name modules that it runs.
+    NodeOptions,
+    /// A program that reaches a repository: the name after `git-remote-`.
+    RemoteHelper,
     /// A file that git trusts.
     File,
     /// Directories that git copies or loads all of, separated by colons.
     Directories,
+    /// Directories from which a program loads modules, separated by colons.
+    Libraries,
     /// A directory of hooks.
     Hooks,
     /// A git directory.
@@ -58,6 +66,14 @@ pub(super) enum Named {
     Address(Vec<u8>),
     /// The name of a remote, or else an address.
     Remote(Vec<u8>),
+    /// Words of a command, each of which may be the name of a remote or an address.
+    Remotes(Vec<Vec<u8>>),
+    /// The same; what follows the name of a remote is none.
+    FirstRemote(Vec<Vec<u8>>),
+    /// A file that is run because it is found on `PATH`, or would be found if it were created.
+    Program(PathBuf),
+    /// A directory of modules that the program of a command loads.
+    Library(PathBuf),
 }
 
 /// Names of settings that are commands, in whatever section.
@@ -94,7 +110,7 @@ pub(super) fn role(key: &[u8]) -> Option<Role> {
             return Some(Role::AddressPrefix);
         }
         "browser" | "difftool" | "man" | "mergetool" => matches!(name, "cmd" | "path"),
-        "credential" => name == "helper",
+        "credential" if name == "helper" => return Some(Role::Helper),
         "diff" => matches!(name, "command" | "external" | "textconv"),
         "filter" => matches!(name, "clean" | "process" | "smudge"),
         "gc" => name == "recentobjectshook",
@@ -103,7 +119,8 @@ pub(super) fn role(key: &[u8]) -> Option<Role> {
         "instaweb" => matches!(name, "browser" | "httpd"),
         "interactive" => name == "difffilter",
         "lfs" => matches!(name, "args" | "clean" | "path" | "smudge"),
-        "remote" => matches!(name, "receivepack" | "uploadpack" | "vcs"),
+        "remote" if name == "vcs" => return Some(Role::RemoteHelper),
+        "remote" => matches!(name, "receivepack" | "uploadpack"),
         "sendemail" => {
             matches!(
                 name,
@@ -132,15 +149,32 @@ pub(super) fn variable_role(name: &str) -> Option<Role> {
         | "GIT_SEQUENCE_EDITOR"
         | "GIT_SSH"
         | "GIT_SSH_COMMAND"
+        | "LD_PRELOAD"
+        | "LESSOPEN"
         | "PAGER"
+        | "PERL5OPT"
+        | "RUBYOPT"
         | "SSH_ASKPASS"
         | "VISUAL" => Some(Role::Command),
-        "GIT_INDEX_FILE" => Some(Role::File),
+        "NODE_OPTIONS" => Some(Role::NodeOptions),
+        "BASH_ENV" | "GIT_INDEX_FILE" => Some(Role::File),
         "GITPERLLIB"
         | "GIT_ALTERNATE_OBJECT_DIRECTORIES"
         | "GIT_EXEC_PATH"
         | "GIT_OBJECT_DIRECTORY"
         | "GIT_TEMPLATE_DIR" => Some(Role::Directories),
+        _ => None,
+    }
+}
+
+/// Returns the interpreter that loads modules from the directories in this variable, or `Some(None)` if any program does.
+pub(super) fn library_variable(name: &str) -> Option<Option<&'static str>> {
+    match name {
+        "LD_LIBRARY_PATH" => Some(None),
+        "NODE_PATH" => Some(Some("node")),
+        "PERL5LIB" => Some(Some("perl")),
+        "PYTHONPATH" => Some(Some("python")),
+        "RUBYLIB" => Some(Some("ruby")),
         _ => None,
     }
 }
@@ -156,6 +190,13 @@ pub(super) fn named_by(
     let mut named = BTreeSet::new();
     match role {
         Role::Command => named.extend(named_in_command(value, base, env)),
+        Role::NodeOptions => {
+            named.extend(named_in_command(&[b"node ", value].concat(), base, env));
+        }
+        Role::RemoteHelper => {
+            named.insert(Named::Address([value, b"::"].concat()));
+        }
+        Role::Helper => named.extend(named_in_helper(value, base, env)),
         Role::Alias => named.extend(named_in_alias(value, base, env)),
         Role::File if value.is_empty() => {}
         Role::File => named.extend(path(value).map(Named::Path)),
@@ -164,6 +205,12 @@ pub(super) fn named_by(
                 .split(|byte| *byte == b':')
                 .filter(|one| !one.is_empty());
             named.extend(directories.filter_map(path).map(Named::Directory));
+        }
+        Role::Libraries => {
+            let directories = value
+                .split(|byte| *byte == b':')
+                .filter(|one| !one.is_empty());
+            named.extend(directories.filter_map(path).map(Named::Library));
         }
         // git looks for the hooks in the root directory if it is empty.
         Role::Hooks if value.is_empty() => {

@@ -1,0 +1,185 @@
+//! What is said at the end of files that git runs, when a person replaced them or changed settings during the run.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crucible_testkit::TestRepo;
+use serde_json::Value;
+
+use crate::sandbox_writes::{exec, left, repository};
+use crate::skill_trust::Skills;
+use crate::support::Fixture;
+
+/// How long the person waits for the command.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `command` in the sandbox; the person runs `meanwhile` between its start and its end.
+fn exec_while(fixture: &Fixture, repo: &TestRepo, command: &str, meanwhile: &str) -> Value {
+    let at = |name: &str| repo.path().join(name);
+    let script = format!("touch started; until [ -e go ]; do sleep 0.02; done; {command}");
+    let ran = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let began = Instant::now();
+            while !at("started").exists() && began.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            shell(repo.path(), meanwhile);
+            std::fs::write(at("go"), "").unwrap();
+        });
+        exec(fixture, repo.path(), &[], &script)
+    });
+    ran.ok().json()
+}
+
+fn shell(at: &Path, script: &str) {
+    let status = std::process::Command::new("sh")
+        .args(["-c", script])
+        .envs(["AUTHOR", "COMMITTER"].map(|of| (format!("GIT_{of}_NAME"), "Ada")))
+        .envs(["AUTHOR", "COMMITTER"].map(|of| (format!("GIT_{of}_EMAIL"), "ada@example.invalid")))
+        .current_dir(at)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{script}");
+}
+
+/// A repository in which git runs `tools/mon`.
+fn watched() -> TestRepo {
+    let repo = repository();
+    shell(
+        repo.path(),
+        "mkdir tools; echo true > tools/mon; git add tools; git commit -qm tools; git config core.fsmonitor 'sh tools/mon'",
+    );
+    repo
+}
+
+fn reasons<'d>(document: &'d Value, path: &str) -> Vec<&'d str> {
+    let all = document["left_behind"].as_array().unwrap().iter();
+    let of_path = all.filter(|one| one["path"] == path);
+    of_path.map(|one| one["why"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn replaced_program_of_git_is_listed() {
+    let fixture = Fixture::new();
+    let plant = "echo planted > tools/mon";
+    for meanwhile in [
+        "echo true > tools/m2; mv tools/m2 tools/mon",
+        "git checkout -qb other; git rm -rq tools; git commit -qm other; git checkout -q -",
+        "mv tools away; mkdir tools; echo true > tools/mon",
+    ] {
+        let repo = watched();
+        let ran = exec_while(&fixture, &repo, plant, meanwhile);
+        assert_eq!(
+            reasons(&ran, "tools/mon"),
+            ["run_by_git"],
+            "{meanwhile}: {ran:#}"
+        );
+        let text = std::fs::read_to_string(repo.path().join("tools/mon")).unwrap();
+        assert_eq!(text, "planted\n", "{meanwhile}");
+    }
+    // Without the person the command changes nothing, and nothing is listed.
+    let repo = watched();
+    let ran = exec_while(&fixture, &repo, &format!("{plant} || true"), "true");
+    assert_eq!(left(&ran), [""; 0], "{ran:#}");
+}
+
+#[test]
+fn program_of_a_new_setting_is_listed() {
+    let fixture = Fixture::new();
+    let repo = repository();
+    shell(
+        repo.path(),
+        "mkdir tools; echo true > tools/mon; echo > tools/other",
+    );
+    let ran = exec_while(
+        &fixture,
+        &repo,
+        "echo planted > tools/mon; echo x > tools/other",
+        "git config core.fsmonitor 'sh tools/mon'",
+    );
+    assert_eq!(reasons(&ran, "tools/mon"), ["run_by_git"], "{ran:#}");
+    assert!(!left(&ran).contains(&"tools/other"), "{ran:#}");
+    // An unchanged one is not.
+    let repo = repository();
+    shell(repo.path(), "mkdir tools; echo true > tools/mon");
+    let ran = exec_while(
+        &fixture,
+        &repo,
+        "echo x > tools/other",
+        "git config core.fsmonitor 'sh tools/mon'",
+    );
+    assert_eq!(reasons(&ran, "tools/mon"), [""; 0], "{ran:#}");
+}
+
+#[test]
+fn included_settings_and_hooks_are_listed() {
+    let fixture = Fixture::new();
+    let repo = repository();
+    shell(
+        repo.path(),
+        "git config include.path ../cfg; git config -f cfg a.b c",
+    );
+    let ran = exec_while(
+        &fixture,
+        &repo,
+        "echo '[core]' >> cfg",
+        "git config -f cfg a.b d",
+    );
+    assert_eq!(reasons(&ran, "cfg"), ["run_by_git"], "{ran:#}");
+    let repo = repository();
+    shell(
+        repo.path(),
+        "mkdir gh; echo > gh/pre-commit; git config core.hooksPath gh",
+    );
+    let ran = exec_while(
+        &fixture,
+        &repo,
+        "for hook in pre-commit pre-push post-merge commit-msg; do echo x > gh/$hook; done",
+        "rm -rf gh; mkdir gh",
+    );
+    let whole = ran["left_behind"].as_array().unwrap();
+    let whole = whole.iter().find(|one| one["path"] == "gh").unwrap();
+    assert_eq!(
+        (&whole["why"], &whole["paths"]),
+        (&"run_by_git".into(), &4.into()),
+        "{ran:#}"
+    );
+}
+
+#[test]
+fn settings_that_cannot_be_read_again_are_told() {
+    let fixture = Fixture::new();
+    let repo = watched();
+    let meanwhile = "echo true > tools/m2; mv tools/m2 tools/mon; echo '[' >> .git/config";
+    let ran = exec_while(&fixture, &repo, "echo planted > tools/mon", meanwhile);
+    assert_eq!(ran["left_behind_is_whole"], false, "{ran:#}");
+    assert_eq!(reasons(&ran, "tools/mon"), ["run_by_git"], "{ran:#}");
+}
+
+/// A skill gets a copy, so that no place in it is read-only.
+#[test]
+fn skill_that_changes_a_program_of_git_is_denied() {
+    let skills = Skills::new();
+    let root = skills.root();
+    std::fs::create_dir_all(root.join("notes")).unwrap();
+    shell(
+        &root,
+        "git init -q .; echo true > notes/mon; git config core.fsmonitor 'sh notes/mon'",
+    );
+    let write = |name: &str| {
+        format!("with open('notes/{name}', 'w') as file:\n    file.write('x')\nreturn {{}}")
+    };
+    let granted = ["--allow-write", "notes/"];
+    skills.trusted("planter", "FILE_WRITE", granted, &write("mon"));
+    let denied = skills.outcome("planter");
+    let denied = denied.is(1, "DENIED", "forge-run-left-behind");
+    let findings = denied.document["findings"].to_string();
+    assert!(findings.contains("git runs this"), "{findings}");
+    assert_eq!(
+        std::fs::read_to_string(root.join("notes/mon")).unwrap(),
+        "true\n"
+    );
+    skills.trusted("honest", "FILE_WRITE", granted, &write("other"));
+    skills.outcome("honest").is(0, "SUCCEEDED", "");
+    assert!(root.join("notes/other").exists());
+}
