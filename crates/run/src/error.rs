@@ -318,7 +318,7 @@ pub enum RunError {
         /// Which file tells all.
         report: String,
     },
-    /// Held-out tests refuse what the gates accepted. Nothing of their content is told.
+    /// Held-out tests refuse what the gates accepted. Their content is not shown.
     #[error(
         "cannot land run {id}: {first}; no model has seen these tests, so read them yourself, or start a new run"
     )]

@@ -66,7 +66,7 @@ pub enum HeldOutError {
 }
 
 impl HeldOut {
-    /// Returns whether there is none.
+    /// Returns whether the run has no held-out file.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.files.is_empty()

@@ -199,7 +199,7 @@ impl<'r> Prepared<'r> {
     }
 }
 
-/// The text of a source that an objection quotes, as the base has it; empty if it is none.
+/// The text of a source that an objection quotes, as the base has it; empty for any other text.
 async fn source_text(on: ObjectionGround<'_>, source: &str) -> Result<String, RunError> {
     let record = on.by.record;
     if source == "goal" {

@@ -9,8 +9,8 @@ use crate::objections::ObjectionTest;
 use crate::results::TestStatus;
 use crate::runner::{Call, command, runner_of};
 
-/// Returns the command that runs only the tests of one file, made from the command of a gate; nothing if its runner is none of
-/// those that are supported, or runs no files of this language.
+/// Returns the command that runs only the tests of one file, made from the command of a gate; nothing if its runner is not
+/// supported, or runs no files of this language.
 #[must_use]
 pub fn lone_test_command(gate: &[String], path: &RepoPath) -> Option<Vec<String>> {
     let call = Call::of(gate)?;

@@ -1,3 +1,5 @@
+//! Proposed tests that code can judge, and those that it cannot.
+
 use super::*;
 
 const PYTHON: &str = "# The candidate returns 7.\nimport unittest\nfrom shop.pages import pages\n\n\nclass ReturnsEmptyPage(unittest.TestCase):\n    def test_seven(self):\n        \"\"\"It is 7 now.\"\"\"\n        found = pages([], 3)\n        self.assertEqual(found, [[]])\n";
