@@ -342,6 +342,8 @@ fn unlisted(project: &SpecProject, workspace: &SpecWorkspace) -> BTreeSet<SpecId
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::json_output::{PhaseSummary, STATUS_SCHEMA};
 
@@ -383,7 +385,9 @@ mod tests {
         std::fs::create_dir_all(root.path().join(".crucible/specs/a")).unwrap();
         std::fs::create_dir_all(root.path().join(".crucible/specs/no id")).unwrap();
         let project = SpecProject::find(root.path());
-        let survey = project.survey(Timestamp::UNIX_EPOCH, None).unwrap();
+        let survey = project
+            .survey(Timestamp::from_unix(Duration::ZERO), None)
+            .unwrap();
         let summary = survey.summary();
         let ids: Vec<&str> = summary
             .specs
