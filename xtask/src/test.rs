@@ -98,6 +98,9 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         .args(["fetch", "--locked", "--quiet"])
         .run()?;
     tools::for_tests(root)?;
+    if args.slow && args.extent == Extent::Full {
+        tools::for_pages(root)?;
+    }
 
     let mut counts = Counts::default();
     let mut examples = "not run: narrowed".to_owned();

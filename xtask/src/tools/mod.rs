@@ -41,9 +41,14 @@ pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     system::git(root)?;
     packages(root)?;
     clients::clients(root)?;
-    browser::browser(root)?;
     python_tools::python_tools(root)?;
     verifiers::verifiers(root)
+}
+
+/// Installs what judges the local page in a real browser: 180 MB and a browser, which the tests of CI do not need.
+pub(crate) fn for_pages(root: &Root) -> Result<(), TaskError> {
+    system::chromium(root)?;
+    browser::browser(root)
 }
 
 /// Runs `work` while [`for_tests`] installs: the one waits for the processor, the other for the network.

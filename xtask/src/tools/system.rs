@@ -15,7 +15,7 @@ struct Package {
 }
 
 /// What the tests need.
-const FOR_TESTS: [Package; 5] = [
+const FOR_TESTS: [Package; 4] = [
     // Without it the sandbox's tests would test nothing.
     Package {
         name: "bubblewrap",
@@ -40,17 +40,23 @@ const FOR_TESTS: [Package; 5] = [
         probe: &["tmux", "-V"],
         what: "tmux (a terminal that tests can look at)",
     },
-    // The tests of the local page look at it in a real browser.
-    Package {
-        name: "chromium",
-        probe: &["chromium", "--version"],
-        what: "chromium (the browser that judges pages)",
-    },
 ];
 
 /// Installs the packages that the tests need and this machine lacks, all at once.
 pub(crate) fn packages(root: &Root) -> Result<(), TaskError> {
     install(root, &FOR_TESTS)
+}
+
+/// Installs the browser that the tests of the local page look at it in.
+pub(crate) fn chromium(root: &Root) -> Result<(), TaskError> {
+    install(
+        root,
+        &[Package {
+            name: "chromium",
+            probe: &["chromium", "--version"],
+            what: "chromium (the browser that judges pages)",
+        }],
+    )
 }
 
 /// The search tool that a bench of ours stands beside.

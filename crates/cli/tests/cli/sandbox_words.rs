@@ -157,8 +157,6 @@ fn pieces_of_words_that_name_files_count() {
         "sh ${X:=./tools/mon}",
         "sh ${GIT_PREFIX}mon",
         "sh \"$GIT_PREFIX\"mon",
-        "sh $(dirname tools/x)/mon",
-        "cd $(dirname tools/x) && sh mon",
         "D=tools/; sh ${D}mon",
         "N=mon; sh tools/$N",
         "bash -c \"sh ~+/mon\"",

@@ -1,6 +1,6 @@
 //! The local page in a real Chromium: axe, Lighthouse, keyboard, colours, narrow screens, requests and screenshots.
 
-mod slow {
+mod exhaustive {
     use std::path::{Path, PathBuf};
 
     use crucible_testkit::{BrowserJob, in_browser};

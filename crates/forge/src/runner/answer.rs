@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{MAX_RESULT_BYTES, RUNAWAY, RunnerError, SkillEnd};
 use crate::grants::SecretName;
 
-/// Errors by which the kernel refuses what the call_sandbox do not allow: EPERM, EACCES, EROFS, ENETDOWN, ENETUNREACH, ECONNREFUSED,
-/// EHOSTUNREACH; nothing behind the call_sandbox gives another reason for them.
+/// Errors by which the kernel refuses what the sandbox does not allow: EPERM, EACCES, EROFS, ENETDOWN, ENETUNREACH, ECONNREFUSED,
+/// EHOSTUNREACH; nothing inside the sandbox gives another reason for them.
 const REFUSALS: [i64; 7] = [1, 13, 30, 100, 101, 111, 113];
 /// The errors of looking up a name: the only names there are those of granted hosts.
 const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];

@@ -253,8 +253,8 @@ impl DirectoryState {
         self.is_whole
     }
 
-    /// Returns the new and changed entries that matter. Those in the paths of `guarded` do, because git runs or obeys them,
-    /// whoever changed them.
+    /// Returns the new and changed entries that matter. Those in the paths of `guarded` do, because git runs or obeys them:
+    /// it does not matter who changed them.
     #[must_use]
     pub fn left_behind(&self, guarded: &BTreeSet<PathBuf>) -> Vec<LeftBehind> {
         let mut left = Left {

@@ -1,6 +1,6 @@
 //! Which program is Python: the interpreter itself, not a script that looks for one.
 //!
-//! Behind the call_sandbox no second program is started, so a manager's script in its place would be refused there. It is asked once,
+//! No second program can be started in the sandbox, so a manager's script in its place would be refused there. It is asked once,
 //! outside, which interpreter it stands for.
 
 use std::path::{Path, PathBuf};

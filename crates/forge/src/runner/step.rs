@@ -73,7 +73,7 @@ pub struct SkillRunReport {
     pub printed: Captured,
     /// How long it took.
     pub duration: Duration,
-    /// Which call_sandbox stood, where it ran.
+    /// The isolation in force, if it ran.
     pub receipt: Option<IsolationReceipt>,
 }
 
@@ -388,7 +388,7 @@ fn judge_run(
     schema: &IoSchema,
     ran: &SkillRan,
 ) -> (SkillRunOutcome, Verdict) {
-    let mut verdict = call_sandbox(name, &ran.receipt);
+    let mut verdict = isolation(name, &ran.receipt);
     // A skill chose some of these words: what looks like a secret goes before anything is cut.
     let error = |code: Code, hint: String| {
         let hint = Scanner::builtin().redact(&hint).text;
@@ -485,7 +485,7 @@ fn not_kept(name: &SkillName, error: &StagingError) -> Finding {
 }
 
 /// What did not stand around a run.
-fn call_sandbox(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
+fn isolation(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
     if receipt.level == IsolationLevel::Full {
         return Verdict::default();
     }
@@ -495,11 +495,11 @@ fn call_sandbox(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
         .map(|lost| lost.layer.to_string())
         .collect();
     let hint = format!(
-        "It ran without all of its call_sandbox ({}): nothing kept it to its class there. Set [sandbox] strength to required.",
+        "It ran without complete isolation ({}), so nothing kept it to its class. Set [sandbox] strength to required.",
         missing.join(", ")
     );
     Verdict::new(vec![Finding::warning(
-        Code::new("forge-run-call_sandbox"),
+        Code::new("forge-run-walls"),
         name.to_string(),
         hint,
     )])

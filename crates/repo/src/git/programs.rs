@@ -68,7 +68,7 @@ pub(super) enum Named {
     Remote(Vec<u8>),
     /// Words of a command, each of which may be the name of a remote or an address.
     Remotes(Vec<Vec<u8>>),
-    /// The same; what follows the name of a remote is none.
+    /// The same; words after the name of a remote do not count.
     FirstRemote(Vec<Vec<u8>>),
     /// A file that is run because it is found on `PATH`, or would be found if it were created.
     Program(PathBuf),

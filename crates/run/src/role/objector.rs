@@ -43,7 +43,7 @@ pub(crate) fn objections_question(
     let mut prompt = PromptBuilder::new()
         .ours("Goal of a change of source code: ")
         .operator(goal)
-        .ours("\n\nThe change below passed its checks. RankedCandidate for a case in which it contradicts the goal or the documentation, and write a test that \
+        .ours("\n\nThe change below passed its checks. Look for a case in which it contradicts the goal or the documentation, and write a test that \
                fails on the change for this reason. A program reads your answer, runs the test and judges it. Raise no objection that you \
                cannot support with a sentence.\n\nThe checks:\n");
     for gate in gates {

@@ -380,7 +380,7 @@ fn report_allows_exactly_its_own_style() {
     assert!(page.contains("the gates notice 3 of 4") || page.contains("The gates notice 3 of 4"));
 }
 
-mod slow {
+mod exhaustive {
     use crucible_testkit::{BrowserJob, in_browser};
 
     use super::*;

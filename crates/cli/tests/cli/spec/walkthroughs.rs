@@ -39,7 +39,7 @@ fn spec_walkthrough_ends_with_gate_on_clone() {
     let guide = Guide::read("docs/walkthroughs/from-spec-to-pull-request.md");
     assert_eq!(guide.commands(), 9);
     // The example's own recording answers.
-    let reader = Reader::new("tool-fixture").copy(EXAMPLE);
+    let reader = Reader::new("tool-desk").copy(EXAMPLE);
     reader.follow(&guide);
     let sarif: serde_json::Value =
         serde_json::from_str(&reader.file("../pipeline/spec-gate.sarif")).unwrap();

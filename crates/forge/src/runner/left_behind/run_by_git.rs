@@ -45,7 +45,8 @@ impl DirectoryState {
             } else {
                 left.each.extend(changed);
             }
-            if !is_whole {
+            // A new one is reported by the scan.
+            if !is_whole && self.modes.contains_key(path) {
                 left.push(None, self.told(path, ResidueReason::Unseen));
             }
         }
