@@ -663,7 +663,7 @@ fn values(command: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
 /// Whether a word is a variable or the output of a command, and not a path that begins with one.
 fn is_variable(word: &[u8]) -> bool {
     let is_whole = !word.contains(&b'/') || word.ends_with(b"}") || word.ends_with(b")");
-    word.starts_with(b"$") && is_whole
+    word.starts_with(b"$") && !word.starts_with(b"$(") && is_whole
 }
 
 /// Returns whether the word before is an option of a program in the command that takes a file with commands.
@@ -791,10 +791,7 @@ mod tests {
         for (value, files) in [
             ("tools/check %f", &["tools/check"][..]),
             ("sh tools/my\\ check", &["tools/check", "tools/my check"]),
-            (
-                "'tools/my check'",
-                &["tools/check", "tools/my", "tools/my check"],
-            ),
+            ("'tools/my check'", &["tools/my", "tools/my check"]),
             ("sh tools/\"my check\"", &["tools/check", "tools/my check"]),
             ("true\nsh tools/new", &["tools/new"]),
             ("sh new.sh", &["new.sh"]),
