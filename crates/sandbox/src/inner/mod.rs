@@ -67,8 +67,7 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
     ExitCode::from(NOT_STARTED)
 }
 
-/// The return type of a function that replaces the process.
-
+/// Replaces the process by the requested program; returns only on failure.
 fn run_request(socket: &mut UnixStream) -> Result<std::convert::Infallible, Report> {
     let failed = |detail: String| Report::Failed { detail };
     let mut bytes = Vec::new();

@@ -23,7 +23,7 @@ impl DirectoryState {
     pub fn keep_guarded(&mut self, guarded: &BTreeSet<PathBuf>) {
         let mut seen = 0;
         for path in guarded {
-            let (entries, _) = self.entries_of(path, &mut seen);
+            let entries = self.entries_of(path, &mut seen);
             for (path, meta) in entries {
                 self.found.entry(path).or_insert_with(|| stamp(&meta));
             }
@@ -34,7 +34,7 @@ impl DirectoryState {
     pub(super) fn add_run_by_git(&self, guarded: &BTreeSet<PathBuf>, left: &mut Left) {
         let mut seen = 0;
         for path in guarded {
-            let (entries, is_whole) = self.entries_of(path, &mut seen);
+            let entries = self.entries_of(path, &mut seen);
             let told = |path: &Path| self.told(path, ResidueReason::RunByGit);
             let changed = entries.into_iter().filter(|(path, meta)| {
                 self.is_new(path, meta) && (self.found.contains_key(path) || !is_placeholder(meta))
@@ -45,23 +45,20 @@ impl DirectoryState {
             } else {
                 left.each.extend(changed);
             }
-            // A new one is reported by the scan.
-            if !is_whole && self.modes.contains_key(path) {
-                left.push(None, self.told(path, ResidueReason::Unseen));
-            }
         }
     }
 
-    /// Returns the file or link at a path in the scanned directories, or those in a directory, and whether they are all.
-    fn entries_of(&self, path: &Path, seen: &mut usize) -> (Vec<(PathBuf, Metadata)>, bool) {
+    /// Returns the file or link at a path in the scanned directories, or those in a directory. The scan reports a directory that
+    /// cannot be read.
+    fn entries_of(&self, path: &Path, seen: &mut usize) -> Vec<(PathBuf, Metadata)> {
         let is_scanned = self.places.iter().any(|place| path.starts_with(place));
         let Some(meta) = path.symlink_metadata().ok().filter(|_| is_scanned) else {
-            return (Vec::new(), true);
+            return Vec::new();
         };
         if !meta.is_dir() {
-            return (vec![(path.to_owned(), meta)], true);
+            return vec![(path.to_owned(), meta)];
         }
-        let (mut found, mut is_whole) = (Vec::new(), true);
+        let mut found = Vec::new();
         let mut open = vec![path.to_owned()];
         while let Some(at) = open.pop() {
             let name = at.file_name().unwrap_or_default();
@@ -69,7 +66,6 @@ impl DirectoryState {
                 continue;
             }
             let Ok(entries) = entries(&at, seen, self.most) else {
-                is_whole = false;
                 continue;
             };
             for (_, path, meta) in entries {
@@ -80,7 +76,7 @@ impl DirectoryState {
                 }
             }
         }
-        (found, is_whole)
+        found
     }
 }
 
