@@ -382,7 +382,7 @@ fn repository_cannot_enable_traces() {
     let (origin, server) = (collector.origin(), answering(good_answer()));
     let repo = small()
         .file(".env", &variables)
-        .file(".envrc", &format!("export {variables}"))
+        .file(".envrc", format!("export {variables}"))
         .file("otel.env", &variables)
         .build();
     let fixture = Fixture::with(&server);

@@ -449,7 +449,7 @@ impl Places {
             let is_run = entries.iter().any(|entry| {
                 role(&entry.key).is_some() && has_interpreter(&entry.value, interpreter)
             });
-            is_run.then(|| value.as_encoded_bytes())
+            is_run.then_some(value.as_encoded_bytes())
         });
         for value in libraries {
             self.add_value(Role::Libraries, value, &scope)?;

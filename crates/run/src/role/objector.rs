@@ -154,7 +154,7 @@ mod tests {
             read(&answer).map(|(raised, left)| (raised.len(), left)),
             Ok((1, 0))
         );
-        let many = vec![one.as_str(); 5].join(",");
+        let many = [one.as_str(); 5].join(",");
         let (raised_ones, left) = read(&format!("{{\"objections\": [{many}]}}")).unwrap();
         assert_eq!((raised_ones.len(), left), (3, 2));
         let outside = format!("{{\"objections\": [{}]}}", raised("../a.py"));

@@ -397,7 +397,7 @@ mod exhaustive {
         let mut names = Vec::new();
         let mut write = |name: &'static str, text: &str| {
             let file = home.path().join(format!("{}.html", files.len()));
-            std::fs::write(&file, text).unwrap();
+            crucible_host::fs::write_new(&file, text.as_bytes()).unwrap();
             files.push(file);
             names.push(name);
         };

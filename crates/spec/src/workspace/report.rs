@@ -381,9 +381,9 @@ mod tests {
     #[test]
     fn project_without_workspace_lists_specs_on_disk() {
         let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(root.path().join(".crucible/specs/b")).unwrap();
-        std::fs::create_dir_all(root.path().join(".crucible/specs/a")).unwrap();
-        std::fs::create_dir_all(root.path().join(".crucible/specs/no id")).unwrap();
+        crucible_host::fs::create_dir_all(&root.path().join(".crucible/specs/b")).unwrap();
+        crucible_host::fs::create_dir_all(&root.path().join(".crucible/specs/a")).unwrap();
+        crucible_host::fs::create_dir_all(&root.path().join(".crucible/specs/no id")).unwrap();
         let project = SpecProject::find(root.path());
         let survey = project
             .survey(Timestamp::from_unix(Duration::ZERO), None)
