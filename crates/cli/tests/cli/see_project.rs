@@ -214,7 +214,7 @@ fn project_pages_show_the_numbers_of_their_commands() {
     }
 }
 
-mod slow {
+mod exhaustive {
     use std::time::Instant;
 
     use super::*;
