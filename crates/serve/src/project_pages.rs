@@ -73,7 +73,7 @@ struct CrawlPage<'a> {
 /// Returns the document of an address; `None` if it is another page.
 pub(crate) fn document_of(path: &str) -> Option<ProjectDocument> {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
-    // Names are checked by whoever reads the document.
+    // The reader of the document checks names.
     match parts.as_slice() {
         ["specs"] => Some(ProjectDocument::Specs),
         ["specs", name] => Some(ProjectDocument::Spec((*name).to_owned())),

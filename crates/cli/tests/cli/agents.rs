@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fixture, GOOD_DIFF, codes, good_answer, id_of, small, snapshot};
 
-/// A program at the fixture that runs these lines; `good` prints the patch that mends the repository.
+/// A program at the fixture that runs these lines; `good` prints the patch that fixes the repository.
 fn script(fixture: &Fixture, lines: &str) -> PathBuf {
     let path = fixture.path("agent");
     let text = format!("#!/bin/sh\ngood() {{ cat <<'PATCH'\n{GOOD_DIFF}PATCH\n}}\n{lines}\n");

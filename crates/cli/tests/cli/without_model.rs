@@ -43,7 +43,7 @@ fn give(fixture: &Fixture, words: &str) {
     fs::write(run_of(fixture).join(ANSWER), words).unwrap();
 }
 
-/// A program at the fixture that prints the patch which mends the repository.
+/// A program at the fixture that prints the patch that fixes the repository.
 fn command(fixture: &Fixture) -> PathBuf {
     let path = fixture.path("agent");
     fs::write(

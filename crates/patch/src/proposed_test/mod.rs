@@ -55,7 +55,7 @@ pub enum TestFault {
     /// It has no assertion, or more than one.
     #[error("it has {0} assertions; one is required")]
     Assertions(usize),
-    /// The expected value is no literal that its assertion compares with.
+    /// Its assertion does not compare with the expected value as a literal.
     #[error("its assertion must compare with the given expected value, a literal")]
     NoExpectation,
     /// It uses a name that is private or reaches beyond the tested code.

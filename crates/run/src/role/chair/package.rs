@@ -50,7 +50,7 @@ pub(super) fn packages_of(
         };
         sources.iter().find(is_in)
     });
-    // Declarations of types describe a product and are none.
+    // Declarations of types describe a product; they do not count.
     let is_aside = |path: &RepoPath| is_beside(path) || path.as_str().ends_with(".d.ts");
     let of_product = || sources.iter().find(|path| !is_aside(path));
     let Some(first) = of_area.or_else(of_product).or_else(|| sources.first()) else {
