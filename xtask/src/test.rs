@@ -100,6 +100,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     tools::for_tests(root)?;
     if args.slow && args.extent == Extent::Full {
         tools::for_pages(root)?;
+        tools::for_agents(root)?;
     }
 
     let mut counts = Counts::default();

@@ -7,11 +7,21 @@ use std::path::PathBuf;
 /// The directory of the installed programs, to be put on `PATH`: some of them start `node` by name.
 #[must_use]
 pub fn real_clients_dir() -> PathBuf {
+    tools_dir().join("clients/node_modules/.bin")
+}
+
+/// The directory of the coding agents that are Python packages.
+#[must_use]
+pub fn python_agents_dir() -> PathBuf {
+    tools_dir().join("agents/bin")
+}
+
+fn tools_dir() -> PathBuf {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let workspace = workspace
         .canonicalize()
         .expect("the workspace this was built from");
-    workspace.join(".tools/clients/node_modules/.bin")
+    workspace.join(".tools")
 }
 
 /// The real program of this name: `claude`, `gemini` or `codex`.

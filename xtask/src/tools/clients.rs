@@ -36,11 +36,13 @@ struct Client {
 enum Kind {
     /// A binary of its own, put into place by the package's install script.
     Native { install: &'static str },
+    /// A binary of its own that is in its place.
+    Binary,
     /// A script for Node.js.
     Script,
 }
 
-const CLIENTS: [Client; 5] = [
+const CLIENTS: [Client; 7] = [
     Client {
         program: "claude",
         package: "@anthropic-ai/claude-code",
@@ -59,6 +61,19 @@ const CLIENTS: [Client; 5] = [
         program: "codex",
         package: "@openai/codex",
         entry: "bin/codex.js",
+        kind: Kind::Script,
+    },
+    // The package `opencode-ai` would bring a binary for each processor.
+    Client {
+        program: "opencode",
+        package: "opencode-linux-x64-baseline",
+        entry: "bin/opencode",
+        kind: Kind::Binary,
+    },
+    Client {
+        program: "qwen",
+        package: "@qwen-code/qwen-code",
+        entry: "cli-entry.js",
         kind: Kind::Script,
     },
     Client {
@@ -123,7 +138,7 @@ fn is_installed(folder: &Path) -> Result<bool, TaskError> {
 
 /// Makes the folder anew, beside its final place first.
 fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
-    eprintln!("installing the client programs into .tools/clients (about 900 MB, under a minute)");
+    eprintln!("installing the client programs into .tools/clients (about 1.2 GB, about a minute)");
     let (new, old) = (
         root.tools().join("clients.new"),
         root.tools().join("clients.old"),
@@ -202,7 +217,7 @@ fn is_launchable(folder: &Path) -> bool {
             let path = bin.join(client.program);
             match client.kind {
                 Kind::Native { .. } => path.is_file(),
-                Kind::Script => fs::read_to_string(path)
+                Kind::Binary | Kind::Script => fs::read_to_string(path)
                     .is_ok_and(|text| text == launcher(folder, client, &node)),
             }
         })
@@ -213,7 +228,7 @@ fn write_launchers(folder: &Path, node: &Path) -> Result<(), TaskError> {
     let bin = bin(folder);
     for client in CLIENTS
         .iter()
-        .filter(|client| matches!(client.kind, Kind::Script))
+        .filter(|client| !matches!(client.kind, Kind::Native { .. }))
     {
         put(&bin.join(client.program), |path| {
             fs::write(path, launcher(folder, client, node))?;
@@ -237,17 +252,17 @@ fn put(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Ta
     fs::rename(&new, path).map_err(TaskError::io("put into place", path))
 }
 
-/// A shell script that becomes the interpreter: the same process, the same group.
+/// A shell script that becomes the program or its interpreter: the same process, the same group.
 fn launcher(folder: &Path, client: &Client, node: &Path) -> String {
     let entry = folder
         .join("node_modules")
         .join(client.package)
         .join(client.entry);
-    format!(
-        "#!/bin/sh\nexec {} {} \"$@\"\n",
-        quoted(node),
-        quoted(&entry)
-    )
+    let program = match client.kind {
+        Kind::Script => format!("{} {}", quoted(node), quoted(&entry)),
+        Kind::Native { .. } | Kind::Binary => quoted(&entry),
+    };
+    format!("#!/bin/sh\nexec {program} \"$@\"\n")
 }
 
 fn quoted(path: &Path) -> String {

@@ -7,6 +7,7 @@
 //! What always holds: a folder that an interrupted run left half-made is cleared, not trusted; what is
 //! complete costs next to nothing to find again; two runs at once do not install over each other.
 
+mod agents;
 mod browser;
 mod cargo;
 mod clients;
@@ -65,6 +66,11 @@ pub(crate) fn beside_installation<T>(
         })??;
         done
     })
+}
+
+/// Installs the coding agents that only the full slow suite runs.
+pub(crate) fn for_agents(root: &Root) -> Result<(), TaskError> {
+    agents::agents(root)
 }
 
 /// Waits until no other run installs anything; until the value is dropped, none begins to.

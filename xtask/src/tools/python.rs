@@ -63,3 +63,45 @@ impl Venv {
         path.is_absolute().then(|| path.to_owned())
     }
 }
+
+/// Installs these packages with their versions into `.tools/NAME`, unless they are there. An environment with other
+/// versions is made anew.
+pub(super) fn install(root: &Root, name: &str, packages: &[(&str, &str)]) -> Result<(), TaskError> {
+    let venv = Venv::at(root.tools().join(name));
+    if is_ready(root, &venv, packages) {
+        return Ok(());
+    }
+    let _alone = super::alone(root)?;
+    // Another run may have installed them while this one waited.
+    if is_ready(root, &venv, packages) {
+        return Ok(());
+    }
+    eprintln!("installing Python packages into .tools/{name}");
+    venv.make(root)?;
+    let pinned = packages
+        .iter()
+        .map(|(package, version)| format!("{package}=={version}"));
+    let words = ["install", "--quiet", "--only-binary", ":all:"].map(str::to_owned);
+    venv.pip(root, words.into_iter().chain(pinned))?;
+    if is_ready(root, &venv, packages) {
+        return Ok(());
+    }
+    Err(TaskError::Missing {
+        what: format!("the packages in .tools/{name}"),
+        fix: format!(
+            "Remove .tools/{name} and run this again; pip's output above says what went wrong."
+        ),
+    })
+}
+
+/// Whether the environment has each package in its version.
+fn is_ready(root: &Root, venv: &Venv, packages: &[(&str, &str)]) -> bool {
+    let script =
+        "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))";
+    let said = Call::new(root, venv.python())
+        .args(["-c", script])
+        .args(packages.iter().map(|(package, _)| *package))
+        .stdout();
+    let versions = packages.iter().map(|(_, version)| *version);
+    said.is_some_and(|said| said.split_whitespace().eq(versions))
+}

@@ -2,9 +2,8 @@
 //!
 //! What always holds: what is installed has exactly these versions; an environment that says another one is made anew.
 
-use super::python::Venv;
+use super::python::install;
 use crate::error::TaskError;
-use crate::process::Call;
 use crate::root::Root;
 
 /// The packages with their versions.
@@ -17,39 +16,5 @@ const PACKAGES: [(&str, &str); 4] = [
 
 /// Installs them where they are not.
 pub(crate) fn verifiers(root: &Root) -> Result<(), TaskError> {
-    let venv = Venv::at(root.tools().join("verifiers"));
-    if is_ready(root, &venv) {
-        return Ok(());
-    }
-    let _alone = super::alone(root)?;
-    // Another run may have installed them while this one waited.
-    if is_ready(root, &venv) {
-        return Ok(());
-    }
-    eprintln!("installing libraries that verify statements into .tools/verifiers");
-    venv.make(root)?;
-    let pinned = PACKAGES.map(|(package, version)| format!("{package}=={version}"));
-    let words = ["install", "--quiet", "--only-binary", ":all:"].map(str::to_owned);
-    venv.pip(root, words.into_iter().chain(pinned))?;
-    if is_ready(root, &venv) {
-        return Ok(());
-    }
-    Err(TaskError::Missing {
-        what: "the packages in .tools/verifiers".to_owned(),
-        fix: "Remove .tools/verifiers and run this again; pip's output above says what went wrong."
-            .to_owned(),
-    })
-}
-
-/// Whether the environment has each package in its version.
-fn is_ready(root: &Root, venv: &Venv) -> bool {
-    let script =
-        "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))";
-    let names = PACKAGES.map(|(package, _)| package);
-    let said = Call::new(root, venv.python())
-        .args(["-c", script])
-        .args(names)
-        .stdout();
-    let versions = PACKAGES.map(|(_, version)| version);
-    said.is_some_and(|said| said.split_whitespace().eq(versions))
+    install(root, "verifiers", &PACKAGES)
 }

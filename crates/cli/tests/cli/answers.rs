@@ -682,6 +682,26 @@ fn repeated_refused_patch_costs_attempt_without_trial() {
 }
 
 #[test]
+fn unfounded_decline_is_asked_once_more() {
+    let decline =
+        |conflict: &str| Reply::Answer(format!("CANNOT: area is wrong\nCONFLICT: {conflict}\n"));
+    let state_of = |replies: Vec<Reply>, code: i32| {
+        let calls = replies.len();
+        let server = FakeOpenAi::start(replies);
+        let (repo, fixture) = (small().build(), Fixture::with(&server));
+        let status = fixture.start_call(repo.path()).run().exits(code).json();
+        assert_eq!(server.requests().len(), calls);
+        status["state"].as_str().unwrap().to_owned()
+    };
+    let unfounded = || decline("area is wrong");
+    let good = Reply::Answer(good_answer());
+    assert_eq!(state_of(vec![unfounded(), good], 0), "verified");
+    assert_eq!(state_of(vec![unfounded(), unfounded()], 1), "declined");
+    // A test that exists is a reason at once.
+    assert_eq!(state_of(vec![decline("tests/area_test.sh")], 1), "declined");
+}
+
+#[test]
 fn malformed_answers_cost_calls_but_no_attempt() {
     let prose = || Reply::Answer("I would rather not.".to_owned());
     let cut = Reply::CutAnswer(good_answer());

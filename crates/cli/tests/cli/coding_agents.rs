@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crucible_testkit::{FakeApi, Reply, TestRepo, real_clients_dir};
+use crucible_testkit::{FakeApi, Reply, TestRepo, python_agents_dir, real_clients_dir};
 use serde_json::{Value, json};
 
 use crate::support::{Fixture, Ran, id_of, right, small, snapshot};
@@ -69,7 +69,8 @@ impl Setup {
 
     fn start(&self) -> Ran {
         let path = std::env::var("PATH").unwrap();
-        let path = format!("{}:{path}", real_clients_dir().display());
+        let (clients, python) = (real_clients_dir(), python_agents_dir());
+        let path = format!("{}:{}:{path}", clients.display(), python.display());
         self.fixture
             .start_call(self.repo.path())
             .args(["--agent", self.agent])
@@ -384,68 +385,137 @@ fn agents_are_listed_with_their_tested_versions() {
         .exits(2);
 }
 
-/// The real agents whose wires no quicker test speaks.
+/// Every built-in agent that is installed here: what it sees, reaches and spends.
 mod slow {
+    use std::net::TcpListener;
+
     use crucible_testkit::{FakeApi, Reply, SeenRequest};
     use serde_json::{Value, json};
 
-    use super::{FIX, Setup, lands};
+    use super::{CANARY, FIX, Setup, lands};
     use crate::support::{Fixture, small};
 
+    /// Corrects the repository, searches for the key, and tries to reach another port of this machine. What it prints
+    /// is in the agent's next request.
+    fn probe(port: u16) -> String {
+        let (first, second) = CANARY.split_at(10);
+        format!(
+            "{FIX}; printf %s '{first}' '{second}' | grep -raqsf - /proc/[0-9]*/environ /proc/[0-9]*/cmdline \"$HOME\" \
+             /tmp . && echo key-''seen || echo key-''hidden; \
+             python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 2)' 2>/dev/null \
+             && echo host-''reached || echo host-''hidden"
+        )
+    }
+
     /// The name and the arguments of the tool by which this request's model runs a command, unless one has run.
-    fn shell(request: &SeenRequest) -> Option<(String, Value)> {
-        let has_run = ["function_call_output", "functionResponse"];
-        if has_run.iter().any(|word| request.raw.contains(word)) {
+    fn tool_call(request: &SeenRequest, command: &str) -> Option<(String, Value)> {
+        if request.raw.contains("key-hidden") || request.raw.contains("key-seen") {
             return None;
         }
         let tools = request.body["tools"].to_string();
         [
-            ("exec_command", json!({ "cmd": FIX })),
-            ("shell_command", json!({ "command": FIX })),
+            ("exec_command", json!({ "cmd": command })),
+            ("shell_command", json!({ "command": command })),
             (
                 "run_shell_command",
-                json!({ "command": FIX, "description": "fix" }),
+                json!({ "command": command, "description": "fix", "is_background": false }),
             ),
-            ("shell", json!({ "command": ["sh", "-c", FIX] })),
+            ("shell", json!({ "command": ["sh", "-c", command] })),
+            ("Bash", json!({ "command": command, "description": "fix" })),
+            ("bash", json!({ "command": command, "description": "fix" })),
         ]
         .into_iter()
         .find(|(name, _)| tools.contains(&format!("\"name\":\"{name}\"")))
         .map(|(name, arguments)| (name.to_owned(), arguments))
     }
 
-    fn lands_with(agent: &'static str, settings: impl Fn(&FakeApi) -> String) {
-        let api = FakeApi::answering(|request| match shell(request) {
-            Some((name, arguments)) => Reply::ToolCall(name, arguments),
-            None => Reply::Answer("done".to_owned()),
+    /// An agent whose model runs this command once and then says `end`, as a tool call where the agent has a tool for it.
+    fn setup(agent: &'static str, settings: &str, command: String) -> Setup {
+        // mini-swe-agent ends when a command prints this line first.
+        let end = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT";
+        let api = FakeApi::answering(move |request| {
+            let call = tool_call(request, &command);
+            match (call, agent) {
+                (Some((name, arguments)), _) => Reply::ToolCall(name, arguments),
+                (None, "mini-swe-agent") => {
+                    Reply::ToolCall("bash".to_owned(), json!({ "command": end }))
+                }
+                (None, _) => Reply::Answer("done".to_owned()),
+            }
         });
-        let fixture = Fixture::new();
-        fixture.user_config(&settings(&api));
-        let repo = small().build();
-        lands(&Setup {
+        let (fixture, repo) = (Fixture::new(), small().build());
+        let provider = match agent {
+            "claude" => format!("[llm.anthropic]\nbase_url = \"{}\"", api.origin()),
+            _ => format!("[llm.openai]\nbase_url = \"{}\"", api.base_url()),
+        };
+        let gemini = match agent {
+            "gemini" => "[agents.gemini]\nprovider = \"openai\"\n",
+            _ => "",
+        };
+        fixture.user_config(&format!(
+            "{provider}\napi_key_env = \"CANARY\"\n{gemini}{settings}"
+        ));
+        Setup {
             repo,
             fixture,
             api,
             agent,
-        });
+        }
+    }
+
+    /// The change lands and replays, the key and another port are out of reach, and the budget binds.
+    fn is_contained(agent: &'static str) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let command = probe(listener.local_addr().unwrap().port());
+        let landed = setup(agent, "", command.clone());
+        lands(&landed);
+        let asked = landed.api.completions();
+        let printed = |words: &str| asked.iter().any(|request| request.raw.contains(words));
+        assert!(
+            printed("key-hidden") && printed("host-hidden"),
+            "the command did not run"
+        );
+        assert!(!printed("key-seen") && !printed("host-reached"));
+        assert!(listener.accept().is_err(), "the port was reached");
+
+        // The turn itself is a call, so one request is left.
+        let bound = setup(agent, "[llm.budget]\ncalls = 2\n", command);
+        let ended = bound.start();
+        let spent = bound.api.completions().len();
+        assert!(spent <= 1, "{spent} requests: {}", ended.stderr);
     }
 
     #[test]
-    fn codex_lands_a_change() {
-        lands_with("codex", |api| {
-            format!(
-                "[llm.openai]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n",
-                api.base_url()
-            )
-        });
+    fn claude_is_contained() {
+        is_contained("claude");
     }
 
     #[test]
-    fn gemini_lands_a_change() {
-        lands_with("gemini", |api| {
-            format!(
-                "[llm.openai]\nbase_url = \"{}\"\napi_key_env = \"CANARY\"\n[agents.gemini]\nprovider = \"openai\"\n",
-                api.base_url()
-            )
-        });
+    fn codex_is_contained() {
+        is_contained("codex");
+    }
+
+    #[test]
+    fn gemini_is_contained() {
+        is_contained("gemini");
+    }
+
+    #[test]
+    fn opencode_is_contained() {
+        is_contained("opencode");
+    }
+
+    #[test]
+    fn qwen_is_contained() {
+        is_contained("qwen");
+    }
+
+    /// Its packages are installed only for the full suite.
+    mod exhaustive {
+        #[test]
+        fn mini_swe_agent_is_contained() {
+            super::is_contained("mini-swe-agent");
+        }
     }
 }

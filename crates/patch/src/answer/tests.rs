@@ -188,6 +188,31 @@ fn nested_fences_are_part_of_the_file() {
 }
 
 #[test]
+fn files_without_fences_end_with_code() {
+    assert_eq!(
+        whole(
+            "The limit is wrong.\n\nFILE: go.mod\nmodule a\n\nFILE: a.go\npackage a\n\nfunc A() {}\n\n",
+            &["a.go"]
+        ),
+        ["a.go=package a\n\nfunc A() {}\n", "go.mod=module a\n"]
+    );
+    for other in [
+        // Words behind such a file would land in it unseen.
+        "FILE: a.go\npackage a\n\nFILE: Makefile\nall:\n\tgo build\n\nThis builds it.\n",
+        "FILE: README.md\n# A\n\nFILE: a.go\npackage a\n",
+        "FILE: a.rs\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+        "FILE: a.rs\n@@ -1 +1 @@\n-a\n+b\n",
+        "Change `a.rs`:\nfn a() {}\n",
+    ] {
+        assert_eq!(whole(other, &["a.rs"]), ["answer-no-edit"], "{other}");
+    }
+    assert_eq!(
+        whole("FILE: a.rs\nfn a() {}\nFILE: a.rs\nfn b() {}\n", &["a.rs"]),
+        ["answer-two-answers"]
+    );
+}
+
+#[test]
 fn what_is_no_whole_file_is_refused() {
     assert_eq!(whole("", &["a.rs"]), ["answer-empty"]);
     assert_eq!(whole(" \n\t\n", &["a.rs"]), ["answer-empty"]);

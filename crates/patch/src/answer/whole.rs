@@ -7,6 +7,7 @@ use crucible_model::RepoPath;
 use super::fence::{AnswerBlock, answer_blocks};
 use super::replace::MAX_EDITS;
 use super::{AnswerError, Edit, EditKind, name, replace};
+use crate::source::Language;
 
 /// Reads every block that names a file. Blocks without a name are ignored beside named ones; alone, a single one is
 /// taken for the single expected file.
@@ -16,6 +17,9 @@ pub(super) fn read(
     kind: fn(String) -> EditKind,
 ) -> Result<Vec<Edit>, AnswerError> {
     let blocks = answer_blocks(text)?;
+    if blocks.is_empty() && matches!(kind(String::new()), EditKind::WholeFile { .. }) {
+        return unfenced(text, expected, kind);
+    }
     let mut named: Vec<(RepoPath, &AnswerBlock<'_>)> = Vec::new();
     let mut unnamed: Vec<&AnswerBlock<'_>> = Vec::new();
     for block in &blocks {
@@ -60,6 +64,54 @@ pub(super) fn read(
         });
     }
     Ok(edits)
+}
+
+/// Reads files that stand without fences, each behind a line `FILE: path`, as small models write them. Words behind a
+/// file would be read as a part of it. So the last file must be code, which no longer works with words in it, and none
+/// may be a document.
+fn unfenced(
+    text: &str,
+    expected: &[RepoPath],
+    kind: fn(String) -> EditKind,
+) -> Result<Vec<Edit>, AnswerError> {
+    let mut files: BTreeMap<RepoPath, String> = BTreeMap::new();
+    let mut last: Option<RepoPath> = None;
+    for (number, line) in (1u64..).zip(text.split_inclusive('\n')) {
+        if line.starts_with("FILE: ")
+            && let Some(path) = name::in_label(line, number, expected)?
+        {
+            if files.insert(path.clone(), String::new()).is_some() {
+                return Err(AnswerError::TwoAnswers { path });
+            }
+            if files.len() as u64 > MAX_EDITS {
+                return Err(AnswerError::TooManyEdits { limit: MAX_EDITS });
+            }
+            last = Some(path);
+        } else if let Some(content) = last.as_ref().and_then(|path| files.get_mut(path)) {
+            content.push_str(line);
+        }
+    }
+    let is_document = |path: &RepoPath| {
+        let extension = path.extension().unwrap_or_default();
+        matches!(
+            extension,
+            "md" | "markdown" | "mdx" | "rst" | "txt" | "adoc"
+        )
+    };
+    let is_of_other_format = |line: &str| {
+        replace::is_search_marker(line)
+            || line.starts_with("@@ ")
+            || line.starts_with("diff --git ")
+    };
+    let is_code = last.is_some_and(|path| Language::of(&path).is_some());
+    if !is_code || files.keys().any(is_document) || text.lines().any(is_of_other_format) {
+        return Err(AnswerError::NoEdit);
+    }
+    let edits = files.into_iter().map(|(path, content)| Edit {
+        path,
+        kind: kind(format!("{}\n", content.trim_matches('\n'))),
+    });
+    Ok(edits.collect())
 }
 
 fn path_of(

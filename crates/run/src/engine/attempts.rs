@@ -29,7 +29,7 @@ use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::recorded::FILES;
 use crate::role::agent_prompt;
-use crate::role::declined::Declined;
+use crate::role::declined::{ConflictSources, DECLINE_UNFOUNDED, Declined};
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
 use crate::rounds::{Place, candidates, files_requested};
@@ -169,8 +169,21 @@ impl Engine<'_> {
                 AskOutcome::Waiting => return Ok(()),
                 AskOutcome::Answered(answer) => answer,
             };
+            let mut answer = answer;
             if let Some(declined) = declined_in(&answer) {
-                return self.decline(&duty, &name, &declined);
+                // Whoever looks into the repository itself may see a conflict that the pack does not show.
+                let service = role_service(&name);
+                let is_model =
+                    !(service.reads_repository() || service.works_in_copy() || service.is_person());
+                let was_asked_again = of_plan.iter().any(|outcome| {
+                    let mut findings = outcome.findings.iter();
+                    findings.any(|finding| finding.code == DECLINE_UNFOUNDED)
+                });
+                let sources = ConflictSources::new(&plan.goal, pack, &analysis.baseline);
+                if !is_model || was_asked_again || declined.is_founded(&sources) {
+                    return self.decline(&duty, &name, &declined);
+                }
+                answer.unread = Some(Declined::unfounded());
             }
             match request_in(&answer).filter(|_| requests.left > 0) {
                 Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,

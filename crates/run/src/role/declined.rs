@@ -2,9 +2,18 @@
 //!
 //! Every form of answer allows it. A run that is declined is over: nothing lands, and no attempt is counted.
 
-use crucible_model::{Code, Finding};
+use std::collections::BTreeSet;
+
+use crucible_model::{Code, Finding, PathRole, PathRoles, RepoPath};
+use crucible_pack::ContextPack;
+use crucible_patch::{defined_names, is_test_path};
+
+use crate::analysis::GateResult;
 
 const DECLINED: Code = Code::new("run-declined");
+
+/// The code of an answer that declines without saying which test or sentence stands against the goal.
+pub(crate) const DECLINE_UNFOUNDED: Code = Code::new("run-decline-unfounded");
 
 /// The file in which an agent declines, at the top of its working copy.
 pub(crate) const DECLINED_FILE: &str = "CRUCIBLE_CANNOT.md";
@@ -65,6 +74,29 @@ impl Declined {
         format!("CANNOT: {}", reason.unwrap_or("the agent gives no reason"))
     }
 
+    /// Whether the conflict names a test, or quotes a sentence that is not the reason itself, so that a person can look
+    /// it up. Small models decline in place of a change, with the goal as the reason.
+    pub(crate) fn is_founded(&self, sources: &ConflictSources) -> bool {
+        let (conflict, reason) = (words(&self.conflict), words(&self.reason));
+        let names = |test: &String| contains(&conflict, &words(test));
+        let quotes = |text: &String| {
+            let text = words(text);
+            let mut quotations = conflict.windows(QUOTED);
+            quotations.any(|words| !contains(&reason, words) && contains(&text, words))
+        };
+        sources.tests.iter().any(names) || sources.texts.iter().any(quotes)
+    }
+
+    /// The finding about a decline that is not founded.
+    pub(crate) fn unfounded() -> Finding {
+        Finding::error(
+            DECLINE_UNFOUNDED,
+            "answer",
+            "it declines, but names no test and quotes no sentence that stands against the goal; make the change, or name \
+             the test behind `CONFLICT:`",
+        )
+    }
+
     /// The finding that ends the run.
     pub(crate) fn finding(&self, by: &str) -> Finding {
         let conflict = if self.conflict.is_empty() {
@@ -75,6 +107,60 @@ impl Declined {
         let hint = format!("{}{conflict}", self.reason);
         Finding::error(DECLINED, by, hint)
     }
+}
+
+/// What a goal can conflict with.
+#[derive(Debug, Default)]
+pub(crate) struct ConflictSources {
+    /// Names and files of tests.
+    pub(crate) tests: BTreeSet<String>,
+    /// The goal and the documents that the model saw.
+    pub(crate) texts: Vec<String>,
+}
+
+impl ConflictSources {
+    /// Lists the tests that the gates reported and those in the pack.
+    pub(crate) fn new(goal: &str, pack: &ContextPack, baseline: &[GateResult]) -> Self {
+        let mut sources = Self {
+            texts: vec![goal.to_owned()],
+            ..Self::default()
+        };
+        let results = baseline.iter().filter_map(|gate| gate.results.as_ref());
+        for name in results.flat_map(|results| results.tests.keys()) {
+            let last = name.rsplit([':', '.', '/', ' ']).next().unwrap_or_default();
+            sources.tests.extend([name.clone(), last.to_owned()]);
+        }
+        for file in &pack.files {
+            let Ok(path) = file.path.parse::<RepoPath>() else {
+                continue;
+            };
+            let roles = PathRoles::of(&path);
+            if is_test_path(&path) {
+                sources.tests.insert(file.path.clone());
+                let defined = defined_names(&path, file.content.as_bytes());
+                sources.tests.extend(defined);
+            } else if roles.has(PathRole::Document) {
+                sources.texts.push(file.content.clone());
+            }
+        }
+        sources
+    }
+}
+
+/// How many words in a row are a quotation.
+const QUOTED: usize = 4;
+
+/// The words of a text in lower case; an identifier is one word.
+fn words(text: &str) -> Vec<String> {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// Whether `part` stands in `text`.
+fn contains(text: &[String], part: &[String]) -> bool {
+    !part.is_empty() && text.windows(part.len()).any(|window| window == part)
 }
 
 /// What Markdown puts around a word.
@@ -118,6 +204,39 @@ mod tests {
             "I cannot do this: it is too much",
         ] {
             assert_eq!(read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn founded_decline_names_test_or_second_sentence() {
+        let sources = ConflictSources {
+            tests: ["TestPopOfEmpty", "tests/stack_test.go"].map(str::to_owned).into(),
+            texts: vec![
+                "Popping from an empty stack must return false as its second value. It must keep the capacity.".to_owned(),
+            ],
+        };
+        let is_founded = |reason: &str, conflict: &str| {
+            let (reason, conflict) = (reason.to_owned(), conflict.to_owned());
+            Declined { reason, conflict }.is_founded(&sources)
+        };
+        for (reason, conflict) in [
+            ("the test wants a panic", "TestPopOfEmpty"),
+            ("the test wants a panic", "`testpopofempty` in line 3"),
+            ("the test wants a panic", "see tests/stack_test.go:3"),
+            ("the capacity changes", "\"It must keep the capacity.\""),
+        ] {
+            assert!(is_founded(reason, conflict), "{conflict}");
+        }
+        for (reason, conflict) in [
+            ("it is hard", ""),
+            ("it is hard", "the code"),
+            (
+                "It should return false as its second value.",
+                "The function `Pop` should return false as its second value.",
+            ),
+            ("it is hard", "TestPop"),
+        ] {
+            assert!(!is_founded(reason, conflict), "{conflict}");
         }
     }
 
