@@ -107,23 +107,50 @@ impl CommitReader {
     ///
     /// # Errors
     ///
-    /// [`RepoError::MissingObject`] if there is no such commit.
+    /// [`RepoError::NoSuchRevision`] if there is no such commit, [`RepoError::AmbiguousRevision`] if git would choose
+    /// one of several meanings.
     pub async fn commits(
         &self,
         named: Revisions<'_>,
         most: usize,
     ) -> Result<Option<Vec<Oid>>, RepoError> {
+        let (Revisions::Commit(words) | Revisions::Range(words)) = named;
+        let missing = || RepoError::NoSuchRevision {
+            name: words.to_owned(),
+        };
+        let is_known = self.has_revision(words).await?;
         match named {
             Revisions::Commit(name) => {
-                let commit = self
-                    .resolve(name)
-                    .await?
-                    .ok_or_else(|| RepoError::MissingObject {
-                        oid: name.to_owned(),
-                    })?;
+                let commit = self.resolve(name).await?.ok_or_else(missing)?;
                 Ok(Some(vec![commit]))
             }
+            Revisions::Range(_) if !is_known => Err(missing()),
             Revisions::Range(range) => self.rev_list(&[range.to_owned()], most).await,
+        }
+    }
+
+    /// Returns whether words of a user name a revision or a range.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::AmbiguousRevision`] if git would choose one of several meanings.
+    pub async fn has_revision(&self, words: &str) -> Result<bool, RepoError> {
+        let call = Call::new(["rev-parse", "--end-of-options", words])
+            .with_setting("core.warnAmbiguousRefs", "true");
+        let output = self.run(call).await?;
+        // git chooses a tag before a branch, and a ref before an object, and only warns.
+        let warned = output.stderr.lines().find_map(|line| {
+            let name = line.strip_prefix("warning: refname '")?;
+            let name = name.strip_suffix("' is ambiguous.")?;
+            // The whole name of an object always means the object.
+            name.parse::<Oid>().is_err().then_some(name)
+        });
+        match warned {
+            Some(found) => Err(RepoError::AmbiguousRevision {
+                name: words.to_owned(),
+                found: found.to_owned(),
+            }),
+            None => Ok(output.code == 0),
         }
     }
 
