@@ -154,8 +154,8 @@ impl CommitReader {
         }
     }
 
-    /// Returns the commits of `tips` that no ref of these patterns contains, oldest first; `None` if there are more than
-    /// `most`.
+    /// Returns the commits of `tips` that no ref of these patterns but `except` contains, oldest first; `None` if there are
+    /// more than `most`.
     ///
     /// # Errors
     ///
@@ -164,6 +164,7 @@ impl CommitReader {
         &self,
         tips: &[Oid],
         known: &[String],
+        except: &str,
         most: usize,
     ) -> Result<Option<Vec<Oid>>, RepoError> {
         if tips.is_empty() {
@@ -172,7 +173,12 @@ impl CommitReader {
         let mut words: Vec<String> = tips.iter().map(Oid::to_string).collect();
         words.push("--not".to_owned());
         for pattern in known {
+            if pattern == except {
+                continue;
+            }
             if pattern.contains('*') {
+                // It holds for the next pattern only.
+                words.push(format!("--exclude={except}"));
                 words.push(format!("--glob={pattern}"));
             } else if let Some(commit) = self.resolve(pattern).await? {
                 // Git would take the name of a ref for that of a directory of refs.

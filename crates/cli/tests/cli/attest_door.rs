@@ -182,6 +182,8 @@ fn symbolic_ref_to_the_notes_is_guarded() {
     assert!(accepted, "{said}");
     door.at_server(&["symbolic-ref", "refs/other/notes", "refs/notes/crucible"]);
     repo.git(["notes", "--ref=crucible", "remove", &landed]);
+    // Also where the policy guards every ref.
+    team.write_policy("[door]\nrefs = [\"refs/*\"]\n");
     for bad in [
         ":refs/other/notes",
         "refs/notes/crucible:refs/other/notes",
@@ -191,6 +193,37 @@ fn symbolic_ref_to_the_notes_is_guarded() {
         assert!(
             !accepted && said.contains("attest-notes-rewritten"),
             "{bad}: {said}"
+        );
+    }
+}
+
+/// Nobody judges the commits of the notes themselves. One of them is still a new commit on a branch.
+#[test]
+fn commit_in_history_of_notes_is_judged() {
+    let door = Door::new();
+    let (team, repo) = (&door.team, door.repo());
+    team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    repo.write("smuggled", "text\n");
+    let evil = repo.commit("Smuggled");
+    let notes = repo.git(["rev-parse", "refs/notes/crucible"]);
+    let tree = format!("{notes}^{{tree}}");
+    let words = ["commit-tree", "-m", "n", "-p", &notes, "-p", &evil, &tree];
+    let merged = repo.git(words);
+    let (accepted, said) = door.push(&[&format!("{merged}:refs/notes/crucible")]);
+    assert!(accepted, "{said}");
+    for refs in [
+        "\"refs/*\"",
+        "\"refs/heads/*\", \"refs/n*\"",
+        "\"refs/heads/*\", \"refs/notes/crucible\"",
+        "\"refs/heads/*\"",
+    ] {
+        team.write_policy(&format!("[door]\nrefs = [{refs}]\n"));
+        let (accepted, said) = door.push(&["main"]);
+        assert!(
+            !accepted && said.contains("attest-missing"),
+            "{refs}: {said}"
         );
     }
 }

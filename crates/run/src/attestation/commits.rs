@@ -84,7 +84,7 @@ pub async fn check_push(
     check.verdict.merge(Verdict::new(replacements.collect()));
     let mut notes = reader.resolve(NOTES_REF).await?;
     for update in updates {
-        if !leads_to_notes(reader, policy, update).await? {
+        if !leads_to_notes(reader, update).await? {
             continue;
         }
         let pushed = reader.resolve(&update.new).await?;
@@ -121,8 +121,9 @@ pub async fn check_push(
             }
         }
     }
+    // Nobody judges the commits of the notes, so a commit that only they contain is new.
     let commits = reader
-        .new_commits(&tips, policy.guarded_refs(), MAX_COMMITS)
+        .new_commits(&tips, policy.guarded_refs(), NOTES_REF, MAX_COMMITS)
         .await?;
     check
         .judge(reader, policy, commits, "push", notes.as_ref(), now)
@@ -144,12 +145,9 @@ pub(super) async fn changes_guarded_ref(
 }
 
 /// Whether a push changes the notes, by their name or by that of a symbolic ref.
-async fn leads_to_notes(
-    reader: &CommitReader,
-    policy: &Policy,
-    update: &RefUpdate,
-) -> Result<bool, RepoError> {
-    if update.name == NOTES_REF || policy.guards(&update.name) {
+async fn leads_to_notes(reader: &CommitReader, update: &RefUpdate) -> Result<bool, RepoError> {
+    // What does not exist leads to no notes that could be lost.
+    if update.name == NOTES_REF || update.is_creation() {
         return Ok(update.name == NOTES_REF);
     }
     let target = reader.symbolic_target(&update.name).await?;
@@ -173,7 +171,7 @@ async fn changes_guarded_notes(
             continue;
         };
         let commit = [commit];
-        let new = reader.new_commits(&commit, policy.guarded_refs(), 1);
+        let new = reader.new_commits(&commit, policy.guarded_refs(), NOTES_REF, 1);
         if new.await?.is_some_and(|new| new.is_empty()) {
             return Ok(true);
         }
