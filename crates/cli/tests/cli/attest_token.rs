@@ -1,6 +1,6 @@
-//! A key in a PKCS#11 token or a TPM: it signs landings through an agent, and gates reach neither the device nor the agent.
+//! A key in a PKCS#11 token: it signs landings through an agent, and gates reach neither the token nor the agent.
 //!
-//! Both devices are software. They have the interfaces of real ones, and no walls of their own.
+//! The token is software. It has the interface of a real one, and no walls of its own.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -153,110 +153,6 @@ mod slow {
                 public,
                 probes,
                 ways: 5,
-            },
-        );
-    }
-}
-
-mod exhaustive {
-    use std::net::TcpListener;
-    use std::process::{Child, Stdio};
-    use std::time::{Duration, Instant};
-
-    use super::*;
-
-    /// A TPM in software with its resource manager and an agent, which end when their input does.
-    const SCRIPT: &str = r#"
-        set -e
-        swtpm socket --tpm2 --tpmstate dir="$PLACE/state" --flags not-need-init,startup-clear \
-            --ctrl type=tcp,port="$CONTROL",bindaddr=127.0.0.1 --server type=tcp,port="$PORT",bindaddr=127.0.0.1 &
-        children=$!
-        trap 'kill $children; wait' EXIT
-        sleep 1
-        tpm2-abrmd --session --allow-root --tcti=swtpm:host=127.0.0.1,port="$PORT" &
-        children="$! $children"
-        sleep 2
-        export TPM2TOOLS_TCTI=tabrmd:bus_type=session TPM2_PKCS11_TCTI=tabrmd:bus_type=session
-        export TPM2_PKCS11_STORE="$PLACE/store"
-        tpm2_ptool init --path "$TPM2_PKCS11_STORE"
-        tpm2_ptool addtoken --pid=1 --label=t --userpin="$PIN" --sopin=5678 --path "$TPM2_PKCS11_STORE"
-        tpm2_ptool addkey --algorithm=ecc256 --label=t --userpin="$PIN" --path "$TPM2_PKCS11_STORE"
-        ssh-keygen -D "$MODULE" > "$PUBLIC"
-        ssh-agent -D -a "$SSH_AUTH_SOCK" &
-        children="$! $children"
-        sleep 1
-        ssh-add -q -s "$MODULE"
-        printf '%s\n%s\n' "$DBUS_SESSION_BUS_ADDRESS" ready > "$PLACE/ready"
-        cat
-    "#;
-
-    /// Ends when its standard input is closed.
-    struct Tpm(Child);
-
-    impl Drop for Tpm {
-        fn drop(&mut self) {
-            drop(self.0.stdin.take());
-            let _ = self.0.wait();
-        }
-    }
-
-    /// By hand: `apt-get install swtpm tpm2-abrmd libtss2-tcti-tabrmd0 libtpm2-pkcs11-1 libtpm2-pkcs11-tools dbus`.
-    #[test]
-    fn tpm_signs_landings_and_gates_cannot_reach_it() {
-        let found = std::fs::read_dir("/usr/lib").unwrap().find_map(|folder| {
-            let module = folder.unwrap().path().join("libtpm2_pkcs11.so.1");
-            module.exists().then_some(module)
-        });
-        let module = found.expect("libtpm2-pkcs11-1 is not installed");
-        let module = module.to_str().unwrap();
-        let server = answering(good_answer());
-        let fixture = Fixture::with(&server);
-        let place = fixture.home().join("tpm");
-        for part in ["state", "store"] {
-            std::fs::create_dir_all(place.join(part)).unwrap();
-        }
-        let listeners = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).unwrap());
-        let [port, control] = [&listeners[0], &listeners[1]]
-            .map(|listener| listener.local_addr().unwrap().port().to_string());
-        drop(listeners);
-        let (public, socket) = (fixture.path("tpm.pub"), fixture.path("tpm.sock"));
-        let child = Command::new("dbus-run-session")
-            .args(["--", "sh", "-c", SCRIPT])
-            .envs([("PORT", &port), ("CONTROL", &control)])
-            .envs([("PIN", PIN), ("MODULE", module)])
-            .envs([("PUBLIC", &public), ("SSH_AUTH_SOCK", &socket)])
-            .envs([("PLACE", &place), ("SSH_ASKPASS", &answer(&place))])
-            .env("SSH_ASKPASS_REQUIRE", "force")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let _tpm = Tpm(child);
-        let begun = Instant::now();
-        let ready = loop {
-            match std::fs::read_to_string(place.join("ready")) {
-                Ok(text) if text.ends_with("ready\n") => break text,
-                _ if begun.elapsed() > Duration::from_secs(60) => panic!("the TPM did not start"),
-                _ => std::thread::sleep(Duration::from_millis(50)),
-            }
-        };
-        let bus = ready.lines().next().unwrap();
-        let connect =
-            format!("import socket; socket.create_connection((\"127.0.0.1\", {port}), 2)");
-        let probes = format!(
-            "export TPM2_PKCS11_TCTI=tabrmd:bus_type=session TPM2_PKCS11_STORE='{}' DBUS_SESSION_BUS_ADDRESS='{bus}'\n\
-             if python3 -c '{connect}' 2>/dev/null; then echo REACHED device; fi\n{}",
-            place.join("store").display(),
-            probes(module, &place.join("state"), &socket, &public)
-        );
-        signs_landings_out_of_reach(
-            &fixture,
-            &Device {
-                socket,
-                public,
-                probes,
-                ways: 6,
             },
         );
     }
