@@ -1,7 +1,8 @@
 //! The parts of a commit object that a judgement needs, with the signature of its author.
 //!
 //! git writes `tree`, then every `parent`, then `author` and `committer`, and reads parents nowhere else. A commit in any
-//! other order is malformed here, so that both always see the same parents.
+//! other order is malformed here, so that both always see the same parents. That includes signatures and continued
+//! lines: git stops reading parents at the first line that is not one.
 
 use std::time::Duration;
 
@@ -41,6 +42,9 @@ impl SignedCommit {
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             if let Some(more) = text.strip_prefix(b" ") {
+                if next != Header::Other {
+                    return None;
+                }
                 match armors.last_mut() {
                     Some(armor) if is_signature => add_line(armor, more),
                     _ => signed.extend(line),
@@ -54,7 +58,7 @@ impl SignedCommit {
             is_signature = SIGNATURES.contains(&name);
             let value = || std::str::from_utf8(value).ok().map(str::to_owned);
             match name {
-                _ if is_signature => {
+                _ if is_signature && next == Header::Other => {
                     armors.push(String::new());
                     if let Some(armor) = armors.last_mut() {
                         add_line(armor, value().unwrap_or_default().as_bytes());
@@ -195,6 +199,11 @@ mod tests {
             format!("{tree}{parent}{committer}"),
             format!("{tree}{author}{committer}{committer}"),
             format!("{tree}parent bb\n{author}{committer}"),
+            format!("{tree}gpgsig x\n{parent}{author}{committer}"),
+            format!("{tree}gpgsig-sha256 x\n y\n{parent}{author}{committer}"),
+            format!("{tree}{parent} x\n{parent}{author}{committer}"),
+            format!("{tree} x\n{parent}{author}{committer}"),
+            format!("{tree}{parent}{author} x\n{committer}"),
             format!("tree aa\n{author}{committer}"),
         ] {
             let text = format!("{bad}\nTitle\n");

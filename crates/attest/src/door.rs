@@ -32,6 +32,13 @@ impl RefUpdate {
         is_zero(&self.old)
     }
 
+    /// Returns whether the push makes git show another object in the place of one. Only the removal of such a ref is
+    /// harmless.
+    #[must_use]
+    pub fn replaces_objects(&self) -> bool {
+        self.name.starts_with("refs/replace/") && !self.is_deletion()
+    }
+
     /// Returns whether the ref is deleted.
     #[must_use]
     pub fn is_deletion(&self) -> bool {
@@ -66,6 +73,16 @@ impl FromStr for RefUpdate {
             }),
         }
     }
+}
+
+/// Judges a ref that replaces an object.
+#[must_use]
+pub fn judge_replacement(update: &RefUpdate) -> Option<Finding> {
+    const REPLACES: Code = Code::new("attest-replaces-object");
+    let hint = "git would show another object under the name of an admitted one; push the change as a commit";
+    update
+        .replaces_objects()
+        .then(|| Finding::error(REPLACES, update.name.as_str(), hint))
 }
 
 /// How a push changes the notes.
@@ -119,6 +136,18 @@ mod tests {
         ] {
             assert!(bad.parse::<RefUpdate>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn refs_that_replace_objects_are_refused() {
+        let (zero, one) = ("0".repeat(40), "1".repeat(40));
+        let judged = |new: &str, name: &str| {
+            let update: RefUpdate = format!("{zero} {new} {name}").parse().unwrap();
+            judge_replacement(&update).is_some()
+        };
+        assert!(judged(&one, &format!("refs/replace/{one}")));
+        assert!(!judged(&zero, &format!("refs/replace/{one}")));
+        assert!(!judged(&one, "refs/heads/replace/x"));
     }
 
     #[test]

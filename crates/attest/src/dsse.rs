@@ -64,9 +64,11 @@ impl EnvelopeSignature {
     pub(crate) fn verifies(&self, key: &PublicKey, payload_type: &str, payload: &[u8]) -> bool {
         let message = pre_authentication_encoding(payload_type, payload);
         self.keyid == key.fingerprint()
-            && self
-                .signature()
-                .is_some_and(|signature| signature.verifies(key, STATEMENT_NAMESPACE, &message))
+            && self.signature().is_some_and(|signature| {
+                // Otherwise one statement would have two valid envelopes.
+                signature.canonical(key).as_ref() == Some(&signature)
+                    && signature.verifies(key, STATEMENT_NAMESPACE, &message)
+            })
     }
 }
 

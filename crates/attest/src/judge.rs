@@ -132,6 +132,7 @@ pub fn judge_commit(
     }
     let note = match note {
         NoteRead::Bytes(note) => note,
+        NoteRead::TooLarge => return too_large(commit.id),
         NoteRead::Missing => {
             let hint = if parsed.parents.len() > 1 {
                 "this merge has no statement and is not signed by a person whom the policy names"
@@ -139,10 +140,6 @@ pub fn judge_commit(
                 "it has no statement and is not signed by a person whom the policy names; push refs/notes/crucible, too"
             };
             return refused(Finding::error(MISSING, commit.id, hint));
-        }
-        NoteRead::TooLarge => {
-            let hint = format!("its note has more than {MAX_NOTE} bytes and was not read");
-            return refused(Finding::error(NOTE_TOO_LARGE, commit.id, hint));
         }
     };
     let target = Target::Commit {
@@ -154,8 +151,25 @@ pub fn judge_commit(
 
 /// Judges the statements of a file without a repository. Whether the commit is what they say is not checked.
 #[must_use]
-pub fn judge_file(policy: &Policy, name: &str, bytes: &[u8], now: Timestamp) -> CommitJudgement {
-    judge_note(policy, &Target::File { name }, bytes, now)
+pub fn judge_file(
+    policy: &Policy,
+    name: &str,
+    file: NoteRead<'_>,
+    now: Timestamp,
+) -> CommitJudgement {
+    match file {
+        NoteRead::Bytes(bytes) => judge_note(policy, &Target::File { name }, bytes, now),
+        NoteRead::Missing => judge_note(policy, &Target::File { name }, &[], now),
+        NoteRead::TooLarge => too_large(name),
+    }
+}
+
+fn too_large(name: &str) -> CommitJudgement {
+    let hint = format!("it has more than {MAX_NOTE} bytes and was not read");
+    CommitJudgement {
+        admission: None,
+        verdict: Verdict::new(vec![Finding::error(NOTE_TOO_LARGE, name, hint)]),
+    }
 }
 
 /// What statements are compared with.
@@ -186,12 +200,7 @@ fn judge_note(
 ) -> CommitJudgement {
     let mut findings = Vec::new();
     if note.len() as u64 > MAX_NOTE {
-        let hint = format!("it has more than {MAX_NOTE} bytes and was not read");
-        findings.push(Finding::error(NOTE_TOO_LARGE, target.name(), hint));
-        return CommitJudgement {
-            admission: None,
-            verdict: Verdict::new(findings),
-        };
+        return too_large(target.name());
     }
     let mut signed = Vec::new();
     for (at, line) in lines(note).into_iter().enumerate() {

@@ -38,7 +38,9 @@ pub use change::{
     GateResult, GateVerdict, LedgerHead, PlanApproval, Producer, SpecProof, Strength, Verification,
 };
 pub use commit::SignedCommit;
-pub use door::{NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update};
+pub use door::{
+    NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update, judge_replacement,
+};
 pub use dsse::{Envelope, EnvelopeSignature, PAYLOAD_TYPE, pre_authentication_encoding};
 pub use error::AttestError;
 pub use judge::{

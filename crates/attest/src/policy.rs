@@ -54,6 +54,9 @@ pub struct PolicyError(String);
 pub(crate) struct KeyHolder {
     pub(crate) name: String,
     pub(crate) key: PublicKey,
+    /// Whether the device of a hardware-backed key must have verified the user, not only felt a touch.
+    #[serde(default)]
+    user_verified: bool,
     /// Statements and commits from before this instant are not accepted.
     #[serde(default)]
     pub(crate) valid_from: Option<Timestamp>,
@@ -179,9 +182,9 @@ impl Policy {
         }
         let Document {
             version,
-            signers,
-            people,
-            approvers,
+            mut signers,
+            mut people,
+            mut approvers,
             require,
             admit,
             door,
@@ -194,7 +197,16 @@ impl Policy {
         if signers.is_empty() && people.is_empty() {
             return fail("it names no key: add [[signers]] or [[people]]".to_owned());
         }
-        for holders in [&signers, &people, &approvers] {
+        for holders in [&mut signers, &mut people, &mut approvers] {
+            for holder in holders.iter_mut().filter(|holder| holder.user_verified) {
+                let Some(key) = holder.key.clone().needing_user_verified() else {
+                    return fail(format!(
+                        "user_verified is for hardware-backed keys (sk-), and that of {:?} is not one",
+                        holder.name
+                    ));
+                };
+                holder.key = key;
+            }
             for (at, holder) in holders.iter().enumerate() {
                 if holder.name.trim().is_empty() {
                     return fail(format!(
@@ -202,7 +214,10 @@ impl Policy {
                         holder.key.fingerprint()
                     ));
                 }
-                if holders[..at].iter().any(|other| other.key == holder.key) {
+                if holders[..at]
+                    .iter()
+                    .any(|other| other.key.fingerprint() == holder.key.fingerprint())
+                {
                     return fail(format!("the key of {:?} is listed twice", holder.name));
                 }
             }

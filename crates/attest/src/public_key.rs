@@ -1,7 +1,11 @@
 //! Public keys in the form of OpenSSH, and the verification of signatures with them.
 //!
 //! Ed25519, ECDSA on P-256 and P-384, RSA from 2048 bits, and the two kinds of hardware-backed keys (`sk-`). A
-//! signature of a hardware-backed key counts only if the user touched the device.
+//! signature of a hardware-backed key counts only if the user touched the device. A policy may also require that the
+//! device verified the user. The device's counter is signed, but there is no earlier value to compare it with.
+//!
+//! For each ECDSA signature (r, s), (r, n - s) is valid as well, where n is the order of the curve. The canonical one of
+//! the two has the smaller second number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +17,7 @@ use ring::signature::{
 use serde::{Deserialize, Serialize};
 
 use crate::base64;
-use crate::wire::WireReader;
+use crate::wire::{WireReader, put_positive, put_string};
 
 const ED25519_NAME: &str = "ssh-ed25519";
 const SK_ED25519_NAME: &str = "sk-ssh-ed25519@openssh.com";
@@ -24,6 +28,20 @@ const RSA_NAME: &str = "ssh-rsa";
 
 /// The flag of a hardware-backed signature that says that the user was present.
 const USER_PRESENT: u8 = 1;
+/// The flag of a hardware-backed signature that says that the device verified the user, by PIN or fingerprint.
+const USER_VERIFIED: u8 = 4;
+
+/// The order of P-256 (FIPS 186-5).
+const P256_ORDER: [u8; 32] = [
+    0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+];
+/// The order of P-384 (FIPS 186-5).
+const P384_ORDER: [u8; 48] = [
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xc7, 0x63, 0x4d, 0x81, 0xf4, 0x37, 0x2d, 0xdf,
+    0x58, 0x1a, 0x0d, 0xb2, 0x48, 0xb0, 0xa7, 0x7a, 0xec, 0xec, 0x19, 0x6a, 0xcc, 0xc5, 0x29, 0x73,
+];
 
 /// A public key, as a line of `id_ed25519.pub`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +50,8 @@ pub struct PublicKey {
     /// The key in the encoding of the SSH protocol.
     blob: Vec<u8>,
     kind: Kind,
+    /// Whether the device must have verified the user; only for hardware-backed keys.
+    needs_user_verified: bool,
 }
 
 /// The text is not a public key that can be used.
@@ -75,6 +95,49 @@ impl PublicKey {
 
     pub(crate) fn blob(&self) -> &[u8] {
         &self.blob
+    }
+
+    /// Returns the key such that only signatures count for which the device verified the user; `None` if the key is not
+    /// hardware-backed.
+    pub(crate) fn needing_user_verified(self) -> Option<Self> {
+        matches!(self.kind, Kind::Hardware { .. }).then_some(Self {
+            needs_user_verified: true,
+            ..self
+        })
+    }
+
+    /// Returns the canonical form of a signature by this key in the encoding of the SSH protocol. Only ECDSA has another
+    /// one.
+    pub(crate) fn canonical(&self, signature: &[u8]) -> Option<Vec<u8>> {
+        let order: &[u8] = match &self.kind {
+            Kind::P256(_)
+            | Kind::Hardware {
+                curve: HardwareCurve::P256,
+                ..
+            } => &P256_ORDER,
+            Kind::P384(_) => &P384_ORDER,
+            _ => return Some(signature.to_vec()),
+        };
+        let mut wire = WireReader::new(signature);
+        let (name, content) = (wire.string()?, wire.string()?);
+        let mut numbers = WireReader::new(content);
+        let (first, second) = (numbers.positive()?, numbers.positive()?);
+        numbers.end()?;
+        let other = difference(order, second)?;
+        let second = if is_smaller(&other, second) {
+            &other
+        } else {
+            second
+        };
+        let mut content = Vec::new();
+        put_positive(&mut content, first);
+        put_positive(&mut content, second);
+        let mut canonical = Vec::new();
+        put_string(&mut canonical, name);
+        put_string(&mut canonical, &content);
+        // The flags and the counter of a device.
+        canonical.extend(wire.rest());
+        Some(canonical)
     }
 
     /// Returns whether a signature in the encoding of the SSH protocol is this key's signature of `data`.
@@ -129,7 +192,9 @@ impl PublicKey {
             ) => {
                 let (flags, counter) = (wire.byte()?, wire.bytes(4)?);
                 wire.end()?;
-                if flags & USER_PRESENT == 0 {
+                if flags & USER_PRESENT == 0
+                    || (self.needs_user_verified && flags & USER_VERIFIED == 0)
+                {
                     return None;
                 }
                 let sha256 = |bytes: &[u8]| ring::digest::digest(&ring::digest::SHA256, bytes);
@@ -153,6 +218,30 @@ impl PublicKey {
             _ => None,
         }
     }
+}
+
+/// Returns `order - number`, both as big-endian bytes; `None` if it is not positive.
+fn difference(order: &[u8], number: &[u8]) -> Option<Vec<u8>> {
+    let mut padded = vec![0; order.len().checked_sub(number.len())?];
+    padded.extend(number);
+    if padded.as_slice() >= order {
+        return None;
+    }
+    let mut bytes = vec![0; order.len()];
+    let mut borrowed = false;
+    for ((byte, one), other) in bytes.iter_mut().zip(order).zip(&padded).rev() {
+        let (once, over) = one.overflowing_sub(*other);
+        let (twice, again) = once.overflowing_sub(u8::from(borrowed));
+        *byte = twice;
+        borrowed = over || again;
+    }
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    Some(bytes.split_off(zeros))
+}
+
+/// Compares positive numbers without leading zeros.
+fn is_smaller(one: &[u8], other: &[u8]) -> bool {
+    (one.len(), one) < (other.len(), other)
 }
 
 /// Returns the two numbers of an ECDSA signature, each with this many bytes.
@@ -229,7 +318,11 @@ impl FromStr for PublicKey {
             let (name, blob) = (words.next()?, base64::decode(words.next()?)?);
             let (found, kind) = Kind::of(&blob)?;
             (found == name).then_some(())?;
-            Some(Self { kind, blob })
+            Some(Self {
+                kind,
+                blob,
+                needs_user_verified: false,
+            })
         };
         parse().ok_or_else(|| KeyError {
             text: text.chars().take(80).collect(),

@@ -106,6 +106,16 @@ impl SshSignature {
         format!("{BEGIN}\n{}\n{END}\n", lines.join("\n"))
     }
 
+    /// Returns the canonical form of a signature by `key`: of the two forms of an ECDSA signature, the one with the
+    /// smaller second number. `None` if it is not a signature of the key's kind.
+    #[must_use]
+    pub fn canonical(&self, key: &PublicKey) -> Option<Self> {
+        Some(Self {
+            signature: key.canonical(&self.signature)?,
+            ..self.clone()
+        })
+    }
+
     /// Returns whether this is a signature of `message` in `namespace` by `key`.
     #[must_use]
     pub fn verifies(&self, key: &PublicKey, namespace: &str, message: &[u8]) -> bool {

@@ -18,7 +18,7 @@ use crate::bundle::Bundle;
 use crate::dsse::{Envelope, PAYLOAD_TYPE, pre_authentication_encoding};
 use crate::error::AttestError;
 use crate::public_key::PublicKey;
-use crate::signature::{STATEMENT_NAMESPACE, SshSignature};
+use crate::signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 
 /// The largest public key file in bytes.
 const MAX_KEY: ByteLimit = ByteLimit(64 << 10);
@@ -115,6 +115,16 @@ impl Signer {
         Ok(Approval::new(&self.public, &signature))
     }
 
+    /// Signs a commit as `git commit -S` does. Returns the text form, the value of the header `gpgsig`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Signer::sign`].
+    pub async fn sign_commit(&self, commit: &[u8]) -> Result<String, AttestError> {
+        let signature = self.signature(COMMIT_NAMESPACE, commit.to_vec()).await?;
+        Ok(signature.to_armor())
+    }
+
     async fn signature(
         &self,
         namespace: &str,
@@ -126,6 +136,7 @@ impl Signer {
         std::str::from_utf8(&output.stdout.bytes)
             .ok()
             .and_then(SshSignature::from_armor)
+            .and_then(|signature| signature.canonical(&self.public))
             .filter(|signature| signature.verifies(&self.public, namespace, &message))
             .ok_or_else(|| AttestError::OtherKey {
                 fingerprint: self.public.fingerprint(),

@@ -41,6 +41,11 @@ impl<'b> WireReader<'b> {
         }
     }
 
+    /// Takes everything that is left.
+    pub(crate) fn rest(self) -> &'b [u8] {
+        self.rest
+    }
+
     /// Succeeds if nothing is left.
     pub(crate) fn end(self) -> Option<()> {
         self.rest.is_empty().then_some(())
@@ -53,6 +58,13 @@ pub(crate) fn put_string(into: &mut Vec<u8>, bytes: &[u8]) {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     into.extend(length.to_be_bytes());
     into.extend(bytes);
+}
+
+/// Appends a positive integer without leading zeros, in its one spelling.
+pub(crate) fn put_positive(into: &mut Vec<u8>, number: &[u8]) {
+    let needs_sign = number.first().is_some_and(|first| first & 0x80 != 0);
+    let sign: &[u8] = if needs_sign { &[0] } else { &[] };
+    put_string(into, &[sign, number].concat());
 }
 
 #[cfg(test)]

@@ -107,28 +107,55 @@ impl CommitReader {
     ///
     /// # Errors
     ///
-    /// [`RepoError::MissingObject`] if there is no such commit.
+    /// [`RepoError::NoSuchRevision`] if there is no such commit, [`RepoError::AmbiguousRevision`] if git would choose
+    /// one of several meanings.
     pub async fn commits(
         &self,
         named: Revisions<'_>,
         most: usize,
     ) -> Result<Option<Vec<Oid>>, RepoError> {
+        let (Revisions::Commit(words) | Revisions::Range(words)) = named;
+        let missing = || RepoError::NoSuchRevision {
+            name: words.to_owned(),
+        };
+        let is_known = self.has_revision(words).await?;
         match named {
             Revisions::Commit(name) => {
-                let commit = self
-                    .resolve(name)
-                    .await?
-                    .ok_or_else(|| RepoError::MissingObject {
-                        oid: name.to_owned(),
-                    })?;
+                let commit = self.resolve(name).await?.ok_or_else(missing)?;
                 Ok(Some(vec![commit]))
             }
+            Revisions::Range(_) if !is_known => Err(missing()),
             Revisions::Range(range) => self.rev_list(&[range.to_owned()], most).await,
         }
     }
 
-    /// Returns the commits of `tips` that no ref of these patterns contains, oldest first; `None` if there are more than
-    /// `most`.
+    /// Returns whether words of a user name a revision or a range.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::AmbiguousRevision`] if git would choose one of several meanings.
+    pub async fn has_revision(&self, words: &str) -> Result<bool, RepoError> {
+        let call = Call::new(["rev-parse", "--end-of-options", words])
+            .with_setting("core.warnAmbiguousRefs", "true");
+        let output = self.run(call).await?;
+        // git chooses a tag before a branch, and a ref before an object, and only warns.
+        let warned = output.stderr.lines().find_map(|line| {
+            let name = line.strip_prefix("warning: refname '")?;
+            let name = name.strip_suffix("' is ambiguous.")?;
+            // The whole name of an object always means the object.
+            name.parse::<Oid>().is_err().then_some(name)
+        });
+        match warned {
+            Some(found) => Err(RepoError::AmbiguousRevision {
+                name: words.to_owned(),
+                found: found.to_owned(),
+            }),
+            None => Ok(output.code == 0),
+        }
+    }
+
+    /// Returns the commits of `tips` that no ref of these patterns but `except` contains, oldest first; `None` if there are
+    /// more than `most`.
     ///
     /// # Errors
     ///
@@ -137,6 +164,7 @@ impl CommitReader {
         &self,
         tips: &[Oid],
         known: &[String],
+        except: &str,
         most: usize,
     ) -> Result<Option<Vec<Oid>>, RepoError> {
         if tips.is_empty() {
@@ -145,7 +173,12 @@ impl CommitReader {
         let mut words: Vec<String> = tips.iter().map(Oid::to_string).collect();
         words.push("--not".to_owned());
         for pattern in known {
+            if pattern == except {
+                continue;
+            }
             if pattern.contains('*') {
+                // It holds for the next pattern only.
+                words.push(format!("--exclude={except}"));
                 words.push(format!("--glob={pattern}"));
             } else if let Some(commit) = self.resolve(pattern).await? {
                 // Git would take the name of a ref for that of a directory of refs.

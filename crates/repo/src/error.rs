@@ -162,6 +162,22 @@ pub enum RepoError {
         /// The object.
         oid: String,
     },
+    /// The words of a user do not name commits.
+    #[error("{name:?} does not name a commit; list the branches and tags with `git show-ref`")]
+    NoSuchRevision {
+        /// What the user wrote.
+        name: String,
+    },
+    /// The words of a user have several meanings, of which git would choose one.
+    #[error(
+        "{name:?} is ambiguous: several refs, or a ref and an object, have the name {found:?}; write the whole name, such as refs/heads/{found} or refs/tags/{found}"
+    )]
+    AmbiguousRevision {
+        /// What the user wrote.
+        name: String,
+        /// The name in it that has several meanings.
+        found: String,
+    },
     /// What is stored under the name of an object is something else.
     #[error(
         "the object {oid} is damaged: its content does not match its name; run `git fsck`, then fetch it again"

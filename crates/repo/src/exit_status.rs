@@ -22,6 +22,8 @@ impl From<RepoError> for Failure {
             | RepoError::GitMissing { .. }
             | RepoError::GitTooOld { .. }
             | RepoError::NoIdentity
+            | RepoError::NoSuchRevision { .. }
+            | RepoError::AmbiguousRevision { .. }
             | RepoError::DestinationTaken { .. } => ExitStatus::Usage,
             RepoError::IndexLocked { .. } => ExitStatus::LockHeld,
             RepoError::TooLarge { .. } => ExitStatus::OverLimit,

@@ -52,6 +52,8 @@ pub struct LandRequest<'a> {
     pub identity: &'a Identity,
     /// The instant of the commit. Landing again after an interruption must give the same one.
     pub at: Timestamp,
+    /// The signature of the commit as text, over the bytes of [`Git::unsigned_commit`]; `None` for an unsigned one.
+    pub signature: Option<&'a str>,
 }
 
 /// A commit that landed.
@@ -235,7 +237,45 @@ impl Git {
         self.write_commit(request, &aside.env, Flush::No).await
     }
 
+    /// Returns the bytes of the commit that [`Git::land`] would make without a signature. They are what is signed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Git::commit_before_landing`].
+    pub async fn unsigned_commit(&self, request: &LandRequest<'_>) -> Result<Vec<u8>, RepoError> {
+        let aside = Aside::new(self)?;
+        let found = self
+            .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
+            .await?;
+        if found != *request.tree {
+            return Err(RepoError::TreeChanged {
+                expected: request.tree.clone(),
+                found,
+            });
+        }
+        let commit = self.write_unsigned(request, &aside.env, Flush::No).await?;
+        let call = Call::new(["cat-file", "commit", commit.as_str()]);
+        Ok(self.run_ok(call.with_envs(&aside.env)).await?.stdout)
+    }
+
     async fn write_commit(
+        &self,
+        request: &LandRequest<'_>,
+        env: &[(OsString, OsString)],
+        flush: Flush,
+    ) -> Result<Oid, RepoError> {
+        let Some(signature) = request.signature else {
+            return self.write_unsigned(request, env, flush).await;
+        };
+        let unsigned = self.unsigned_commit(request).await?;
+        let signed = with_signature(&unsigned, signature, request.base);
+        let call = Call::new(["hash-object", "-t", "commit", "-w", "--stdin"])
+            .reading(signed)
+            .flushing(flush);
+        self.run_oid(call.with_envs(env)).await
+    }
+
+    async fn write_unsigned(
         &self,
         request: &LandRequest<'_>,
         env: &[(OsString, OsString)],
@@ -292,6 +332,20 @@ impl Git {
             found,
         })
     }
+}
+
+/// Returns a commit with a signature as its last header, as `git commit -S` writes it. The header's name says which names
+/// objects have in this repository.
+fn with_signature(unsigned: &[u8], signature: &str, base: &Oid) -> Vec<u8> {
+    let end = unsigned.windows(2).position(|pair| pair == b"\n\n");
+    let (head, message) = unsigned.split_at(end.map_or(unsigned.len(), |end| end + 1));
+    let name = match base.as_str().len() {
+        64 => "gpgsig-sha256",
+        _ => "gpgsig",
+    };
+    let lines = signature.trim_end().replace('\n', "\n ");
+    let header = format!("{name} {lines}\n");
+    [head, header.as_bytes(), message].concat()
 }
 
 /// Returns the variables that make this identity author and committer at this instant.

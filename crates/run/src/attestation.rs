@@ -27,7 +27,7 @@ pub use carry::carry;
 pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_note};
 pub use door_gates::rerun_gates;
 pub use landing::push_notes;
-pub(crate) use landing::{keep_note, sign_landing};
+pub(crate) use landing::{keep_note, sign_commit, sign_landing};
 
 /// The directory of Crucible's own key, in its home.
 const KEYS: &str = "attest";
@@ -36,6 +36,7 @@ const KEYS: &str = "attest";
 pub struct Signing {
     signer: Option<Signer>,
     is_required: bool,
+    signs_commits: bool,
 }
 
 impl Signing {
@@ -45,6 +46,7 @@ impl Signing {
         Self {
             signer: None,
             is_required: false,
+            signs_commits: false,
         }
     }
 
@@ -59,7 +61,8 @@ impl Signing {
         env: &Environment,
         home: &Path,
     ) -> Result<Self, Failure> {
-        let is_required = settings.attest.required;
+        let signs_commits = settings.attest.sign_commits;
+        let is_required = settings.attest.required || signs_commits;
         let own = key_in(&key_directory(home));
         let key = match &settings.attest.key {
             Some(named) => Some(env.working_directory().join(named)),
@@ -73,6 +76,7 @@ impl Signing {
         Ok(Self {
             signer,
             is_required,
+            signs_commits,
         })
     }
 

@@ -376,7 +376,7 @@ pub enum RunError {
     },
     /// The statement about the commit could not be signed, and a signature is required.
     #[error(
-        "cannot land run {id}: a signed statement is required ([attest] required), and signing failed: {why}; nothing was changed"
+        "cannot land run {id}: a signature is required ([attest] required or sign_commits), and signing failed: {why}; nothing was changed"
     )]
     Unsigned {
         /// Which run.

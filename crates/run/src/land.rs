@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::allow::Allowances;
 use crate::analysis::Analysis;
 use crate::attempt;
-use crate::attestation::{Signing, keep_note, sign_landing};
+use crate::attestation::{Signing, keep_note, sign_commit, sign_landing};
 use crate::commit_message::commit_message;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
@@ -225,7 +225,7 @@ async fn land_recorded(
         begin(dir, record, &text, &patch, &full, &identity, journal)?;
     }
     let begun = begun(dir, journal)?;
-    let request = LandRequest {
+    let mut request = LandRequest {
         run: &record.run_id,
         base: &record.base_commit,
         branch: &record.branch,
@@ -234,8 +234,13 @@ async fn land_recorded(
         message: &begun.message,
         identity: &begun.identity,
         at: begun.date,
+        signature: None,
     };
     // The commit's contents are in the ledger before anything is created.
+    journal.commit()?;
+    // The signature is a part of the commit, so whatever names the commit comes after it.
+    let signature = Box::pin(sign_commit(signing, dir, record, &git, &request, journal)).await?;
+    request.signature = signature.as_deref();
     journal.commit()?;
     Box::pin(record_evidence(
         dir, record, &git, &request, &produced, journal,

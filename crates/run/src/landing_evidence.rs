@@ -20,7 +20,7 @@ use crate::journal::Journal;
 use crate::layout::{self, RunDir, full_gates_files};
 
 /// The key of the event with the matrix of a landing.
-const EVENT_KEY: &str = "evidence";
+pub(crate) const EVIDENCE_KEY: &str = "evidence";
 /// A file with tests is not larger.
 const MAX_FILE: ByteLimit = ByteLimit(8 << 20);
 
@@ -36,7 +36,7 @@ pub(crate) async fn record_evidence(
     let Some(task) = &record.task else {
         return Ok(());
     };
-    if journal.has(EVENT_KEY) {
+    if journal.has(EVIDENCE_KEY) {
         return Ok(());
     }
     let commit = git.commit_before_landing(request).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn record_evidence(
     journal.record_file(
         "crucible",
         EventKind::EvidenceJudged,
-        EVENT_KEY,
+        EVIDENCE_KEY,
         layout::EVIDENCE,
     )?;
     let counts = matrix.counts;

@@ -51,7 +51,7 @@ const HOME_SECRETS: [&str; 38] = [
     ".python_history",
 ];
 /// Secrets of the machine, which root can read.
-const MACHINE_SECRETS: [&str; 21] = [
+const MACHINE_SECRETS: [&str; 24] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -64,12 +64,15 @@ const MACHINE_SECRETS: [&str; 21] = [
     "/etc/letsencrypt",
     "/etc/NetworkManager/system-connections",
     "/etc/openvpn",
+    "/etc/tpm2_pkcs11",
     "/etc/wireguard",
     "/var/backups",
     "/var/lib/containerd",
     "/var/lib/containers",
     "/var/lib/docker",
     "/var/lib/kubelet",
+    "/var/lib/opencryptoki",
+    "/var/lib/softhsm",
     "/var/log",
     "/var/mail",
     "/var/spool",
@@ -103,7 +106,7 @@ const SYSTEM: [&str; 18] = [
 /// The variable of the sandbox's own environment that lists further secrets, separated by NUL. No child gets it.
 pub(crate) const VARIABLE: &str = "CRUCIBLE_HIDDEN";
 /// Variables that name a file or directory of secrets, or a socket to one who keeps them; some may list several.
-const NAMED_SECRETS: [&str; 15] = [
+const NAMED_SECRETS: [&str; 17] = [
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "CLOUDSDK_CONFIG",
@@ -116,7 +119,9 @@ const NAMED_SECRETS: [&str; 15] = [
     "NETRC",
     "NPM_CONFIG_USERCONFIG",
     "PIP_CONFIG_FILE",
+    "SOFTHSM2_CONF",
     "SSH_AUTH_SOCK",
+    "TPM2_PKCS11_STORE",
     "XAUTHORITY",
     "XDG_RUNTIME_DIR",
 ];
@@ -230,6 +235,24 @@ mod tests {
             assert!(places.contains(&PathBuf::from(place)), "{place:?}");
         }
         assert!(!places.contains(&PathBuf::new()));
+    }
+
+    /// The objects of a token are files where no device keeps them.
+    #[test]
+    fn stores_of_tokens_are_hidden() {
+        let pairs = [
+            ("SOFTHSM2_CONF", "/x/softhsm2.conf"),
+            ("TPM2_PKCS11_STORE", "/x/store"),
+        ];
+        let places = secrets(&Environment::from_pairs(pairs, "/"));
+        for place in [
+            "/x/softhsm2.conf",
+            "/x/store",
+            "/var/lib/softhsm",
+            "/etc/tpm2_pkcs11",
+        ] {
+            assert!(places.contains(&PathBuf::from(place)), "{place:?}");
+        }
     }
 
     #[test]

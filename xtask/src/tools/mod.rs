@@ -13,6 +13,7 @@ mod cargo;
 mod clients;
 mod llama;
 mod node;
+mod npm_packages;
 mod python;
 mod python_tools;
 #[cfg(feature = "bench")]

@@ -15,7 +15,7 @@ struct Package {
 }
 
 /// What the tests need.
-const FOR_TESTS: [Package; 4] = [
+const FOR_TESTS: [Package; 6] = [
     // Without it the sandbox's tests would test nothing.
     Package {
         name: "bubblewrap",
@@ -39,6 +39,18 @@ const FOR_TESTS: [Package; 4] = [
         name: "tmux",
         probe: &["tmux", "-V"],
         what: "tmux (a terminal that tests can look at)",
+    },
+    // A token with a signing key, without a device.
+    Package {
+        name: "softhsm2",
+        probe: &["softhsm2-util", "--version"],
+        what: "softhsm2 (a PKCS#11 token in software)",
+    },
+    // The program that runs GitLab's jobs copies files with it.
+    Package {
+        name: "rsync",
+        probe: &["rsync", "--version"],
+        what: "rsync (a part of running GitLab's jobs)",
     },
 ];
 

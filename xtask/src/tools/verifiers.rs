@@ -1,7 +1,9 @@
-//! Libraries and programs that verify what Crucible signs and judge the files for CI, pinned, in `.tools/verifiers`.
+//! Libraries and programs that verify what Crucible signs and judge the files for CI, pinned: Python's in
+//! `.tools/verifiers`, those of npm in `.tools/verifiers-npm`.
 //!
 //! What always holds: what is installed has exactly these versions; an environment that says another one is made anew.
 
+use super::npm_packages::NpmPackages;
 use super::python::install;
 use crate::error::TaskError;
 use crate::root::Root;
@@ -14,7 +16,15 @@ const PACKAGES: [(&str, &str); 4] = [
     ("zizmor", "1.32.0"),
 ];
 
+pub(super) const NPM_PACKAGES: NpmPackages = NpmPackages {
+    folder: "verifiers-npm",
+    manifest: include_str!("../../verifiers/package.json"),
+    lock: include_str!("../../verifiers/package-lock.json"),
+    purpose: "what verifies statements and judges files for CI (20 MB)",
+};
+
 /// Installs them where they are not.
 pub(crate) fn verifiers(root: &Root) -> Result<(), TaskError> {
+    NPM_PACKAGES.ready(root)?;
     install(root, "verifiers", &PACKAGES)
 }

@@ -20,7 +20,7 @@ fn key(room: &Path, name: &str, kind: &[&str]) -> (std::path::PathBuf, PublicKey
     (path, public.parse().unwrap())
 }
 
-fn sign(key: &Path, namespace: &str, hash: &str, message: &[u8]) -> SshSignature {
+pub(crate) fn sign(key: &Path, namespace: &str, hash: &str, message: &[u8]) -> SshSignature {
     let mut child = Command::new("ssh-keygen")
         .args([
             "-Y",

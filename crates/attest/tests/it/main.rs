@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod approval;
+mod hardware;
 mod keys;
 mod mutations;
 mod sample;

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use crucible_attest::{
-    CarriedFrom, Change, GateIsolationLevel, GateVerdict, Policy, Strength, statements,
+    CarriedFrom, Change, GateIsolationLevel, GateVerdict, NoteRead, Policy, Strength, judge_file,
+    statements,
 };
 use crucible_model::Digest;
 use proptest::prelude::*;
@@ -391,6 +392,8 @@ mod properties {
                 let other = [other_note, elsewhere][dice.roll(2)];
                 for bad in [mutate(note, &mut dice), reorder(note, other, &mut dice), resign(note, &mut dice)] {
                     if bad != *note {
+                        let file = judge_file(&parsed, "x.jsonl", NoteRead::Bytes(&bad), now);
+                        judged.push(("bundle", file, bad.clone()));
                         judged.push(("note", judge_by(&parsed, commit, &bad, now), bad));
                     }
                 }

@@ -38,7 +38,7 @@ impl Team {
         self.fixture.path("attest.toml")
     }
 
-    fn write_policy(&self, more: &str) {
+    pub(crate) fn write_policy(&self, more: &str) {
         let text = format!(
             "version = 1\n[[signers]]\nname = \"ada\"\nkey = \"{}\"\n{more}",
             self.key()
@@ -130,65 +130,223 @@ fn landed_commit_is_signed_and_verified() {
     assert_eq!(team.verify("HEAD")["verdict"], "pass");
 }
 
+/// What a signature of a statement covers, and the signature as text.
+pub(crate) fn signed_message(line: &str) -> (Vec<u8>, String) {
+    use crucible_attest::{Bundle, PAYLOAD_TYPE, pre_authentication_encoding};
+    let bundle: Bundle = serde_json::from_str(line).unwrap();
+    let payload = bundle.envelope.payload().unwrap();
+    let signature = bundle.envelope.signatures[0].sig.clone();
+    (
+        pre_authentication_encoding(PAYLOAD_TYPE, &payload),
+        format!("-----BEGIN SSH SIGNATURE-----\n{signature}\n-----END SSH SIGNATURE-----\n"),
+    )
+}
+
+/// Whether `ssh-keygen -Y verify` accepts a signature of a message in a namespace.
+pub(crate) fn ssh_keygen_accepts(
+    team: &Team,
+    namespace: &str,
+    message: &[u8],
+    armor: &str,
+) -> bool {
+    let place = |name: &str| team.fixture.path(name);
+    std::fs::write(place("sig"), armor).unwrap();
+    std::fs::write(place("signers"), format!("ada {}\n", team.key())).unwrap();
+    let mut child = Command::new("ssh-keygen")
+        .args(["-Y", "verify", "-I", "ada", "-n", namespace, "-f"])
+        .arg(place("signers"))
+        .arg("-s")
+        .arg(place("sig"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), message).unwrap();
+    child.wait().unwrap().success()
+}
+
+/// Whether the crate `ssh-key` accepts a signature of a message in a namespace.
+pub(crate) fn library_accepts(key: &str, namespace: &str, message: &[u8], armor: &str) -> bool {
+    let key = ssh_key::PublicKey::from_openssh(key).unwrap();
+    // The library reads lines of OpenSSH's length.
+    let signature = crucible_attest::SshSignature::from_armor(armor).unwrap();
+    let signature = ssh_key::SshSig::from_pem(signature.to_armor()).unwrap();
+    key.verify(namespace, message, &signature).is_ok()
+}
+
 #[test]
-fn ssh_keygen_verifies_the_statement() {
+fn other_programs_verify_the_statements() {
     let team = Team::new();
     let commit = team.land();
-    let bundle: Value = serde_json::from_str(team.note(&commit).lines().next().unwrap()).unwrap();
-    let envelope = &bundle["dsseEnvelope"];
-    let decode = |text: &Value| {
-        let mut child = Command::new("base64")
-            .arg("-d")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::io::Write::write_all(
-            &mut child.stdin.take().unwrap(),
-            text.as_str().unwrap().as_bytes(),
-        )
-        .unwrap();
-        child.wait_with_output().unwrap().stdout
-    };
-    let payload = decode(&envelope["payload"]);
-    let statement: Value = serde_json::from_slice(&payload).unwrap();
-    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
-    assert_eq!(
-        statement["subject"][0]["digest"]["gitCommit"],
-        commit.as_str()
+    let note = team.note(&commit);
+    assert_eq!(note.lines().count(), 3);
+    for line in note.lines() {
+        let (message, armor) = signed_message(line);
+        let key = team.key();
+        assert!(String::from_utf8_lossy(&message).contains(&commit));
+        for (namespace, message, is_valid) in [
+            ("crucible-attestation", message.as_slice(), true),
+            // A statement's signature does not sign a commit.
+            ("git", &message, false),
+            ("crucible-attestation", &message[1..], false),
+        ] {
+            let accepted = ssh_keygen_accepts(&team, namespace, message, &armor);
+            assert_eq!(accepted, is_valid, "{namespace}");
+            assert_eq!(
+                library_accepts(&key, namespace, message, &armor),
+                is_valid,
+                "{namespace}"
+            );
+        }
+    }
+}
+
+/// Whether `git verify-commit` accepts a commit.
+pub(crate) fn git_accepts(team: &Team, commit: &str) -> bool {
+    let signers = team.fixture.path("signers");
+    std::fs::write(&signers, format!("ada@example.invalid {}\n", team.key())).unwrap();
+    let setting = format!("gpg.ssh.allowedSignersFile={}", signers.display());
+    let words = ["-c", "gpg.format=ssh", "-c", &setting, "verify-commit"];
+    Command::new("git")
+        .args(words)
+        .arg(commit)
+        .current_dir(team.repo.path())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap()
+        .success()
+}
+
+/// Two signatures by an ECDSA key differ, so the commit must be made with the one that was recorded.
+#[test]
+fn commits_are_signed_on_request() {
+    let team = Team::new();
+    let key = team.fixture.path("p256");
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ecdsa", "-b", "256", "-N", "", "-f"])
+        .arg(&key)
+        .status();
+    assert!(made.unwrap().success());
+    let unsigned = team.land();
+    assert!(!git_accepts(&team, &unsigned));
+    team.repo.git(["reset", "--quiet", "--hard", "HEAD^"]);
+    team.fixture
+        .user_config(&format!("[attest]\nkey = {key:?}\nsign_commits = true\n"));
+    team.write_policy("");
+    let id = id_of(&team.fixture.start(team.repo.path()).ok().json());
+    let landed = team.fixture.run(["run", "land", &id, "--json"]).ok().json();
+    let commit = landed["commit"].as_str().unwrap().to_owned();
+    assert_ne!(commit, unsigned);
+    assert!(git_accepts(&team, &commit));
+    let judged = team.verify("HEAD");
+    assert_eq!(judged["verdict"], "pass", "{judged:#}");
+    assert_eq!(judged["commits"][0]["by"], "statement");
+    team.fixture.run(["run", "verify-record", &id]).ok();
+    // The signature of a statement in the place of that of the commit.
+    let (_, armor) = signed_message(team.note(&commit).lines().next().unwrap());
+    let text = team.repo.git(["cat-file", "commit", &commit]);
+    let (head, rest) = text.split_once("gpgsig ").unwrap();
+    let (_, rest) = rest.split_once("-----END SSH SIGNATURE-----").unwrap();
+    let forged = format!(
+        "{head}gpgsig {}{rest}\n",
+        armor.trim_end().replace('\n', "\n ")
     );
-    let kind = "application/vnd.in-toto+json";
-    let head = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len());
-    let signature = envelope["signatures"][0]["sig"].as_str().unwrap();
-    let armor =
-        format!("-----BEGIN SSH SIGNATURE-----\n{signature}\n-----END SSH SIGNATURE-----\n");
-    std::fs::write(team.fixture.path("sig"), armor).unwrap();
+    let file = team.fixture.path("forged");
+    std::fs::write(&file, forged).unwrap();
+    let words = ["hash-object", "-t", "commit", "-w", file.to_str().unwrap()];
+    let forged = team.repo.git(words);
+    assert!(!git_accepts(&team, &forged));
     std::fs::write(
-        team.fixture.path("signers"),
-        format!("ada {}\n", team.key()),
+        team.policy(),
+        format!(
+            "version = 1\n[[people]]\nname = \"ada\"\nkey = \"{}\"\n",
+            team.key()
+        ),
     )
     .unwrap();
-    let verified = |namespace: &str, message: &[u8]| {
-        let mut child = Command::new("ssh-keygen")
-            .args(["-Y", "verify", "-I", "ada", "-n", namespace, "-f"])
-            .arg(team.fixture.path("signers"))
-            .arg("-s")
-            .arg(team.fixture.path("sig"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), message).unwrap();
-        child.wait().unwrap().success()
+    assert_eq!(team.verify(&commit)["commits"][0]["by"], "person");
+    assert_eq!(codes(&team.verify(&forged)), ["attest-missing"]);
+}
+
+#[test]
+fn unsigned_commit_does_not_land_where_signatures_are_wanted() {
+    let team = Team::new();
+    let base = team.repo.head();
+    let id = id_of(&team.fixture.start(team.repo.path()).ok().json());
+    let key = team.fixture.data().join("attest/signing_key");
+    let hidden = std::fs::read(&key).unwrap();
+    std::fs::write(&key, "damaged\n").unwrap();
+    let land = || {
+        let call = team.fixture.call(["run", "land", &id]);
+        call.env("CRUCIBLE_ATTEST_SIGN_COMMITS", "true").run()
     };
-    let message = [head.as_bytes(), &payload].concat();
-    assert!(verified("crucible-attestation", &message));
+    let ran = land().exits(1);
     assert!(
-        !verified("git", &message),
-        "a statement's signature does not sign a commit"
+        ran.stderr.contains("a signature is required"),
+        "{}",
+        ran.stderr
     );
-    assert!(!verified("crucible-attestation", &payload));
+    assert_eq!(team.repo.head(), base);
+    std::fs::write(&key, hidden).unwrap();
+    land().ok();
+    assert!(git_accepts(&team, "HEAD"));
+}
+
+/// git takes a tag before a branch, and a ref before an object. A verdict about the wrong one would look right.
+#[test]
+fn ambiguous_names_are_usage_errors() {
+    let team = Team::new();
+    let landed = team.land();
+    let first = team.repo.git(["rev-parse", "HEAD^"]);
+    let refused = |named: &str| team.attest(&["verify", named]).run().exits(2).stderr;
+    team.repo.git(["tag", "main", &first]);
+    for named in ["main", "main^..HEAD", "HEAD^..main"] {
+        let said = refused(named);
+        assert!(
+            said.contains("is ambiguous") && said.contains("refs/heads/main"),
+            "{named}: {said}"
+        );
+    }
+    assert_eq!(team.verify("refs/heads/main")["verdict"], "pass");
+    assert_eq!(codes(&team.verify("refs/tags/main")), ["attest-missing"]);
+    // A branch that is named like the beginning of an object's name.
+    let short = &landed[..8];
+    assert_eq!(team.verify(short)["verdict"], "pass");
+    team.repo.git(["branch", short, &first]);
+    assert!(refused(short).contains("is ambiguous"));
+    // A branch that is named like the whole of it never means anything.
+    team.repo
+        .git(["update-ref", &format!("refs/heads/{landed}"), &first]);
+    assert_eq!(team.verify(&landed)["verdict"], "pass");
+    for named in ["nothing", "nothing..HEAD", ""] {
+        let said = refused(named);
+        assert!(said.contains("does not name a commit"), "{named}: {said}");
+    }
+}
+
+#[test]
+fn file_and_revision_of_one_name_are_ambiguous() {
+    let team = Team::new();
+    team.land();
+    team.repo.git(["branch", "x.json", "HEAD^"]);
+    // No file yet: it is the branch.
+    assert_eq!(codes(&team.verify("x.json")), ["attest-missing"]);
+    for out in ["x.json", "bundle"] {
+        let call = team.fixture.call(["attest", "export", "--out", out]);
+        call.current_dir(team.repo.path()).run().ok();
+    }
+    let said = team.attest(&["verify", "x.json"]).run().exits(2).stderr;
+    assert!(
+        said.contains("it is a file and a revision") && said.contains("./x.json"),
+        "{said}"
+    );
+    // A path is a file, whatever its ending.
+    for file in ["./x.json", "./bundle"] {
+        let judged = team.verify(file);
+        assert_eq!(judged["commits"][0]["statement_valid"], true, "{judged:#}");
+    }
+    assert_eq!(codes(&team.verify("refs/heads/x.json")), ["attest-missing"]);
 }
 
 #[test]
@@ -263,6 +421,11 @@ fn range_and_exported_file_are_judged() {
     assert_eq!(
         codes(&team.verify(file.to_str().unwrap())),
         ["attest-note-incomplete"]
+    );
+    std::fs::write(&file, "{}\n".repeat(1 << 20)).unwrap();
+    assert_eq!(
+        codes(&team.verify(file.to_str().unwrap())),
+        ["attest-note-too-large"]
     );
     export(&["HEAD^"]).exits(1);
     let sarif = team
@@ -434,7 +597,7 @@ fn failed_signature_stops_the_landing_where_required() {
     };
     let ran = land("true").exits(1);
     assert!(
-        ran.stderr.contains("a signed statement is required"),
+        ran.stderr.contains("a signature is required"),
         "{}",
         ran.stderr
     );

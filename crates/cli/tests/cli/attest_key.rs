@@ -9,21 +9,52 @@ use crucible_testkit::RepoBuilder;
 
 const PROBE: &str = include_str!("attest_probe.py");
 
-/// A program that ends with the test.
-struct Running(Child);
+/// An agent that ends with the test.
+pub(crate) struct Agent {
+    child: Child,
+    socket: PathBuf,
+}
 
-impl Drop for Running {
+impl Agent {
+    /// Starts an agent without keys, with more variables.
+    pub(crate) fn start(socket: &Path, vars: &[(&str, &Path)]) -> Self {
+        let child = Command::new("ssh-agent")
+            .arg("-D")
+            .arg("-a")
+            .arg(socket)
+            .envs(vars.iter().copied())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !socket.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Self {
+            child,
+            socket: socket.to_owned(),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Agent {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 /// A fixture with Crucible's own key, another key that an agent holds, and the command that probes for all of them.
 struct Keys {
     fixture: Fixture,
-    agent: Running,
-    socket: PathBuf,
+    agent: Agent,
     other: PathBuf,
 }
 
@@ -40,29 +71,17 @@ impl Keys {
             .arg(&other)
             .status();
         assert!(made.unwrap().success());
-        let socket = fixture.path("agent.sock");
-        let child = Command::new("ssh-agent")
-            .arg("-D")
-            .arg("-a")
-            .arg(&socket)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let agent = Running(child);
-        while !socket.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        let agent = Agent::start(&fixture.path("agent.sock"), &[]);
         let added = Command::new("ssh-add")
             .arg("-q")
             .arg(&other)
-            .env("SSH_AUTH_SOCK", &socket)
+            .env("SSH_AUTH_SOCK", agent.socket())
             .stderr(Stdio::null())
             .status();
         assert!(added.unwrap().success());
         Self {
             fixture,
             agent,
-            socket,
             other,
         }
     }
@@ -73,8 +92,8 @@ impl Keys {
             "'{}' '{}' '{}' {} '{}'",
             own.display(),
             self.other.display(),
-            self.socket.display(),
-            self.agent.0.id(),
+            self.agent.socket().display(),
+            self.agent.id(),
             self.fixture.data().join("ledger.db").display()
         )
     }
@@ -123,7 +142,7 @@ fn key_is_unreachable_for_gates_agents_and_commands() {
         .build();
     // The ledger exists before anything probes for it.
     fixture.run(["run", "list"]).ok();
-    let with_agent = |call: crate::support::Call| call.env("SSH_AUTH_SOCK", &keys.socket);
+    let with_agent = |call: crate::support::Call| call.env("SSH_AUTH_SOCK", keys.agent.socket());
     let started = with_agent(fixture.start_call(repo.path()))
         .run()
         .ok()
@@ -207,7 +226,7 @@ fn key_is_out_of_reach_of_spec_hooks() {
         .build();
     let gate = fixture
         .call(["gate", "x"])
-        .env("SSH_AUTH_SOCK", &keys.socket)
+        .env("SSH_AUTH_SOCK", keys.agent.socket())
         .current_dir(repo.path())
         .run()
         .exits(1);

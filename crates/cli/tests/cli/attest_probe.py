@@ -154,4 +154,11 @@ probe("gpg", lambda: b"sec" in output("gpg", "--list-secret-keys"))
 probe("gpg agent", lambda: b"KEYINFO" in output("gpg-connect-agent", "keyinfo --list", "/bye"))
 for device in ("/dev/tpm0", "/dev/tpmrm0", "/dev/hidraw0", "/dev/bus/usb", "/dev/mem", "/dev/kmem", "/proc/kcore"):
     probe(f"device {device}", lambda: os.path.isdir(device) and os.listdir(device) or open(device, "rb").read(1))
+# A key in hardware is reached through a device or a service. No device but the usual ones is there, and no service.
+USUAL = {"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero"}
+probe("devices", lambda: {name for name in os.listdir("/dev") if not name.startswith(".crucible-")} - USUAL)
+for place in ("/run/pcscd/pcscd.comm", "/run/dbus/system_bus_socket", "/run/user", "/var/run/tpm2-abrmd"):
+    probe(f"service {place}", lambda: os.path.exists(place))
+for place in ("/var/lib/softhsm/tokens", "/etc/tpm2_pkcs11"):
+    probe(f"store {place}", lambda: os.listdir(place))
 print("PROBES", count, "HITS", hits)

@@ -64,6 +64,7 @@ async fn land(repo: &Repo, git: &Git, produced: &ProducedTree) -> Result<(), Rep
         message: &format!("change\n\nCrucible-Run: {run}\n"),
         identity: &git.identity().await.unwrap(),
         at: "2026-01-31T09:30:00Z".parse().unwrap(),
+        signature: None,
     };
     git.land(&request).await.map(drop)
 }

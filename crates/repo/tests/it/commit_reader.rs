@@ -163,7 +163,10 @@ async fn ranges_are_read_oldest_first_within_limit() {
         ("refs/heads/other/one", 2),
         ("refs/heads/none", 0),
     ] {
-        let found = reader.new_commits(&tips, &known(pattern), 9).await.unwrap();
+        let found = reader
+            .new_commits(&tips, &known(pattern), "refs/notes/crucible", 9)
+            .await
+            .unwrap();
         assert_eq!(found, Some(all[from..].to_vec()), "{pattern}");
     }
 }

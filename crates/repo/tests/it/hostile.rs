@@ -173,6 +173,7 @@ async fn no_program_that_a_repository_names_ever_runs() {
         message: &format!("change\n\nCrucible-Run: {run}\n"),
         identity: &git.identity().await.unwrap(),
         at: "2026-01-31T09:30:00Z".parse().unwrap(),
+        signature: None,
     };
     let refused = git.land(&request).await;
     assert!(

@@ -86,6 +86,7 @@ impl Change {
             message: &self.message,
             identity: &self.identity,
             at: self.at,
+            signature: None,
         }
     }
 

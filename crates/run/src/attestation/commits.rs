@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crucible_attest::{
     Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate,
-    Policy, RefUpdate, SignedCommit, judge_commit, judge_notes_update,
+    Policy, RefUpdate, SignedCommit, judge_commit, judge_notes_update, judge_replacement,
 };
 use crucible_model::{ByteLimit, Code, Finding, Timestamp, Verdict};
 use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
@@ -80,8 +80,13 @@ pub async fn check_push(
     now: Timestamp,
 ) -> Result<CommitsCheck, RepoError> {
     let mut check = CommitsCheck::default();
+    let replacements = updates.iter().filter_map(judge_replacement);
+    check.verdict.merge(Verdict::new(replacements.collect()));
     let mut notes = reader.resolve(NOTES_REF).await?;
-    if let Some(update) = updates.iter().find(|update| update.name == NOTES_REF) {
+    for update in updates {
+        if !leads_to_notes(reader, update).await? {
+            continue;
+        }
         let pushed = reader.resolve(&update.new).await?;
         let how = match (&notes, &pushed) {
             _ if update.is_deletion() => NotesUpdate::Deleted,
@@ -103,12 +108,7 @@ pub async fn check_push(
     }
     let mut tips = Vec::new();
     for update in updates.iter().filter(|update| !update.is_deletion()) {
-        let is_guarded = policy.guards(&update.name)
-            || reader
-                .symbolic_target(&update.name)
-                .await?
-                .is_some_and(|target| policy.guards(&target));
-        if !is_guarded {
+        if !changes_guarded_ref(reader, policy, update).await? {
             continue;
         }
         match reader.resolve(&update.new).await? {
@@ -121,13 +121,37 @@ pub async fn check_push(
             }
         }
     }
+    // Nobody judges the commits of the notes, so a commit that only they contain is new.
     let commits = reader
-        .new_commits(&tips, policy.guarded_refs(), MAX_COMMITS)
+        .new_commits(&tips, policy.guarded_refs(), NOTES_REF, MAX_COMMITS)
         .await?;
     check
         .judge(reader, policy, commits, "push", notes.as_ref(), now)
         .await?;
     Ok(check)
+}
+
+/// Whether an update changes a guarded ref, by its name or by that of a symbolic ref.
+pub(super) async fn changes_guarded_ref(
+    reader: &CommitReader,
+    policy: &Policy,
+    update: &RefUpdate,
+) -> Result<bool, RepoError> {
+    if policy.guards(&update.name) {
+        return Ok(true);
+    }
+    let target = reader.symbolic_target(&update.name).await?;
+    Ok(target.is_some_and(|target| policy.guards(&target)))
+}
+
+/// Whether a push changes the notes, by their name or by that of a symbolic ref.
+async fn leads_to_notes(reader: &CommitReader, update: &RefUpdate) -> Result<bool, RepoError> {
+    // What does not exist leads to no notes that could be lost.
+    if update.name == NOTES_REF || update.is_creation() {
+        return Ok(update.name == NOTES_REF);
+    }
+    let target = reader.symbolic_target(&update.name).await?;
+    Ok(target.as_deref() == Some(NOTES_REF))
 }
 
 /// Returns whether a note of a commit that a guarded ref contains is missing or another one. Other notes may change: anybody
@@ -147,7 +171,7 @@ async fn changes_guarded_notes(
             continue;
         };
         let commit = [commit];
-        let new = reader.new_commits(&commit, policy.guarded_refs(), 1);
+        let new = reader.new_commits(&commit, policy.guarded_refs(), NOTES_REF, 1);
         if new.await?.is_some_and(|new| new.is_empty()) {
             return Ok(true);
         }

@@ -10,6 +10,7 @@ use crucible_repo::{CommitReader, Oid};
 use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
 
+use super::commits::changes_guarded_ref;
 use crate::check_gates::{GateCheck, GateState, check_gates};
 use crate::error::RunError;
 use crate::journal::Unwatched;
@@ -52,8 +53,8 @@ pub async fn rerun_gates(
     }
     let mut tips: Vec<Oid> = Vec::new();
     for update in updates {
-        if policy.guards(&update.name)
-            && !update.is_deletion()
+        if !update.is_deletion()
+            && changes_guarded_ref(reader, policy, update).await?
             && let Some(tip) = reader.resolve(&update.new).await?
             && !tips.contains(&tip)
         {

@@ -10,8 +10,49 @@ use crate::contract::RunRecord;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::Journal;
+use crate::landing_evidence::EVIDENCE_KEY;
 use crate::layout::{self, RunDir};
 use crate::world::World;
+
+/// Signs the commit of this request if the user wants that, and records the signature: another one of the same key may
+/// differ, and the commit with it. A landing that was interrupted uses the one that it recorded before.
+pub(crate) async fn sign_commit(
+    signing: &Signing,
+    dir: &RunDir,
+    record: &RunRecord,
+    git: &Git,
+    request: &LandRequest<'_>,
+    journal: &mut Journal<'_>,
+) -> Result<Option<String>, RunError> {
+    if !journal.has(COMMIT_KEY) {
+        // What was recorded of the unsigned commit names it.
+        let is_named = journal.has(EVENT_KEY) || journal.has(EVIDENCE_KEY);
+        let Some(signer) = signing
+            .signer
+            .as_ref()
+            .filter(|_| signing.signs_commits && !is_named)
+        else {
+            return Ok(None);
+        };
+        let unsigned = git.unsigned_commit(request).await?;
+        let signature = signer.sign_commit(&unsigned).await;
+        let signature = signature.map_err(|error| RunError::Unsigned {
+            id: record.run_id.to_string(),
+            why: error.to_string(),
+        })?;
+        dir.write_recorded(layout::COMMIT_SIGNATURE, signature.as_bytes())?;
+        journal.record_file(
+            "crucible",
+            EventKind::Attested,
+            COMMIT_KEY,
+            layout::COMMIT_SIGNATURE,
+        )?;
+    }
+    let recorded = dir.read(layout::COMMIT_SIGNATURE)?;
+    String::from_utf8(recorded)
+        .map(Some)
+        .map_err(|_| dir.malformed(layout::COMMIT_SIGNATURE, "it is not UTF-8"))
+}
 
 /// Signs the statements about the commit that this request will make, and records them. A landing that was
 /// interrupted uses those that it signed before.
@@ -60,6 +101,8 @@ pub(crate) async fn sign_landing(
 
 /// The key of the event with the signed statements.
 const EVENT_KEY: &str = "attested";
+/// The key of the event with the signature of the commit.
+const COMMIT_KEY: &str = "commit_signed";
 
 /// Writes the recorded statements as the note of the commit, unless they are there.
 pub(crate) async fn keep_note(

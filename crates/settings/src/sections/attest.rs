@@ -10,6 +10,9 @@ section! {
         key: Text = "", user;
         /// Whether a change lands only with a signed statement.
         required: bool = false, user;
+        /// Whether the commits that land are signed as well, as `git commit -S` does with an SSH key. A change then lands
+        /// only with both signatures.
+        sign_commits: bool = false, user;
         /// The policy of `crucible attest verify` and `crucible attest door`, where no other is named.
         policy: Text = "", user;
     }

@@ -39,6 +39,21 @@ impl Door {
             _ => input(app)?,
         };
         let updates: Vec<RefUpdate> = lines.lines().map(str::parse).collect::<Result<_, _>>()?;
+        if updates.is_empty() {
+            // git calls `pre-receive` only with refs, and `update` with nothing on standard input.
+            return Err(Failure::usage("there is no ref to judge on standard input")
+                .hint("In the hook `update`, pass its arguments: `crucible attest door --policy FILE \"$@\"`."));
+        }
+        if app
+            .env
+            .get_os("GIT_NAMESPACE")
+            .is_some_and(|name| !name.is_empty())
+        {
+            return Err(Failure::usage(
+                "the door does not judge repositories with git namespaces (GIT_NAMESPACE)",
+            )
+            .hint("Give each project a repository of its own."));
+        }
         let reader = CommitReader::open(app.runtime().sandbox, &app.env, Path::new("."))?;
         let mut check = app.drive(check_push(&reader, &policy, &updates, app.clock.now()))?;
         // A push that is refused anyway costs no gate.

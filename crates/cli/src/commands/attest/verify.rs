@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use crucible_attest::{MAX_NOTE, judge_file, subject_commit};
-use crucible_host::fs::read_regular_up_to;
+use crucible_attest::{MAX_NOTE, NoteRead, judge_file, subject_commit};
+use crucible_host::fs::{FsError, read_regular_up_to};
 use crucible_model::{ByteLimit, ExitStatus, Failure, Finding, SarifRule, SarifRun, Verdict};
 use crucible_repo::{CommitReader, Revisions};
 use crucible_run::check_commits;
@@ -23,7 +23,7 @@ const PAGE: &str = include_str!("../../../../../docs/codes/attest.md");
 /// `crucible attest verify origin/main..HEAD --policy attest.toml`
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// A commit (HEAD), a range (main..topic), or a file of statements (.jsonl or .json)
+    /// A commit (HEAD), a range (main..topic), or a file of statements (x.jsonl, x.json or ./x)
     #[arg(value_name = "REV|RANGE|BUNDLE")]
     subject: String,
     /// The policy [default: attest.policy]
@@ -57,16 +57,18 @@ impl Verify {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let policy = policy(app, self.policy.as_deref())?;
         let now = app.clock.now();
-        let file = app.absolute(Path::new(&self.subject));
-        // The ending decides: a file that is named like a range must not be judged in its place.
-        let ending = file.extension().and_then(std::ffi::OsStr::to_str);
-        if matches!(ending, Some("json" | "jsonl")) {
-            let bytes = read_regular_up_to(&file, ByteLimit(MAX_NOTE))?;
-            let judged = judge_file(&policy, &self.subject, &bytes, now);
+        if let Some(file) = self.file(app)? {
+            let read = match read_regular_up_to(&file, ByteLimit(MAX_NOTE)) {
+                Ok(bytes) => Some(bytes),
+                Err(FsError::TooLarge { .. }) => None,
+                Err(error) => return Err(error.into()),
+            };
+            let bytes = read.as_deref().map_or(NoteRead::TooLarge, NoteRead::Bytes);
+            let judged = judge_file(&policy, &self.subject, bytes, now);
             if self.is_sarif(app) {
                 return self.sarif(app, &judged.verdict);
             }
-            let commit = subject_commit(&bytes).unwrap_or_default();
+            let commit = subject_commit(read.as_deref().unwrap_or_default()).unwrap_or_default();
             if app.output.is_json() {
                 let commits = json!([{ "commit": commit, "admitted": false, "statement_valid": judged.admission.is_some() }]);
                 return report::document(app, &judged.verdict, &commits);
@@ -89,6 +91,43 @@ impl Verify {
             return self.sarif(app, &check.verdict);
         }
         report::show(app, &check)
+    }
+
+    /// Returns the bundle file that the user named; `None` if it is a revision or a range.
+    ///
+    /// A path that begins with `/`, `./` or `../` is a file, because no revision begins so. Otherwise the ending decides: a
+    /// file that is named like a range must not be judged in its place. A name that is both is an error.
+    fn file(&self, app: &App) -> Result<Option<PathBuf>, Failure> {
+        let name = Path::new(&self.subject);
+        let file = app.absolute(name);
+        if ["/", "./", "../"]
+            .iter()
+            .any(|start| self.subject.starts_with(start))
+        {
+            return Ok(Some(file));
+        }
+        let ending = name.extension().and_then(std::ffi::OsStr::to_str);
+        if !matches!(ending, Some("json" | "jsonl")) {
+            return Ok(None);
+        }
+        let place = self.repo.clone().unwrap_or_default();
+        let is_revision = match CommitReader::open(app.runtime().sandbox, &app.env, &place) {
+            Ok(reader) => app.drive(reader.has_revision(&self.subject))?,
+            // A file needs no repository.
+            Err(_) => false,
+        };
+        match (is_revision, file.exists()) {
+            (true, true) => Err(Failure::usage(format!(
+                "{:?} is ambiguous: it is a file and a revision",
+                self.subject
+            ))
+            .hint(format!(
+                "Write ./{} for the file, or the whole name of the ref, such as refs/heads/{}.",
+                self.subject, self.subject
+            ))),
+            (true, false) => Ok(None),
+            (false, _) => Ok(Some(file)),
+        }
     }
 
     fn is_sarif(&self, app: &App) -> bool {

@@ -1,0 +1,447 @@
+//! Attacks on the door: what a hostile push may contain besides commits without a statement.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crucible_testkit::TestRepo;
+
+use crate::attest::{Team, bare, push};
+
+/// A server whose policy admits commits of a person, and clean merges.
+struct Door {
+    team: Team,
+    server: PathBuf,
+    /// The tip of the server, which is admitted.
+    base: String,
+}
+
+impl Door {
+    fn new() -> Self {
+        let team = Team::new();
+        let person = team.fixture.path("person");
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(&person)
+            .status();
+        assert!(made.unwrap().success());
+        let public = std::fs::read_to_string(person.with_extension("pub")).unwrap();
+        team.write_policy(&format!(
+            "[[people]]\nname = \"eve\"\nkey = \"{}\"\n[admit]\nmerges = \"clean\"\n",
+            public.trim()
+        ));
+        let server = bare(&team, "pre-receive");
+        team.repo.git(["config", "gpg.format", "ssh"]);
+        team.repo
+            .git(["config", "user.signingkey", person.to_str().unwrap()]);
+        let base = team.repo.head();
+        Self { team, server, base }
+    }
+
+    fn repo(&self) -> &TestRepo {
+        &self.team.repo
+    }
+
+    /// A commit of the person on the branch that is checked out.
+    fn signed(&self, file: &str) -> String {
+        self.repo().write(file, "text\n");
+        self.repo().git(["add", "--all"]);
+        self.repo()
+            .git(["commit", "--quiet", "-S", "--message", "By a person"]);
+        self.repo().head()
+    }
+
+    fn push(&self, refs: &[&str]) -> (bool, String) {
+        push(self.repo().path(), &self.server, refs)
+    }
+
+    /// Writes a commit object with exactly this text.
+    fn commit_object(&self, text: &str) -> String {
+        let file = self.team.fixture.path("commit");
+        std::fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        let words = ["hash-object", "-t", "commit", "-w", "--literally", file];
+        self.repo().git(words)
+    }
+
+    fn at_server(&self, words: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(words)
+            .current_dir(&self.server)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
+
+/// git stops reading parents at the first line that is not one. A verdict about two parents would admit a commit that
+/// has one, with the content of another that nobody judged.
+#[test]
+fn merge_with_hidden_parent_is_refused() {
+    let door = Door::new();
+    let repo = door.repo();
+    repo.git(["checkout", "--quiet", "-b", "evil"]);
+    repo.write("smuggled", "text\n");
+    let evil = repo.commit("Smuggled");
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]);
+    repo.git(["checkout", "--quiet", "main"]);
+    let mine = door.signed("one.txt");
+    repo.git(["checkout", "--quiet", "--detach"]);
+    repo.git(["merge", "--quiet", "--no-ff", "--no-edit", "evil"]);
+    let merged = repo.git(["rev-parse", "HEAD^{tree}"]);
+    assert_ne!(merged, tree);
+    let who = "A <a@example.invalid> 1700000000 +0000";
+    for between in ["gpgsig x\n", "gpgsig-sha256 x\n y\n", " x\n", "x y\n"] {
+        let forged = door.commit_object(&format!(
+            "tree {merged}\nparent {mine}\n{between}parent {evil}\nauthor {who}\ncommitter {who}\n\nInnocent\n"
+        ));
+        let parents = repo.git(["rev-list", "--parents", "--max-count=1", &forged]);
+        assert_eq!(parents, format!("{forged} {mine}"), "git sees one parent");
+        let (accepted, said) = door.push(&[
+            &format!("{evil}:refs/other/evil"),
+            &format!("{forged}:refs/heads/main"),
+        ]);
+        assert!(
+            !accepted && said.contains("attest-commit-unreadable"),
+            "{between:?}: {said}"
+        );
+    }
+    // The honest merge of the same two is refused for the commit that nobody signed, and one of signed ones is not.
+    let honest = repo.head();
+    let (accepted, said) = door.push(&[&format!("{honest}:refs/heads/main")]);
+    assert!(!accepted && said.contains(&evil), "{said}");
+    repo.git(["checkout", "--quiet", "-b", "side", &door.base]);
+    door.signed("two.txt");
+    repo.git(["checkout", "--quiet", "main"]);
+    repo.git(["merge", "--quiet", "--no-ff", "--no-edit", "side"]);
+    let (accepted, said) = door.push(&["main"]);
+    assert!(accepted, "{said}");
+}
+
+/// The signature of a person covers the commit without its signature. Moved before the parents, it would hide them.
+#[test]
+fn moved_signature_does_not_cut_the_history() {
+    let door = Door::new();
+    let signed = door.signed("one.txt");
+    let text = door.repo().git(["cat-file", "commit", &signed]) + "\n";
+    let (head, rest) = text.split_once("gpgsig ").unwrap();
+    let end = "-----END SSH SIGNATURE-----\n";
+    let at = rest.find(end).unwrap() + end.len();
+    let (signature, message) = rest.split_at(at);
+    let (tree, others) = head.split_once("parent ").unwrap();
+    let moved = door.commit_object(&format!("{tree}gpgsig {signature}parent {others}{message}"));
+    let parents = door
+        .repo()
+        .git(["rev-list", "--parents", "--max-count=1", &moved]);
+    assert_eq!(parents, moved, "git sees no parent");
+    let (accepted, said) = door.push(&[&format!("+{moved}:refs/heads/main")]);
+    assert!(
+        !accepted && said.contains("attest-commit-unreadable"),
+        "{said}"
+    );
+    let (accepted, said) = door.push(&["main"]);
+    assert!(accepted, "{said}");
+}
+
+/// With such a ref, the server shows another commit under the name of an admitted one.
+#[test]
+fn ref_that_replaces_commit_is_refused() {
+    let door = Door::new();
+    let good = door.signed("one.txt");
+    let (accepted, said) = door.push(&["main"]);
+    assert!(accepted, "{said}");
+    door.repo().write("one.txt", "smuggled\n");
+    let evil = door.repo().commit("Smuggled");
+    let replace = format!("{evil}:refs/replace/{good}");
+    let (accepted, said) = door.push(&[&replace]);
+    assert!(
+        !accepted && said.contains("attest-replaces-object"),
+        "{said}"
+    );
+    assert_eq!(door.at_server(&["show", "main:one.txt"]), "text");
+    // One that is there already changes no verdict, and may be removed.
+    door.at_server(&[
+        "fetch",
+        "--quiet",
+        door.repo().path().to_str().unwrap(),
+        &replace,
+    ]);
+    assert_eq!(door.at_server(&["show", "main:one.txt"]), "smuggled");
+    let (accepted, said) = door.push(&[&format!("{evil}:refs/heads/main")]);
+    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    let (accepted, said) = door.push(&[&format!(":refs/replace/{good}")]);
+    assert!(accepted, "{said}");
+    assert_eq!(door.at_server(&["show", "main:one.txt"]), "text");
+}
+
+#[test]
+fn symbolic_ref_to_the_notes_is_guarded() {
+    let door = Door::new();
+    let (team, repo) = (&door.team, door.repo());
+    let landed = team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    door.at_server(&["symbolic-ref", "refs/other/notes", "refs/notes/crucible"]);
+    repo.git(["notes", "--ref=crucible", "remove", &landed]);
+    // Also where the policy guards every ref.
+    team.write_policy("[door]\nrefs = [\"refs/*\"]\n");
+    for bad in [
+        ":refs/other/notes",
+        "refs/notes/crucible:refs/other/notes",
+        "+main:refs/other/notes",
+    ] {
+        let (accepted, said) = door.push(&[bad]);
+        assert!(
+            !accepted && said.contains("attest-notes-rewritten"),
+            "{bad}: {said}"
+        );
+    }
+}
+
+/// Nobody judges the commits of the notes themselves. One of them is still a new commit on a branch.
+#[test]
+fn commit_in_history_of_notes_is_judged() {
+    let door = Door::new();
+    let (team, repo) = (&door.team, door.repo());
+    team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    repo.write("smuggled", "text\n");
+    let evil = repo.commit("Smuggled");
+    let notes = repo.git(["rev-parse", "refs/notes/crucible"]);
+    let tree = format!("{notes}^{{tree}}");
+    let words = ["commit-tree", "-m", "n", "-p", &notes, "-p", &evil, &tree];
+    let merged = repo.git(words);
+    let (accepted, said) = door.push(&[&format!("{merged}:refs/notes/crucible")]);
+    assert!(accepted, "{said}");
+    for refs in [
+        "\"refs/*\"",
+        "\"refs/heads/*\", \"refs/n*\"",
+        "\"refs/heads/*\", \"refs/notes/crucible\"",
+        "\"refs/heads/*\"",
+    ] {
+        team.write_policy(&format!("[door]\nrefs = [{refs}]\n"));
+        let (accepted, said) = door.push(&["main"]);
+        assert!(
+            !accepted && said.contains("attest-missing"),
+            "{refs}: {said}"
+        );
+    }
+}
+
+/// The gates of the policy run on what a symbolic ref leads to, as on what is pushed by name.
+#[test]
+fn gates_run_for_symbolic_refs() {
+    let door = Door::new();
+    door.team.write_policy(
+        "[[door.rerun_gates]]\nid = \"tests\"\ncommand = [\"sh\", \"-c\", \"exit 3\"]\n",
+    );
+    door.team.land();
+    let (accepted, said) = door.push(&["refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    door.at_server(&["symbolic-ref", "refs/other/main", "refs/heads/main"]);
+    for to in ["refs/heads/main", "refs/other/main"] {
+        let (accepted, said) = door.push(&[&format!("main:{to}")]);
+        assert!(
+            !accepted && said.contains("attest-gate-failed"),
+            "{to}: {said}"
+        );
+    }
+    let (accepted, said) = door.push(&["main:refs/other/free"]);
+    assert!(accepted, "{said}");
+}
+
+/// Runs the door by itself, with lines on standard input.
+fn judged(
+    door: &Door,
+    lines: &str,
+    vars: &[(&str, &str)],
+    words: &[&str],
+) -> (Option<i32>, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_crucible"))
+        .args(["attest", "door", "--policy"])
+        .arg(door.team.policy())
+        .args(words)
+        .current_dir(&door.server)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", door.team.fixture.home())
+        .env("CRUCIBLE_HOME", door.team.fixture.path("server-home"))
+        .envs(vars.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The program may end before it has read everything.
+    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+#[test]
+fn door_without_refs_to_judge_fails() {
+    let door = Door::new();
+    let (zero, base) = ("0".repeat(40), &door.base);
+    let line = format!("{zero} {base} refs/heads/other\n");
+    assert_eq!(judged(&door, &line, &[], &[]).0, Some(0));
+    // A hook `update` that does not pass its arguments.
+    let (code, said) = judged(&door, "", &[], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("\"$@\""), "{said}");
+    let (code, said) = judged(&door, &line, &[("GIT_NAMESPACE", "x")], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    let short = format!("{base} refs/heads/other\n");
+    for bad in [
+        "\n",
+        "words\n",
+        &short,
+        &line.replace("refs/", ""),
+        &format!("{line}\n{line}"),
+        &line.replace(' ', "\t"),
+    ] {
+        let (code, said) = judged(&door, bad, &[], &[]);
+        assert!(matches!(code, Some(1 | 2)), "{bad:?}: {code:?} {said}");
+    }
+}
+
+/// Names that a shell, an option parser or a terminal could take for something else.
+#[test]
+fn hostile_ref_names_are_judged_like_others() {
+    let door = Door::new();
+    door.repo().write("smuggled", "text\n");
+    let evil = door.repo().commit("Smuggled");
+    for name in [
+        "refs/heads/--all",
+        "refs/heads/-x",
+        "refs/heads/$(id>x)",
+        "refs/heads/;exit",
+        "refs/heads/\u{202e}niam",
+        "refs/heads/a/refs/notes/crucible",
+        "refs/tags/main",
+        "refs/heads/refs/heads/main",
+    ] {
+        let (accepted, said) = door.push(&[&format!("{evil}:{name}")]);
+        assert!(
+            !accepted && said.contains("attest-missing"),
+            "{name}: {said}"
+        );
+    }
+    assert!(!door.server.join("x").exists());
+    // The variables of a quarantine that is not one have no effect on the verdict.
+    let zero = "0".repeat(40);
+    let line = format!("{zero} {evil} refs/heads/other\n");
+    let objects = door.repo().path().join(".git/objects");
+    let objects = objects.to_str().unwrap();
+    for vars in [
+        &[("GIT_OBJECT_DIRECTORY", objects)][..],
+        &[
+            ("GIT_QUARANTINE_PATH", objects),
+            ("GIT_OBJECT_DIRECTORY", objects),
+        ],
+        &[
+            ("GIT_QUARANTINE_PATH", "/"),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects),
+        ],
+        &[("GIT_DIR", door.repo().path().to_str().unwrap())],
+        &[
+            ("GIT_REPLACE_REF_BASE", "refs/heads"),
+            ("GIT_GRAFT_FILE", "/x"),
+        ],
+    ] {
+        let (code, said) = judged(&door, &line, vars, &[]);
+        assert_eq!(code, Some(1), "{vars:?}: {said}");
+    }
+}
+
+/// A shallow push and a shallow server leave commits out of sight.
+#[test]
+fn shallow_history_hides_no_commit() {
+    let door = Door::new();
+    let repo = door.repo();
+    repo.write("smuggled", "text\n");
+    let evil = repo.commit("Smuggled");
+    door.signed("one.txt");
+    let clone = door.team.fixture.path("shallow");
+    let url = format!("file://{}", repo.path().display());
+    repo.git([
+        "clone",
+        "--quiet",
+        "--depth=1",
+        &url,
+        clone.to_str().unwrap(),
+    ]);
+    for allowed in ["false", "true"] {
+        door.at_server(&["config", "receive.shallowUpdate", allowed]);
+        let (accepted, said) = push(&clone, &door.server, &["main"]);
+        assert!(!accepted, "{allowed}: {said}");
+    }
+    // A graft at the server hides the commit from git, and not from the door.
+    std::fs::create_dir_all(door.server.join("info")).unwrap();
+    let tip = repo.head();
+    let graft = format!("{tip} {}\n", door.base);
+    std::fs::write(door.server.join("info/grafts"), graft).unwrap();
+    let (accepted, said) = door.push(&["main"]);
+    assert!(!accepted && said.contains(&evil), "{said}");
+}
+
+/// The objects of a server may be borrowed from another repository. What that one contains is not admitted here.
+#[test]
+fn borrowed_objects_are_judged() {
+    let door = Door::new();
+    door.repo().write("smuggled", "text\n");
+    let evil = door.repo().commit("Smuggled");
+    let alternates = door.server.join("objects/info/alternates");
+    let objects = door.repo().path().join(".git/objects");
+    std::fs::write(alternates, format!("{}\n", objects.display())).unwrap();
+    let (accepted, said) = door.push(&["main"]);
+    assert!(!accepted && said.contains(&evil), "{said}");
+    door.repo().git(["reset", "--quiet", "--hard", &door.base]);
+    door.signed("one.txt");
+    let (accepted, said) = door.push(&["main"]);
+    assert!(accepted, "{said}");
+}
+
+/// A statement of another repository is about another commit, also for the same change.
+#[test]
+fn statement_of_another_repository_is_refused() {
+    let (door, other) = (Door::new(), Team::new());
+    let theirs = other.land();
+    let note = format!("{}\n", other.note(&theirs).trim_end());
+    let mine = door.team.land();
+    // Both signers are in the policy, so only the content can be wrong.
+    door.team.write_policy(&format!(
+        "[[signers]]\nname = \"bob\"\nkey = \"{}\"\n",
+        other.key()
+    ));
+    door.team.set_note(&mine, note.as_bytes());
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(
+        !accepted && said.contains("attest-subject-differs"),
+        "{said}"
+    );
+}
+
+/// A policy in the pushed tree is a file like others.
+#[test]
+fn pushed_policy_does_not_change_the_door() {
+    let door = Door::new();
+    let open = "version = 1\n[[people]]\nname = \"any\"\nkey = \"ssh-ed25519 AAAA\"\n";
+    for place in [
+        ".crucible/attest.toml",
+        ".crucible/config.toml",
+        "attest.toml",
+        "hooks/pre-receive",
+    ] {
+        door.repo().write(place, open);
+    }
+    door.repo().commit("A policy of my own");
+    let before = std::fs::read(door.team.policy()).unwrap();
+    let (accepted, said) = door.push(&["main"]);
+    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    assert_eq!(std::fs::read(door.team.policy()).unwrap(), before);
+    assert!(!door.server.join("attest.toml").exists());
+}
