@@ -3,7 +3,8 @@
 //! Usage is counted as [`Ledger::usage`] counts it, so a list and a run's own budget show equal numbers.
 
 use crucible_model::RunId;
-use rusqlite::{Row, named_params};
+use rusqlite::types::Value;
+use rusqlite::{Row, ToSql};
 
 use crate::calls::{Usage, read_usage_columns, unsigned, usage_columns};
 use crate::error::LedgerError;
@@ -79,28 +80,112 @@ pub struct StateCountRow {
     pub elapsed_ms: u64,
 }
 
-macro_rules! selected_runs {
-    () => {
-        "FROM runs WHERE (:state IS NULL OR state = :state) AND (:repo IS NULL OR repo = :repo)
-           AND (:run IS NULL OR id = :run)
-           AND (:text IS NULL OR instr(lower(goal), lower(:text)) > 0 OR instr(id, lower(:text)) > 0
-                OR instr(lower(repo), lower(:text)) > 0)
-           AND (:model IS NULL OR EXISTS (SELECT 1 FROM model_calls AS m WHERE m.run_id = id AND m.model = :model))"
-    };
+/// Texts of more bytes are not searched with LIKE, which refuses long patterns.
+const MAX_PATTERN_BYTES: usize = 1000;
+
+/// What SQL a filter amounts to. A part that is absent costs nothing: SQLite plans a query before it knows the values.
+struct Selection {
+    /// The condition; empty if every run is selected.
+    condition: String,
+    /// The hint about indexes. A text is compared with every row, and that is fastest in the order of the file.
+    hint: &'static str,
+    values: Vec<(&'static str, Value)>,
 }
 
-const RUNS: &str = concat!(
-    "SELECT r.id, r.goal, r.repo, r.state, r.created, r.updated, ",
-    usage_columns!(),
-    ", (SELECT a.bytes FROM events AS e JOIN artifacts AS a ON a.digest = json_extract(e.body, '$.digest')
-        WHERE e.run_id = r.id AND e.key = :key)
-     FROM (SELECT id, goal, repo, state, created, updated ",
-    selected_runs!(),
-    " ORDER BY created DESC, id DESC LIMIT :most OFFSET :skip) AS r
-     LEFT JOIN model_calls AS c ON c.run_id = r.id GROUP BY r.id ORDER BY r.created DESC, r.id DESC"
-);
+impl Selection {
+    fn of(filter: &RunFilter) -> Self {
+        let mut conditions = Vec::new();
+        let mut values = Vec::new();
+        let mut add = |condition: &'static str, name: &'static str, value: Option<String>| {
+            if let Some(value) = value {
+                conditions.push(condition);
+                values.push((name, Value::Text(value)));
+            }
+        };
+        let run = filter.run.as_ref().map(|run| run.as_str().to_owned());
+        add("id = :run", ":run", run);
+        add("state = :state", ":state", filter.state.clone());
+        add("repo = :repo", ":repo", filter.repo.clone());
+        add(
+            "EXISTS (SELECT 1 FROM model_calls AS m WHERE m.run_id = id AND m.model = :model)",
+            ":model",
+            filter.model.clone(),
+        );
+        match filter.text.as_deref() {
+            Some(text) if text.len() <= MAX_PATTERN_BYTES => add(
+                r"(goal LIKE :text ESCAPE '\' OR id LIKE :text ESCAPE '\' OR repo LIKE :text ESCAPE '\')",
+                ":text",
+                Some(pattern_of(text)),
+            ),
+            text => add(
+                "(instr(lower(goal), :text) > 0 OR instr(id, :text) > 0 OR instr(lower(repo), :text) > 0)",
+                ":text",
+                text.map(str::to_ascii_lowercase),
+            ),
+        }
+        let condition = match conditions.is_empty() {
+            true => String::new(),
+            false => format!("WHERE {}", conditions.join(" AND ")),
+        };
+        let hint = match filter.text {
+            Some(_) => "NOT INDEXED",
+            None => "",
+        };
+        Self {
+            condition,
+            hint,
+            values,
+        }
+    }
 
-const COUNT: &str = concat!("SELECT count(*) ", selected_runs!());
+    /// The values with their names, as a statement takes them.
+    fn named<'v>(
+        &'v self,
+        more: &[(&'static str, &'v dyn ToSql)],
+    ) -> Vec<(&'static str, &'v dyn ToSql)> {
+        let own = self
+            .values
+            .iter()
+            .map(|(name, value)| (*name, value as &dyn ToSql));
+        own.chain(more.iter().copied()).collect()
+    }
+
+    /// The query of a part of the list. Rows before the part are counted in the index, not read.
+    fn list(&self) -> String {
+        let Self {
+            condition, hint, ..
+        } = self;
+        format!(
+            "SELECT r.id, r.goal, r.repo, r.state, r.created, r.updated, {USAGE},
+                (SELECT a.bytes FROM events AS e JOIN artifacts AS a ON a.digest = json_extract(e.body, '$.digest')
+                 WHERE e.run_id = r.id AND e.key = :key)
+             FROM runs AS r LEFT JOIN model_calls AS c ON c.run_id = r.id
+             WHERE r.id IN (SELECT id FROM runs {hint} {condition} ORDER BY created DESC, id DESC LIMIT :most OFFSET :skip)
+             GROUP BY r.id ORDER BY r.created DESC, r.id DESC"
+        )
+    }
+
+    fn count(&self) -> String {
+        let Self {
+            condition, hint, ..
+        } = self;
+        format!("SELECT count(*) FROM runs {hint} {condition}")
+    }
+}
+
+/// Returns the LIKE pattern of all texts that contain this one.
+fn pattern_of(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern + "%"
+}
+
+const USAGE: &str = usage_columns!();
 
 const COSTS: &str = concat!(
     "SELECT substr(reserved_at, 1, 10) AS day, provider, model, ",
@@ -125,15 +210,13 @@ impl Ledger {
         page: Page,
         key: &str,
     ) -> Result<Vec<RunUsageRow>, LedgerError> {
+        let selection = Selection::of(filter);
+        let (most, skip) = (to_limit(page.most), to_limit(page.skip));
         self.connection
-            .prepare_cached(RUNS)
+            .prepare_cached(&selection.list())
             .and_then(|mut select| {
-                let values = named_params! {
-                    ":state": filter.state, ":repo": filter.repo, ":text": filter.text,
-                    ":run": filter.run.as_ref().map(RunId::as_str), ":model": filter.model, ":key": key,
-                    ":most": to_limit(page.most), ":skip": to_limit(page.skip),
-                };
-                select.query_map(values, read_row)?.collect()
+                let values = selection.named(&[(":key", &key), (":most", &most), (":skip", &skip)]);
+                select.query_map(values.as_slice(), read_row)?.collect()
             })
             .map_err(self.fail())
     }
@@ -144,14 +227,11 @@ impl Ledger {
     ///
     /// Fails when the database cannot be read.
     pub fn count_runs(&self, filter: &RunFilter) -> Result<u64, LedgerError> {
+        let selection = Selection::of(filter);
         self.connection
-            .prepare_cached(COUNT)
+            .prepare_cached(&selection.count())
             .and_then(|mut select| {
-                let values = named_params! {
-                    ":state": filter.state, ":repo": filter.repo, ":text": filter.text,
-                    ":run": filter.run.as_ref().map(RunId::as_str), ":model": filter.model,
-                };
-                select.query_row(values, |row| unsigned(row, 0))
+                select.query_row(selection.named(&[]).as_slice(), |row| unsigned(row, 0))
             })
             .map_err(self.fail())
     }
@@ -337,7 +417,10 @@ mod tests {
         assert_eq!(ids(&text("goal B"), Page::ALL), "b");
         assert_eq!(ids(&text("100%"), Page::ALL), "cba");
         assert_eq!(ids(&text("%x"), Page::ALL), "");
+        assert_eq!(ids(&text("_"), Page::ALL), "");
+        assert_eq!(ids(&text(r"\"), Page::ALL), "");
         assert_eq!(ids(&text("' OR 1=1 --"), Page::ALL), "");
+        assert_eq!(ids(&text(&"%".repeat(100_000)), Page::ALL), "");
         let filter = |state: Option<&str>, repo: Option<&str>, model: Option<&str>| RunFilter {
             state: state.map(str::to_owned),
             repo: repo.map(str::to_owned),
