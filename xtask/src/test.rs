@@ -98,8 +98,11 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         .args(["fetch", "--locked", "--quiet"])
         .run()?;
     tools::for_tests(root)?;
-    if args.slow && args.extent == Extent::Full {
+    if args.slow {
         tools::for_pages(root)?;
+    }
+    if args.slow && args.extent == Extent::Full {
+        tools::phoenix(root)?;
     }
 
     let mut counts = Counts::default();

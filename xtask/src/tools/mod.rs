@@ -12,6 +12,7 @@ mod cargo;
 mod clients;
 mod llama;
 mod node;
+mod phoenix;
 mod python;
 mod python_tools;
 #[cfg(feature = "bench")]
@@ -26,6 +27,7 @@ use std::path::Path;
 
 pub(crate) use cargo::{deny, nextest};
 pub(crate) use llama::llama;
+pub(crate) use phoenix::phoenix;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
 pub(crate) use system::{is_root, packages};
@@ -45,19 +47,19 @@ pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     verifiers::verifiers(root)
 }
 
-/// Installs what judges the local page in a real browser: 180 MB and a browser, which the tests of CI do not need.
+/// Installs what judges the local page in a real browser: Chromium, and packages of 180 MB. Only the slow suite needs them.
 pub(crate) fn for_pages(root: &Root) -> Result<(), TaskError> {
     system::chromium(root)?;
     browser::browser(root)
 }
 
-/// Runs `work` while [`for_tests`] installs: the one waits for the processor, the other for the network.
+/// Runs `work` while [`for_tests`] and [`for_pages`] install: the one waits for the processor, the other for the network.
 pub(crate) fn beside_installation<T>(
     root: &Root,
     work: impl FnOnce() -> Result<T, TaskError>,
 ) -> Result<T, TaskError> {
     std::thread::scope(|scope| {
-        let installing = scope.spawn(|| for_tests(root));
+        let installing = scope.spawn(|| for_tests(root).and_then(|()| for_pages(root)));
         let done = work();
         installing.join().map_err(|_| TaskError::Missing {
             what: "the programs that tests need".to_owned(),

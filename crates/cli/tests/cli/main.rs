@@ -56,6 +56,7 @@ mod ordinary;
 mod outbox;
 mod patch;
 mod patch_apply;
+mod phoenix;
 mod plan;
 mod providers;
 mod providers_doc;
