@@ -54,15 +54,22 @@ pub struct RunUsageRow {
     pub artifact: Option<Vec<u8>>,
 }
 
-/// What the calls of one day to one model used.
+/// What all calls to one model used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostRow {
-    /// The day in UTC, `YYYY-MM-DD`.
-    pub day: String,
     /// The provider that was called.
     pub provider: String,
     /// The model that was called.
     pub model: String,
+    /// The calls; open calls count with what they reserved.
+    pub usage: Usage,
+}
+
+/// What the calls of one day used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayCostRow {
+    /// The day in UTC, `YYYY-MM-DD`.
+    pub day: String,
     /// The calls; open calls count with what they reserved.
     pub usage: Usage,
 }
@@ -188,14 +195,25 @@ fn pattern_of(text: &str) -> String {
 const USAGE: &str = usage_columns!();
 
 const COSTS: &str = concat!(
-    "SELECT substr(reserved_at, 1, 10) AS day, provider, model, ",
+    "SELECT provider, model, ",
     usage_columns!(),
-    " FROM model_calls AS c GROUP BY day, provider, model ORDER BY day, provider, model"
+    " FROM model_calls AS c GROUP BY provider, model ORDER BY provider, model"
+);
+
+// Only the newest days are grouped: to sort the calls and runs of years takes longer than all else.
+const DAY_COSTS: &str = concat!(
+    "SELECT substr(reserved_at, 1, 10) AS day, ",
+    usage_columns!(),
+    " FROM model_calls AS c WHERE reserved_at >= (SELECT min(day) FROM (
+        SELECT DISTINCT substr(reserved_at, 1, 10) AS day FROM model_calls ORDER BY day DESC LIMIT :days))
+     GROUP BY day ORDER BY day"
 );
 
 const STATES: &str = "SELECT substr(created, 1, 10) AS day, state, count(*),
         CAST(round(sum(max(0, julianday(updated) - julianday(created))) * 86400000) AS INTEGER)
-     FROM runs GROUP BY day, state ORDER BY day, state";
+     FROM runs WHERE created >= (SELECT min(day) FROM (
+        SELECT DISTINCT substr(created, 1, 10) AS day FROM runs ORDER BY day DESC LIMIT :days))
+     GROUP BY day, state ORDER BY day, state";
 
 impl Ledger {
     /// Returns a part of the list of runs with what each used, the newest first. Each row has the artifact of its run's event
@@ -236,7 +254,7 @@ impl Ledger {
             .map_err(self.fail())
     }
 
-    /// Returns what all model calls used, by day, provider and model, in this order.
+    /// Returns what all model calls used, by provider and model, in this order.
     ///
     /// # Errors
     ///
@@ -244,10 +262,9 @@ impl Ledger {
     pub fn costs(&self) -> Result<Vec<CostRow>, LedgerError> {
         let read = |row: &Row<'_>| {
             Ok(CostRow {
-                day: row.get(0)?,
-                provider: row.get(1)?,
-                model: row.get(2)?,
-                usage: read_usage_columns(row, 3)?,
+                provider: row.get(0)?,
+                model: row.get(1)?,
+                usage: read_usage_columns(row, 2)?,
             })
         };
         self.connection
@@ -256,12 +273,30 @@ impl Ledger {
             .map_err(self.fail())
     }
 
-    /// Returns how many runs were started on each day, by their state now.
+    /// Returns what the model calls of the newest `days` days with calls used, the oldest day first.
     ///
     /// # Errors
     ///
     /// As [`Ledger::count_runs`].
-    pub fn run_states(&self) -> Result<Vec<StateCountRow>, LedgerError> {
+    pub fn day_costs(&self, days: u32) -> Result<Vec<DayCostRow>, LedgerError> {
+        let read = |row: &Row<'_>| {
+            Ok(DayCostRow {
+                day: row.get(0)?,
+                usage: read_usage_columns(row, 1)?,
+            })
+        };
+        self.connection
+            .prepare_cached(DAY_COSTS)
+            .and_then(|mut select| select.query_map([days], read)?.collect())
+            .map_err(self.fail())
+    }
+
+    /// Returns how many runs were started on each of the newest `days` days with runs, by their state now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::count_runs`].
+    pub fn run_states(&self, days: u32) -> Result<Vec<StateCountRow>, LedgerError> {
         let read = |row: &Row<'_>| {
             Ok(StateCountRow {
                 day: row.get(0)?,
@@ -276,7 +311,7 @@ impl Ledger {
         };
         self.connection
             .prepare_cached(STATES)
-            .and_then(|mut select| select.query_map([], read)?.collect())
+            .and_then(|mut select| select.query_map([days], read)?.collect())
             .map_err(self.fail())
     }
 
@@ -394,8 +429,15 @@ mod tests {
             .map(|row| (row.model.as_str(), row.usage.cost.0))
             .collect();
         assert_eq!(sums, [("m", 3), ("n", 50)]);
-        let states = ledger.run_states().unwrap();
+        let days = ledger.day_costs(1).unwrap();
+        assert_eq!(
+            (days[0].day.as_str(), days[0].usage.cost.0, days.len()),
+            ("2026-01-02", 53, 1)
+        );
+        let states = ledger.run_states(9).unwrap();
         assert_eq!((states.len(), states[0].elapsed_ms), (3, 90_000));
+        let newest = ledger.run_states(2).unwrap();
+        assert_eq!((newest.len(), newest[0].day.as_str()), (2, "2026-01-02"));
         assert_eq!(ledger.repositories().unwrap(), ["/r", "/s"]);
     }
 
