@@ -275,17 +275,17 @@ mod tests {
 
     #[test]
     fn heading_is_the_first_line() {
-        for (text, first, has_more) in [
+        for (text, first, is_cut) in [
             ("a goal", "a goal", false),
-            ("a goal\n", "a goal\n", false),
+            ("a goal\n", "a goal", false),
             ("a goal\n\nFiles: x", "a goal", true),
         ] {
             let text = RedactedText::new(text);
-            assert_eq!(
-                (heading(&text).as_str(), has_more_lines(&text)),
-                (first, has_more)
-            );
+            assert_eq!((heading(&text).as_str(), has_more(&text)), (first, is_cut));
         }
+        let long = RedactedText::new(&"é".repeat(201));
+        assert_eq!(heading(&long), "é".repeat(200) + "…");
+        assert!(has_more(&long));
     }
 
     #[test]

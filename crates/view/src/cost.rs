@@ -9,7 +9,7 @@ use crate::call::Totals;
 use crate::list::RunOutcome;
 use crate::text::RedactedText;
 
-/// How many days with calls or runs are told apart: those of half a year.
+/// How many days with calls or runs are listed: those of half a year.
 const DAYS: u32 = 183;
 
 /// The costs of all model calls in the ledger: of runs, crawls, specs and skills.
