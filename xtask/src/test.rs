@@ -98,9 +98,11 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         .args(["fetch", "--locked", "--quiet"])
         .run()?;
     tools::for_tests(root)?;
-    if args.slow && args.extent == Extent::Full {
+    if args.slow {
         tools::for_pages(root)?;
-        tools::for_agents(root)?;
+    }
+    if args.slow && args.extent == Extent::Full {
+        tools::for_full_suite(root)?;
     }
 
     let mut counts = Counts::default();

@@ -51,7 +51,7 @@ pub use forge::{
 };
 pub use moment::Moment;
 pub use recorded_rows::{RowFault, RowKind};
-pub use run_list::{CostRow, Page, RunFilter, RunUsageRow, StateCountRow};
+pub use run_list::{CostRow, DayCostRow, Page, RunFilter, RunUsageRow, StateCountRow};
 pub use runs::RunRow;
 pub use spec_receipts::{NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
 pub use store::{Ledger, LedgerTransaction};

@@ -3,7 +3,8 @@
 //! Usage is counted as [`Ledger::usage`] counts it, so a list and a run's own budget show equal numbers.
 
 use crucible_model::RunId;
-use rusqlite::{Row, named_params};
+use rusqlite::types::Value;
+use rusqlite::{Row, ToSql};
 
 use crate::calls::{Usage, read_usage_columns, unsigned, usage_columns};
 use crate::error::LedgerError;
@@ -53,15 +54,22 @@ pub struct RunUsageRow {
     pub artifact: Option<Vec<u8>>,
 }
 
-/// What the calls of one day to one model used.
+/// What all calls to one model used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostRow {
-    /// The day in UTC, `YYYY-MM-DD`.
-    pub day: String,
     /// The provider that was called.
     pub provider: String,
     /// The model that was called.
     pub model: String,
+    /// The calls; open calls count with what they reserved.
+    pub usage: Usage,
+}
+
+/// What the calls of one day used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayCostRow {
+    /// The day in UTC, `YYYY-MM-DD`.
+    pub day: String,
     /// The calls; open calls count with what they reserved.
     pub usage: Usage,
 }
@@ -79,38 +87,133 @@ pub struct StateCountRow {
     pub elapsed_ms: u64,
 }
 
-macro_rules! selected_runs {
-    () => {
-        "FROM runs WHERE (:state IS NULL OR state = :state) AND (:repo IS NULL OR repo = :repo)
-           AND (:run IS NULL OR id = :run)
-           AND (:text IS NULL OR instr(lower(goal), lower(:text)) > 0 OR instr(id, lower(:text)) > 0
-                OR instr(lower(repo), lower(:text)) > 0)
-           AND (:model IS NULL OR EXISTS (SELECT 1 FROM model_calls AS m WHERE m.run_id = id AND m.model = :model))"
-    };
+/// Texts of more bytes are not searched with LIKE, which refuses long patterns.
+const MAX_PATTERN_BYTES: usize = 1000;
+
+/// What SQL a filter amounts to. A part that is absent costs nothing: SQLite plans a query before it knows the values.
+struct Selection {
+    /// The condition; empty if every run is selected.
+    condition: String,
+    /// The hint about indexes. A text is compared with every row, and that is fastest in the order of the file.
+    hint: &'static str,
+    values: Vec<(&'static str, Value)>,
 }
 
-const RUNS: &str = concat!(
-    "SELECT r.id, r.goal, r.repo, r.state, r.created, r.updated, ",
-    usage_columns!(),
-    ", (SELECT a.bytes FROM events AS e JOIN artifacts AS a ON a.digest = json_extract(e.body, '$.digest')
-        WHERE e.run_id = r.id AND e.key = :key)
-     FROM (SELECT id, goal, repo, state, created, updated ",
-    selected_runs!(),
-    " ORDER BY created DESC, id DESC LIMIT :most OFFSET :skip) AS r
-     LEFT JOIN model_calls AS c ON c.run_id = r.id GROUP BY r.id ORDER BY r.created DESC, r.id DESC"
-);
+impl Selection {
+    fn of(filter: &RunFilter) -> Self {
+        let mut conditions = Vec::new();
+        let mut values = Vec::new();
+        let mut add = |condition: &'static str, name: &'static str, value: Option<String>| {
+            if let Some(value) = value {
+                conditions.push(condition);
+                values.push((name, Value::Text(value)));
+            }
+        };
+        let run = filter.run.as_ref().map(|run| run.as_str().to_owned());
+        add("id = :run", ":run", run);
+        add("state = :state", ":state", filter.state.clone());
+        add("repo = :repo", ":repo", filter.repo.clone());
+        add(
+            "EXISTS (SELECT 1 FROM model_calls AS m WHERE m.run_id = id AND m.model = :model)",
+            ":model",
+            filter.model.clone(),
+        );
+        match filter.text.as_deref() {
+            Some(text) if text.len() <= MAX_PATTERN_BYTES => add(
+                r"(goal LIKE :text ESCAPE '\' OR id LIKE :text ESCAPE '\' OR repo LIKE :text ESCAPE '\')",
+                ":text",
+                Some(pattern_of(text)),
+            ),
+            text => add(
+                "(instr(lower(goal), :text) > 0 OR instr(id, :text) > 0 OR instr(lower(repo), :text) > 0)",
+                ":text",
+                text.map(str::to_ascii_lowercase),
+            ),
+        }
+        let condition = match conditions.is_empty() {
+            true => String::new(),
+            false => format!("WHERE {}", conditions.join(" AND ")),
+        };
+        let hint = match filter.text {
+            Some(_) => "NOT INDEXED",
+            None => "",
+        };
+        Self {
+            condition,
+            hint,
+            values,
+        }
+    }
 
-const COUNT: &str = concat!("SELECT count(*) ", selected_runs!());
+    /// The values with their names, as a statement takes them.
+    fn named<'v>(
+        &'v self,
+        more: &[(&'static str, &'v dyn ToSql)],
+    ) -> Vec<(&'static str, &'v dyn ToSql)> {
+        let own = self
+            .values
+            .iter()
+            .map(|(name, value)| (*name, value as &dyn ToSql));
+        own.chain(more.iter().copied()).collect()
+    }
+
+    /// The query of a part of the list. Rows before the part are counted in the index, not read.
+    fn list(&self) -> String {
+        let Self {
+            condition, hint, ..
+        } = self;
+        format!(
+            "SELECT r.id, r.goal, r.repo, r.state, r.created, r.updated, {USAGE},
+                (SELECT a.bytes FROM events AS e JOIN artifacts AS a ON a.digest = json_extract(e.body, '$.digest')
+                 WHERE e.run_id = r.id AND e.key = :key)
+             FROM runs AS r LEFT JOIN model_calls AS c ON c.run_id = r.id
+             WHERE r.id IN (SELECT id FROM runs {hint} {condition} ORDER BY created DESC, id DESC LIMIT :most OFFSET :skip)
+             GROUP BY r.id ORDER BY r.created DESC, r.id DESC"
+        )
+    }
+
+    fn count(&self) -> String {
+        let Self {
+            condition, hint, ..
+        } = self;
+        format!("SELECT count(*) FROM runs {hint} {condition}")
+    }
+}
+
+/// Returns the LIKE pattern of all texts that contain this one.
+fn pattern_of(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern + "%"
+}
+
+const USAGE: &str = usage_columns!();
 
 const COSTS: &str = concat!(
-    "SELECT substr(reserved_at, 1, 10) AS day, provider, model, ",
+    "SELECT provider, model, ",
     usage_columns!(),
-    " FROM model_calls AS c GROUP BY day, provider, model ORDER BY day, provider, model"
+    " FROM model_calls AS c GROUP BY provider, model ORDER BY provider, model"
+);
+
+// Only the newest days are grouped: to sort the calls and runs of years takes longer than all else.
+const DAY_COSTS: &str = concat!(
+    "SELECT substr(reserved_at, 1, 10) AS day, ",
+    usage_columns!(),
+    " FROM model_calls AS c WHERE reserved_at >= (SELECT min(day) FROM (
+        SELECT DISTINCT substr(reserved_at, 1, 10) AS day FROM model_calls ORDER BY day DESC LIMIT :days))
+     GROUP BY day ORDER BY day"
 );
 
 const STATES: &str = "SELECT substr(created, 1, 10) AS day, state, count(*),
         CAST(round(sum(max(0, julianday(updated) - julianday(created))) * 86400000) AS INTEGER)
-     FROM runs GROUP BY day, state ORDER BY day, state";
+     FROM runs WHERE created >= (SELECT min(day) FROM (
+        SELECT DISTINCT substr(created, 1, 10) AS day FROM runs ORDER BY day DESC LIMIT :days))
+     GROUP BY day, state ORDER BY day, state";
 
 impl Ledger {
     /// Returns a part of the list of runs with what each used, the newest first. Each row has the artifact of its run's event
@@ -125,15 +228,13 @@ impl Ledger {
         page: Page,
         key: &str,
     ) -> Result<Vec<RunUsageRow>, LedgerError> {
+        let selection = Selection::of(filter);
+        let (most, skip) = (to_limit(page.most), to_limit(page.skip));
         self.connection
-            .prepare_cached(RUNS)
+            .prepare_cached(&selection.list())
             .and_then(|mut select| {
-                let values = named_params! {
-                    ":state": filter.state, ":repo": filter.repo, ":text": filter.text,
-                    ":run": filter.run.as_ref().map(RunId::as_str), ":model": filter.model, ":key": key,
-                    ":most": to_limit(page.most), ":skip": to_limit(page.skip),
-                };
-                select.query_map(values, read_row)?.collect()
+                let values = selection.named(&[(":key", &key), (":most", &most), (":skip", &skip)]);
+                select.query_map(values.as_slice(), read_row)?.collect()
             })
             .map_err(self.fail())
     }
@@ -144,19 +245,16 @@ impl Ledger {
     ///
     /// Fails when the database cannot be read.
     pub fn count_runs(&self, filter: &RunFilter) -> Result<u64, LedgerError> {
+        let selection = Selection::of(filter);
         self.connection
-            .prepare_cached(COUNT)
+            .prepare_cached(&selection.count())
             .and_then(|mut select| {
-                let values = named_params! {
-                    ":state": filter.state, ":repo": filter.repo, ":text": filter.text,
-                    ":run": filter.run.as_ref().map(RunId::as_str), ":model": filter.model,
-                };
-                select.query_row(values, |row| unsigned(row, 0))
+                select.query_row(selection.named(&[]).as_slice(), |row| unsigned(row, 0))
             })
             .map_err(self.fail())
     }
 
-    /// Returns what all model calls used, by day, provider and model, in this order.
+    /// Returns what all model calls used, by provider and model, in this order.
     ///
     /// # Errors
     ///
@@ -164,10 +262,9 @@ impl Ledger {
     pub fn costs(&self) -> Result<Vec<CostRow>, LedgerError> {
         let read = |row: &Row<'_>| {
             Ok(CostRow {
-                day: row.get(0)?,
-                provider: row.get(1)?,
-                model: row.get(2)?,
-                usage: read_usage_columns(row, 3)?,
+                provider: row.get(0)?,
+                model: row.get(1)?,
+                usage: read_usage_columns(row, 2)?,
             })
         };
         self.connection
@@ -176,12 +273,30 @@ impl Ledger {
             .map_err(self.fail())
     }
 
-    /// Returns how many runs were started on each day, by their state now.
+    /// Returns what the model calls of the newest `days` days with calls used, the oldest day first.
     ///
     /// # Errors
     ///
     /// As [`Ledger::count_runs`].
-    pub fn run_states(&self) -> Result<Vec<StateCountRow>, LedgerError> {
+    pub fn day_costs(&self, days: u32) -> Result<Vec<DayCostRow>, LedgerError> {
+        let read = |row: &Row<'_>| {
+            Ok(DayCostRow {
+                day: row.get(0)?,
+                usage: read_usage_columns(row, 1)?,
+            })
+        };
+        self.connection
+            .prepare_cached(DAY_COSTS)
+            .and_then(|mut select| select.query_map([days], read)?.collect())
+            .map_err(self.fail())
+    }
+
+    /// Returns how many runs were started on each of the newest `days` days with runs, by their state now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::count_runs`].
+    pub fn run_states(&self, days: u32) -> Result<Vec<StateCountRow>, LedgerError> {
         let read = |row: &Row<'_>| {
             Ok(StateCountRow {
                 day: row.get(0)?,
@@ -196,7 +311,7 @@ impl Ledger {
         };
         self.connection
             .prepare_cached(STATES)
-            .and_then(|mut select| select.query_map([], read)?.collect())
+            .and_then(|mut select| select.query_map([days], read)?.collect())
             .map_err(self.fail())
     }
 
@@ -314,8 +429,15 @@ mod tests {
             .map(|row| (row.model.as_str(), row.usage.cost.0))
             .collect();
         assert_eq!(sums, [("m", 3), ("n", 50)]);
-        let states = ledger.run_states().unwrap();
+        let days = ledger.day_costs(1).unwrap();
+        assert_eq!(
+            (days[0].day.as_str(), days[0].usage.cost.0, days.len()),
+            ("2026-01-02", 53, 1)
+        );
+        let states = ledger.run_states(9).unwrap();
         assert_eq!((states.len(), states[0].elapsed_ms), (3, 90_000));
+        let newest = ledger.run_states(2).unwrap();
+        assert_eq!((newest.len(), newest[0].day.as_str()), (2, "2026-01-02"));
         assert_eq!(ledger.repositories().unwrap(), ["/r", "/s"]);
     }
 
@@ -337,7 +459,10 @@ mod tests {
         assert_eq!(ids(&text("goal B"), Page::ALL), "b");
         assert_eq!(ids(&text("100%"), Page::ALL), "cba");
         assert_eq!(ids(&text("%x"), Page::ALL), "");
+        assert_eq!(ids(&text("_"), Page::ALL), "");
+        assert_eq!(ids(&text(r"\"), Page::ALL), "");
         assert_eq!(ids(&text("' OR 1=1 --"), Page::ALL), "");
+        assert_eq!(ids(&text(&"%".repeat(100_000)), Page::ALL), "");
         let filter = |state: Option<&str>, repo: Option<&str>, model: Option<&str>| RunFilter {
             state: state.map(str::to_owned),
             repo: repo.map(str::to_owned),

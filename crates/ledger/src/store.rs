@@ -29,7 +29,7 @@ pub struct Ledger {
 }
 
 /// The SQL of every migration in its order. A file is never edited once released: a change is a new file.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("../migrations/0001_chain.sql"),
     include_str!("../migrations/0002_runs_and_calls.sql"),
     include_str!("../migrations/0003_one_index_per_event.sql"),
@@ -40,6 +40,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0008_schema_version.sql"),
     include_str!("../migrations/0009_required_gates.sql"),
     include_str!("../migrations/0010_recorded_rows.sql"),
+    include_str!("../migrations/0011_runs_newest_first.sql"),
 ];
 
 /// The migration that records older artifacts in the chain, counted from 1.

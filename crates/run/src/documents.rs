@@ -8,7 +8,7 @@ use crucible_ledger::{CallRow, EventRecord, Ledger};
 use crucible_llm::Cost;
 use crucible_model::{Digest, RunId, Timestamp};
 use crucible_pack::ContextPack;
-use crucible_verify::VerifyReport;
+use crucible_verify::{HeldOutReport, VerifyReport};
 use serde::de::DeserializeOwned;
 
 use crate::analysis::Analysis;
@@ -60,6 +60,8 @@ pub struct RunDocuments {
     pub attempts: Vec<AttemptDocuments>,
     /// The report of the gates that ran before the landing, if any did.
     pub landing_report: Option<VerifyReport>,
+    /// What held-out tests showed before the landing, if they ran.
+    pub held_out: Option<HeldOutReport>,
     /// The commit.
     pub landing: Option<Landing>,
     /// The payloads of the signed statements about the commit. Their signatures are not checked here.
@@ -232,6 +234,7 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
         signature: parse_document(dir, layout::SIGNATURE, &mut unreadable)?,
         attempts,
         landing_report,
+        held_out: parse_json(dir, layout::HELD_OUT, &mut unreadable)?,
         landing: parse_document(dir, layout::LANDING, &mut unreadable)?,
         statements: statements
             .split_inclusive(|byte| *byte == b'\n')

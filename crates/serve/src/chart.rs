@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::Timestamp;
+use crucible_model::{Timestamp, counted};
 use crucible_view::{CostView, Week};
 
 use crate::format::{duration, money};
@@ -23,6 +23,10 @@ pub(crate) struct Chart {
     pub(crate) width: u64,
     /// Its bars.
     pub(crate) bars: Vec<Bar>,
+    /// The weeks from left to right, and the value of the highest bar.
+    pub(crate) range: String,
+    /// What the colours mean: the classes of the bars.
+    pub(crate) legend: Vec<&'static str>,
     /// The first day and the values of each week.
     pub(crate) weeks: Vec<(String, String)>,
 }
@@ -60,7 +64,9 @@ impl Chart {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        Self::of("Runs by week and outcome", weeks, text)
+        Self::of("Runs by week and outcome", weeks, text, |runs| {
+            counted(runs, "run")
+        })
     }
 
     /// The cost of each week.
@@ -73,7 +79,12 @@ impl Chart {
                 &[("cost", day.totals.micro_dollars)],
             );
         }
-        Self::of("Cost by week", weeks, |parts| money(&sum(parts)))
+        Self::of(
+            "Cost by week",
+            weeks,
+            |parts| money(&sum(parts)),
+            |cost| money(&cost),
+        )
     }
 
     /// The time of the runs of each week.
@@ -82,15 +93,35 @@ impl Chart {
         for day in &costs.outcomes {
             add(&mut weeks, day.day.as_str(), &[("open", day.elapsed_ms)]);
         }
-        Self::of("Time of runs by week", weeks, |parts| duration(&sum(parts)))
+        Self::of(
+            "Time of runs by week",
+            weeks,
+            |parts| duration(&sum(parts)),
+            |time| duration(&time),
+        )
     }
 
-    fn of(label: &str, mut weeks: BTreeMap<Week, Parts>, text: impl Fn(&Parts) -> String) -> Self {
+    /// Draws the weeks. `text` describes one week, and `height` the highest bar.
+    fn of(
+        label: &str,
+        mut weeks: BTreeMap<Week, Parts>,
+        text: impl Fn(&Parts) -> String,
+        height: impl Fn(u64) -> String,
+    ) -> Self {
         while weeks.len() > MAX_WEEKS {
             weeks.pop_first();
         }
         let highest = weeks.values().map(sum).max().unwrap_or(0).max(1);
-        let mut bars = Vec::new();
+        let mut bars: Vec<Bar> = Vec::new();
+        let range = match (weeks.first_key_value(), weeks.last_key_value()) {
+            (Some((first, _)), Some((last, _))) => format!(
+                "Weeks from {} to {}; the highest bar is {}.",
+                first.first_day(),
+                last.first_day(),
+                height(highest)
+            ),
+            _ => String::new(),
+        };
         for (at, parts) in weeks.values().enumerate() {
             let mut top = HEIGHT;
             for (class, value) in parts.iter().filter(|(_, value)| *value > 0) {
@@ -106,7 +137,15 @@ impl Chart {
                 });
             }
         }
+        let mut legend: Vec<&str> = Vec::new();
+        for bar in &bars {
+            if !legend.contains(&bar.class) {
+                legend.push(bar.class);
+            }
+        }
         Self {
+            range,
+            legend,
             label: label.to_owned(),
             width: (weeks.len() as u64 * WEEK).max(WEEK),
             bars,
@@ -148,7 +187,17 @@ mod tests {
         for day in ["2026-01-05", "2026-01-11", "2026-01-12", "no day"] {
             add(&mut weeks, day, &[("cost", 1)]);
         }
-        let chart = Chart::of("x", weeks, |parts| sum(parts).to_string());
+        let chart = Chart::of(
+            "x",
+            weeks,
+            |parts| sum(parts).to_string(),
+            |runs| runs.to_string(),
+        );
+        assert_eq!(chart.legend, ["cost"]);
+        assert_eq!(
+            chart.range,
+            "Weeks from 2026-01-05 to 2026-01-12; the highest bar is 2."
+        );
         let weeks: Vec<(&str, &str)> = chart
             .weeks
             .iter()
@@ -166,7 +215,12 @@ mod tests {
             "2026-01-05",
             &[("a", u64::MAX), ("b", u64::MAX), ("c", 1)],
         );
-        let chart = Chart::of("x", weeks, |parts| sum(parts).to_string());
+        let chart = Chart::of(
+            "x",
+            weeks,
+            |parts| sum(parts).to_string(),
+            |_| String::new(),
+        );
         assert!(
             chart
                 .bars

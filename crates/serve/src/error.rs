@@ -16,9 +16,6 @@ pub enum ServeError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The server ended.
-    #[error("the page server ended: {0}")]
-    Ended(std::io::Error),
     /// The kernel's random device cannot be read.
     #[error(transparent)]
     Random(#[from] FsError),

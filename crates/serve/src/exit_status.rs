@@ -9,10 +9,9 @@ impl From<ServeError> for Failure {
         match error {
             ServeError::Port { .. } => Self::usage(error.to_string())
                 .hint("Choose another port with --port, or 0 for any free one."),
-            ServeError::Ended(_)
-            | ServeError::Template(_)
-            | ServeError::Project(_)
-            | ServeError::Document(_) => Self::refused(error.to_string()),
+            ServeError::Template(_) | ServeError::Project(_) | ServeError::Document(_) => {
+                Self::refused(error.to_string())
+            }
             ServeError::Random(error) => error.into(),
             ServeError::Ledger(error) => error.into(),
             ServeError::Run(error) => error.into(),

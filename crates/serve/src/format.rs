@@ -1,11 +1,16 @@
 //! Values as people read them. Templates escape what these functions return.
 
+use std::fmt::Display;
+
 use crucible_llm::dollars;
 use crucible_model::{Digest, Level};
 use crucible_run::AttemptEnd;
-use crucible_verify::BrokenOutcome;
+use crucible_verify::{
+    BrokenOutcome, HeldOutOutcome, ObjectionOutcome, ObjectionPolicy, WorldOutcome, WorldPolicy,
+};
 use crucible_view::{
     AttemptView, DiffFile, DiffRow, FindingView, LineChange, RedactedText, RunOutcome,
+    WorldGateView,
 };
 
 /// Returns millionths of a dollar as dollars, without rounding.
@@ -41,23 +46,44 @@ pub(crate) fn class_of_level(level: &Level) -> &'static str {
     }
 }
 
-/// Returns the first line of a text, or all of it if it has one line.
+/// The most characters of a heading.
+const MAX_HEADING: usize = 200;
+
+/// Returns the first line of a text, cut with an ellipsis if it is long.
 pub(crate) fn heading(text: &RedactedText) -> String {
     let text = text.to_string();
-    match text.trim().split_once('\n') {
-        Some((first, _)) => first.to_owned(),
-        None => text,
+    let first = text.trim().lines().next().unwrap_or_default();
+    match first.char_indices().nth(MAX_HEADING) {
+        Some((end, _)) => format!("{}…", first.get(..end).unwrap_or_default()),
+        None => first.to_owned(),
     }
 }
 
-/// Returns whether a text has more lines than its heading.
-pub(crate) fn has_more_lines(text: &RedactedText) -> bool {
-    text.as_str().trim().contains('\n')
+/// Returns whether a text has more than its heading.
+pub(crate) fn has_more(text: &RedactedText) -> bool {
+    heading(text) != text.to_string().trim()
 }
 
 /// Returns the words that tell an attempt from others.
 pub(crate) fn of_attempt(number: &u64) -> String {
     format!("of attempt {number}")
+}
+
+/// Returns a number of things.
+pub(crate) fn many(count: impl Display, noun: &str) -> String {
+    match count.to_string().as_str() {
+        "1" => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+/// Returns the reason of an entry: `requested:by the goal` becomes `requested: by the goal`.
+pub(crate) fn reason(reason: &RedactedText) -> String {
+    let reason = reason.to_string();
+    match reason.split_once(':') {
+        Some((kind, rest)) if !rest.starts_with([' ', ':', '/']) => format!("{kind}: {rest}"),
+        _ => reason,
+    }
 }
 
 /// Returns a level in one word.
@@ -89,6 +115,74 @@ pub(crate) fn broken(outcome: &BrokenOutcome) -> &'static str {
         BrokenOutcome::ReadsText => "reads the text of the code",
         BrokenOutcome::Unnoticed => "not noticed",
         BrokenOutcome::NotChecked => "not checked",
+    }
+}
+
+/// Returns what a gate showed in a second world.
+pub(crate) fn world(outcome: &WorldOutcome) -> &'static str {
+    match outcome {
+        WorldOutcome::Same => "the same tests pass",
+        WorldOutcome::Differs => "behaves differently",
+        WorldOutcome::NotChecked => "not checked",
+    }
+}
+
+/// Returns the groups of tests that explain what a gate showed in a second world; empty ones are left out.
+pub(crate) fn world_groups(gate: &WorldGateView) -> Vec<(&'static str, &[RedactedText])> {
+    let groups: [(&str, &[RedactedText]); 4] = [
+        ("pass in the first world only", &gate.differing),
+        (
+            "fail with these settings in the first world, too",
+            &gate.by_settings,
+        ),
+        ("fail there without the change, too", &gate.without_change),
+        ("failed there in one of two runs", &gate.flaky),
+    ];
+    groups
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .collect()
+}
+
+/// Returns the policy about a second world.
+pub(crate) fn world_policy(policy: &WorldPolicy) -> &'static str {
+    WorldPolicy::NAMES
+        .iter()
+        .find(|(_, known)| known == policy)
+        .map_or("", |(name, _)| name)
+}
+
+/// Returns the policy about objections.
+pub(crate) fn objection_policy(policy: &ObjectionPolicy) -> &'static str {
+    ObjectionPolicy::NAMES
+        .iter()
+        .find(|(_, known)| known == policy)
+        .map_or("", |(name, _)| name)
+}
+
+/// Returns what an objection is.
+pub(crate) fn objection(outcome: &ObjectionOutcome) -> &'static str {
+    match outcome {
+        ObjectionOutcome::Witness => "Witness",
+        ObjectionOutcome::Advice => "Advice",
+    }
+}
+
+/// Returns how held-out tests ended.
+pub(crate) fn held_out(outcome: &HeldOutOutcome) -> &'static str {
+    match outcome {
+        HeldOutOutcome::Passed => "All of them passed",
+        HeldOutOutcome::Failed => "Some of them fail",
+        HeldOutOutcome::NotRun => "No gate ran them",
+    }
+}
+
+/// Returns the class of the end of held-out tests in the style sheet.
+pub(crate) fn class_of_held_out(outcome: &HeldOutOutcome) -> &'static str {
+    match outcome {
+        HeldOutOutcome::Passed => "good",
+        HeldOutOutcome::Failed => "bad",
+        HeldOutOutcome::NotRun => "warn",
     }
 }
 
@@ -181,17 +275,17 @@ mod tests {
 
     #[test]
     fn heading_is_the_first_line() {
-        for (text, first, has_more) in [
+        for (text, first, is_cut) in [
             ("a goal", "a goal", false),
-            ("a goal\n", "a goal\n", false),
+            ("a goal\n", "a goal", false),
             ("a goal\n\nFiles: x", "a goal", true),
         ] {
             let text = RedactedText::new(text);
-            assert_eq!(
-                (heading(&text).as_str(), has_more_lines(&text)),
-                (first, has_more)
-            );
+            assert_eq!((heading(&text).as_str(), has_more(&text)), (first, is_cut));
         }
+        let long = RedactedText::new(&"é".repeat(201));
+        assert_eq!(heading(&long), "é".repeat(200) + "…");
+        assert!(has_more(&long));
     }
 
     #[test]

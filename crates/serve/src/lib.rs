@@ -9,6 +9,7 @@
 mod access;
 mod actions;
 mod chart;
+mod connections;
 mod error;
 mod exit_status;
 mod format;

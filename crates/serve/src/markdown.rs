@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use crucible_llm::dollars;
 use crucible_model::{counted, single_spaced};
-use crucible_view::{RedactedText, RunView};
+use crucible_view::{RedactedText, RunView, VerificationView};
 
-use crate::format::{duration, end, level};
+use crate::format::{duration, end, level, objection, world, world_groups};
 
 /// Lines of a plan that a report has at most.
 const MAX_LINES: usize = 200;
@@ -89,8 +89,9 @@ pub fn markdown_report(run: &RunView) -> String {
         line(String::new());
         if let Some(diff) = &attempt.diff {
             line(format!(
-                "{} lines added, {} removed:",
-                diff.added, diff.removed
+                "{} added, {} removed:",
+                counted(diff.added, "line"),
+                diff.removed
             ));
             line(String::new());
             for file in &diff.files {
@@ -134,6 +135,9 @@ pub fn markdown_report(run: &RunView) -> String {
         for shown in &verification.shown {
             line(format!("- {}", code(shown)));
         }
+        for text in checks(verification) {
+            line(text);
+        }
         if let Some(strength) = &verification.strength {
             for survivor in &strength.survivors {
                 line(format!(
@@ -152,6 +156,22 @@ pub fn markdown_report(run: &RunView) -> String {
             ));
         }
     }
+    if let Some(held_out) = &run.held_out {
+        line(String::new());
+        line(match &held_out.result {
+            Some(result) => format!(
+                "Held-out tests, {}: {}, {} passed, {} failed",
+                counted(held_out.files, "file"),
+                crate::format::held_out(&result.outcome),
+                result.passed,
+                result.failed
+            ),
+            None => format!(
+                "Held-out tests, {}: they run before the landing",
+                counted(held_out.files, "file")
+            ),
+        });
+    }
     if let Some(plan) = &run.plan {
         line(String::new());
         line("<details><summary>Plan</summary>".to_owned());
@@ -161,6 +181,69 @@ pub fn markdown_report(run: &RunView) -> String {
         line("</details>".to_owned());
     }
     page
+}
+
+/// The lines about checks beside the gates.
+fn checks(verification: &VerificationView) -> Vec<String> {
+    let mut lines = Vec::new();
+    for gate in verification
+        .second_world
+        .iter()
+        .flat_map(|world| &world.gates)
+    {
+        let mut text = format!(
+            "- second world: {} {}",
+            code(&gate.id),
+            world(&gate.outcome)
+        );
+        for (name, tests) in world_groups(gate) {
+            let tests: Vec<String> = tests.iter().map(code).collect();
+            let _a_string_takes_it = write!(text, "; {name}: {}", tests.join(", "));
+        }
+        lines.push(text);
+    }
+    for row in verification
+        .candidates
+        .iter()
+        .flat_map(|choice| &choice.compared)
+    {
+        let strength = row
+            .strength
+            .map(|percent| format!(", strength {percent} %"));
+        lines.push(format!(
+            "- candidate: attempt {}, {} with a witness{}, {}",
+            row.attempt,
+            counted(row.witnesses, "objection"),
+            strength.unwrap_or_default(),
+            counted(row.lines, "line")
+        ));
+    }
+    if let Some(check) = &verification.objections {
+        lines.push(format!(
+            "- objections: {} judged, {} with a witness, {} not judged",
+            check.objections.len(),
+            check.witnesses,
+            check.not_judged
+        ));
+        lines.extend(
+            check
+                .unusable
+                .iter()
+                .map(|reason| format!("  - unusable answer: {}", code(reason))),
+        );
+        lines.extend(check.objections.iter().map(|one| {
+            format!(
+                "  - {}: {} expects {}, because of {} ({}): {}",
+                objection(&one.outcome),
+                code(&one.test),
+                code(&one.expected),
+                code(&one.sentence),
+                code(&one.source),
+                code(&one.reason)
+            )
+        }));
+    }
+    lines
 }
 
 fn code(text: &RedactedText) -> String {

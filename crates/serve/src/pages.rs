@@ -6,7 +6,7 @@ use crucible_view::{AttemptView, CallView, CostView, EventView, LedgerView, RunL
 use crate::actions::{ActionForm, PageRights};
 use crate::chart::Chart;
 use crate::error::ServeError;
-use crate::query::{PAGE, RunQuery};
+use crate::query::{MAX_REPOSITORIES, PAGE, RunQuery};
 
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
@@ -68,6 +68,8 @@ struct RunsPage<'a> {
     list: &'a RunList,
     query: &'a RunQuery,
     repositories: &'a [crucible_view::RedactedText],
+    /// Whether there are too many repositories to choose from.
+    is_repository_typed: bool,
     pages: u64,
     previous: Option<String>,
     next: Option<String>,
@@ -142,6 +144,7 @@ pub(crate) fn runs_page(
         list,
         query,
         repositories,
+        is_repository_typed: repositories.len() > MAX_REPOSITORIES,
         pages,
         previous: (query.page > 1).then(|| query.address((query.page - 1).min(pages))),
         next: (query.page < pages).then(|| query.address(query.page + 1)),

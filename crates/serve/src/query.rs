@@ -9,6 +9,9 @@ use url::form_urlencoded::{Serializer, parse};
 /// How many runs a page lists.
 pub(crate) const PAGE: u64 = 50;
 
+/// How many repositories a search offers; of more, one is typed.
+pub(crate) const MAX_REPOSITORIES: usize = 100;
+
 /// The search; an empty text selects everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunQuery {

@@ -16,11 +16,12 @@ use crucible_model::{RunId, Secret};
 use crucible_run::existing_run;
 use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
 use tokio::net::TcpListener;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use url::form_urlencoded;
 
 use crate::access::{Access, Denial};
 use crate::actions::{ActionForm, OpenForms, PageRights, RunAction, RunActionKind};
+use crate::connections::{FORM_TIME, answer_connections};
 use crate::error::ServeError;
 use crate::live::{LiveGuard, changes};
 use crate::pages::{
@@ -33,6 +34,8 @@ use crate::query::RunQuery;
 
 /// How long the link of the start works.
 const LINK_LIFE: Duration = Duration::from_secs(300);
+/// The most bytes of the part of an address after `?`. A page shows a search several times.
+const MAX_QUERY: usize = 4096;
 /// The most bytes of a form.
 const MAX_FORM: usize = 4096;
 /// How many pages may update themselves at the same time.
@@ -137,20 +140,15 @@ impl PageServer {
     }
 
     /// Answers until it is dropped.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the listener does.
-    pub async fn run(self) -> Result<(), ServeError> {
+    pub async fn run(self) {
         let shared = Arc::clone(&self.shared);
         let expiry = tokio::spawn(async move {
             tokio::time::sleep(LINK_LIFE).await;
             shared.access.expire_link();
         });
         let router = Router::new().fallback(answer).with_state(self.shared);
-        let ended = axum::serve(self.listener, router).await;
+        answer_connections(self.listener, router).await;
         expiry.abort();
-        ended.map_err(ServeError::Ended)
     }
 }
 
@@ -170,6 +168,13 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
     if parts.method == Method::POST {
         return act(&shared, &path, body).await;
+    }
+    if query.len() > MAX_QUERY {
+        return message(
+            StatusCode::URI_TOO_LONG,
+            "Too long",
+            "The search is too long. Use fewer characters.",
+        );
     }
     match path.as_str() {
         "/" => return redirect("/runs", None),
@@ -217,8 +222,8 @@ async fn act(shared: &Shared, path: &str, body: Body) -> Response<Body> {
     let (Ok(run), Some(kind)) = (id.parse::<RunId>(), RunActionKind::named(action)) else {
         return message(StatusCode::NOT_FOUND, "Not found", "There is no such form.");
     };
-    let Ok(body) = to_bytes(body, MAX_FORM).await else {
-        return refused("The form is too long.");
+    let Ok(Ok(body)) = timeout(FORM_TIME, to_bytes(body, MAX_FORM)).await else {
+        return refused("The form is too long, or did not arrive.");
     };
     let confirmed = match shared.forms.take(&run, kind, &body, Instant::now()) {
         Ok(confirmed) => confirmed,

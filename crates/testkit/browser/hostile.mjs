@@ -1,10 +1,24 @@
 // Opens pages with hostile texts and reports what a browser does with them: scripts, requests, and what the page consists of.
 // The pages are answered without a content security policy, so that nothing but their own escaping protects them.
 import { readFileSync } from "node:fs";
-import { job, withBrowser } from "./browser.mjs";
+import { axeSource, job, withBrowser } from "./browser.mjs";
 
 const ORIGIN = "http://page.invalid";
 const OWN = new Set(["/style.css", "/live.js", "/icon.svg", "/favicon.ico"]);
+
+// What axe complains about, in light colours and in dark ones.
+async function axe(page) {
+  await page.evaluate(axeSource);
+  const found = [];
+  for (const value of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
+    found.push(...await page.evaluate(async () => {
+      const result = await axe.run(document, { resultTypes: ["violations"] });
+      return result.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 160)}`));
+    }));
+  }
+  return found;
+}
 
 await withBrowser(async (browser) => {
   const results = [];
@@ -45,7 +59,9 @@ await withBrowser(async (browser) => {
       const describe = (element) => [element.tagName, ...element.getAttributeNames().filter((name) => name !== "selected").sort()].join(" ");
       return elements.map(describe).join("\n");
     });
-    results.push({ file: path, executed: current.executed, requests: current.requests, skeleton });
+    // The first pages are harmless; they are judged by axe instead.
+    const violations = results.length < job.judged ? await axe(page) : [];
+    results.push({ file: path, violations, executed: current.executed, requests: current.requests, skeleton });
   }
   return results;
 });

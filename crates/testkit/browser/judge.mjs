@@ -42,7 +42,7 @@ await withBrowser(async (browser) => {
   }
   const shots = [];
   for (const shot of job.shots ?? []) {
-    shots.push({ name: shot.name, ...(await timed("shots", () => compareShot(page, shot, address(shot.path)))) });
+    shots.push({ name: shot.name, ...(await timed("shots", () => takeShot(page, shot))) });
   }
   const policy = await timed("policy", () => tryToInject(page));
   const lighthouse = [];
@@ -55,6 +55,16 @@ await withBrowser(async (browser) => {
 
 function address(path) {
   return new URL(path, job.enter).href;
+}
+
+// Chromium cannot always capture a page on a busy machine. The error is reported, and the second time counts.
+async function takeShot(page, shot) {
+  try {
+    return await compareShot(page, shot, address(shot.path));
+  } catch (error) {
+    console.error(`screenshot ${shot.name}: ${error}`);
+    return compareShot(page, shot, address(shot.path));
+  }
 }
 
 // Collects what a page requests and complains about.

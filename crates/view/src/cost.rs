@@ -9,6 +9,9 @@ use crate::call::Totals;
 use crate::list::RunOutcome;
 use crate::text::RedactedText;
 
+/// How many days with calls or runs are listed: those of half a year.
+const DAYS: u32 = 183;
+
 /// The costs of all model calls in the ledger: of runs, crawls, specs and skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostView {
@@ -18,9 +21,9 @@ pub struct CostView {
     pub totals: Totals,
     /// By provider and model, the most expensive first.
     pub models: Vec<CostGroup>,
-    /// By day, in order; days without calls are missing.
+    /// The newest 183 days with calls, in order.
     pub days: Vec<DayCost>,
-    /// The runs that were started on each day, by outcome; days without runs are missing.
+    /// The runs that were started on each of the newest 183 days with runs, by outcome, in order.
     pub outcomes: Vec<DayOutcomes>,
 }
 
@@ -65,30 +68,21 @@ impl CostView {
     /// Fails when the ledger cannot be read.
     pub fn read(ledger: &Ledger) -> Result<Self, LedgerError> {
         let mut totals = Totals::default();
-        let mut models: BTreeMap<(String, String), Totals> = BTreeMap::new();
-        let mut days: BTreeMap<String, Totals> = BTreeMap::new();
+        let mut models = Vec::new();
         for row in ledger.costs()? {
             let used = Totals::of_usage(&row.usage);
             totals.add(&used);
-            models
-                .entry((row.provider, row.model))
-                .or_default()
-                .add(&used);
-            days.entry(row.day).or_default().add(&used);
+            models.push(CostGroup {
+                provider: RedactedText::new(&row.provider),
+                model: RedactedText::new(&row.model),
+                totals: used,
+            });
         }
-        let mut models: Vec<CostGroup> = models
-            .into_iter()
-            .map(|((provider, model), totals)| CostGroup {
-                provider: RedactedText::new(&provider),
-                model: RedactedText::new(&model),
-                totals,
-            })
-            .collect();
         models.sort_by_key(|group| {
             std::cmp::Reverse((group.totals.micro_dollars, group.totals.calls))
         });
         let mut outcomes: BTreeMap<String, (BTreeMap<RunOutcome, u64>, u64)> = BTreeMap::new();
-        for row in ledger.run_states()? {
+        for row in ledger.run_states(DAYS)? {
             let (runs, elapsed_ms) = outcomes.entry(row.day).or_default();
             *runs.entry(RunOutcome::of_state(&row.state)).or_default() += row.runs;
             *elapsed_ms += row.elapsed_ms;
@@ -97,11 +91,12 @@ impl CostView {
             schema_version: "crucible-costs-v1".to_owned(),
             totals,
             models,
-            days: days
+            days: ledger
+                .day_costs(DAYS)?
                 .into_iter()
-                .map(|(day, totals)| DayCost {
-                    day: RedactedText::new(&day),
-                    totals,
+                .map(|row| DayCost {
+                    day: RedactedText::new(&row.day),
+                    totals: Totals::of_usage(&row.usage),
                 })
                 .collect(),
             outcomes: outcomes

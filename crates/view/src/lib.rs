@@ -12,6 +12,7 @@
 
 mod attempt;
 mod call;
+mod check;
 mod compare;
 mod context;
 mod cost;
@@ -36,6 +37,10 @@ mod week;
 
 pub use attempt::{AttemptView, FindingView};
 pub use call::{CallView, ExchangeView, Totals};
+pub use check::{
+    CandidateView, CandidatesView, HeldOutResultView, HeldOutView, ObjectionView, ObjectionsView,
+    SecondWorldView, WorldGateView,
+};
 pub use compare::{CompareView, RunFacts};
 pub use context::{ContextView, OmittedView, PackedFileView};
 pub use cost::{CostGroup, CostView, DayCost, DayOutcomes};

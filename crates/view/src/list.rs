@@ -136,9 +136,11 @@ impl RunList {
         let page = query.page.unwrap_or(Page::ALL);
         let rows = ledger.runs_with_usage(&query.filter, page, RECORD_KEY)?;
         let runs: Vec<RunSummary> = rows.iter().map(RunSummary::of_row).collect();
-        let total = match query.page {
-            Some(_) => ledger.count_runs(&query.filter)?,
-            None => runs.len() as u64,
+        let listed = runs.len() as u64;
+        // A part that is the whole list, as in most searches, is not counted again.
+        let total = match (page.skip, listed < page.most) {
+            (0, true) => listed,
+            _ => ledger.count_runs(&query.filter)?,
         };
         Ok(Self {
             schema_version: Self::SCHEMA.to_owned(),

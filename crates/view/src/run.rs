@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
 use crate::call::{CallView, ExchangeView, Totals};
+use crate::check::HeldOutView;
 use crate::context::ContextView;
 use crate::council::CouncilView;
 use crate::event::{ChainView, EventView};
@@ -57,6 +58,9 @@ pub struct RunView {
     pub attempts: Vec<AttemptView>,
     /// What the gates showed before the landing, if they ran again.
     pub landing_verification: Option<VerificationView>,
+    /// The held-out tests, if the run has any.
+    #[serde(default)]
+    pub held_out: Option<HeldOutView>,
     /// The commit, if the change landed.
     pub landing: Option<LandingView>,
     /// The signed statements about the commit.
@@ -151,6 +155,10 @@ impl RunView {
             plan: PlanView::of(read),
             attempts: read.attempts.iter().map(AttemptView::of).collect(),
             landing_verification: read.landing_report.as_ref().map(VerificationView::of),
+            held_out: HeldOutView::of(
+                status.run.settings.held_out.files.len(),
+                read.held_out.as_ref(),
+            ),
             landing: read.landing.as_ref().map(LandingView::of),
             statements: read
                 .statements

@@ -7,6 +7,7 @@ use crucible_verify::{
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::FindingView;
+use crate::check::{CandidatesView, ObjectionsView, SecondWorldView};
 use crate::text::RedactedText;
 
 /// The gates of a change that was tried.
@@ -35,8 +36,17 @@ pub struct VerificationView {
     pub broken_change: Option<BrokenChangeView>,
     /// The strength of the gates, if it was measured.
     pub strength: Option<StrengthView>,
+    /// What the gates showed in a second world, if they ran there.
+    #[serde(default)]
+    pub second_world: Option<SecondWorldView>,
     /// What the changed lines newly reach.
     pub sinks: Vec<SinkView>,
+    /// Why the change was chosen, if it was compared with others.
+    #[serde(default)]
+    pub candidates: Option<CandidatesView>,
+    /// The objections against the change, if anybody was asked.
+    #[serde(default)]
+    pub objections: Option<ObjectionsView>,
     /// The git tree that was verified.
     pub tree: Option<RedactedText>,
 }
@@ -218,6 +228,9 @@ impl VerificationView {
                     .collect(),
             }),
             strength: report.strength.as_ref().map(StrengthView::of),
+            second_world: report.second_world.as_ref().map(SecondWorldView::of),
+            candidates: report.candidates.as_ref().map(CandidatesView::of),
+            objections: report.objections.as_ref().map(ObjectionsView::of),
             sinks: report
                 .sinks
                 .iter()

@@ -7,7 +7,6 @@
 //! What always holds: a folder that an interrupted run left half-made is cleared, not trusted; what is
 //! complete costs next to nothing to find again; two runs at once do not install over each other.
 
-mod agents;
 mod browser;
 mod cargo;
 mod clients;
@@ -47,19 +46,19 @@ pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     verifiers::verifiers(root)
 }
 
-/// Installs what judges the local page in a real browser: 180 MB and a browser, which the tests of CI do not need.
+/// Installs what judges the local page in a real browser: Chromium, and packages of 180 MB. Only the slow suite needs them.
 pub(crate) fn for_pages(root: &Root) -> Result<(), TaskError> {
     system::chromium(root)?;
     browser::browser(root)
 }
 
-/// Runs `work` while [`for_tests`] installs: the one waits for the processor, the other for the network.
+/// Runs `work` while [`for_tests`] and [`for_pages`] install: the one waits for the processor, the other for the network.
 pub(crate) fn beside_installation<T>(
     root: &Root,
     work: impl FnOnce() -> Result<T, TaskError>,
 ) -> Result<T, TaskError> {
     std::thread::scope(|scope| {
-        let installing = scope.spawn(|| for_tests(root));
+        let installing = scope.spawn(|| for_tests(root).and_then(|()| for_pages(root)));
         let done = work();
         installing.join().map_err(|_| TaskError::Missing {
             what: "the programs that tests need".to_owned(),
@@ -69,9 +68,11 @@ pub(crate) fn beside_installation<T>(
     })
 }
 
-/// Installs the coding agents that only the full slow suite runs.
-pub(crate) fn for_agents(root: &Root) -> Result<(), TaskError> {
-    agents::agents(root)
+/// Installs what only the full slow suite runs: Phoenix, which shows traces, and the coding agent that is a Python package.
+/// They take 1.6 GB.
+pub(crate) fn for_full_suite(root: &Root) -> Result<(), TaskError> {
+    python::install(root, "phoenix", &[("arize-phoenix", "20.26.1")])?;
+    python::install(root, "agents", &[("mini-swe-agent", "2.4.0")])
 }
 
 /// Waits until no other run installs anything; until the value is dropped, none begins to.

@@ -48,7 +48,7 @@ impl Serve {
                     .line("The link works once, within five minutes. Ctrl-C ends the server.");
             }
             tokio::select! {
-                ended = server.run() => ended?,
+                () = server.run() => {}
                 () = answer_requests(app, requests) => {}
             }
             Ok(ExitStatus::Success)

@@ -58,6 +58,7 @@ mod ordinary;
 mod outbox;
 mod patch;
 mod patch_apply;
+mod phoenix;
 mod plan;
 mod providers;
 mod providers_doc;

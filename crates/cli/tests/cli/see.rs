@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 
 use crate::support::{Call, Fixture, answering, good_answer, id_of, small};
+use crate::traces::PRICES;
 
 /// A page server that ends with the test.
 pub(crate) struct Site {
@@ -81,6 +82,7 @@ impl Site {
 fn list_status_report_and_page_numbers_are_equal() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
+    fixture.user_config(PRICES);
     let started = fixture.start(repo.path()).ok().json();
     let id = id_of(&started);
     fixture.run(["run", "land", &id]).ok();
@@ -139,13 +141,51 @@ fn list_status_report_and_page_numbers_are_equal() {
     let runs = site.get("/runs?q=multiply");
     assert!(runs.contains(&id) && runs.contains("1 run,"), "{runs}");
     assert!(site.get("/runs?q=nothing-like-it").contains("0 runs,"));
-    for path in [
-        "/costs",
-        "/ledger",
-        &format!("/runs/{id}/events"),
-        &format!("/runs/{id}/calls"),
-    ] {
-        assert!(site.get(path).starts_with("HTTP/1.1 200"), "{path}");
+    let number = |value: &Value| value.as_u64().unwrap();
+    let money = |value: &Value| crucible_llm::dollars(number(value));
+    assert!(number(&row["micro_dollars"]) > 0, "{row:#}");
+    let cells = |values: &[String]| {
+        let cells = values
+            .iter()
+            .map(|value| format!("<td class=\"number\">{value}</td>"));
+        cells.collect::<String>()
+    };
+    let of_run = [
+        row["calls"].to_string(),
+        row["tokens"].to_string(),
+        money(&row["micro_dollars"]),
+        crucible_view::duration(number(&row["elapsed_ms"])),
+    ];
+    assert!(runs.contains(&cells(&of_run)), "{of_run:?}: {runs}");
+    let calls = site.get(&format!("/runs/{id}/calls"));
+    for call in report["model_calls"].as_array().unwrap() {
+        let of_call = [
+            call["tokens_in"].to_string(),
+            call["tokens_out"].to_string(),
+            call["tokens"].to_string(),
+            money(&call["micro_dollars"]),
+        ];
+        assert!(calls.contains(&cells(&of_call)), "{of_call:?}: {calls}");
+    }
+    let stats = fixture.run(["stats", "--json"]).ok().json();
+    let all = &stats["all"];
+    let totals = format!(
+        "{} calls, {} open, {} tokens, {}.",
+        all["calls"],
+        all["open_calls"],
+        all["tokens"],
+        money(&all["micro_dollars"])
+    );
+    let costs = site.get("/costs");
+    assert!(costs.contains(&totals), "{totals}: {costs}");
+    assert!(costs.contains("1 landed"), "{costs}");
+    let head = format!("<dt>Head</dt><dd>{} <code>", report["chain"]["head"]);
+    let ledger = site.get("/ledger");
+    assert!(ledger.contains(&head), "{head}: {ledger}");
+    assert!(ledger.contains(&format!("<dt>Runs</dt><dd>{}</dd>", list["total"])));
+    let events = site.get(&format!("/runs/{id}/events"));
+    for event in logged {
+        assert!(events.contains(&event["seq"].to_string()), "{event}");
     }
     assert!(site.get("/ledger/verify").contains("Verified now"));
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::{Call, Fixture, Ran, answering, good_answer, id_of, small, whole_file};
 
-const PRICES: &str = "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 2.5\ndate = \"2026-01-31\"\nsource = \"a test\"\n";
+pub(crate) const PRICES: &str = "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 2.5\ndate = \"2026-01-31\"\nsource = \"a test\"\n";
 
 /// The attributes of a span.
 fn attributes(span: &Span) -> BTreeMap<&str, &Any> {
@@ -44,7 +44,7 @@ fn text(span: &Span, name: &str) -> Option<String> {
 
 /// The spans of an export, which is decoded in both encodings and must be the same in both.
 #[track_caller]
-fn exported(fixture: &Fixture, id: &str, options: &[&str]) -> Vec<Span> {
+pub(crate) fn exported(fixture: &Fixture, id: &str, options: &[&str]) -> Vec<Span> {
     let export = |format: &str, file: &str| {
         let file = fixture.path(file);
         let mut call = fixture

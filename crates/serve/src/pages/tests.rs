@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crucible_model::is_hidden;
+use crucible_testkit::{BrowserJob, in_browser};
 use crucible_view::{CostView, LedgerView, RedactedText, RunList, RunView};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::actions::{RunAction, RunActionKind};
+use crate::format::{duration, money};
 use crate::markdown::markdown_report;
 use crate::project_pages::{
     crawl_page, crawls_page, evidence_page, skill_page, skills_page, spec_page, specs_page,
@@ -23,6 +25,9 @@ use crate::report::html_report;
 const SAMPLE: &str = include_str!("sample.json");
 /// A document of each page of a project.
 const PROJECT_SAMPLES: &str = include_str!("project_samples.json");
+
+/// Numbers of a run that no page shows.
+const NOT_SHOWN: [&str; 0] = [];
 
 /// What a page consists of, as a browser reads it.
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -380,54 +385,143 @@ fn report_allows_exactly_its_own_style() {
     assert!(page.contains("the gates notice 3 of 4") || page.contains("The gates notice 3 of 4"));
 }
 
-mod exhaustive {
-    use crucible_testkit::{BrowserJob, in_browser};
-
-    use super::*;
-
-    /// How many hostile texts one field has in a browser: each text for itself would take minutes. A text that hides those after
-    /// it changes what the page consists of, which fails the test.
-    const TOGETHER: usize = 30;
-
-    /// Opens two hundred pages in a browser, so it takes about 15 seconds.
-    #[test]
-    fn hostile_text_does_nothing_in_a_browser() {
-        let home = tempfile::tempdir().unwrap();
-        let mut files = Vec::new();
-        let mut names = Vec::new();
-        let mut write = |name: &'static str, text: &str| {
-            let file = home.path().join(format!("{}.html", files.len()));
-            crucible_host::fs::write_new(&file, text.as_bytes()).unwrap();
-            files.push(file);
-            names.push(name);
-        };
-        for (name, page) in pages("benign") {
-            write(name, &page);
+/// Replaces each number of a document by another one, so that a page shows where it comes from. Returns them with their places.
+fn number(value: &mut Value, at: &str, next: &mut u64, found: &mut Vec<(String, u64)>) {
+    match value {
+        Value::Number(_) => {
+            *next += 1;
+            *value = (*next).into();
+            found.push((at.to_owned(), *next));
         }
-        let count = pages("benign").len();
-        for texts in hostile().chunks(TOGETHER) {
-            // One line, as the harmless text is: some parts of a page depend on the number of lines.
-            for (name, page) in pages(&texts.join(" ").replace('\n', " ")) {
-                write(name, &page);
+        Value::Array(items) => {
+            for item in items {
+                number(item, at, next, found);
             }
         }
-        // A page that is not safe is noticed.
-        write(
-            "control",
-            "<script>alert(1)</script><img src=//evil.test/x onerror=alert(1)>",
-        );
-        let job = json!({ "style": STYLE, "files": files });
-        let report = in_browser(BrowserJob::Hostile, job);
-        let report = report.as_array().unwrap();
-        let (control, seen) = report.split_last().unwrap();
-        assert!(control["executed"].as_u64().unwrap() > 0, "{control:#}");
-        assert_ne!(control["requests"], json!([]), "{control:#}");
-        assert_eq!(seen.len(), count * (1 + hostile().len() / TOGETHER));
-        for (at, page) in seen.iter().enumerate() {
-            let name = names[at];
-            assert_eq!(page["executed"], 0, "{name}: {page:#}");
-            assert_eq!(page["requests"], json!([]), "{name}: {page:#}");
-            assert_eq!(page["skeleton"], seen[at % count]["skeleton"], "{name}");
+        Value::Object(fields) => {
+            for (name, item) in fields {
+                number(item, &format!("{at}/{name}"), next, found);
+            }
         }
+        _ => {}
+    }
+}
+
+/// Every long number that a page shows is a number of the document that `--json` prints, as it is, in dollars or as a time.
+#[test]
+fn pages_show_exactly_the_numbers_of_their_documents() {
+    let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+    let (mut next, mut found) = (700_000, Vec::new());
+    number(&mut document, "", &mut next, &mut found);
+    assert!(found.len() > 60, "{}", found.len());
+    let run: RunView = serde_json::from_value(document).unwrap();
+    let shown: Vec<String> = [
+        run_page(&run, PageRights::ReadOnly),
+        attempt_page(&run, &run.attempts[0]),
+        events_page(&run),
+        calls_page(&run),
+        html_report(&run),
+    ]
+    .into_iter()
+    // Texts of different elements are different words.
+    .map(|page| {
+        let page = page.unwrap();
+        let page = page.split_once("</style>").map_or(page.as_str(), |(_, rest)| rest);
+        parsed(&page.replace('<', " <")).text
+    })
+    .collect();
+    let forms = |number: u64| [number.to_string(), money(&number), duration(&number)];
+    let known: std::collections::BTreeSet<String> = found
+        .iter()
+        .flat_map(|(_, number)| forms(*number))
+        .collect();
+    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '$';
+    for page in &shown {
+        let words = page.split(|c: char| !is_part(c));
+        for word in words.map(|word| word.trim_end_matches('.')) {
+            let digits = word.chars().filter(char::is_ascii_digit).count();
+            let is_digest = word.len() > 8 && !word.contains(['.', '$']);
+            if digits >= 6 && !is_digest {
+                assert!(known.contains(word), "{word}: {page}");
+            }
+        }
+    }
+    let all = shown.concat();
+    let hidden: std::collections::BTreeSet<&str> = found
+        .iter()
+        .filter(|(_, number)| {
+            !forms(*number)
+                .iter()
+                .any(|form| all.contains(form.as_str()))
+        })
+        .map(|(at, _)| at.as_str())
+        .collect();
+    println!("{hidden:?}");
+    assert_eq!(hidden, std::collections::BTreeSet::from(NOT_SHOWN));
+}
+
+/// Opens every page in a browser with so many hostile texts in each field. One line, as the harmless text is: some parts of a page
+/// depend on the number of lines.
+fn attack_in_a_browser(together: usize) {
+    let home = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    let mut names = Vec::new();
+    let mut write = |name: &'static str, text: &str| {
+        let file = home.path().join(format!("{}.html", files.len()));
+        crucible_host::fs::write_new(&file, text.as_bytes()).unwrap();
+        files.push(file);
+        names.push(name);
+    };
+    // As long as the attack, because headings of long texts are cut.
+    let benign = pages(&"benign ".repeat(10 * together - 9));
+    let count = benign.len();
+    for (name, page) in &benign {
+        write(name, page);
+    }
+    for texts in hostile().chunks(together) {
+        for (name, page) in pages(&texts.join(" ").replace('\n', " ")) {
+            write(name, &page);
+        }
+    }
+    // A page that is not safe is noticed.
+    write(
+        "control",
+        "<script>alert(1)</script><img src=//evil.test/x onerror=alert(1)>",
+    );
+    let job = json!({ "style": STYLE, "files": files, "judged": count });
+    let report = in_browser(BrowserJob::Hostile, job);
+    let report = report.as_array().unwrap();
+    let (control, seen) = report.split_last().unwrap();
+    assert!(control["executed"].as_u64().unwrap() > 0, "{control:#}");
+    assert_ne!(control["requests"], json!([]), "{control:#}");
+    assert_eq!(seen.len(), count * (1 + hostile().len() / together));
+    for (at, page) in seen.iter().enumerate() {
+        let name = names[at];
+        assert_eq!(page["executed"], 0, "{name}: {page:#}");
+        assert_eq!(page["requests"], json!([]), "{name}: {page:#}");
+        assert_eq!(page["violations"], json!([]), "{name}: {page:#}");
+        assert_eq!(page["skeleton"], seen[at % count]["skeleton"], "{name}");
+    }
+    println!("{} pages of {count} kinds", seen.len());
+}
+
+mod slow {
+    use super::*;
+
+    /// All hostile texts, fifty at once in each field, so that it takes about 15 seconds. A text that hides those after it changes
+    /// what the page consists of, which fails the test.
+    #[test]
+    fn hostile_text_does_nothing_in_a_browser() {
+        attack_in_a_browser(50);
+    }
+}
+
+mod exhaustive {
+    use super::*;
+
+    /// Each hostile text for itself: five thousand pages, which take about six minutes.
+    #[test]
+    fn each_hostile_text_does_nothing_in_a_browser() {
+        attack_in_a_browser(1);
     }
 }

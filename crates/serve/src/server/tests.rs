@@ -9,12 +9,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
+use crate::connections::{HEAD_TIME, MAX_CONNECTIONS};
 use crate::project::project_requests;
 
 struct Site {
     port: u16,
     token: String,
-    server: tokio::task::JoinHandle<Result<(), ServeError>>,
+    server: tokio::task::JoinHandle<()>,
 }
 
 impl Drop for Site {
@@ -220,6 +221,78 @@ async fn unknown_and_hostile_addresses_are_not_found() {
     }
     let verified = site.send("GET /ledger/verify", &[&host, &cookie]).await;
     assert!(verified.contains("Verified now"), "{verified}");
+}
+
+/// Programs of other users can connect, too. They cannot hold connections that the reader needs.
+#[tokio::test]
+async fn slow_clients_do_not_keep_the_page() {
+    let home = tempfile::tempdir().unwrap();
+    let _ledger = ledger_of(home.path(), 1);
+    let site = site(home.path()).await;
+    let (host, cookie) = (site.host(), site.cookie().await);
+    let started = Instant::now();
+    let mut slow = Vec::new();
+    for _ in 0..=MAX_CONNECTIONS {
+        let mut stream = TcpStream::connect(("127.0.0.1", site.port)).await.unwrap();
+        stream
+            .write_all(b"GET /runs HTTP/1.1\r\nHos")
+            .await
+            .unwrap();
+        slow.push(stream);
+    }
+    let page = site.send("GET /runs", &[&host, &cookie]).await;
+    assert_eq!(status(&page), "200", "{page}");
+    assert!(started.elapsed() < HEAD_TIME * 2, "{:?}", started.elapsed());
+    let mut left = Vec::new();
+    slow[0].read_to_end(&mut left).await.unwrap();
+    assert!(!String::from_utf8_lossy(&left).contains("run-00000"));
+}
+
+#[tokio::test]
+async fn search_that_is_too_long_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let _ledger = ledger_of(home.path(), 1);
+    let site = site(home.path()).await;
+    let (host, cookie) = (site.host(), site.cookie().await);
+    for (query, expected) in [
+        ("%22".repeat(MAX_QUERY / 3 - 1), "200"),
+        ("%25".repeat(MAX_QUERY), "414"),
+        ("a".repeat(100_000), "414"),
+    ] {
+        let get = format!("GET /runs?q={query}");
+        let page = site.send(&get, &[&host, &cookie]).await;
+        assert_eq!(status(&page), expected, "{page}");
+        assert!(page.len() <= 100_000, "{}", page.len());
+    }
+}
+
+#[tokio::test]
+async fn list_of_long_goals_and_many_repositories_is_small() {
+    let home = tempfile::tempdir().unwrap();
+    let mut ledger = ledger_of(home.path(), 0);
+    let at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    ledger
+        .transact(|turn| {
+            for number in 0..1000 {
+                turn.record_run(&RunRow {
+                    id: format!("run-{number:05}").parse().unwrap(),
+                    goal: format!("{number} {}\nmore", "word ".repeat(1000)),
+                    repo: format!("/home/someone/{}/{number}", "project".repeat(20)),
+                    state: "landed".to_owned(),
+                    created: at,
+                    updated: at,
+                })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let site = site(home.path()).await;
+    let page = site
+        .send("GET /runs", &[&site.host(), &site.cookie().await])
+        .await;
+    assert_eq!(status(&page), "200", "{page}");
+    assert!(page.contains("run-00999") && page.contains("…"), "{page}");
+    assert!(page.len() <= 100_000, "{}", page.len());
 }
 
 #[tokio::test]

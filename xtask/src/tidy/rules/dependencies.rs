@@ -19,6 +19,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("gix-object", &["repo"]),
     ("gix-pack", &["repo"]),
     ("gix-zlib", &["repo"]),
+    ("hyper", &["serve"]),
+    ("hyper-util", &["serve"]),
     ("indicatif", &["terminal"]),
     ("landlock", &["sandbox"]),
     ("miette", &["cli"]),

@@ -107,6 +107,17 @@ fn right_change_lands_with_digests_of_held_out_tests() {
     assert!(events.contains("HELD_OUT_RUN"), "{events}");
     let status = fixture.run(["run", "status"]).ok().stdout;
     assert!(status.contains("held-out tests: 1 passed"), "{status}");
+    let id = id_of(&fixture.status());
+    let view = fixture.run(["report", &id, "--json"]).ok().json();
+    let result = &view["held_out"]["result"];
+    assert_eq!(
+        (&result["outcome"], &result["passed"], &result["failed"]),
+        (&"passed".into(), &1.into(), &0.into()),
+        "{view:#}"
+    );
+    let markdown = fixture.run(["report", &id]).ok().stdout;
+    assert!(markdown.contains("1 passed, 0 failed"), "{markdown}");
+    assert!(!view.to_string().contains(MARK) && !markdown.contains(MARK));
 }
 
 #[test]

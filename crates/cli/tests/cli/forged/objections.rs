@@ -226,6 +226,19 @@ fn advisory_witness_is_reported_and_verified() {
     );
     let text = fixture.run(["run", "status"]).ok().stdout;
     assert!(text.contains("objections: 1, 1 with a witness"), "{text}");
+    let id = id_of(&status);
+    let view = fixture.run(["report", &id, "--json"]).ok().json();
+    let shown = &view["attempts"][0]["verification"]["objections"];
+    assert_eq!(shown["witnesses"], 1, "{view:#}");
+    let one = &shown["objections"][0];
+    assert_eq!(
+        one["sentence"], objection["rests_on"]["sentence"],
+        "{one:#}"
+    );
+    assert_eq!(one["text"], objection["test"]["text"], "{one:#}");
+    let markdown = fixture.run(["report", &id]).ok().stdout;
+    let line = "- objections: 1 judged, 1 with a witness, 0 not judged";
+    assert!(markdown.contains(line), "{markdown}");
 }
 
 /// What an objector may try to block a change that is right, and why it is advice.
