@@ -15,6 +15,7 @@ use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
 
 use crate::artifact::{SearchItem, SearchV1, SubProject};
+use crate::cleanup;
 use crate::configured::{OpenPlannerBackends, PlannerBackends};
 use crate::export::{Exported, OutputDir};
 use crate::fetch::FetchTools;
@@ -185,7 +186,7 @@ pub struct CrawlContext<'a, H> {
     github: OnceCell<GitHub<'a>>,
     pipeline: Pipeline<'a>,
     snapshot: ConfigSnapshot,
-    /// The fetched files. They are deleted when the command ends, after its result was printed: many files take a while.
+    /// The fetched files. They are removed when the command ends, after its result was printed: many files take a while.
     fetched: Option<WorkDir>,
 }
 
@@ -216,7 +217,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             clone_base,
         };
         let snapshot = snapshot(runtime, config, intent)?;
-        WorkDir::sweep(&runtime.env.temporary_directory(), WORK_PREFIX);
+        cleanup::sweep(host, runtime.env.temporary_directory(), WORK_PREFIX)?;
         let session = if intent.is_dry {
             CrawlSession::dry()
         } else {
@@ -245,16 +246,20 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             Ok(_) | Err(_) => SessionStatus::Failed,
         };
         let worked = worked.map_err(|error| match (error.status, intent.is_dry) {
-            (ExitStatus::Interrupted, true) => {
-                error.hint("Fetched files were removed, and nothing was written.")
+            (ExitStatus::Interrupted, true) => error.hint("Nothing was written."),
+            (ExitStatus::Interrupted, false) => {
+                error.hint("`crucible crawl history` shows the session as aborted.")
             }
-            (ExitStatus::Interrupted, false) => error
-                .hint("Fetched files were removed; `crucible crawl history` shows the session as aborted."),
             _ => error,
         });
-        match (worked, context.pipeline.end(status)) {
+        // The record comes first: what follows may take long, and may be interrupted.
+        let worked = match (worked, context.pipeline.end(status)) {
             (Ok(_), Err(error)) => Err(error.into()),
             (worked, _) => worked,
+        };
+        match context.fetched.take() {
+            Some(fetched) => cleanup::remove_fetched(host, fetched, worked),
+            None => worked,
         }
     }
 

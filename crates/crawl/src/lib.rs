@@ -12,6 +12,7 @@
 //! - A limit that is reached is reported.
 
 mod artifact;
+mod cleanup;
 mod configured;
 mod context;
 mod debate;

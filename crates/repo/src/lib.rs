@@ -67,8 +67,8 @@ pub use gh::{
 };
 pub use git::{
     Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, GuardConflict,
-    Guards, Head, TrackedFile, TrackedState, git_directory_around, is_dot_git, is_git_directory,
-    is_git_entry,
+    Guards, Head, RunByGit, TrackedFile, TrackedState, git_directory_around, is_dot_git,
+    is_git_directory, is_git_entry,
 };
 pub use identity::Identity;
 pub use land::{Commit, LandRequest, Landed, RUN_TRAILER};

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crucible_forge::{DirectoryState, LeftBehind};
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
-use crucible_repo::{Git, Guards, git_directory_around};
+use crucible_repo::{Git, Guards, RunByGit, git_directory_around};
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, Identity, InputSource,
     LayerState, Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength,
@@ -197,9 +197,9 @@ impl Exec {
         sandbox: &Arc<Sandbox>,
         before: &[DirectoryState],
         directories: &[PathBuf],
-    ) -> Result<(Vec<PathBuf>, BTreeSet<PathBuf>), Failure> {
+    ) -> Result<(Vec<PathBuf>, RunByGit), Failure> {
         if directories.is_empty() {
-            return Ok((Vec::new(), BTreeSet::new()));
+            return Ok((Vec::new(), RunByGit::default()));
         }
         let known = repositories(before);
         let sandbox = Arc::clone(sandbox);
@@ -218,7 +218,7 @@ impl Exec {
                 .hint("Hand out a directory below it, or pass --write-git to leave git directories unprotected."));
             }
         };
-        let run_by_git = guards.paths();
+        let run_by_git = guards.run_by_git();
         if self.write_git {
             let is_own = |place: &Path| place.file_name().is_some_and(|name| name == OWN);
             guards.places.retain(|place| is_own(place));
@@ -265,7 +265,7 @@ impl Exec {
             app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
         before
             .iter_mut()
-            .for_each(|state| state.keep_guarded(&run_by_git));
+            .for_each(|state| state.keep_guarded(&run_by_git.paths));
         let profile = Profile {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
@@ -294,12 +294,12 @@ impl Exec {
         };
         let ran = app.block_on(execute(app, &sandbox, spawn));
         let of_git = app.block_on(async {
-            let paths = run_by_git.clone();
-            Ok(RunByGit::after(app, &sandbox, &before, &directories, paths).await)
+            let known = run_by_git.clone();
+            Ok(OfGit::after(app, &sandbox, &before, &directories, known).await)
         });
         // Asked to end once more, it compares only what git ran before.
-        let of_git = of_git.unwrap_or_else(|error| RunByGit {
-            paths: run_by_git,
+        let of_git = of_git.unwrap_or_else(|error| OfGit {
+            all: run_by_git,
             failure: Some(error.to_string()),
         });
         let left = Left::of(&here, &before, of_git);
@@ -316,6 +316,7 @@ impl Exec {
                 "stopped": completed.stopped,
                 "ran_out_of_memory": completed.ran_out_of_memory,
                 "left_behind": left.paths,
+                "may_be_run_by_git": left.may_be_run,
                 "left_behind_is_whole": left.is_whole,
             }))?;
         } else {
@@ -448,41 +449,36 @@ fn repositories(before: &[DirectoryState]) -> Vec<PathBuf> {
 }
 
 /// What git runs or obeys in the writable directories after a command, and what it did before.
-struct RunByGit {
-    paths: BTreeSet<PathBuf>,
+struct OfGit {
+    all: RunByGit,
     /// Why the present settings of git could not be read.
     failure: Option<String>,
 }
 
-impl RunByGit {
+impl OfGit {
     /// Reads the settings again: others may have changed them during the run.
     async fn after(
         app: &App,
         sandbox: &Arc<Sandbox>,
         before: &[DirectoryState],
         directories: &[PathBuf],
-        mut paths: BTreeSet<PathBuf>,
+        mut all: RunByGit,
     ) -> Self {
         if directories.is_empty() {
-            return Self {
-                paths,
-                failure: None,
-            };
+            return Self { all, failure: None };
         }
         let known = repositories(before);
         let sandbox = Arc::clone(sandbox);
-        match Git::paths_run_by_git(sandbox, &app.env, directories, &known).await {
+        match Git::run_by_git(sandbox, &app.env, directories, &known).await {
             Ok(now) => {
                 // A directory that git no longer takes programs from may be filled with other files.
-                paths.retain(|path| path.is_symlink() || !path.is_dir());
-                paths.extend(now);
-                Self {
-                    paths,
-                    failure: None,
-                }
+                all.paths.retain(|path| path.is_symlink() || !path.is_dir());
+                all.paths.extend(now.paths);
+                all.unclear.extend(now.unclear);
+                Self { all, failure: None }
             }
             Err(error) => Self {
-                paths,
+                all,
                 failure: Some(error.to_string()),
             },
         }
@@ -495,9 +491,47 @@ const MOST_TOLD: usize = 20;
 /// The characters of a path that a terminal shows.
 const LONGEST_PATH: usize = 200;
 
+/// The most names that the line about files that git may run has.
+const MOST_NAMES: usize = 3;
+
+/// Changed files, any of which git may run.
+#[derive(Serialize)]
+struct MayBeRunByGit {
+    /// The settings, variables and hooks with a command that is not understood.
+    because_of: BTreeSet<String>,
+    files: Vec<String>,
+}
+
+impl MayBeRunByGit {
+    /// Returns the line for a person.
+    fn line(&self) -> String {
+        format!(
+            "note: made or changed {} that git may run, because Crucible cannot tell what {} runs: {}",
+            counted(self.files.len() as u64, "file"),
+            first_names(self.because_of.iter()),
+            first_names(self.files.iter()),
+        )
+    }
+}
+
+/// Returns the first names, and how many there are besides.
+fn first_names<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let shown: Vec<String> = names
+        .take(MOST_NAMES)
+        .map(|name| short_line(name, LONGEST_PATH))
+        .collect();
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
 /// What a command left that other programs run or obey.
 struct Left {
     paths: Vec<LeftBehind>,
+    may_be_run: Option<MayBeRunByGit>,
     is_whole: bool,
     /// Why it is unknown what git runs now.
     git_failure: Option<String>,
@@ -505,23 +539,43 @@ struct Left {
 
 impl Left {
     /// Looks at what came or changed since; paths are shown as they are called from `here`.
-    fn of(here: &Path, before: &[DirectoryState], of_git: RunByGit) -> Self {
+    fn of(here: &Path, before: &[DirectoryState], of_git: OfGit) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-        let mut paths = Vec::new();
-        for state in before {
-            paths.extend(state.left_behind(&of_git.paths).into_iter().map(|left| {
-                let path = state.root().join(&left.path);
-                let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();
-                let path = if path.is_empty() {
-                    ".".to_owned()
-                } else {
-                    path.into_owned()
-                };
-                LeftBehind { path, ..left }
-            }));
-        }
+        let shown = |state: &DirectoryState, path: &str| {
+            let path = state.root().join(path);
+            let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();
+            if path.is_empty() {
+                ".".to_owned()
+            } else {
+                path.into_owned()
+            }
+        };
+        let RunByGit { paths, unclear } = of_git.all;
+        let all_left = before.iter().flat_map(|state| {
+            let left = state.left_behind(&paths).into_iter();
+            left.map(move |left| LeftBehind {
+                path: shown(state, &left.path),
+                ..left
+            })
+        });
+        let all_left = all_left.collect();
+        let files: Vec<String> = if unclear.is_empty() {
+            Vec::new()
+        } else {
+            let changed = before.iter().map(|state| (state, state.changed_files()));
+            changed
+                .flat_map(|(state, files)| {
+                    let shown = files.iter().map(|file| shown(state, file));
+                    shown.collect::<Vec<_>>()
+                })
+                .collect()
+        };
         Self {
-            paths,
+            paths: all_left,
+            may_be_run: (!files.is_empty()).then_some(MayBeRunByGit {
+                because_of: unclear,
+                files,
+            }),
             is_whole: before.iter().all(DirectoryState::is_whole) && of_git.failure.is_none(),
             git_failure: of_git.failure,
         }
@@ -551,6 +605,9 @@ impl Left {
                 "note: and {} more; `--json` lists them",
                 counted(rest as u64, "path")
             ));
+        }
+        if let Some(may_be_run) = &self.may_be_run {
+            app.output.remark(&one_line(&may_be_run.line()));
         }
         if let Some(failure) = &self.git_failure {
             app.output.remark(&one_line(&format!(

@@ -70,6 +70,7 @@ mod sandbox_input;
 mod sandbox_limits;
 mod sandbox_plants;
 mod sandbox_run_by_git;
+mod sandbox_unclear;
 mod sandbox_words;
 mod sandbox_writes;
 mod scope;

@@ -183,3 +183,59 @@ fn skill_that_changes_a_program_of_git_is_denied() {
     skills.outcome("honest").is(0, "SUCCEEDED", "");
     assert!(root.join("notes/other").exists());
 }
+
+/// Each form writes first and is then denied or fails.
+#[test]
+fn refused_skill_leaves_its_directory_unchanged() {
+    let skills = Skills::new();
+    let root = skills.root();
+    let notes = root.join("notes");
+    std::fs::create_dir_all(notes.join("sub")).unwrap();
+    for name in ["keep.txt", "Makefile", "sub/old.txt"] {
+        std::fs::write(notes.join(name), "old\n").unwrap();
+    }
+    let state = || {
+        let listed = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "find . -printf '%p %m %l\\n' | sort; cat keep.txt Makefile sub/old.txt",
+            ])
+            .current_dir(&notes)
+            .output()
+            .unwrap();
+        String::from_utf8(listed.stdout).unwrap()
+    };
+    let before = state();
+    let write =
+        |name: &str| format!("with open('notes/{name}', 'w') as file:\n    file.write('x')\n");
+    let forms = [
+        (
+            "import os\nos.rename('notes/keep.txt', 'notes/conftest.py')\n",
+            "DENIED",
+        ),
+        (
+            "import os\nos.mkdir('notes/.git')\nos.mkdir('notes/sub/.vscode')\n",
+            "DENIED",
+        ),
+        ("import os\nos.chmod('notes/keep.txt', 0o755)\n", "DENIED"),
+        ("import os\nos.chmod('notes/sub', 0o777)\n", "DENIED"),
+        (
+            "import os\nos.remove('notes/keep.txt')\nraise ValueError('x')\n",
+            "FAILED",
+        ),
+        ("import os\nos.utime('notes/Makefile', (1, 1))\n", "DENIED"),
+    ];
+    let granted = ["--allow-write", "notes/"];
+    for (number, (form, word)) in forms.into_iter().enumerate() {
+        let name = format!("form_{number}");
+        let body = format!(
+            "{}{}{form}return {{}}",
+            write("Makefile"),
+            write("sub/new.txt")
+        );
+        skills.trusted(&name, "FILE_WRITE", granted, &body);
+        let outcome = skills.outcome(&name);
+        assert_eq!(outcome.word(), word, "{form}: {:#}", outcome.document);
+        assert_eq!(state(), before, "{form}");
+    }
+}

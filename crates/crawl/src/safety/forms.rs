@@ -315,7 +315,7 @@ mod tests {
                 "python -m http.server",
                 "http.server",
             ),
-            (BuildSystem::PythonPoetry, "poetry run pylint .", "pylint"),
+            (BuildSystem::PythonPoetry, "poetry run bandit .", "bandit"),
             (BuildSystem::NodeNpm, "npx --no-install tsx a.ts", "tsx"),
             (BuildSystem::NodeNpm, "npm exec eslint .", "`npm exec`"),
             (BuildSystem::Make, "make -f x", "`-f PATH`"),

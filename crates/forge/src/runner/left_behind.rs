@@ -6,6 +6,7 @@
 //!
 //! Invariants: nothing is removed or read, and an unchanged entry is never reported.
 
+mod changed;
 mod run_by_git;
 
 use std::collections::{BTreeSet, HashMap, HashSet};

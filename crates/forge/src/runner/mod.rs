@@ -337,8 +337,9 @@ async fn run_by_git(world: &ForgeWorld<'_>, root: &Path, staging: &Staging) -> B
         .map(|place| root.join(place.as_str()))
         .collect();
     let sandbox = Arc::clone(&world.sandbox);
-    match Git::paths_run_by_git(sandbox, world.env, &directories, &[]).await {
-        Ok(paths) => paths
+    match Git::run_by_git(sandbox, world.env, &directories, &[]).await {
+        Ok(of_git) => of_git
+            .paths
             .iter()
             .filter_map(|path| Some(staging.top().join(path.strip_prefix(&root).ok()?)))
             .collect(),

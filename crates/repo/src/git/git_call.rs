@@ -58,6 +58,207 @@ const HARMLESS: [&str; 46] = [
     "whatchanged",
     "worktree",
 ];
+/// Options of git itself with which it runs nothing else.
+const HARMLESS_OPTIONS: [&str; 9] = [
+    "--glob-pathspecs",
+    "--icase-pathspecs",
+    "--literal-pathspecs",
+    "--no-advice",
+    "--no-optional-locks",
+    "--no-pager",
+    "--paginate",
+    "-P",
+    "-p",
+];
+/// Sections of settings that name no program.
+const HARMLESS_SECTIONS: [&str; 4] = ["advice", "color", "column", "user"];
+/// Other subcommands, the verbs that they may begin with if they take some, and their options that name nothing which is run.
+const LIMITED: &[(&str, &[&str], &[&str])] = &[
+    ("am", &[], &["--abort", "--continue", "--skip", "-3"]),
+    (
+        "bisect",
+        &["bad", "good", "log", "new", "old", "reset", "skip", "start"],
+        &[],
+    ),
+    (
+        "config",
+        &["get", "list"],
+        &[
+            "--get",
+            "--get-regexp",
+            "--global",
+            "--list",
+            "--local",
+            "--name-only",
+            "--show-origin",
+            "--system",
+            "-l",
+        ],
+    ),
+    ("count-objects", &[], &["-H", "-v", "-vH"]),
+    (
+        "difftool",
+        &[],
+        &[
+            "--cached",
+            "--dir-diff",
+            "--no-prompt",
+            "--staged",
+            "-d",
+            "-y",
+        ],
+    ),
+    (
+        "fetch",
+        &[],
+        &[
+            "--all",
+            "--force",
+            "--multiple",
+            "--no-tags",
+            "--prune",
+            "--prune-tags",
+            "--quiet",
+            "--recurse-submodules",
+            "--tags",
+            "--unshallow",
+            "--verbose",
+            "-a",
+            "-f",
+            "-p",
+            "-q",
+            "-t",
+            "-v",
+        ],
+    ),
+    ("fsck", &[], &["--full"]),
+    ("gc", &[], &["--aggressive", "--auto", "--prune=now"]),
+    (
+        "grep",
+        &[],
+        &[
+            "--break",
+            "--cached",
+            "--count",
+            "--heading",
+            "--ignore-case",
+            "--line-number",
+            "-E",
+            "-F",
+            "-I",
+            "-Ii",
+            "-In",
+            "-P",
+            "-c",
+            "-e",
+            "-i",
+            "-in",
+            "-l",
+            "-n",
+            "-ni",
+            "-w",
+        ],
+    ),
+    ("help", &[], &["-a", "-g"]),
+    ("ls-remote", &[], &["--heads", "--tags", "-h", "-t"]),
+    ("mergetool", &[], &["--no-prompt", "-y"]),
+    (
+        "pull",
+        &[],
+        &[
+            "--all",
+            "--autostash",
+            "--ff-only",
+            "--no-rebase",
+            "--prune",
+            "--quiet",
+            "--rebase",
+            "--rebase=interactive",
+            "--rebase=merges",
+            "--recurse-submodules",
+            "--tags",
+            "--verbose",
+            "-p",
+            "-q",
+            "-r",
+            "-v",
+        ],
+    ),
+    (
+        "push",
+        &[],
+        &[
+            "--all",
+            "--delete",
+            "--dry-run",
+            "--follow-tags",
+            "--force",
+            "--force-if-includes",
+            "--force-with-lease",
+            "--no-verify",
+            "--prune",
+            "--quiet",
+            "--set-upstream",
+            "--tags",
+            "--verbose",
+            "-d",
+            "-f",
+            "-n",
+            "-q",
+            "-u",
+            "-v",
+        ],
+    ),
+    (
+        "rebase",
+        &[],
+        &[
+            "--abort",
+            "--autosquash",
+            "--autostash",
+            "--continue",
+            "--edit-todo",
+            "--interactive",
+            "--keep-base",
+            "--no-autosquash",
+            "--onto",
+            "--quit",
+            "--rebase-merges",
+            "--root",
+            "--skip",
+            "--update-refs",
+            "-i",
+            "-r",
+        ],
+    ),
+    ("receive-pack", &[], &[]),
+    (
+        "remote",
+        &["get-url", "prune", "show", "update"],
+        &["--prune", "--verbose", "-v"],
+    ),
+    ("rerere", &[], &[]),
+    (
+        "submodule",
+        &["deinit", "init", "status", "summary", "sync", "update"],
+        &[
+            "--depth=1",
+            "--force",
+            "--init",
+            "--recursive",
+            "--remote",
+            "-f",
+        ],
+    ),
+    ("upload-pack", &[], &["--strict"]),
+    ("verify-commit", &[], &["-v"]),
+    ("verify-tag", &[], &["-v"]),
+    ("version", &[], &[]),
+];
+/// Options with which `git config` changes nothing, whatever follows.
+const READING_OPTIONS: [&str; 4] = ["--get", "--get-regexp", "--list", "-l"];
+/// Companions of git whose arguments name nothing that is run.
+const COMPANIONS: [&str; 1] = ["lfs"];
 /// Subcommands with the name of a remote or an address among their arguments.
 const OF_REMOTES: [&str; 8] = [
     "clone",
@@ -210,6 +411,57 @@ impl GitCall {
     }
 }
 
+/// Returns whether the words after `git` run nothing from a work tree. A subcommand may also be one of the aliases, which are judged
+/// by themselves.
+pub(super) fn is_understood(words: &[&[u8]], aliases: &[&[u8]]) -> bool {
+    let is_one = |names: &[&str], word: &[u8]| names.iter().any(|name| name.as_bytes() == word);
+    let mut words = words;
+    // A quoted word before the subcommand may hide where the subcommand is.
+    let is_quoted = |word: &[u8]| word.iter().any(|byte| b"'\"\\".contains(byte));
+    loop {
+        match words {
+            [b"-c", setting, ..] if is_quoted(setting) => return false,
+            [b"-c", setting, rest @ ..] => {
+                let section = setting
+                    .split(|byte| *byte == b'.')
+                    .next()
+                    .unwrap_or_default();
+                if !is_one(&HARMLESS_SECTIONS, section) {
+                    return false;
+                }
+                words = rest;
+            }
+            [option, rest @ ..] if is_one(&HARMLESS_OPTIONS, option) => words = rest,
+            _ => break,
+        }
+    }
+    let Some((subcommand, arguments)) = words.split_first() else {
+        return true;
+    };
+    if is_one(&HARMLESS, subcommand)
+        || is_one(&COMPANIONS, subcommand)
+        || aliases.contains(subcommand)
+    {
+        return true;
+    }
+    let Some((_, verbs, options)) = LIMITED
+        .iter()
+        .find(|(name, _, _)| name.as_bytes() == *subcommand)
+    else {
+        return false;
+    };
+    let first = arguments.iter().find(|word| !word.starts_with(b"-"));
+    let is_option =
+        |word: &&[u8]| !is_quoted(word) && (!word.starts_with(b"-") || is_one(options, word));
+    // git looks for an address that begins with `ext::` or the like.
+    let is_address = |word: &&[u8]| word.windows(2).any(|pair| pair == b"::");
+    // `git config --get KEY` is older than its verbs.
+    let only_reads = || arguments.iter().any(|word| is_one(&READING_OPTIONS, word));
+    (verbs.is_empty() || first.is_none_or(|word| is_one(verbs, word)) || only_reads())
+        && arguments.iter().all(is_option)
+        && !arguments.iter().any(|word| is_address(&word))
+}
+
 /// Returns the words that may be names of remotes or addresses. Which options have a value is not looked at: what follows `=` and
 /// each word without `-` counts. A variable may stand for each of `values`.
 fn remotes<'w>(words: &'w [Vec<u8>], values: &[&'w [u8]]) -> Vec<&'w [u8]> {
@@ -238,4 +490,64 @@ fn is_address(word: &[u8]) -> bool {
         || word.starts_with(b"refs/")
         || word.iter().skip(1).any(|byte| *byte == b'~');
     !word.is_empty() && !is_revision && is_name(&as_path(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understands(alias: &str) -> bool {
+        let words: Vec<&[u8]> = alias.split(' ').map(str::as_bytes).collect();
+        is_understood(&words, &[b"st"])
+    }
+
+    #[test]
+    fn subcommands_that_run_nothing_are_understood() {
+        for alias in [
+            "log --pretty='%h %s' -- x",
+            "--no-pager -c color.ui=always log",
+            "fetch --all --prune",
+            "push --force-with-lease origin HEAD",
+            "rebase -i --autosquash",
+            "submodule update --init --recursive",
+            "config --get-regexp ^alias",
+            "grep -n --heading x",
+            "st --short",
+            "lfs pull",
+        ] {
+            assert!(understands(alias), "{alias}");
+        }
+    }
+
+    #[test]
+    fn subcommands_that_may_run_arguments_are_not() {
+        for alias in [
+            "-c core.pager=x log",
+            "-C x log",
+            "--exec-path=x log",
+            "--git-dir=x log",
+            "bisect run x",
+            "submodule foreach x",
+            "rebase -x make",
+            "rebase --exec make",
+            "fetch --upload-pack=x",
+            "fetch --upl=x",
+            "push --receive-pack x",
+            "push \"--receive-pack=x\"",
+            "fetch ext::x",
+            "clone x",
+            "grep -Ox y",
+            "grep --open-files-in-pager=x y",
+            "difftool -x y",
+            "archive --exec=x",
+            "filter-branch x",
+            "for-each-repo --config=x",
+            "config alias.y !x",
+            "other",
+            // git joins these to `bisect`, an argument of `-c` precedes it.
+            "-c color.a\" log \"=1 bisect run x",
+        ] {
+            assert!(!understands(alias), "{alias}");
+        }
+    }
 }

@@ -6,6 +6,8 @@
 //! Invariant: everything that git treats as a repository is listed completely, or the result is an error; a failure of git never
 //! shortens the list.
 
+mod unclear;
+
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -30,6 +32,7 @@ use super::programs::{
 use super::{Git, config};
 use crate::error::RepoError;
 use crate::tree_edit::GuardedPlaces;
+use unclear::unclear_commands;
 
 /// How many places are guarded at most: each is a mount.
 const MOST_PLACES: usize = 300;
@@ -53,18 +56,32 @@ pub struct Guards {
     pub places: Vec<PathBuf>,
     /// Why read-only places are not enough.
     pub conflicts: Vec<GuardConflict>,
+    /// The settings, variables and hooks with a command that may run any file.
+    pub unclear: BTreeSet<String>,
+}
+
+/// What git runs or obeys in some directories.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunByGit {
+    /// The paths whose content decides what git runs, whether or not they can be protected.
+    pub paths: BTreeSet<PathBuf>,
+    /// The settings, variables and hooks with a command that may run any file.
+    pub unclear: BTreeSet<String>,
 }
 
 impl Guards {
-    /// Returns all paths in the directories whose content decides what git runs, whether or not they can be protected.
+    /// Returns all that decides what git runs, whether or not it can be protected.
     #[must_use]
-    pub fn paths(&self) -> BTreeSet<PathBuf> {
+    pub fn run_by_git(&self) -> RunByGit {
         let exposed = self.conflicts.iter().map(|conflict| match conflict {
             GuardConflict::Around { directory, .. } => directory,
             GuardConflict::Link { place } => place,
             GuardConflict::HardLink { other, .. } => other,
         });
-        self.places.iter().chain(exposed).cloned().collect()
+        RunByGit {
+            paths: self.places.iter().chain(exposed).cloned().collect(),
+            unclear: self.unclear.clone(),
+        }
     }
 
     /// Returns the guards, unless each of them would be a mount and there are too many.
@@ -99,19 +116,19 @@ impl Git {
         guards.within_limit(directories)
     }
 
-    /// Returns the same paths in `directories` as [`Git::guarded_places`] in any number, to compare them after a run.
+    /// Returns what git runs in `directories`: the paths of [`Git::guarded_places`] in any number, to compare them after a run.
     ///
     /// # Errors
     ///
     /// As [`Git::guarded_places`], except for the number of places.
-    pub async fn paths_run_by_git(
+    pub async fn run_by_git(
         sandbox: Arc<Sandbox>,
         env: &Environment,
         directories: &[PathBuf],
         known: &[PathBuf],
-    ) -> Result<BTreeSet<PathBuf>, RepoError> {
+    ) -> Result<RunByGit, RepoError> {
         let guards = guards_of(Runner::find(sandbox, env), env, directories, known).await?;
-        Ok(guards.paths())
+        Ok(guards.run_by_git())
     }
 
     /// Returns the current paths of this work tree that decide what git runs.
@@ -165,7 +182,12 @@ async fn guards_of(
         for (repository, trees) in found.repositories.iter().zip(&work_trees) {
             places.add_repository(repository, trees, &settings, &shared)?;
         }
-        places.guards(&directories)
+        let repositories: Vec<_> = found.repositories.iter().zip(&work_trees).collect();
+        let unclear = unclear_commands(&settings, &shared, &repositories, &directories);
+        Ok(Guards {
+            unclear,
+            ..places.guards(&directories)?
+        })
     })
     .await
 }
@@ -286,6 +308,16 @@ impl WorkTrees {
                 Err(_) => Err(git_is_missing(&settings.env)),
             },
         };
+        let listed = match listed {
+            Ok(mut paths) => match other_submodules(repository, &trees.tops, &settings.env) {
+                Ok(others) => {
+                    paths.extend(others);
+                    Ok(paths)
+                }
+                Err(error) => Err(error),
+            },
+            failed => failed,
+        };
         match listed {
             Ok(paths) => {
                 let join =
@@ -316,6 +348,31 @@ fn expected_tops(repository: &Repository, found: &Found, work_trees: &[WorkTrees
         }
     }
     expected
+}
+
+/// Returns the paths of the submodules in the index that a variable names. A relative path counts from the work tree, or from where
+/// git is called.
+fn other_submodules(
+    repository: &Repository,
+    tops: &BTreeSet<PathBuf>,
+    env: &Environment,
+) -> Result<Vec<PathBuf>, RepoError> {
+    const INDEX: &str = "GIT_INDEX_FILE";
+    let Some(index) = env.get_os(INDEX).filter(|index| !index.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let bases = tops.iter().map(PathBuf::as_path);
+    let bases = bases.chain([&*repository.git_dir, env.working_directory()]);
+    let files: BTreeSet<PathBuf> = bases.map(|base| base.join(index)).collect();
+    let mut submodules = Vec::new();
+    for file in files {
+        let of_file = Repository::submodules_in(file.clone())?.ok_or_else(|| {
+            let why = format!("its format is not known; unset {INDEX}");
+            RepoError::io("read", file, std::io::Error::other(why))
+        })?;
+        submodules.extend(of_file);
+    }
+    Ok(submodules)
 }
 
 /// Returns the paths of the submodules in an index that only git can read.
@@ -737,6 +794,7 @@ impl Places {
         Ok(Guards {
             places: kept,
             conflicts,
+            unclear: BTreeSet::new(),
         })
     }
 

@@ -37,6 +37,7 @@ mod shell;
 mod status;
 pub(crate) mod store;
 pub(crate) mod unchanged;
+mod understood;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub use commit::{BranchReach, CommitObject};
 use config::{Format, LineEnds, SparseWorkTree};
 pub use git_dir::{git_directory_around, is_dot_git, is_git_directory, is_git_entry};
 pub use guard_conflict::GuardConflict;
-pub use guarded::Guards;
+pub use guarded::{Guards, RunByGit};
 pub use history::CommitFiles;
 use index::IndexCache;
 pub use index::TrackedFile;

@@ -51,7 +51,11 @@ impl Repository {
 
     /// Returns the paths of the submodules that the index names; `None` if only git can read the index.
     pub(super) fn submodules(&self) -> Result<Option<Vec<PathBuf>>, RepoError> {
-        let file = self.git_dir.join("index");
+        Self::submodules_in(self.git_dir.join("index"))
+    }
+
+    /// Returns the same for any file with an index.
+    pub(super) fn submodules_in(file: PathBuf) -> Result<Option<Vec<PathBuf>>, RepoError> {
         let bytes = match fs::metadata(&file) {
             Ok(meta) if meta.is_file() => {
                 fs::read(&file).map_err(|source| RepoError::io("read", file, source))?

@@ -118,6 +118,8 @@ pub(super) fn role(key: &[u8]) -> Option<Role> {
         "imap" => name == "tunnel",
         "instaweb" => matches!(name, "browser" | "httpd"),
         "interactive" => name == "difffilter",
+        // git runs the maintenance of each of these repositories.
+        "maintenance" | "scalar" if name == "repo" => return Some(Role::WorkTree),
         "lfs" => matches!(name, "args" | "clean" | "path" | "smudge"),
         "remote" if name == "vcs" => return Some(Role::RemoteHelper),
         "remote" => matches!(name, "receivepack" | "uploadpack"),

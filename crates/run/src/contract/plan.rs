@@ -508,9 +508,17 @@ const BUDGETS: [&[&str]; 4] = [
     &["calls", "max_calls"],
 ];
 
-/// Returns the invalid parts of a budget line: not a number above 0, an unknown or duplicate name, or one
-/// number too many.
+/// Returns the invalid parts of a budget line: not a number above 0, an unknown or duplicate name, one
+/// number too many, or nothing between two separators.
 fn wrong_budgets(line: &str) -> Vec<&str> {
+    // Without the missing number, the others would mean other limits.
+    let is_gap = |part: &str| part.trim().is_empty();
+    if ['/', ',', ';']
+        .iter()
+        .any(|sign| line.contains(*sign) && line.split(*sign).any(is_gap))
+    {
+        return vec![line];
+    }
     let items = line
         .split([' ', ',', ';', '/'])
         .filter(|item| !item.is_empty());
@@ -888,6 +896,10 @@ mod tests {
             "3.5",
             "files=",
             "bananas=3",
+            "3//6",
+            "3/ /6",
+            "3,,6",
+            "iterations=3;",
             "x=1",
             "3/5/6/7",
             "files=5 files=6",

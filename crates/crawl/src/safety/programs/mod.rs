@@ -89,6 +89,14 @@ const FAMILIES: &[Family] = &[
         forms: python_checks::FLAKE8_FORMS,
     },
     Family {
+        heads: python_checks::PYLINT_HEADS,
+        forms: python_checks::PYLINT_FORMS,
+    },
+    Family {
+        heads: python_checks::PYRIGHT_HEADS,
+        forms: python_checks::PYRIGHT_FORMS,
+    },
+    Family {
         heads: python::PYTHON_HEADS,
         forms: python::PYTHON_FORMS,
     },

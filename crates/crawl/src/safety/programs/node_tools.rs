@@ -8,6 +8,7 @@
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink};
 use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
+use super::python_checks;
 
 const FILES: Operands = Operands::Each(Kind::Input);
 const MODE: Kind = Kind::OneOf(&["production", "development", "test", "none"]);
@@ -87,6 +88,7 @@ pub(super) const TOOLS: &[Usage] = &[
         ]],
         FILES,
     ),
+    Usage::new("pyright", &[python_checks::PYRIGHT_OPTIONS], FILES),
     // Its other commands set up, watch or serve; it offers to install missing coverage packages.
     Usage::new(
         "vitest",

@@ -1,8 +1,9 @@
-//! ruff, black, flake8 and isort: they read the code and change nothing. Excluded is everything that writes files (`--fix`, black
-//! without `--check`) or selects other settings, which may name code.
+//! ruff, black, flake8, isort, pylint and pyright: they read the code and change nothing. Excluded is everything that writes files
+//! (`--fix`, black without `--check`), selects other settings, which may name code, or runs code (`--init-hook`, `--load-plugins`,
+//! `--pythonpath`).
 
-use super::super::finding::{FindingSink, PATH_LINK};
-use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, value};
+use super::super::finding::{ARGUMENT_REFUSED, FindingSink, PATH_LINK};
+use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, short, value};
 use super::super::paths::Place;
 use super::form::{Form, form, plain};
 
@@ -75,6 +76,60 @@ const FLAKE8: Usage = Usage::new(
     Operands::Each(Kind::Input),
 );
 
+/// A word that is no path would be a module, which pylint only reads.
+const PYLINT: Usage = Usage::new(
+    "pylint",
+    &[&[
+        flag("-E"),
+        flag("--errors-only"),
+        flag("-v"),
+        flag("--verbose"),
+        short("-j", Kind::Number),
+        value("--jobs", Kind::Number),
+        value("--disable", Kind::Labels),
+        value("--enable", Kind::Labels),
+        value("--recursive", YES_OR_NO),
+        value("--reports", YES_OR_NO),
+        value("--score", YES_OR_NO),
+        value("--fail-under", Kind::Number),
+        value("--max-line-length", Kind::Number),
+    ]],
+    Operands::Each(Kind::Input),
+);
+const YES_OR_NO: Kind = Kind::OneOf(&["y", "n", "yes", "no"]);
+
+/// The options of pyright that select no other program and write nothing.
+pub(super) const PYRIGHT_OPTIONS: &[Opt] = &[
+    flag("--outputjson"),
+    flag("--stats"),
+    flag("--verbose"),
+    flag("--warnings"),
+    value("--level", Kind::OneOf(&["error", "warning"])),
+    value("--pythonversion", Kind::Name),
+    value("-p", Kind::Input),
+    value("--project", Kind::Input),
+];
+const PYRIGHT: Usage = Usage::new("pyright", &[PYRIGHT_OPTIONS], Operands::Each(Kind::Input));
+
+/// The ways to call pylint.
+pub(super) const PYLINT_HEADS: &[&[&str]] = &[
+    &["python", "-m", "pylint"],
+    &["python3", "-m", "pylint"],
+    &["poetry", "run", "pylint"],
+    &["poetry", "run", "python", "-m", "pylint"],
+    &["poetry", "run", "python3", "-m", "pylint"],
+];
+pub(super) const PYLINT_FORMS: &[Form] =
+    &[form(&[], &PYLINT, judge_pylint).also("at least one file or directory")];
+/// The ways to call pyright.
+pub(super) const PYRIGHT_HEADS: &[&[&str]] = &[
+    &["python", "-m", "pyright"],
+    &["python3", "-m", "pyright"],
+    &["poetry", "run", "pyright"],
+    &["poetry", "run", "python", "-m", "pyright"],
+    &["poetry", "run", "python3", "-m", "pyright"],
+];
+pub(super) const PYRIGHT_FORMS: &[Form] = &[plain(&[], &PYRIGHT)];
 /// The ways to call ruff.
 pub(super) const RUFF_HEADS: &[&[&str]] = &[
     &["python", "-m", "ruff"],
@@ -109,6 +164,21 @@ pub(super) const FLAKE8_HEADS: &[&[&str]] = &[
     &["poetry", "run", "flake8"],
 ];
 pub(super) const FLAKE8_FORMS: &[Form] = &[plain(&[], &FLAKE8)];
+
+fn judge_pylint(
+    usage: &'static Usage,
+    words: &[&str],
+    place: Place<'_>,
+    sink: &mut FindingSink<'_>,
+) {
+    if grammar::judge(usage, words, place, sink).is_empty() {
+        sink.refuse(
+            ARGUMENT_REFUSED,
+            "pylint",
+            "name what to check: `.` or a directory of the repository",
+        );
+    }
+}
 
 fn judge_ruff(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
     grammar::judge(usage, words, place, sink);

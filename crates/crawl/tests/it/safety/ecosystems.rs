@@ -395,9 +395,20 @@ fn refusal_hint_has_accepted_spelling() {
         ),
         ("python-pip", "pytest -qx", "`-q -x`"),
         ("python-pip", "pytest --maxfails 3", "`--maxfail N`"),
-        ("python-pip", "python -m pylint .", "-m mypy"),
+        ("python-pip", "python -m bandit .", "-m mypy"),
         ("python-pip", "python -m black .", "--check"),
-        ("python-poetry", "poetry run pylint .", "run mypy"),
+        ("python-poetry", "poetry run bandit .", "run pylint"),
+        ("python-poetry", "poetry run pylint", "name what to check"),
+        (
+            "python-pip",
+            "python -m pylint --load-plugins x .",
+            "--disable",
+        ),
+        (
+            "python-pip",
+            "python -m pyright --pythonpath ./x",
+            "--project",
+        ),
         ("cargo", "cargo run", "cargo build, cargo test"),
         (
             "make",

@@ -80,6 +80,6 @@ impl DirectoryState {
     }
 }
 
-fn is_placeholder(meta: &Metadata) -> bool {
+pub(super) fn is_placeholder(meta: &Metadata) -> bool {
     meta.is_file() && meta.len() == 0 && meta.permissions().mode() & PLACEHOLDER != 0
 }
