@@ -125,7 +125,7 @@ mod tests {
     fn ref_update_is_read_strictly() {
         let (zero, one) = ("0".repeat(40), "1".repeat(40));
         let update: RefUpdate = format!("{zero} {one} refs/heads/a b").parse().unwrap();
-        assert!(update.is_creation() && !update.is_deletion());
+        assert!(is_zero(&update.old) && !update.is_deletion());
         assert_eq!(update.name, "refs/heads/a b");
         for bad in [
             String::new(),

@@ -9,7 +9,7 @@ use crucible_run::{
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::{AttemptView, FindingView};
-use crate::call::{CallView, ExchangeView, Totals};
+use crate::call::{CallView, ExchangeView};
 use crate::check::HeldOutView;
 use crate::context::ContextView;
 use crate::council::CouncilView;
@@ -193,20 +193,5 @@ impl RunView {
         );
         let plan = self.plan.as_ref().filter(|_| has_plan);
         plan.map(|plan| plan.digest)
-    }
-
-    /// The sum of the model calls; equals the totals of the summary.
-    #[must_use]
-    pub fn call_totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for call in &self.model_calls {
-            totals.add(&Totals {
-                calls: 1,
-                open_calls: u64::from(call.ended_at.is_none()),
-                tokens: call.tokens,
-                micro_dollars: call.micro_dollars,
-            });
-        }
-        totals
     }
 }
