@@ -19,6 +19,16 @@ pub enum WordsError {
     Shell(char),
 }
 
+/// Returns the command line that a shell splits into these words.
+#[must_use]
+pub fn command_line(words: &[String]) -> String {
+    words
+        .iter()
+        .map(|word| shell_word(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// A text as one word of a shell: itself where a shell takes it for itself, and between single quotation marks otherwise.
 #[must_use]
 pub fn shell_word(text: &str) -> String {
@@ -96,6 +106,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_command_line_shows_its_words() {
+        let words = ["cargo", "test", "a b", "", "it's"].map(str::to_owned);
+        assert_eq!(command_line(&words), r"cargo test 'a b' '' 'it'\''s'");
+    }
 
     #[test]
     fn words_split_at_spaces_outside_quotes() {

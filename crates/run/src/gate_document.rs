@@ -1,6 +1,6 @@
 //! Gates and their results as JSON.
 
-use crucible_host::words::shell_word;
+use crucible_host::words::command_line;
 use crucible_model::{ExitStatus, Finding, Outcome, VerdictReport, one_line};
 use crucible_verify::GateSpec;
 use serde::Serialize;
@@ -227,12 +227,4 @@ impl GateDocument {
         ));
         lines
     }
-}
-
-fn command_line(words: &[String]) -> String {
-    words
-        .iter()
-        .map(|word| shell_word(word))
-        .collect::<Vec<_>>()
-        .join(" ")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crucible_host::words::shell_word;
+use crucible_host::words::command_line;
 use crucible_model::{ByteLimit, RepoPath, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -285,14 +285,6 @@ impl GateRun {
     }
 }
 
-pub(crate) fn command_line(command: &[String]) -> String {
-    command
-        .iter()
-        .map(|word| shell_word(word))
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
 fn to_millis<S: Serializer>(timeout: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
 }
@@ -304,12 +296,6 @@ fn from_millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_line_shows_its_words() {
-        let words = ["cargo", "test", "a b", "", "it's"].map(str::to_owned);
-        assert_eq!(command_line(&words), r"cargo test 'a b' '' 'it'\''s'");
-    }
 
     #[test]
     fn a_spec_is_plain_json() {
