@@ -288,7 +288,8 @@ fn index(start: u64, lines: u64) -> usize {
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 
-fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits off the first line; `None` if no newline is left.
+pub(crate) fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = bytes.iter().position(|byte| *byte == b'\n')?;
     Some((&bytes[..at], &bytes[at + 1..]))
 }

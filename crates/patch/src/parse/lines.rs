@@ -1,6 +1,7 @@
 //! A cursor over the lines of a patch, which knows the number of the line it stands on.
 
 use super::{PatchError, PatchErrorKind};
+use crate::patch::split_line;
 
 /// The lines of a text that ends with a newline, split at line feeds and at nothing else.
 pub(super) struct Lines<'a> {
@@ -22,16 +23,16 @@ impl<'a> Lines<'a> {
     }
 
     pub(super) fn peek(&self) -> Option<&'a [u8]> {
-        split(self.rest).map(|(line, _)| line)
+        split_line(self.rest).map(|(line, _)| line)
     }
 
     pub(super) fn peek_second(&self) -> Option<&'a [u8]> {
-        let (_, rest) = split(self.rest)?;
-        split(rest).map(|(line, _)| line)
+        let (_, rest) = split_line(self.rest)?;
+        split_line(rest).map(|(line, _)| line)
     }
 
     pub(super) fn next(&mut self) -> Option<&'a [u8]> {
-        let (line, rest) = split(self.rest)?;
+        let (line, rest) = split_line(self.rest)?;
         self.rest = rest;
         self.number += 1;
         Some(line)
@@ -48,9 +49,4 @@ impl<'a> Lines<'a> {
             other => Ok(other),
         }
     }
-}
-
-fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = text.iter().position(|byte| *byte == b'\n')?;
-    Some((&text[..at], &text[at + 1..]))
 }
