@@ -1,6 +1,6 @@
 //! The Sigstore bundle (version 0.3) of an envelope: one JSON document that other tools read.
 
-use crucible_model::{CanonicalError, to_canonical_json};
+use crucible_model::{CanonicalError, to_canonical_line};
 use serde::{Deserialize, Serialize};
 
 use crate::dsse::Envelope;
@@ -62,10 +62,8 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// Fails as [`to_canonical_json`] does, which cannot happen for this type.
+    /// Fails as [`to_canonical_line`] does, which cannot happen for this type.
     pub fn to_line(&self) -> Result<Vec<u8>, CanonicalError> {
-        let mut line = to_canonical_json(self)?;
-        line.push(b'\n');
-        Ok(line)
+        to_canonical_line(self)
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crucible_host::fs::FsError;
-use crucible_model::{CanonicalError, Digest, to_canonical_json};
+use crucible_model::{CanonicalError, Digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -272,13 +272,6 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
         .rposition(|&byte| byte == b'\n')
         .map_or(0, |last| last + 1);
     &bytes[..end]
-}
-
-/// Formats a value as one line.
-pub(crate) fn to_line<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
-    let mut line = to_canonical_json(value)?;
-    line.push(b'\n');
-    Ok(line)
 }
 
 fn parse_header(line: &[u8]) -> Result<CassetteHeader, CassetteError> {

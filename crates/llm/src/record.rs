@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crucible_host::fs;
-use crucible_model::{CanonicalError, Digest, to_canonical_json};
+use crucible_model::{CanonicalError, Digest, to_canonical_json, to_canonical_line};
 use crucible_secrets::Scanner;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use crate::backend::LlmBackend;
 use crate::call_error::CallError;
 use crate::cassette::{
     Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest,
-    to_line, whole_lines,
+    whole_lines,
 };
 use crate::cassette_source::MAX_CASSETTE;
 use crate::error::LlmError;
@@ -84,7 +84,7 @@ impl CassetteWriter {
         let whole = whole_lines(&bytes);
         let (calls, lines) = if whole.is_empty() {
             // The first call flushes it; without a call it is not needed.
-            fs::write_unflushed(path, &to_line(header)?, 0o644)?;
+            fs::write_unflushed(path, &to_canonical_line(header)?, 0o644)?;
             (Vec::new(), Vec::new())
         } else {
             if whole.len() < bytes.len() {
@@ -431,7 +431,7 @@ mod tests {
                     redactions,
                 };
                 let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome, redactions };
-                prop_assert_eq!(entry.to_line().unwrap(), to_line(&call).unwrap());
+                prop_assert_eq!(entry.to_line().unwrap(), to_canonical_line(&call).unwrap());
             }
         }
     }

@@ -19,3 +19,14 @@ pub struct CanonicalError(#[from] serde_json::Error);
 pub fn to_canonical_json<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     Ok(serde_json_canonicalizer::to_vec(value)?)
 }
+
+/// Writes `value` as RFC 8785 canonical JSON and a final newline.
+///
+/// # Errors
+///
+/// Fails as [`to_canonical_json`] does.
+pub fn to_canonical_line<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
+    let mut line = to_canonical_json(value)?;
+    line.push(b'\n');
+    Ok(line)
+}

@@ -27,7 +27,7 @@ mod text;
 mod time;
 mod unique_json;
 
-pub use canonical::{CanonicalError, to_canonical_json};
+pub use canonical::{CanonicalError, to_canonical_json, to_canonical_line};
 pub use code_fence::{CodeFence, unfenced};
 pub use count::counted;
 pub use digest::{Digest, DigestError, DigestWriter};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crucible_host::fs::{self, FsError};
 use crucible_host::lock::{Lock, holder};
 use crucible_llm::MAX_CASSETTE;
-use crucible_model::{ByteLimit, Digest, RunId, to_canonical_json};
+use crucible_model::{ByteLimit, Digest, RunId, to_canonical_line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -290,7 +290,7 @@ impl RunDir {
         relative: &str,
         value: &T,
     ) -> Result<Digest, RunError> {
-        self.write(relative, &json_line(value)?)
+        self.write(relative, &to_canonical_line(value)?)
     }
 
     /// A JSON document, written as [`RunDir::write_recorded`] does.
@@ -299,7 +299,7 @@ impl RunDir {
         relative: &str,
         value: &T,
     ) -> Result<Digest, RunError> {
-        self.write_recorded(relative, &json_line(value)?)
+        self.write_recorded(relative, &to_canonical_line(value)?)
     }
 
     pub(crate) fn malformed(&self, relative: &str, problem: &str) -> RunError {
@@ -308,13 +308,6 @@ impl RunDir {
             problem: problem.to_owned(),
         }
     }
-}
-
-/// Returns canonical JSON and a line break, the form of every document of a run.
-pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<Vec<u8>, RunError> {
-    let mut bytes = to_canonical_json(value)?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }
 
 /// Returns the files of the `number`th run of gates before a landing: their report and their output.

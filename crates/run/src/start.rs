@@ -5,7 +5,7 @@ use std::time::Duration;
 use crucible_evidence::SpecTask;
 use crucible_ledger::{Ledger, RunRow};
 use crucible_llm::ReceiptWarning;
-use crucible_model::{Digest, RepoPath, RunId};
+use crucible_model::{Digest, RepoPath, RunId, to_canonical_line};
 use crucible_repo::{Git, TrackedState};
 use crucible_secrets::Scanner;
 
@@ -15,7 +15,7 @@ use crate::event_kind::{EventKind, RECORD_KEY};
 use crate::find::PastRuns;
 use crate::found::{found_gates, no_gates};
 use crate::journal::{Entry, Journal, RunObserver};
-use crate::layout::{self, RunDir, json_line};
+use crate::layout::{self, RunDir};
 use crate::recording::AnswersFrom;
 use crate::restore::restore_file;
 use crate::role::librarian::check_named;
@@ -203,7 +203,7 @@ fn beginnings(record: &RunRecord) -> Result<[Beginning; 2], RunError> {
     };
     let (guardrails, dispatch) = (
         guardrails.render().into_bytes(),
-        json_line(&record.settings.dispatch())?,
+        to_canonical_line(&record.settings.dispatch())?,
     );
     Ok([
         Beginning {
