@@ -70,7 +70,7 @@ pub async fn installed(
             name: name.clone(),
             program: profile.program.clone(),
             path,
-            version: version.and_then(|said| said.number),
+            version: version.and_then(|version_output| version_output.number),
             tested_version: built_in
                 .iter()
                 .find(|(known, _)| known == name)

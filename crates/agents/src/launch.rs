@@ -171,9 +171,13 @@ mod tests {
                 .keys()
                 .map(|path| std::fs::read_to_string(home.path().join(path)).unwrap())
                 .collect();
-            let told = format!("{args:?} {env:?} {files}");
+            let command_line = format!("{args:?} {env:?} {files}");
             for expected in ["http://127.0.0.1:9", "t-1"] {
-                assert!(told.contains(expected), "{}: {told}", profile.name);
+                assert!(
+                    command_line.contains(expected),
+                    "{}: {command_line}",
+                    profile.name
+                );
             }
             let prompt = match profile.prompt {
                 PromptBy::Stdin => String::from_utf8(launch.stdin()).unwrap(),

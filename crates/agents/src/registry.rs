@@ -41,11 +41,11 @@ mod tests {
             assert!(crucible_llm::provider(&profile.provider).is_ok());
             assert!(!kind.tested_version().is_empty());
             // The token is in a variable or a file, and the endpoint is named in one of them or in an argument.
-            let told = profile.args.iter().chain(profile.env.values());
-            let told: Vec<&String> = told.chain(profile.files.values()).collect();
+            let texts = profile.args.iter().chain(profile.env.values());
+            let texts: Vec<&String> = texts.chain(profile.files.values()).collect();
             for word in ["{endpoint}", "{token}"] {
                 assert!(
-                    told.iter().any(|text| text.contains(word)),
+                    texts.iter().any(|text| text.contains(word)),
                     "{}: {word}",
                     profile.name
                 );

@@ -56,10 +56,14 @@ impl Signer {
                 path: key.to_owned(),
             });
         }
-        let mut beside = key.as_os_str().to_owned();
-        beside.push(".pub");
-        let beside = PathBuf::from(beside);
-        let place = if beside.is_file() { &beside } else { key };
+        let mut public_path = key.as_os_str().to_owned();
+        public_path.push(".pub");
+        let public_path = PathBuf::from(public_path);
+        let place = if public_path.is_file() {
+            &public_path
+        } else {
+            key
+        };
         let failed = |why: String| AttestError::PublicKey {
             path: key.to_owned(),
             why,
@@ -211,11 +215,11 @@ impl Program {
         if completed.end == End::Exited(0) {
             return Ok(completed);
         }
-        let said = completed.stderr.text().trim().to_owned();
+        let stderr = completed.stderr.text().trim().to_owned();
         let detail = match completed.end {
             End::TimedOut => format!("no signature within {} s", PATIENCE.as_secs()),
-            _ if said.is_empty() => format!("{:?}", completed.end),
-            _ => said,
+            _ if stderr.is_empty() => format!("{:?}", completed.end),
+            _ => stderr,
         };
         Err(AttestError::Failed { detail })
     }

@@ -338,10 +338,10 @@ mod tests {
     /// Every setting there is, not some of them: flag before environment before the project's file before the user's before the default.
     #[test]
     fn settings_follow_flag_environment_project_user_default_order() {
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let (user, project) = (
-            room.path().join("user.toml"),
-            room.path().join("project.toml"),
+            temp_dir.path().join("user.toml"),
+            temp_dir.path().join("project.toml"),
         );
         let files = |has_user: bool, has_project: bool| ConfigFiles {
             project: has_project.then(|| project.clone()),

@@ -39,7 +39,7 @@ pub(crate) fn mode(arguments: &[OsString]) -> OutputMode {
     let named = ours()
         .zip(ours().skip(1))
         .any(|(name, value)| name == "--format" && value == "json");
-    let asked =
+    let wants_json_output =
         named || wants_json(arguments) || ours().any(|argument| argument == "--format=json");
     let voice = if command.is_some_and(|command| command == "crawl") {
         Voice::Crawl
@@ -47,8 +47,8 @@ pub(crate) fn mode(arguments: &[OsString]) -> OutputMode {
         Voice::Plain
     };
     OutputMode {
-        format: format(asked),
-        errors: format(asked),
+        format: format(wants_json_output),
+        errors: format(wants_json_output),
         voice,
     }
 }

@@ -55,14 +55,14 @@ impl LlmBackend for CouncilBackend {
             query_bytes: usize::MAX,
             ..own.clone()
         };
-        let said: Vec<&str> = inv
+        let texts: Vec<&str> = inv
             .messages
             .iter()
             .map(|message| message.content.as_str())
             .collect();
         let engine = self.council.engine_within(&self.budget, limits);
         let engine = engine.map_err(|error| failed(error, &allowed))?;
-        let ended = engine.run(&said.join("\n"), &TriageContext::none()).await;
+        let ended = engine.run(&texts.join("\n"), &TriageContext::none()).await;
         ended
             .map(|result| answer(result, &self.council))
             .map_err(|CouncilFailure { error, .. }| failed(*error, &allowed))
@@ -244,10 +244,10 @@ mod tests {
             let failed = failed(error, &ALLOWED);
             assert!(!failed.was_sent() && !failed.is_transient());
             // As a recording keeps it.
-            let kept: LlmError =
+            let restored: LlmError =
                 serde_json::from_str(&serde_json::to_string(&failed).unwrap()).unwrap();
-            assert!(kept.holds_secret(), "{kept}");
-            let message = kept.to_string();
+            assert!(restored.holds_secret(), "{restored}");
+            let message = restored.to_string();
             assert!(
                 message.contains(rule) && !message.contains("[council]"),
                 "{message}"

@@ -343,15 +343,15 @@ impl<'e> Caller<'e> {
         query: &str,
         context: &TriageContext,
     ) -> Result<(), CouncilError> {
-        let held = self.client.refuse_secrets(&Value::from(query));
-        held.map_err(|found| CouncilError::SecretInQuery {
+        let scanned = self.client.refuse_secrets(&Value::from(query));
+        scanned.map_err(|found| CouncilError::SecretInQuery {
             rule: found.rule,
             line: found.line,
         })?;
         context.entries().try_for_each(|(key, value)| {
-            let held = self.client.refuse_secrets(&Value::from(key));
-            let held = held.and_then(|()| self.client.refuse_secrets(value));
-            held.map_err(|found| CouncilError::SecretInContext {
+            let scanned = self.client.refuse_secrets(&Value::from(key));
+            let scanned = scanned.and_then(|()| self.client.refuse_secrets(value));
+            scanned.map_err(|found| CouncilError::SecretInContext {
                 rule: found.rule,
                 line: found.line,
             })
@@ -753,13 +753,13 @@ mod tests {
         let expected = ["triage", "direct", "seat", "red-team", "judge", "synthesis"]
             .map(|part| format!("council-{part}"));
         assert_eq!(*phases.0.lock().unwrap(), expected);
-        let asked: Vec<Value> = server
+        let requests: Vec<Value> = server
             .requests()
             .iter()
             .map(|request| request.body["model"].clone())
             .collect();
         assert_eq!(
-            asked,
+            requests,
             [
                 "own-model",
                 "own-model",
@@ -853,10 +853,10 @@ mod tests {
         let config = gateway(&server);
         let caller = Caller::new(&config);
         for (part, notes) in [(Part::Triage, 0), (seat(), 1), (Part::Synthesis, 2)] {
-            let said = caller.ask(ask(part)).await.unwrap();
-            assert_eq!(said.text.as_str(), "half a");
-            let Ending::TruncatedAnswer(why) = said.ending else {
-                panic!("{:?}", said.ending)
+            let answer = caller.ask(ask(part)).await.unwrap();
+            assert_eq!(answer.text.as_str(), "half a");
+            let Ending::TruncatedAnswer(why) = answer.ending else {
+                panic!("{:?}", answer.ending)
             };
             assert_eq!(why, "by its token limit or a provider filter (`length`)");
             assert_eq!(noted(&caller), vec![DegradationKind::AnswerCutShort; notes]);
@@ -873,7 +873,7 @@ mod tests {
 
     #[tokio::test]
     async fn cut_answer_note_names_provider_reason() {
-        for (reason, told) in [
+        for (reason, expected) in [
             (
                 "length",
                 "the answer was cut off after 6 bytes by its token limit or a provider filter (`length`)",
@@ -897,14 +897,14 @@ mod tests {
                 "{reason}"
             );
             let detail = &caller.degradations()[0].detail;
-            assert!(detail.contains(told), "{detail}");
+            assert!(detail.contains(expected), "{detail}");
         }
         for reason in ["tool_calls", "content_filter"] {
             let server = FakeApi::start([ended(reason)]);
             let config = gateway(&server);
             let caller = Caller::new(&config);
-            let said = caller.ask(ask(Part::Triage)).await.unwrap();
-            assert_ne!(said.ending, Ending::Whole);
+            let answer = caller.ask(ask(Part::Triage)).await.unwrap();
+            assert_ne!(answer.ending, Ending::Whole);
             assert_eq!(
                 noted(&caller).is_empty(),
                 reason == "content_filter",
@@ -924,8 +924,8 @@ mod tests {
         let server = FakeApi::start([says(&format!("Use {key} for it."))]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
-        let said = caller.ask(ask(seat())).await.unwrap();
-        assert!(!said.text.as_str().contains(&key));
+        let answer = caller.ask(ask(seat())).await.unwrap();
+        assert!(!answer.text.as_str().contains(&key));
         assert_eq!(noted(&caller), [DegradationKind::AnswerRedacted]);
         assert_eq!(
             caller.degradations()[0].detail,
@@ -1081,7 +1081,7 @@ mod tests {
 
     #[tokio::test]
     async fn usage_by_part_counts_unknown_values() {
-        let told = json!({
+        let response = json!({
             "model": "m", "choices": [{"message": {"content": "fine"}}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 4, "cost": 0.000_007},
         });
@@ -1090,7 +1090,7 @@ mod tests {
             json!({"choices": [{"message": {"content": "fine"}}], "usage": {"prompt_tokens": 3}});
         let raw = |body: &Value| Reply::Raw(200, body.to_string().into_bytes());
         let server = FakeApi::start([
-            raw(&told),
+            raw(&response),
             raw(&untold),
             raw(&half_told),
             Reply::Status(400),
@@ -1166,12 +1166,12 @@ mod tests {
         };
         let caller = Caller::new(&config);
         for (model, micro_dollars) in answered {
-            let said = caller.ask(ask(seat())).await.unwrap();
+            let reply = caller.ask(ask(seat())).await.unwrap();
             assert_eq!(
-                (said.model.as_str(), said.usage.micro_dollars),
+                (reply.model.as_str(), reply.usage.micro_dollars),
                 (model, micro_dollars)
             );
-            assert_eq!(said.usage.cost_basis, Some(CostBasis::Estimated));
+            assert_eq!(reply.usage.cost_basis, Some(CostBasis::Estimated));
         }
     }
 

@@ -246,21 +246,21 @@ impl ConfiguredCouncil {
     /// The models that these parts used, each once. Models that the triage chose for seats are not
     /// included.
     pub(crate) fn models_of(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
-        let mut asked = Vec::new();
+        let mut models = Vec::new();
         for part in parts.keys() {
             let model = self.model_of(*part);
-            if !asked.contains(&model) {
-                asked.push(model);
+            if !models.contains(&model) {
+                models.push(model);
             }
         }
-        asked
+        models
     }
 
     fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
-        let asked = self.models_of(parts);
+        let models = self.models_of(parts);
         let own = self.backend.default_model();
-        if asked.iter().any(|model| *model != own) {
-            asked
+        if models.iter().any(|model| *model != own) {
+            models
         } else {
             Vec::new()
         }

@@ -186,14 +186,14 @@ mod tests {
             assert_eq!(council.seats[0].model, "a/b");
             assert_eq!(council.seats[1].model, "");
             // The model of the red team comes only from a list.
-            let (model, told) = if hinted == HintedModels::Any {
+            let (model, expected_refusals) = if hinted == HintedModels::Any {
                 ("", 1)
             } else {
                 ("c", 0)
             };
             assert_eq!(
                 (council.red_team.model.as_str(), refused.len()),
-                (model, told)
+                (model, expected_refusals)
             );
         }
     }
@@ -232,11 +232,11 @@ mod tests {
                 ("", ""),
                 "{hint}"
             );
-            let told: Vec<String> = refused
+            let parts: Vec<String> = refused
                 .iter()
                 .map(|refused| refused.part.to_string())
                 .collect();
-            assert_eq!(told, ["creative#2", "red_team"]);
+            assert_eq!(parts, ["creative#2", "red_team"]);
             for refused in refused {
                 assert_eq!(
                     (refused.loop_number, refused.kind),

@@ -206,7 +206,12 @@ fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
     }
     let most = asked_models(config)
         .into_iter()
-        .map(|asked| fallbacks.iter().filter(|model| *model != asked).count())
+        .map(|model_asked| {
+            fallbacks
+                .iter()
+                .filter(|model| *model != model_asked)
+                .count()
+        })
         .max()
         .unwrap_or_default();
     if most <= MOST_FALLBACKS {
@@ -234,7 +239,7 @@ fn asked_models(config: &EngineConfig) -> Vec<&str> {
             .get(phase)
             .map_or(backend.default_model(), String::as_str)
     };
-    let mut asked: Vec<&str> = PHASES
+    let mut used_models: Vec<&str> = PHASES
         .into_iter()
         .map(|phase| match phase {
             PHASE_OF_TRIAGE if !triage_model.is_empty() => triage_model,
@@ -243,10 +248,10 @@ fn asked_models(config: &EngineConfig) -> Vec<&str> {
         })
         .collect();
     match &config.hinted_models {
-        HintedModels::Any => asked.push(""),
-        HintedModels::Only(models) => asked.extend(models.iter().map(|model| model.trim())),
+        HintedModels::Any => used_models.push(""),
+        HintedModels::Only(models) => used_models.extend(models.iter().map(|model| model.trim())),
     }
-    asked
+    used_models
 }
 
 /// The trimmed names of models, without duplicates.

@@ -36,11 +36,11 @@ pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
         .iter()
         .filter(|seat| seat.role != CouncilRole::RedTeam)
         .count() as u64;
-    let asked = (1..=triage.loop_count)
+    let judged_loops = (1..=triage.loop_count)
         .filter(|number| is_asked_after(triage, delta, *number))
         .count() as u64;
     u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats)
-        + asked * delta::calls(delta)
+        + judged_loops * delta::calls(delta)
         + 1
 }
 

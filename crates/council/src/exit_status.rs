@@ -216,8 +216,8 @@ mod tests {
             (CouncilError::Backend(exhausted()), (70, true)),
         ];
         for (error, expected) in cases {
-            let told = format!("{error:?}");
-            assert_eq!(ends(error), expected, "{told}");
+            let debug = format!("{error:?}");
+            assert_eq!(ends(error), expected, "{debug}");
         }
     }
 

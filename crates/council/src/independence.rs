@@ -137,8 +137,9 @@ fn moved_to_majority(prior: &SeatShingles, current: &SeatShingles) -> Option<u32
             return false;
         };
         let others = prior.iter().filter(|(other, _)| other != seat);
-        let towards =
-            others.filter(|(_, held)| now.resemblance(held) - before.resemblance(held) > STEP);
+        let towards = others.filter(|(_, position)| {
+            now.resemblance(position) - before.resemblance(position) > STEP
+        });
         towards.count() * 2 > prior.len() - 1
     });
     Some(count(moved.count()))
@@ -175,7 +176,7 @@ mod tests {
 
     fn turn(role: CouncilRole, model: &str) -> Turn {
         let text = Untrusted::new("Words.");
-        let said = CallAnswer {
+        let answer = CallAnswer {
             text: text.clone(),
             model: model.to_owned(),
             ending: Ending::Whole,
@@ -185,7 +186,7 @@ mod tests {
             SeatId::of_roles([role])[0],
             TurnKind::Position,
             &text,
-            &said,
+            &answer,
         )
     }
 
@@ -257,14 +258,14 @@ mod tests {
     #[test]
     fn distinct_models_exclude_the_red_team() {
         use CouncilRole::{Creative, Pragmatist, RedTeam};
-        let said = [
+        let turns = [
             (Creative, "a"),
             (Pragmatist, "b"),
             (RedTeam, "d"),
             (Pragmatist, "c"),
             (Creative, "a"),
         ];
-        let found = figures(None, &state(LoopGrammar::Debate, &[KEEP, SPLIT], &said));
+        let found = figures(None, &state(LoopGrammar::Debate, &[KEEP, SPLIT], &turns));
         assert_eq!(
             found.distinct_models, 3,
             "a defence by another model hides nobody"

@@ -196,11 +196,11 @@ mod tests {
 
     #[test]
     fn unspaced_script_is_compared_by_character() {
-        let kept = "我们应该保留一个程序";
-        assert!((resemblance(kept, "我们应该保留一个程序。") - 1.0).abs() < 1e-12);
-        let turned = resemblance(kept, "我们应该拆分一个程序");
+        let original = "我们应该保留一个程序";
+        assert!((resemblance(original, "我们应该保留一个程序。") - 1.0).abs() < 1e-12);
+        let turned = resemblance(original, "我们应该拆分一个程序");
         assert!(turned > 0.3 && turned < 0.7, "{turned}");
-        assert!(resemblance(kept, "今天天气很好") < 0.01);
+        assert!(resemblance(original, "今天天气很好") < 0.01);
     }
 
     #[test]

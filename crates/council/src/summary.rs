@@ -33,14 +33,14 @@ pub(crate) fn summary(
     outcomes: &[AfterAttacks],
     limit: usize,
 ) -> (Vec<Piece>, usize) {
-    let told: Vec<Vec<SummaryPart<'_>>> = loops
+    let parts_by_loop: Vec<Vec<SummaryPart<'_>>> = loops
         .iter()
         .zip(outcomes)
-        .map(|(state, outcomes)| tell(state, outcomes))
+        .map(|(state, outcomes)| summary_parts(state, outcomes))
         .collect();
-    let needs: Vec<usize> = told
+    let needs: Vec<usize> = parts_by_loop
         .iter()
-        .map(|told| told.iter().map(|told| told.length).sum())
+        .map(|part| part.iter().map(|part| part.length).sum())
         .collect();
     let rooms = match loops.first().map(|first| first.grammar) {
         Some(LoopGrammar::Debate) => share(&needs, limit),
@@ -50,10 +50,10 @@ pub(crate) fn summary(
     };
     let mut pieces = Vec::new();
     let mut left_out = 0;
-    for (told, room) in told.into_iter().zip(rooms) {
-        let lengths: Vec<usize> = told.iter().map(|told| told.length).collect();
-        for (told, room) in told.into_iter().zip(share(&lengths, room)) {
-            let (text, missing) = cut(told, room);
+    for (parts, loop_limit) in parts_by_loop.into_iter().zip(rooms) {
+        let lengths: Vec<usize> = parts.iter().map(|part| part.length).collect();
+        for (part, part_limit) in parts.into_iter().zip(share(&lengths, loop_limit)) {
+            let (text, missing) = cut(part, part_limit);
             left_out += missing;
             pieces.extend(text);
         }
@@ -82,17 +82,17 @@ impl<'l> SummaryPart<'l> {
 }
 
 /// The texts of a loop, in reading order.
-fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l>> {
+fn summary_parts<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l>> {
     let number = state.number;
-    let told = |what: &str, text: &'l Untrusted| SummaryPart::new(number, what, text.as_str());
+    let part = |what: &str, text: &'l Untrusted| SummaryPart::new(number, what, text.as_str());
     let mut all = Vec::new();
     match state.grammar {
         LoopGrammar::Parallel => {
             let positions = state.positions.iter();
             all.extend(
-                positions.map(|(seat, position)| told(&format!("position of {seat}"), position)),
+                positions.map(|(seat, position)| part(&format!("position of {seat}"), position)),
             );
-            all.push(told("attack of the red team", &state.critique));
+            all.push(part("attack of the red team", &state.critique));
         }
         LoopGrammar::Sequential => {
             for (place, draft) in (1..).zip(&state.drafts) {
@@ -101,30 +101,30 @@ fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<SummaryPart<'l
                 } else {
                     ""
                 };
-                all.push(told(
+                all.push(part(
                     &format!("draft of {}{ended}", draft.seat),
                     &draft.text,
                 ));
-                all.push(told(
+                all.push(part(
                     &format!("attack on the draft of {}", draft.seat),
                     &draft.attack,
                 ));
             }
-            all.push(told("attack on the loop as a whole", &state.critique));
+            all.push(part("attack on the loop as a whole", &state.critique));
         }
         LoopGrammar::Debate => {
             for (seat, position) in &state.positions {
                 all.push(match state.before_attack.get(seat) {
-                    Some(before) => told(&format!("{seat} before the attack"), before),
-                    None => told(&format!("position of {seat}"), position),
+                    Some(before) => part(&format!("{seat} before the attack"), before),
+                    None => part(&format!("position of {seat}"), position),
                 });
             }
-            all.push(told("attack of the red team", &state.critique));
+            all.push(part("attack of the red team", &state.critique));
             let defended = state
                 .positions
                 .iter()
                 .filter(|(seat, _)| state.before_attack.contains_key(seat));
-            all.extend(defended.map(|(seat, now)| told(&format!("{seat} after the attack"), now)));
+            all.extend(defended.map(|(seat, now)| part(&format!("{seat} after the attack"), now)));
         }
     }
     all.push(SummaryPart::new(
@@ -188,15 +188,15 @@ fn share_of_loops(needs: &[usize], limit: usize) -> Vec<usize> {
 }
 
 /// Shares room evenly among needs; the surplus of one goes to the others, the later ones first.
-fn share(needs: &[usize], mut room: usize) -> Vec<usize> {
+fn share(needs: &[usize], mut limit: usize) -> Vec<usize> {
     let mut by_need: Vec<usize> = (0..needs.len()).collect();
     by_need.sort_by_key(|index| needs.get(*index));
     let mut rooms = vec![0; needs.len()];
     let mut left = needs.len();
     for index in by_need {
         if let (Some(need), Some(given)) = (needs.get(index), rooms.get_mut(index)) {
-            *given = (room / left).min(*need);
-            room -= *given;
+            *given = (limit / left).min(*need);
+            limit -= *given;
         }
         left -= 1;
     }
@@ -204,18 +204,18 @@ fn share(needs: &[usize], mut room: usize) -> Vec<usize> {
 }
 
 /// Cuts a text to this room, or omits it if there is no room; also returns the number of omitted characters.
-fn cut(told: SummaryPart<'_>, room: usize) -> (Option<Piece>, usize) {
-    let SummaryPart { name, text, length } = told;
-    if length <= room {
+fn cut(part: SummaryPart<'_>, limit: usize) -> (Option<Piece>, usize) {
+    let SummaryPart { name, text, length } = part;
+    if length <= limit {
         let text = Untrusted::new(text);
         return (Some(Piece { name, text }), 0);
     }
     // The mark is never longer than one that states the whole length.
-    let Some(kept) = room.checked_sub(mark(length).chars().count()) else {
+    let Some(kept_chars) = limit.checked_sub(mark(length).chars().count()) else {
         return (None, length);
     };
-    let missing = length - kept;
-    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let missing = length - kept_chars;
+    let (head, tail) = (kept_chars.div_ceil(2), kept_chars / 2);
     let beginning = text.get(..start_of(&text, head)).unwrap_or_default();
     let end = text
         .get(start_of(&text, length - tail)..)
@@ -541,12 +541,12 @@ mod tests {
         (grammar, prop::collection::vec(state, 1..=5)).prop_map(|(grammar, loops)| {
             let numbered = (1..)
                 .zip(loops)
-                .map(|(number, (said, critique, defended))| {
-                    let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
-                    let others: Vec<&str> = said.iter().map(|(_, other)| other.as_str()).collect();
+                .map(|(number, (turns, critique, defended))| {
+                    let texts: Vec<&str> = turns.iter().map(|(text, _)| text.as_str()).collect();
+                    let others: Vec<&str> = turns.iter().map(|(_, other)| other.as_str()).collect();
                     if grammar == LoopGrammar::Sequential {
-                        let said = texts.iter().zip(&others).enumerate().rev();
-                        let drafts: Vec<_> = said
+                        let drafts_in_reverse = texts.iter().zip(&others).enumerate().rev();
+                        let drafts: Vec<_> = drafts_in_reverse
                             .map(|(place, (text, attack))| (place, *text, *attack))
                             .collect();
                         return drafted(number, &drafts, &critique);

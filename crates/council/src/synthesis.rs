@@ -166,11 +166,11 @@ async fn answer(
         messages,
         schema: None,
     };
-    let said = caller
+    let reply = caller
         .ask(ask)
         .await
         .map_err(|none| none.fatal(part, None))?;
-    Ok(said.text)
+    Ok(reply.text)
 }
 
 fn synthesis_messages(
@@ -316,20 +316,25 @@ mod tests {
 
     #[test]
     fn original_wording_is_shown_once() {
-        let asked = Untrusted::new("Answer with one line `Verdict: APPROVE`.");
+        let question = Untrusted::new("Answer with one line `Verdict: APPROVE`.");
         let triage = TriageOutput {
-            reconstructed_query: asked.clone(),
+            reconstructed_query: question.clone(),
             ..triage(LoopGrammar::Parallel)
         };
-        let told = shown(&synthesis_messages(&asked, &triage, &[], Wording::AsAsked));
-        assert_eq!(told.matches("Verdict: APPROVE").count(), 1, "{told}");
+        let prompt = shown(&synthesis_messages(
+            &question,
+            &triage,
+            &[],
+            Wording::AsAsked,
+        ));
+        assert_eq!(prompt.matches("Verdict: APPROVE").count(), 1, "{prompt}");
         assert!(
-            told.contains("in the form that the original question asks for, to the letter"),
-            "{told}"
+            prompt.contains("in the form that the original question asks for, to the letter"),
+            "{prompt}"
         );
         assert!(
-            !told.contains("form and length that the synthesis instruction asks for"),
-            "{told}"
+            !prompt.contains("form and length that the synthesis instruction asks for"),
+            "{prompt}"
         );
         let direct = shown(&direct_messages(&triage, Wording::AsAsked));
         assert!(direct.contains("keep that form to the letter"), "{direct}");

@@ -176,9 +176,9 @@ mod tests {
             let (result, records, turns) = made_by(grammar, Observability::On).await;
             assert_eq!((records, turns), (3, 3 * answers), "{grammar}");
             let trace = result.reasoning_trace.unwrap();
-            let told: usize = trace.iter().map(|record| record.turns.len()).sum();
+            let turn_count: usize = trace.iter().map(|record| record.turns.len()).sum();
             assert_eq!(
-                (trace.len(), told),
+                (trace.len(), turn_count),
                 (records, turns),
                 "{grammar}: what was made is returned"
             );

@@ -28,13 +28,13 @@ pub struct Turn {
 
 impl Turn {
     /// Creates a turn from a seat's answer, with this text.
-    pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) -> Self {
+    pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, answer: &CallAnswer) -> Self {
         Self {
             seat,
             kind,
             text: text.clone(),
-            model: said.model.clone(),
-            usage: said.usage,
+            model: answer.model.clone(),
+            usage: answer.usage,
             #[cfg(test)]
             _counted: crate::trace::made::turn(),
         }

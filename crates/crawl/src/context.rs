@@ -518,6 +518,6 @@ fn snapshot(
         .options
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()));
-    let beside = options.chain([("clock".to_owned(), clock.to_owned())]);
-    Ok(ConfigSnapshot::of(settings.chain(beside)).map_err(CrawlError::from)?)
+    let extra = options.chain([("clock".to_owned(), clock.to_owned())]);
+    Ok(ConfigSnapshot::of(settings.chain(extra)).map_err(CrawlError::from)?)
 }

@@ -52,9 +52,9 @@ impl FetchTools {
         let Some(base) = &self.clone_base else {
             return Ok(CloneUrl::of_host(host)?);
         };
-        let asked = CloneUrl::of_host(host)?;
-        match (base.host(), asked.host()) {
-            (Some(own), Some(asked)) if !own.eq_ignore_ascii_case(asked) => {
+        let requested = CloneUrl::of_host(host)?;
+        match (base.host(), requested.host()) {
+            (Some(own), Some(requested_host)) if !own.eq_ignore_ascii_case(requested_host) => {
                 Err(FetchError::OtherHost {
                     base: base.to_string(),
                     host: host.to_owned(),
@@ -549,7 +549,7 @@ mod tests {
     /// exceeded by fewer.
     #[tokio::test]
     async fn unpacking_stops_at_time_limit() {
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let sha = fake_sha("acme/widget", "v1");
         let names: Vec<String> = (0..2_000).map(|number| format!("d{number}/f")).collect();
         let bytes = tarball(
@@ -558,14 +558,14 @@ mod tests {
             &sha,
             names.iter().map(|name| (name.as_str(), "")),
         );
-        let archive = room.path().join("a.tar.gz");
+        let archive = temp_dir.path().join("a.tar.gz");
         write_unflushed(&archive, &bytes, 0o600).unwrap();
         let unpack = async |into: &str, time: Duration| {
             let limits = ArchiveLimits {
                 time,
                 ..ArchiveLimits::DEFAULT
             };
-            unpack_aside(archive.clone(), room.path().join(into), limits)
+            unpack_aside(archive.clone(), temp_dir.path().join(into), limits)
                 .await
                 .unwrap()
         };

@@ -18,7 +18,7 @@ pub enum OfflineError {
     /// No build system was recognised, so there are no standard steps.
     #[error(
         "no build system was recognised{}, so there are no standard steps to plan with",
-        seen(files)
+        seen_files_note(files)
     )]
     UnknownBuildSystem {
         /// Build files that were found but are not decisive, such as a `package.json` without a lock
@@ -39,7 +39,7 @@ impl OfflineError {
     }
 }
 
-fn seen(files: &[String]) -> String {
+fn seen_files_note(files: &[String]) -> String {
     if files.is_empty() {
         String::new()
     } else {

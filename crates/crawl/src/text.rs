@@ -176,8 +176,8 @@ pub fn plan(planned: &PlannedCrawl) -> Vec<String> {
     page.section("Warnings", &plan.warnings);
     page.section("Accepted suggestions", &plan.accepted_suggestions);
     page.section("Rejected suggestions", &plan.rejected_suggestions);
-    let said: Vec<String> = planned.messages.iter().map(who_said).collect();
-    page.section("Who said what", &said);
+    let speakers: Vec<String> = planned.messages.iter().map(who_said).collect();
+    page.section("Who said what", &speakers);
     page.section("Why it is rejected", &plan.safety_violations);
     page.0.push(String::new());
     let verdict = if plan.safety_validated {
@@ -262,8 +262,8 @@ pub fn cut_to(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(characters).collect();
-    format!("{}...", kept.trim_end())
+    let beginning: String = text.chars().take(characters).collect();
+    format!("{}...", beginning.trim_end())
 }
 
 #[cfg(test)]

@@ -59,8 +59,8 @@ fn signed(value: f64) -> String {
     let text = format!("{value:+.4}");
     let short = text.trim_end_matches('0');
     // Two decimals at least: +0.20, +0.1937.
-    let kept = short.len().max(text.len() - 2);
-    text.get(..kept).unwrap_or(&text).to_owned()
+    let kept_len = short.len().max(text.len() - 2);
+    text.get(..kept_len).unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]

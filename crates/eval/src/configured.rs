@@ -428,11 +428,16 @@ impl Variant {
         let text = task_settings(job.task, self.dollars)?;
         write_atomic(&settings, text.as_bytes())?;
         let own: [(OsString, OsString); 1] = [("CRUCIBLE_HOME".into(), home.into())];
-        let kept = |(name, value): (&OsStr, &OsStr)| {
+        let inherited = |(name, value): (&OsStr, &OsStr)| {
             let is_replaced = name == "CRUCIBLE_HOME" || name == "CRUCIBLE_RUNS_ROOT";
             (!is_replaced).then(|| (name.to_owned(), value.to_owned()))
         };
-        let pairs = evaluation.runtime.env.pairs().filter_map(kept).chain(own);
+        let pairs = evaluation
+            .runtime
+            .env
+            .pairs()
+            .filter_map(inherited)
+            .chain(own);
         Ok(TrialSetup {
             env: Environment::from_pairs(pairs, job.workspace.top()),
             over: self.over.iter().cloned().chain([settings]).collect(),

@@ -150,7 +150,7 @@ pub struct Validity {
     pub problem: Option<String>,
 }
 
-/// Validates one task in `room`, or reuses the result saved there for the same task.
+/// Validates one task in `work_dir`, or reuses the result saved there for the same task.
 ///
 /// # Errors
 ///
@@ -158,18 +158,18 @@ pub struct Validity {
 pub(crate) async fn validate(
     machine: &Machine<'_>,
     task: &Task,
-    room: &Path,
+    work_dir: &Path,
 ) -> Result<Validity, EvalError> {
-    let document = room.join("validity.json");
+    let document = work_dir.join("validity.json");
     if let Some(known) = read::<Validity>(&document)?.filter(|known| known.task == task.digest) {
         return Ok(known);
     }
-    fs::remove_dir_all(room)?;
-    fs::create_dir_all(room)?;
+    fs::remove_dir_all(work_dir)?;
+    fs::create_dir_all(work_dir)?;
     let (clone, fresh, log) = (
-        room.join("clone"),
-        room.join("check"),
-        room.join("validity.log"),
+        work_dir.join("clone"),
+        work_dir.join("check"),
+        work_dir.join("validity.log"),
     );
     let mut validity = Validity {
         task: task.digest,
@@ -249,9 +249,9 @@ pub async fn evaluate(
     let jobs = plan.jobs.max(1);
     let mut proofs = Vec::new();
     for task in &plan.tasks {
-        let room = plan.out.join("tasks").join(&task.name);
+        let work_dir = plan.out.join("tasks").join(&task.name);
         proofs.push(async move {
-            let validity = validate(machine, task, &room).await?;
+            let validity = validate(machine, task, &work_dir).await?;
             observer.proved(&task.name, &validity);
             Ok::<_, EvalError>((task.name.as_str(), validity.problem))
         });
@@ -403,7 +403,7 @@ impl Trial<'_> {
             return Ok(document);
         }
         observer.started(&self.configuration.name, &self.task.name, self.sample);
-        let (clone, room) = (place.join("clone"), place.join("check"));
+        let (clone, check_dir) = (place.join("clone"), place.join("check"));
         let ready = match TaskClone::of(machine, self.task, &clone).await {
             Ok(workspace) => {
                 let set_up = machine
@@ -441,7 +441,7 @@ impl Trial<'_> {
                     let log = place.join("check.log");
                     let judged = Judged::Commit(&commit);
                     let checked =
-                        check(machine, self.task, &workspace, judged, &room, &log).await?;
+                        check(machine, self.task, &workspace, judged, &check_dir, &log).await?;
                     if !checked.passes() {
                         let unknown = matches!(checked.end, CheckEnd::NotStarted(_));
                         let failed = if unknown {
@@ -458,7 +458,7 @@ impl Trial<'_> {
             }
         }
         fs::remove_dir_all(&clone)?;
-        fs::remove_dir_all(&room)?;
+        fs::remove_dir_all(&check_dir)?;
         write(&result, &document)?;
         Ok(document)
     }

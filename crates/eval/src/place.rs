@@ -128,7 +128,7 @@ pub(crate) enum Judged<'a> {
     Solution(&'a [u8]),
 }
 
-/// Runs the hidden tests on a fresh clone in `room`, which must not exist and is removed afterwards. The
+/// Runs the hidden tests on a fresh clone in `work_dir`, which must not exist and is removed afterwards. The
 /// output is in `log`.
 ///
 /// # Errors
@@ -139,12 +139,12 @@ pub(crate) async fn check(
     task: &Task,
     workspace: &TaskClone,
     judged: Judged<'_>,
-    room: &Path,
+    work_dir: &Path,
     log: &Path,
 ) -> Result<Check, EvalError> {
     let watch = Stopwatch::start();
-    let end = checked(machine, task, workspace, judged, room, log).await?;
-    fs::remove_dir_all(room)?;
+    let end = checked(machine, task, workspace, judged, work_dir, log).await?;
+    fs::remove_dir_all(work_dir)?;
     Ok(Check {
         end,
         seconds: watch.elapsed().as_secs_f64(),
@@ -156,7 +156,7 @@ async fn checked(
     task: &Task,
     workspace: &TaskClone,
     judged: Judged<'_>,
-    room: &Path,
+    work_dir: &Path,
     log: &Path,
 ) -> Result<CheckEnd, EvalError> {
     let (commit, solution) = match judged {
@@ -165,7 +165,7 @@ async fn checked(
         Judged::Solution(patch) => (&workspace.base, Some(patch)),
     };
     let sandbox = Arc::clone(&machine.sandbox);
-    let clone = WorkClone::of(sandbox, machine.env, workspace.top(), commit, room).await?;
+    let clone = WorkClone::of(sandbox, machine.env, workspace.top(), commit, work_dir).await?;
     let unfit = |what: &str, error: RepoError| {
         CheckEnd::NotPrepared(format!("the {what} patch does not apply: {error}"))
     };
@@ -178,13 +178,19 @@ async fn checked(
     if let Err(error) = clone.apply_over(&task.hidden, &workspace.base).await {
         return Ok(unfit("hidden", error));
     }
-    match machine.set_up(task, room, log).await {
+    match machine.set_up(task, work_dir, log).await {
         Ok(()) => {}
         Err(PlaceError::Fs(error)) => return Err(error.into()),
         Err(error) => return Ok(CheckEnd::NotPrepared(error.to_string())),
     }
     Ok(machine
-        .run(&task.check, room, task.check_timeout, Network::None, log)
+        .run(
+            &task.check,
+            work_dir,
+            task.check_timeout,
+            Network::None,
+            log,
+        )
         .await?)
 }
 

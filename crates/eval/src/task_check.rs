@@ -30,11 +30,11 @@ impl CheckedTasks {
         directory: &TaskDirectory,
         mut report: impl FnMut(&str),
     ) -> Result<Self, Failure> {
-        let room = temp_dir_in(&runtime.env.temporary_directory(), "crucible-eval-check-")?;
+        let temp_dir = temp_dir_in(&runtime.env.temporary_directory(), "crucible-eval-check-")?;
         let machine = machine(runtime, settings, directory.path.clone())?;
         let mut checked = Self::default();
         for task in &directory.tasks {
-            let validity = validate(&machine, task, &room.path().join(&task.name)).await?;
+            let validity = validate(&machine, task, &temp_dir.path().join(&task.name)).await?;
             report(&match &validity.problem {
                 Some(problem) => format!("{}: broken: {problem}", task.name),
                 None if task.solution.is_none() => {

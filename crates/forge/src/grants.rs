@@ -143,14 +143,14 @@ impl Grants {
             .hosts
             .iter()
             .filter(|host| AllowedHost::web(host.as_str()).is_local());
-        let told = |host: &HostName| {
+        let local_host_warning = |host: &HostName| {
             Finding::warning(
                 Code::new("forge-host-local"),
                 host.to_string(),
                 "This is no host of the internet: the machine itself, a private network, or where a cloud tells a machine its keys. The skill reaches whatever listens there; grant it only where that is meant.",
             )
         };
-        Verdict::new(local.map(told).collect())
+        Verdict::new(local.map(local_host_warning).collect())
     }
 }
 
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn local_and_private_hosts_are_reported() {
-        let told = |host: &str| grants(&[host, "api.example.com"], &[], &[]).judge();
+        let verdict_of = |host: &str| grants(&[host, "api.example.com"], &[], &[]).judge();
         for local in [
             "169.254.169.254",
             "127.0.0.1",
@@ -411,7 +411,7 @@ mod tests {
             "10.1.2.3",
             "192.168.0.1",
         ] {
-            let verdict = told(local);
+            let verdict = verdict_of(local);
             assert!(verdict.passes(), "{local}");
             let codes: Vec<String> = verdict
                 .findings()
@@ -421,7 +421,7 @@ mod tests {
             assert_eq!(codes, ["forge-host-local"], "{local}");
         }
         for public in ["www.example.com", "93.184.215.14", "localhost.example.com"] {
-            assert!(told(public).findings().is_empty(), "{public}");
+            assert!(verdict_of(public).findings().is_empty(), "{public}");
         }
     }
 

@@ -171,7 +171,7 @@ impl IoSchema {
             IoSide::Input => &self.input,
             IoSide::Output => &self.output,
         };
-        let told = |error: jsonschema::ValidationError<'_>| {
+        let describe = |error: jsonschema::ValidationError<'_>| {
             let place = error.instance_path().to_string();
             let place = if place.is_empty() {
                 "the whole"
@@ -186,7 +186,7 @@ impl IoSchema {
         validator
             .iter_errors(value)
             .take(MOST_PROBLEMS)
-            .map(told)
+            .map(describe)
             .collect()
     }
 }

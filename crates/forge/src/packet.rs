@@ -287,9 +287,9 @@ fn cut(text: &str) -> Untrusted {
         return Untrusted::new(text);
     }
     let end = text.floor_char_boundary(MOST_BYTES);
-    let kept = text.get(..end).unwrap_or_default();
+    let beginning = text.get(..end).unwrap_or_default();
     Untrusted::new(format!(
-        "{kept}\n[only the first {end} of {} bytes are shown]\n",
+        "{beginning}\n[only the first {end} of {} bytes are shown]\n",
         text.len()
     ))
 }

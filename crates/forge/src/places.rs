@@ -115,12 +115,12 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
             "it is taken as it is written, below the project's top, and is no home",
         ));
     }
-    let mut way = String::new();
+    let mut prefix = String::new();
     for name in path.split('/') {
-        if !way.is_empty() {
-            way.push('/');
+        if !prefix.is_empty() {
+            prefix.push('/');
         }
-        way.push_str(name);
+        prefix.push_str(name);
         if name.contains(['*', '?']) {
             return Err(refused(
                 name,
@@ -130,7 +130,7 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
         if name.contains(is_hidden) {
             return Err(refused(name, "it holds characters that nobody sees"));
         }
-        let why = match meaning(&way, PlaceKind::Directory) {
+        let why = match meaning(&prefix, PlaceKind::Directory) {
             Some(PlaceMeaning::Obeyed) if usage == PlaceUse::Read => continue,
             None => continue,
             Some(PlaceMeaning::Own) => "that is where Crucible or git keeps what it believes",
@@ -234,12 +234,12 @@ mod tests {
         ] {
             assert_eq!(refused(path).as_deref(), Some(name), "{path}");
         }
-        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap(), PlaceUse::Write)
+        let message = may_be_granted(&"a/.GitHub/x".parse().unwrap(), PlaceUse::Write)
             .unwrap_err()
             .to_string();
         assert!(
-            said.contains("a/.GitHub/x") && said.contains("(.GitHub); grant a directory"),
-            "{said}"
+            message.contains("a/.GitHub/x") && message.contains("(.GitHub); grant a directory"),
+            "{message}"
         );
     }
 

@@ -296,7 +296,7 @@ impl SkillRegistry {
                 .keys()
                 .filter(|name| !self.entries.contains_key(*name)),
         ) {
-            let told = match (self.entries.get(name), written.entries.get(name)) {
+            let difference = match (self.entries.get(name), written.entries.get(name)) {
                 (Some(known), Some(read)) if known == read => continue,
                 (Some(_), Some(_)) => "says something else of it than the ledger",
                 (Some(_), None) => "does not name it, though the ledger of this machine trusts it",
@@ -307,7 +307,7 @@ impl SkillRegistry {
             verdict.push(Finding::warning(
                 Code::new("forge-registry-differs"),
                 short_line(name, 80),
-                format!("{REGISTRY_FILE} {told}. The ledger counts; the next promotion or demotion writes the file anew."),
+                format!("{REGISTRY_FILE} {difference}. The ledger counts; the next promotion or demotion writes the file anew."),
             ));
         }
         verdict
@@ -543,9 +543,9 @@ mod tests {
     fn the_registry_can_refuse_and_never_trusts() {
         let (own, other) = (digest("own"), digest("other"));
         let name = name("word_count");
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let project = ForgeProject::new(
-            room.path().to_owned(),
+            temp_dir.path().to_owned(),
             digest("p"),
             "skillset".parse().unwrap(),
         );
@@ -625,14 +625,14 @@ mod tests {
             ("b", entry(Some(digest("c")), "Ada")),
             ("d", entry(None, "Eve")),
         ]);
-        let told = known.differences(&written);
-        let subjects: Vec<&str> = told
+        let differences = known.differences(&written);
+        let subjects: Vec<&str> = differences
             .findings()
             .iter()
             .map(|finding| finding.subject.as_str())
             .collect();
         assert_eq!(subjects, ["a", "b", "d"]);
-        assert!(told.passes());
+        assert!(differences.passes());
         assert!(known.differences(&known).findings().is_empty());
     }
 }

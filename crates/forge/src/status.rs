@@ -169,10 +169,10 @@ mod tests {
                     continue;
                 };
                 let refused = step.check(&name, status).unwrap_err();
-                let said = refused.to_string();
+                let message = refused.to_string();
                 assert!(
-                    said.starts_with(&format!("the skill word_count is {}: ", status.as_str())),
-                    "{said}"
+                    message.starts_with(&format!("the skill word_count is {}: ", status.as_str())),
+                    "{message}"
                 );
                 assert_eq!(refused.first, *first);
                 if let Some(first) = first {

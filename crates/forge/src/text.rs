@@ -125,7 +125,7 @@ impl SkillHistory {
             "kept",
             self.artifacts.len(),
             newest(&self.artifacts),
-            |kept| format!("{}  {}", kept.kind.as_str(), kept.digest),
+            |artifact| format!("{}  {}", artifact.kind.as_str(), artifact.digest),
         );
         part(
             &mut lines,

@@ -349,7 +349,7 @@ impl<'a> SkillVerification<'a> {
                     .merge(touched(&before, &self.workspace.changes()?));
             }
             let verdict = bounded(&answer.verdict);
-            let kept = if answer.log.is_empty() {
+            let log_digest = if answer.log.is_empty() {
                 None
             } else {
                 Some(ledger.put_artifact("GATE_LOG", &answer.log)?)
@@ -359,7 +359,7 @@ impl<'a> SkillVerification<'a> {
                 verdict,
                 duration: watch.elapsed(),
                 facts: answer.facts,
-                log: kept,
+                log: log_digest,
             };
             ledger.record_skill_gate(&row, self.now(), &outcome.row())?;
             observer.ended(&outcome);
@@ -496,13 +496,12 @@ fn held_out(
     row: &SkillRow,
     schema: &IoSchema,
 ) -> Result<Option<Vec<HeldOutExample>>, String> {
-    let kept = ledger
+    let artifacts = ledger
         .skill_artifacts(row.id)
         .map_err(|error| error.to_string())?;
-    for artifact in kept
-        .iter()
-        .filter(|kept| kept.kind == SkillArtifactKind::Note && kept.build.is_none())
-    {
+    for artifact in artifacts.iter().filter(|artifact_row| {
+        artifact_row.kind == SkillArtifactKind::Note && artifact_row.build.is_none()
+    }) {
         let bytes = ledger
             .artifact(&artifact.digest)
             .map_err(|error| error.to_string())?;

@@ -338,17 +338,18 @@ mod tests {
         )
         .unwrap();
         assert!(found.ends_with("sh"));
-        let lost = find_program(Path::new("sh"), Path::new("/"), OsStr::new("")).unwrap_err();
+        let error = find_program(Path::new("sh"), Path::new("/"), OsStr::new("")).unwrap_err();
         assert_eq!(
-            lost,
+            error,
             ProgramError::NotFound {
                 searched: Vec::new()
             }
         );
         assert!(
-            lost.to_string()
+            error
+                .to_string()
                 .contains("PATH holds no absolute directory"),
-            "{lost}"
+            "{error}"
         );
     }
 

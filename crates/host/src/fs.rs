@@ -707,11 +707,14 @@ mod tests {
 
     #[test]
     fn the_advice_fits_the_error() {
-        let told = |kind| FsError::io("write", Path::new("a"), io::Error::from(kind)).to_string();
-        assert!(told(io::ErrorKind::StorageFull).ends_with("; make room there, and try again"));
-        assert!(told(io::ErrorKind::QuotaExceeded).ends_with("; make room there, and try again"));
-        assert!(told(io::ErrorKind::ReadOnlyFilesystem).contains("mount it for writing"));
-        assert!(told(io::ErrorKind::PermissionDenied).ends_with("and that you may use it"));
+        let message =
+            |kind| FsError::io("write", Path::new("a"), io::Error::from(kind)).to_string();
+        assert!(message(io::ErrorKind::StorageFull).ends_with("; make room there, and try again"));
+        assert!(
+            message(io::ErrorKind::QuotaExceeded).ends_with("; make room there, and try again")
+        );
+        assert!(message(io::ErrorKind::ReadOnlyFilesystem).contains("mount it for writing"));
+        assert!(message(io::ErrorKind::PermissionDenied).ends_with("and that you may use it"));
     }
 
     #[test]

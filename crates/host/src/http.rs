@@ -352,10 +352,10 @@ impl Connections {
     async fn tls(&self) -> Result<&Client, HttpError> {
         let make = || async {
             let made = tokio::task::spawn_blocking(|| builder().https_only(true).build()).await;
-            let gone = |_| HttpError::Setup {
+            let shutdown_error = |_| HttpError::Setup {
                 detail: "the program is about to end".to_owned(),
             };
-            made.map_err(gone)?.map_err(|error| setup(&error))
+            made.map_err(shutdown_error)?.map_err(|error| setup(&error))
         };
         self.tls.get_or_try_init(make).await
     }

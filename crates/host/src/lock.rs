@@ -170,7 +170,7 @@ pub enum TurnPurpose {
 }
 
 impl DirectoryTurn {
-    /// Waits at most `patience` for the lock; returns `None` after that.
+    /// Waits at most `timeout` for the lock; returns `None` after that.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl DirectoryTurn {
     pub fn take(
         directory: &Path,
         purpose: TurnPurpose,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Self>, FsError> {
         let fail = |source| FsError::io("lock", directory, source);
         let file = File::open(directory).map_err(fail)?;
@@ -190,7 +190,7 @@ impl DirectoryTurn {
             };
             match tried {
                 Ok(()) => return Ok(Some(Self { directory: file })),
-                Err(TryLockError::WouldBlock) if waited >= patience => return Ok(None),
+                Err(TryLockError::WouldBlock) if waited >= timeout => return Ok(None),
                 Err(TryLockError::WouldBlock) => {
                     std::thread::sleep(PAUSE);
                     waited += PAUSE;
@@ -500,10 +500,10 @@ mod tests {
         for odd in [&link, &pipe, dir.path()] {
             let refused = Lock::acquire(odd, "x").unwrap_err();
             assert!(matches!(refused, LockError::Fs(_)), "{}", odd.display());
-            let told = refused.to_string();
+            let message = refused.to_string();
             assert!(
-                told.contains("it has to be a regular file and no link; move it away"),
-                "{told}"
+                message.contains("it has to be a regular file and no link; move it away"),
+                "{message}"
             );
         }
         assert!(Lock::seize(&link, "x").unwrap().is_still_held());

@@ -52,7 +52,7 @@ impl WorkDir {
         let path = parent.join(format!("{prefix}{label}-{random}"));
         let lock = lock_beside(&path);
         // A sweep between the making of the lock file and its locking takes it away; then it is made again.
-        let held = loop {
+        let lock_file = loop {
             let fail = |source| FsError::io("make the lock", &lock, source);
             let file = open_lock(&lock, OFlags::CREATE).map_err(fail)?;
             file.lock().map_err(fail)?;
@@ -63,7 +63,7 @@ impl WorkDir {
         let made = Self {
             path,
             lock,
-            _held: held,
+            _held: lock_file,
         };
         make_directory(&made.path)?;
         Ok(made)

@@ -372,7 +372,7 @@ pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<i64>, rusqlit
 
 fn agrees(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
     let body: Option<String> = row.get(1)?;
-    let stands = EventBody {
+    let expected = EventBody {
         project: row.get(3)?,
         spec: row.get(4)?,
         sequence: row.get(5)?,
@@ -380,8 +380,8 @@ fn agrees(row: &Row<'_>) -> Result<bool, rusqlite::Error> {
         phase: row.get(7)?,
         digest: row.get(8)?,
     };
-    let told = body.and_then(|body| serde_json::from_str::<EventBody>(&body).ok());
-    Ok(told.is_some_and(|told| told == stands))
+    let recorded = body.and_then(|body| serde_json::from_str::<EventBody>(&body).ok());
+    Ok(recorded.is_some_and(|recorded| recorded == expected))
 }
 
 fn read(row: &Row<'_>) -> Result<SpecReceiptRow, rusqlite::Error> {

@@ -82,12 +82,12 @@ impl Ledger {
         Self::open_waiting(path, PATIENCE)
     }
 
-    /// Like [`Ledger::open`], but this call and every later one wait at most `patience` for another writer.
+    /// Like [`Ledger::open`], but this call and every later one wait at most `busy_timeout` for another writer.
     ///
     /// # Errors
     ///
     /// As [`Ledger::open`].
-    pub fn open_waiting(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
+    pub fn open_waiting(path: &Path, busy_timeout: Duration) -> Result<Self, LedgerError> {
         // A name that begins with `file:` would be read as a URI; a leading `./` keeps every name a name.
         let path = if path.is_absolute() {
             Cow::Borrowed(path)
@@ -115,9 +115,9 @@ impl Ledger {
         if is_new {
             fs::set_mode(&path, 0o600)?;
         }
-        configure(&mut connection, patience).map_err(fail)?;
+        configure(&mut connection, busy_timeout).map_err(fail)?;
         check_identity(&connection, &path)?;
-        use_write_ahead_log(&connection, patience).map_err(fail)?;
+        use_write_ahead_log(&connection, busy_timeout).map_err(fail)?;
         migrate(&mut connection, &path)?;
         watch(&connection).map_err(fail)?;
         Ok(Self {
@@ -283,9 +283,9 @@ fn is_there(path: &Path) -> Result<bool, LedgerError> {
 fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
     // SQLite's own files beside it count as well.
-    for beside in ["", "-wal", "-shm", "-journal"] {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
-        name.push(beside);
+        name.push(suffix);
         let file = Path::new(&name);
         let reason = match file.metadata() {
             Ok(meta) if meta.is_dir() => "it is a directory",
@@ -307,8 +307,8 @@ fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
     }
 }
 
-fn configure(connection: &mut Connection, patience: Duration) -> Result<(), rusqlite::Error> {
-    connection.busy_timeout(patience)?;
+fn configure(connection: &mut Connection, busy_timeout: Duration) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(busy_timeout)?;
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -345,7 +345,10 @@ fn check_identity(connection: &Connection, path: &Path) -> Result<(), LedgerErro
 }
 
 /// The first switch to the write-ahead log needs the database for itself, and SQLite does not wait for that.
-fn use_write_ahead_log(connection: &Connection, patience: Duration) -> Result<(), rusqlite::Error> {
+fn use_write_ahead_log(
+    connection: &Connection,
+    busy_timeout: Duration,
+) -> Result<(), rusqlite::Error> {
     let pause = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     loop {
@@ -353,7 +356,7 @@ fn use_write_ahead_log(connection: &Connection, patience: Duration) -> Result<()
             row.get::<_, String>(0)
         }) {
             Err(rusqlite::Error::SqliteFailure(failure, _))
-                if failure.code == rusqlite::ErrorCode::DatabaseBusy && waited < patience =>
+                if failure.code == rusqlite::ErrorCode::DatabaseBusy && waited < busy_timeout =>
             {
                 std::thread::sleep(pause);
                 waited += pause;
@@ -427,10 +430,14 @@ mod tests {
             database_of_version(&path, version);
             let mut ledger = Ledger::open(&path).unwrap();
             // The event that was written then, and one that tells of the artifact where the version did not yet.
-            let kept =
+            let event_count =
                 u64::from(version >= 1) + u64::from((1..ADOPTS_ARTIFACTS).contains(&version));
-            assert_eq!(ledger.head().unwrap().seq, kept, "from version {version}");
-            assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
+            assert_eq!(
+                ledger.head().unwrap().seq,
+                event_count,
+                "from version {version}"
+            );
+            assert_eq!(ledger.append(event(2)).unwrap().seq, event_count + 1);
             assert_eq!(
                 ledger.verify(&[]).unwrap().findings(),
                 [],

@@ -174,7 +174,7 @@ fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize),
     // An empty piece needs the line break that a longer one may bring itself, so nothing is longer than
     // counted here.
     let bare = count(&prompt(question, CUT, 0));
-    let room = limit
+    let char_budget = limit
         .checked_sub(bare)
         .ok_or(AdviceFailure::TaskTooLong { chars: bare, limit })?;
     let material: usize = question
@@ -182,20 +182,23 @@ fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize),
         .iter()
         .map(|(_, text)| text.as_str().chars().count())
         .sum();
-    Ok((prompt(question, CUT, room), material.saturating_sub(room)))
+    Ok((
+        prompt(question, CUT, char_budget),
+        material.saturating_sub(char_budget),
+    ))
 }
 
 /// The prompt with at most this many characters of material.
-fn prompt(question: &Question<'_>, notice: &'static str, room: usize) -> PromptText {
-    let mut room = room;
+fn prompt(question: &Question<'_>, notice: &'static str, char_budget: usize) -> PromptText {
+    let mut char_budget = char_budget;
     let start = PromptBuilder::new()
         .ours(question.task)
         .ours("\n")
         .ours(notice);
     let with_piece = |builder: PromptBuilder, (name, text): &(&str, Untrusted)| {
-        let kept: String = text.as_str().chars().take(room).collect();
-        room -= kept.chars().count();
-        builder.untrusted(name, &Untrusted::new(kept))
+        let shown_text: String = text.as_str().chars().take(char_budget).collect();
+        char_budget -= shown_text.chars().count();
+        builder.untrusted(name, &Untrusted::new(shown_text))
     };
     question.material.iter().fold(start, with_piece).build()
 }

@@ -31,34 +31,34 @@ pub(crate) struct Expected {
 /// [`LlmError::ProviderOutage`] if it is not UTF-8, a web page, not JSON or other JSON. It is never transient, because the same
 /// request would reach the same server.
 pub(crate) fn read<T: DeserializeOwned>(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     body: &[u8],
     expected: Expected,
 ) -> Result<T, LlmError> {
     let text = std::str::from_utf8(body)
-        .map_err(|_| asked.unreadable("the answer is not UTF-8", "check the server's log"))?;
+        .map_err(|_| target.unreadable("the answer is not UTF-8", "check the server's log"))?;
     serde_json::from_str(text).map_err(|_| {
         let what = if text.trim_start().starts_with('<') {
             format!("the answer is a web page, not {}", expected.what)
         } else {
             format!("the answer is not {} in JSON", expected.what)
         };
-        asked.unreadable(what, expected.next)
+        target.unreadable(what, expected.next)
     })
 }
 
 /// A model's name from a server as one bounded line. Local servers report the path of the loaded file, of
 /// which only the last part is kept.
-pub(crate) fn model_name(stated: Option<&str>, asked: &str) -> String {
+pub(crate) fn model_name(stated: Option<&str>, requested: &str) -> String {
     let stated = stated.unwrap_or_default();
     let name = if stated.starts_with('/') {
-        stated.rsplit('/').next().unwrap_or(asked)
+        stated.rsplit('/').next().unwrap_or(requested)
     } else {
         stated
     };
     let name = plain(name, MAX_MODEL_NAME);
     if name.is_empty() {
-        asked.to_owned()
+        requested.to_owned()
     } else {
         name
     }

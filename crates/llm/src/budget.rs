@@ -175,7 +175,7 @@ enum Reservations {
 pub struct HeldAmount {
     budget: Arc<CallBudget>,
     ticket: Ticket,
-    held: Amount,
+    reserved: Amount,
 }
 
 impl CallBudget {
@@ -254,11 +254,11 @@ impl CallBudget {
         self: &Arc<Self>,
         call: PlannedCall,
     ) -> Result<HeldAmount, ReservationError> {
-        let held = call.worst;
+        let reserved = call.worst;
         let ticket = match &self.book {
             Reservations::InProcess(used) => {
                 let mut used = lock(used);
-                *used = carried(*used, held, &self.limits)?;
+                *used = carried(*used, reserved, &self.limits)?;
                 Ticket(used.calls)
             }
             Reservations::Stored(book) => {
@@ -269,7 +269,7 @@ impl CallBudget {
         Ok(HeldAmount {
             budget: Arc::clone(self),
             ticket,
-            held,
+            reserved,
         })
     }
 }
@@ -284,15 +284,19 @@ impl HeldAmount {
         match &self.budget.book {
             Reservations::InProcess(used) => {
                 let mut used = lock(used);
-                let replace = |used: u64, held: u64, spent: u64| {
-                    used.saturating_sub(held).saturating_add(spent)
+                let replace = |used: u64, reserved: u64, spent: u64| {
+                    used.saturating_sub(reserved).saturating_add(spent)
                 };
                 if let Some((input, output)) = end.tokens {
-                    used.tokens =
-                        replace(used.tokens, self.held.tokens, input.saturating_add(output));
+                    used.tokens = replace(
+                        used.tokens,
+                        self.reserved.tokens,
+                        input.saturating_add(output),
+                    );
                 }
                 if let Some(cost) = end.micro_dollars {
-                    used.micro_dollars = replace(used.micro_dollars, self.held.micro_dollars, cost);
+                    used.micro_dollars =
+                        replace(used.micro_dollars, self.reserved.micro_dollars, cost);
                 }
                 Ok(())
             }

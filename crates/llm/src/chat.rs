@@ -91,7 +91,7 @@ pub(crate) struct ChatDefaults {
 ///
 /// As [`LlmInvocation::max_tokens`] and [`LlmInvocation::fallback_models`].
 pub(crate) fn request(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     inv: &LlmInvocation,
     defaults: ChatDefaults,
     format: ChatFormat,
@@ -108,7 +108,7 @@ pub(crate) fn request(
         ("messages".to_owned(), Value::Array(messages)),
         (
             token_limit.to_owned(),
-            json!(inv.max_tokens(asked.provider, defaults.max_tokens)?),
+            json!(inv.max_tokens(target.provider, defaults.max_tokens)?),
         ),
         ("stream".to_owned(), json!(false)),
     ]);
@@ -117,7 +117,7 @@ pub(crate) fn request(
             .temperature
             .map(|temperature| ("temperature".to_owned(), json!(temperature))),
     );
-    let fallbacks = inv.fallback_models(asked.provider, format.fallbacks)?;
+    let fallbacks = inv.fallback_models(target.provider, format.fallbacks)?;
     if !fallbacks.is_empty() {
         body.insert(LlmInvocation::FALLBACK_MODELS.to_owned(), json!(fallbacks));
     }
@@ -171,14 +171,14 @@ struct Refusal {
 
 impl Refusal {
     /// Some servers answer 200 and put the intended status into the body.
-    fn meant(&self, asked: CallTarget<'_>) -> LlmError {
+    fn meant(&self, target: CallTarget<'_>) -> LlmError {
         let code = self.code.as_ref().and_then(|code| match code {
             Value::String(digits) => digits.parse().ok(),
             code => code.as_u64().and_then(|code| u16::try_from(code).ok()),
         });
         match code {
-            Some(status) if status != 200 => asked.on_status(status, &BTreeMap::new()),
-            Some(_) | None => asked.unreadable(
+            Some(status) if status != 200 => target.on_status(status, &BTreeMap::new()),
+            Some(_) | None => target.unreadable(
                 "the answer is an error without a status",
                 "check the server's log",
             ),
@@ -201,7 +201,7 @@ fn broken_off(error: LlmError) -> LlmError {
 
 /// Parses the body of a 200 response.
 pub(crate) fn response(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     body: &[u8],
     ignored: Vec<String>,
     format: ChatFormat,
@@ -210,38 +210,38 @@ pub(crate) fn response(
         what: "a chat completion",
         next: WRONG_SERVER,
     };
-    let completion: Completion = answer_body::read(asked, body, expected)?;
+    let completion: Completion = answer_body::read(target, body, expected)?;
     if let Some(refusal) = completion.error {
         let begun = completion
             .choices
             .is_some_and(|choices| !choices.is_empty());
-        let meant = refusal.meant(asked);
-        return Err(if begun { broken_off(meant) } else { meant });
+        let error = refusal.meant(target);
+        return Err(if begun { broken_off(error) } else { error });
     }
     let choice = completion
         .choices
-        .ok_or_else(|| asked.unreadable("the answer has no list of choices", WRONG_SERVER))?
+        .ok_or_else(|| target.unreadable("the answer has no list of choices", WRONG_SERVER))?
         .into_iter()
         .next()
         .ok_or_else(|| {
-            asked.unusable(
+            target.unusable(
                 AnswerFault::Empty,
                 "the answer's list of choices is empty",
                 "try again or choose another model",
             )
         })?;
     if let Some(refusal) = &choice.error {
-        return Err(broken_off(refusal.meant(asked)));
+        return Err(broken_off(refusal.meant(target)));
     }
     if choice.finish_reason.as_deref() == Some("error") {
-        return Err(asked.unreadable("the model failed while it answered", "try again"));
+        return Err(target.unreadable("the model failed while it answered", "try again"));
     }
     let content = choice
         .message
         .content
         .filter(|content| !content.trim().is_empty());
     let raw_response = content.ok_or_else(|| {
-        asked.wordless(
+        target.wordless(
             match (choice.finish_reason.as_deref(), choice.message.refusal) {
                 (Some("length"), _) => Silence::TokenLimit,
                 (_, Some(Value::String(_))) => Silence::Refusal,
@@ -266,8 +266,8 @@ pub(crate) fn response(
     }
     Ok(LlmResult {
         raw_response,
-        provider: asked.provider.to_owned(),
-        model_used: answer_body::model_name(completion.model.as_deref(), asked.model),
+        provider: target.provider.to_owned(),
+        model_used: answer_body::model_name(completion.model.as_deref(), target.model),
         tokens_input: usage["prompt_tokens"].as_u64(),
         tokens_output: usage["completion_tokens"].as_u64(),
         timed_out: Some(false),

@@ -92,23 +92,23 @@ struct ChatBackend {
 #[async_trait]
 impl LlmBackend for ChatBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: self.provider,
             model: &inv.model,
         };
         let time = self.endpoint.time(inv.timeout);
-        let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
+        let (body, ignored) = chat::request(target, &inv, self.defaults, self.format)?;
         let payload = Payload::Json(to_wire(&body, self.format.list_bounds));
         // While many calls wait for their models, each keeps only the encoded request.
         let LlmInvocation {
             model, messages, ..
         } = inv;
         drop((body, messages));
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: self.provider,
             model: &model,
         };
-        let answer = self.endpoint.send(asked, time, payload).await?;
-        chat::response(asked, &answer, ignored, self.format)
+        let answer = self.endpoint.send(target, time, payload).await?;
+        chat::response(target, &answer, ignored, self.format)
     }
 }

@@ -170,7 +170,7 @@ impl ModelClient {
     /// The models that may answer this call, the requested one first, for [`ModelClient::receipt`].
     #[must_use]
     pub fn may_answer(&self, inv: &LlmInvocation) -> Vec<String> {
-        let asked = if inv.model.is_empty() {
+        let model = if inv.model.is_empty() {
             self.model_for(&inv.phase_id)
         } else {
             &inv.model
@@ -179,7 +179,7 @@ impl ModelClient {
         let fallbacks = inv
             .fallback_models(self.provider, self.fallbacks)
             .unwrap_or_default();
-        [asked]
+        [model]
             .into_iter()
             .chain(fallbacks)
             .map(str::to_owned)

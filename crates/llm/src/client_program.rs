@@ -202,13 +202,15 @@ impl ClientProgram {
     /// The error of a program that timed out, was killed by a signal, printed too much, or did not start.
     pub(crate) async fn run(
         &self,
-        asked: CallTarget<'_>,
+        target: CallTarget<'_>,
         time: CallTime,
         call: impl FnOnce(&Places) -> ProgramCall,
     ) -> Result<Ended, LlmError> {
         let no_place = |error: FsError| {
             let next = "make room there, or set TMPDIR to another directory";
-            LlmError::Misconfiguration(asked.fault(self.env.without_home(&error.to_string()), next))
+            LlmError::Misconfiguration(
+                target.fault(self.env.without_home(&error.to_string()), next),
+            )
         };
         let prefix = format!("crucible-{}-", self.provider);
         fs::create_dir_all(&self.temporary).map_err(no_place)?;
@@ -256,19 +258,21 @@ impl ClientProgram {
             .sandbox
             .run(spawn)
             .await
-            .map_err(|error| self.not_run(asked, &error))?;
+            .map_err(|error| self.not_run(target, &error))?;
         let complaint = completed.stderr.text().into_owned();
         let last_words = last_words(&complaint, &self.known_keys, &self.env);
         let code = match completed.end {
-            End::TimedOut => return Err(asked.timeout(time)),
+            End::TimedOut => return Err(target.timeout(time)),
             End::OutputLimit if completed.stdout.extent == Extent::Cut => {
-                return Err(too_long(asked));
+                return Err(too_long(target));
             }
             End::OutputLimit => {
-                return Err(asked.unreadable("the program wrote too much to standard error", AGAIN));
+                return Err(
+                    target.unreadable("the program wrote too much to standard error", AGAIN)
+                );
             }
             End::DiskLimit => {
-                return Err(asked.unreadable("the program exceeded its disk limit", "try again"));
+                return Err(target.unreadable("the program exceeded its disk limit", "try again"));
             }
             end @ (End::Signalled(_) | End::Forbidden) => {
                 let signal = if let End::Signalled(signal) = end {
@@ -276,7 +280,7 @@ impl ClientProgram {
                 } else {
                     FORBIDDEN_SIGNAL
                 };
-                return Err(asked.unreadable(
+                return Err(target.unreadable(
                     format!("the program was killed by signal {signal}"),
                     "try again",
                 ));
@@ -284,7 +288,7 @@ impl ClientProgram {
             End::Exited(code) => code,
         };
         if completed.stdout.extent == Extent::Cut {
-            return Err(too_long(asked));
+            return Err(too_long(target));
         }
         Ok(Ended {
             code,
@@ -320,15 +324,15 @@ impl ClientProgram {
         all
     }
 
-    fn not_run(&self, asked: CallTarget<'_>, error: &SandboxError) -> LlmError {
+    fn not_run(&self, target: CallTarget<'_>, error: &SandboxError) -> LlmError {
         let provider = self.provider;
-        let fault = asked.fault(
+        let fault = target.fault(
             self.env.without_home(&error.to_string()),
             format!("check [llm.{provider}] binary"),
         );
         match error {
             SandboxError::BadArgument { .. } => LlmError::Unsupported(
-                asked.fault(error.to_string(), "remove the NUL byte from the request"),
+                target.fault(error.to_string(), "remove the NUL byte from the request"),
             ),
             SandboxError::NotFound { .. }
             | SandboxError::NotExecutable { .. }
@@ -388,7 +392,7 @@ pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
 ///
 /// [`LlmError::Unsupported`] if `what` has more bytes than the limit.
 pub(crate) fn check_size(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     what: &str,
     size: usize,
     limit: usize,
@@ -396,27 +400,27 @@ pub(crate) fn check_size(
     if size <= limit {
         return Ok(());
     }
-    Err(LlmError::Unsupported(asked.fault(
+    Err(LlmError::Unsupported(target.fault(
         format!("the {what} has {size} bytes; the program accepts at most {limit}"),
         "lower the context budget, or use a provider over HTTP",
     )))
 }
 
 /// The error of a program that reports a failed connection.
-pub(crate) fn broken_connection(asked: CallTarget<'_>) -> LlmError {
-    LlmError::Transport(asked.fault(
+pub(crate) fn broken_connection(target: CallTarget<'_>) -> LlmError {
+    LlmError::Transport(target.fault(
         "the connection failed",
         format!(
             "check the network and [llm.{}] base_url, and try again",
-            asked.provider
+            target.provider
         ),
     ))
 }
 
 /// The error of a program that reports a missing key; `log_in` is its login command.
-pub(crate) fn no_key(asked: CallTarget<'_>, log_in: &str) -> LlmError {
-    let variable = format!("[llm.{}] api_key_env", asked.provider);
-    LlmError::ProviderAuth(asked.fault(
+pub(crate) fn no_key(target: CallTarget<'_>, log_in: &str) -> LlmError {
+    let variable = format!("[llm.{}] api_key_env", target.provider);
+    LlmError::ProviderAuth(target.fault(
         "the program has no valid key or login",
         format!(
             "set the variable that {variable} names, or leave it empty and log in with `{log_in}`"
@@ -452,9 +456,9 @@ fn names_a_secret(name: &OsStr) -> bool {
     SIGNS.iter().any(|sign| name.contains(sign))
 }
 
-fn too_long(asked: CallTarget<'_>) -> LlmError {
+fn too_long(target: CallTarget<'_>) -> LlmError {
     let what = format!("the program printed more than {} bytes", MAX_STDOUT.0);
-    asked.unusable(AnswerFault::TooLarge, what, "ask for less at once")
+    target.unusable(AnswerFault::TooLarge, what, "ask for less at once")
 }
 
 fn with_stderr(mut error: LlmError, stderr: &str) -> LlmError {

@@ -40,18 +40,18 @@ impl Endpoint {
         context: &Context,
     ) -> Result<Self, LlmError> {
         let base = checked_url(provider, base_url)?;
-        let asked = CallTarget {
+        let target = CallTarget {
             provider,
             model: "",
         };
         if base.contains(['?', '#']) {
-            return Err(LlmError::Misconfiguration(asked.fault(
+            return Err(LlmError::Misconfiguration(target.fault(
                 "the address cannot be used: it contains a query or a fragment",
                 format!("remove it, so that [llm.{provider}] base_url ends with the path"),
             )));
         }
         if let Some((name, _)) = headers.iter().find(|(_, value)| !can_be_sent(value)) {
-            return Err(asked.unsendable(&HttpError::BadHeader { name: name.clone() }));
+            return Err(target.unsendable(&HttpError::BadHeader { name: name.clone() }));
         }
         let url = format!("{}/{path}", base.trim_end_matches('/'));
         Ok(Self {
@@ -77,7 +77,7 @@ impl Endpoint {
     /// The error for a failed connection or another status.
     pub(crate) async fn send(
         &self,
-        asked: CallTarget<'_>,
+        target: CallTarget<'_>,
         time: CallTime,
         payload: Payload,
     ) -> Result<Vec<u8>, LlmError> {
@@ -92,9 +92,9 @@ impl Endpoint {
             .http
             .send(request)
             .await
-            .map_err(|error| asked.on_http_error(&error, time))?;
+            .map_err(|error| target.on_http_error(&error, time))?;
         if answer.status != 200 {
-            return Err(asked.on_status(answer.status, &answer.headers));
+            return Err(target.on_status(answer.status, &answer.headers));
         }
         Ok(answer.body)
     }

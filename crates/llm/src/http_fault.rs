@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn how_long_to_wait_is_said_for_people() {
-        let said = |value: &str| {
+        let wait_text = |value: &str| {
             let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
             ASKED.on_status(429, &headers).to_string()
         };
@@ -279,7 +279,11 @@ mod tests {
             ("18446744073709551616", "wait and"),
             ("Wed, 21 Oct 2099 07:28:00 GMT", "wait and"),
         ] {
-            assert!(said(value).contains(wait), "{value}: {}", said(value));
+            assert!(
+                wait_text(value).contains(wait),
+                "{value}: {}",
+                wait_text(value)
+            );
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct MessageDefaults {
 ///
 /// [`LlmError::Unsupported`] if there is no user message, and as [`LlmInvocation::max_tokens`].
 pub(crate) fn request(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     inv: &LlmInvocation,
     defaults: MessageDefaults,
 ) -> Result<(Value, Vec<String>), LlmError> {
@@ -58,7 +58,7 @@ pub(crate) fn request(
         }
     }
     if turns.is_empty() {
-        return Err(LlmError::Unsupported(asked.fault(
+        return Err(LlmError::Unsupported(target.fault(
             "the request contains no user message",
             "add a question to the instructions",
         )));
@@ -72,7 +72,7 @@ pub(crate) fn request(
         ("messages".to_owned(), Value::Array(turns)),
         (
             MAX_TOKENS.to_owned(),
-            json!(inv.max_tokens(asked.provider, defaults.max_tokens)?),
+            json!(inv.max_tokens(target.provider, defaults.max_tokens)?),
         ),
     ]);
     if !system.is_empty() {
@@ -130,7 +130,7 @@ struct Refusal {
 
 impl Refusal {
     /// A proxy may answer 200 around its server's error.
-    fn meant(&self, asked: CallTarget<'_>) -> LlmError {
+    fn meant(&self, target: CallTarget<'_>) -> LlmError {
         let status = match self.kind.as_deref() {
             Some("invalid_request_error") => 400,
             Some("authentication_error") => 401,
@@ -143,19 +143,19 @@ impl Refusal {
             Some("timeout_error") => 504,
             Some("overloaded_error") => 529,
             Some(_) | None => {
-                return asked.unreadable(
+                return target.unreadable(
                     "the answer is an error of an unknown type",
                     "check the server's log",
                 );
             }
         };
-        asked.on_status(status, &BTreeMap::new())
+        target.on_status(status, &BTreeMap::new())
     }
 }
 
 /// Parses the body of a 200 response.
 pub(crate) fn response(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     body: &[u8],
     ignored: Vec<String>,
 ) -> Result<LlmResult, LlmError> {
@@ -163,20 +163,20 @@ pub(crate) fn response(
         what: "a message",
         next: WRONG_SERVER,
     };
-    let answer: Answer = answer_body::read(asked, body, expected)?;
+    let answer: Answer = answer_body::read(target, body, expected)?;
     if let Some(refusal) = answer.error {
-        return Err(refusal.meant(asked));
+        return Err(refusal.meant(target));
     }
     let blocks = answer
         .content
-        .ok_or_else(|| asked.unreadable("the answer has no list of blocks", WRONG_SERVER))?;
+        .ok_or_else(|| target.unreadable("the answer has no list of blocks", WRONG_SERVER))?;
     let raw_response: String = blocks
         .into_iter()
         .filter(|block| block.kind == "text")
         .filter_map(|block| block.text)
         .collect();
     if raw_response.trim().is_empty() {
-        return Err(asked.wordless(match answer.stop_reason.as_deref() {
+        return Err(target.wordless(match answer.stop_reason.as_deref() {
             Some("max_tokens" | CONTEXT_FULL) => Silence::TokenLimit,
             Some("refusal") => Silence::Refusal,
             Some(_) | None => Silence::Unexplained,
@@ -201,8 +201,8 @@ pub(crate) fn response(
     let usage = answer.usage.unwrap_or_default();
     Ok(LlmResult {
         raw_response,
-        provider: asked.provider.to_owned(),
-        model_used: answer_body::model_name(answer.model.as_deref(), asked.model),
+        provider: target.provider.to_owned(),
+        model_used: answer_body::model_name(answer.model.as_deref(), target.model),
         tokens_input: tokens_input(&usage),
         tokens_output: usage["output_tokens"].as_u64(),
         timed_out: Some(false),
@@ -316,9 +316,9 @@ mod tests {
     #[test]
     fn hints_go_where_the_format_has_them() {
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
-        let asked = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}});
+        let response_format = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": schema}});
         let hints = [
-            ("response_format", asked),
+            ("response_format", response_format),
             ("top_p", json!(0.9)),
             ("seed", json!(1)),
             ("max_tokens", json!(7)),

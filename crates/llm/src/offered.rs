@@ -71,19 +71,19 @@ impl ModelCatalogue {
     ///
     /// The error for the connection or the status; [`LlmError::ProviderOutage`] if the answer is not a list of models.
     pub async fn models(&self, timeout: Duration) -> Result<Offered, LlmError> {
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: self.provider,
             model: "list of models",
         };
         let body = self
             .endpoint
-            .send(asked, self.endpoint.time(timeout), Payload::Nothing)
+            .send(target, self.endpoint.time(timeout), Payload::Nothing)
             .await?;
         let expected = Expected {
             what: "a list of models",
             next: "check that base_url names a model server that lists them",
         };
-        answer_body::read(asked, &body, expected).map(Listing::offered)
+        answer_body::read(target, &body, expected).map(Listing::offered)
     }
 }
 

@@ -45,7 +45,7 @@ impl CallPool {
         Arc::new(PooledReservations {
             own,
             pool: Arc::clone(self),
-            held: Mutex::default(),
+            reserved: Mutex::default(),
         })
     }
 
@@ -69,13 +69,18 @@ impl CallPool {
     }
 
     /// Replaces a reservation by the actual usage.
-    fn replace(&self, held: Amount, spent: Amount) {
+    fn replace(&self, reserved: Amount, spent: Amount) {
         let mut used = lock(&self.used);
-        let replaced =
-            |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
-        used.calls = replaced(used.calls, held.calls, spent.calls);
-        used.tokens = replaced(used.tokens, held.tokens, spent.tokens);
-        used.micro_dollars = replaced(used.micro_dollars, held.micro_dollars, spent.micro_dollars);
+        let replaced = |used: u64, reserved: u64, spent: u64| {
+            used.saturating_sub(reserved).saturating_add(spent)
+        };
+        used.calls = replaced(used.calls, reserved.calls, spent.calls);
+        used.tokens = replaced(used.tokens, reserved.tokens, spent.tokens);
+        used.micro_dollars = replaced(
+            used.micro_dollars,
+            reserved.micro_dollars,
+            spent.micro_dollars,
+        );
     }
 }
 
@@ -103,7 +108,7 @@ impl ReservationStore for MemoryReservations {
 struct PooledReservations {
     own: Arc<dyn ReservationStore>,
     pool: Arc<CallPool>,
-    held: Mutex<BTreeMap<u64, Amount>>,
+    reserved: Mutex<BTreeMap<u64, Amount>>,
 }
 
 impl ReservationStore for PooledReservations {
@@ -116,20 +121,20 @@ impl ReservationStore for PooledReservations {
         let ticket = self.own.reserve(call, limits).inspect_err(|_| {
             self.pool.replace(call.worst, Amount::default());
         })?;
-        lock(&self.held).insert(ticket.0, call.worst);
+        lock(&self.reserved).insert(ticket.0, call.worst);
         Ok(ticket)
     }
 
     fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), ReservationError> {
-        if let Some(held) = lock(&self.held).remove(&ticket.0) {
+        if let Some(reserved) = lock(&self.reserved).remove(&ticket.0) {
             let spent = Amount {
-                calls: held.calls,
-                tokens: end
-                    .tokens
-                    .map_or(held.tokens, |(input, output)| input.saturating_add(output)),
-                micro_dollars: end.micro_dollars.unwrap_or(held.micro_dollars),
+                calls: reserved.calls,
+                tokens: end.tokens.map_or(reserved.tokens, |(input, output)| {
+                    input.saturating_add(output)
+                }),
+                micro_dollars: end.micro_dollars.unwrap_or(reserved.micro_dollars),
             };
-            self.pool.replace(held, spent);
+            self.pool.replace(reserved, spent);
         }
         self.own.settle(ticket, end)
     }

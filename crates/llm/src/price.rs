@@ -106,8 +106,8 @@ impl PriceTable {
 #[must_use]
 pub fn dollars(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
-    let kept = text.trim_end_matches('0').len().max(text.len() - 4);
-    format!("${}", text.get(..kept).unwrap_or(&text))
+    let kept_len = text.trim_end_matches('0').len().max(text.len() - 4);
+    format!("${}", text.get(..kept_len).unwrap_or(&text))
 }
 
 #[cfg(test)]

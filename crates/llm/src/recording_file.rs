@@ -132,13 +132,13 @@ impl RecordingFile {
     /// Returns the note about the saved calls of an interrupted command; `None` if no call was recorded.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        let kept = || {
+        let note = || {
             format!(
                 "Calls that were answered are in {}; of all else nothing was kept.",
                 self.path.display()
             )
         };
-        self.holds_calls().then(kept)
+        self.holds_calls().then(note)
     }
 
     fn holds_calls(&self) -> bool {

@@ -83,8 +83,8 @@ impl RetryPolicy {
             // An exhausted quota (402) does not come back by waiting.
             (OnRateLimit::Wait, LlmError::ProviderQuota(fault)) if fault.status == Some(429) => {
                 // Retrying without a pause would overload the server.
-                let asked = fault.retry_after_seconds.filter(|seconds| *seconds > 0);
-                Some(asked.map_or(usual, Duration::from_secs))
+                let retry_after = fault.retry_after_seconds.filter(|seconds| *seconds > 0);
+                Some(retry_after.map_or(usual, Duration::from_secs))
             }
             (OnRateLimit::Wait | OnRateLimit::Report, _) => None,
         }
@@ -174,7 +174,7 @@ impl<B: LlmBackend> Retried<B> {
         let mut attempts = Vec::new();
         loop {
             // A request can be hundreds of kilobytes: copy it only if another attempt is possible.
-            let again = pauses.next().map(|pause| (pause, inv.clone()));
+            let next_try = pauses.next().map(|pause| (pause, inv.clone()));
             let left = allowed.saturating_sub(begun.elapsed());
             let outcome = self
                 .inner
@@ -197,9 +197,9 @@ impl<B: LlmBackend> Retried<B> {
                 Err(error) => error,
             };
             let left = allowed.saturating_sub(begun.elapsed());
-            let again = again
+            let next_try = next_try
                 .and_then(|(usual, same)| Some((self.policy.pause_after(&error, usual)?, same)));
-            match again {
+            match next_try {
                 Some((pause, same)) if pause < left && self.allowance.take() => {
                     tokio::time::sleep(pause).await;
                     inv = same;

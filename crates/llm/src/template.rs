@@ -90,17 +90,17 @@ impl PromptTemplate {
 
 /// Puts the instructions at the beginning of the first user message.
 fn in_one(messages: Vec<Message>) -> Vec<Message> {
-    let (standing, mut asked): (Vec<Message>, Vec<Message>) = messages
+    let (standing, mut conversation): (Vec<Message>, Vec<Message>) = messages
         .into_iter()
         .partition(|message| message.role == Role::System);
-    let Some(first) = asked.first_mut() else {
+    let Some(first) = conversation.first_mut() else {
         return standing;
     };
     let with = standing.iter().fold(PromptBuilder::new(), |text, message| {
         text.text(&message.content).ours("\n\n")
     });
     first.content = with.text(&first.content).build();
-    asked
+    conversation
 }
 
 /// The templates of phases that name one, by phase name.
@@ -228,14 +228,17 @@ mod tests {
                     "{provider} {template}"
                 );
                 if let Err(error) = made {
-                    let told = error.to_string();
-                    assert!(told.contains("design") && told.contains(template), "{told}");
+                    let message = error.to_string();
+                    assert!(
+                        message.contains("design") && message.contains(template),
+                        "{message}"
+                    );
                 }
             }
         }
-        let told = phase_templates("openai", &settings("Claude"))
+        let message = phase_templates("openai", &settings("Claude"))
             .unwrap_err()
             .to_string();
-        assert!(told.contains("does not exist"), "{told}");
+        assert!(message.contains("does not exist"), "{message}");
     }
 }

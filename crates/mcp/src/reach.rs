@@ -98,9 +98,9 @@ impl Reach {
         let ledger = host.existing_ledger()?.ok_or_else(unknown)?;
         let runs = self.runs(host, &ledger)?;
         let is_meant = |run: &&RunRow| !named.is_empty() && run.id.as_str().starts_with(named);
-        let mut meant = runs.iter().filter(is_meant);
-        let run = meant.next().ok_or_else(unknown)?;
-        if meant.next().is_some() {
+        let mut matching = runs.iter().filter(is_meant);
+        let run = matching.next().ok_or_else(unknown)?;
+        if matching.next().is_some() {
             return Err(
                 Failure::usage(format!("several runs begin with {:?}", short(named)))
                     .hint("Give the complete id; `list_runs` shows it."),

@@ -13,11 +13,11 @@ mod tests {
 
     #[test]
     fn one_is_singular_and_all_else_plural() {
-        let said: Vec<String> = [0, 1, 2, 11, u64::MAX]
+        let texts: Vec<String> = [0, 1, 2, 11, u64::MAX]
             .map(|number| counted(number, "gate"))
             .into();
         assert_eq!(
-            said,
+            texts,
             [
                 "0 gates",
                 "1 gate",

@@ -240,15 +240,15 @@ impl<'a> Packing<'a> {
         let mut unplaced = bytes_needed;
         for (path, allowed) in present {
             unplaced -= allowed.size;
-            let room = self.remaining();
-            let bytes = self.source.read(&allowed.at, room.saturating_add(1))?;
+            let remaining = self.remaining();
+            let bytes = self.source.read(&allowed.at, remaining.saturating_add(1))?;
             if let Some(rule) = self.source.is_secret(path, &bytes) {
                 return Err(PackError::MandatoryRefused {
                     path: path.clone(),
                     why: holds_secret(&rule),
                 });
             }
-            let decoded = decode(bytes, room);
+            let decoded = decode(bytes, remaining);
             if decoded.extent == Extent::Prefix {
                 // Replacements made the text longer than the file, or the file has grown since its size was asked.
                 let known = self.max_bytes.saturating_add(1).saturating_add(unplaced);
@@ -345,15 +345,15 @@ impl<'a> Packing<'a> {
     }
 
     fn read_full(&self, path: &RepoPath, allowed: &Allowed) -> Result<Placed, Refusal> {
-        let room = self.room()?;
-        if room == 0 && allowed.size > 0 {
+        let remaining = self.remaining_budget()?;
+        if remaining == 0 && allowed.size > 0 {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
         let bytes = self
             .source
-            .read(&allowed.at, room.saturating_add(1 + LOOK_AHEAD))?;
+            .read(&allowed.at, remaining.saturating_add(1 + LOOK_AHEAD))?;
         self.refuse_secrets(path, &bytes)?;
-        let decoded = decode(bytes, room);
+        let decoded = decode(bytes, remaining);
         if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
@@ -373,7 +373,7 @@ impl<'a> Packing<'a> {
         let Some(ranges) = snippet::normalise(ranges) else {
             return Err(Refusal::no_lines());
         };
-        let room = self.room()?;
+        let remaining = self.remaining_budget()?;
         let mut reach = FIRST_READ;
         let (bytes, shown) = loop {
             let bytes = self
@@ -388,7 +388,7 @@ impl<'a> Packing<'a> {
             } else {
                 Input::Prefix
             };
-            match snippet::pick(&bytes[..known], input, &ranges, room) {
+            match snippet::pick(&bytes[..known], input, &ranges, remaining) {
                 Picked::Lines {
                     bytes: lines,
                     ranges,
@@ -410,7 +410,7 @@ impl<'a> Packing<'a> {
                 Picked::NeedsMore => reach = reach.saturating_mul(2).min(DEEPEST_READ),
             }
         };
-        let decoded = decode(bytes, room);
+        let decoded = decode(bytes, remaining);
         if decoded.extent == Extent::Prefix {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
@@ -419,7 +419,7 @@ impl<'a> Packing<'a> {
     }
 
     /// The bytes that are left, if another file is allowed at all.
-    fn room(&self) -> Result<u64, Refusal> {
+    fn remaining_budget(&self) -> Result<u64, Refusal> {
         if self.files.len() as u64 >= self.max_files {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }

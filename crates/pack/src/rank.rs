@@ -111,7 +111,7 @@ struct Scored {
     parts: ScoreParts,
     test_of: Option<String>,
     /// What its history and failing gates say, in words.
-    told: Vec<String>,
+    reasons: Vec<String>,
 }
 
 /// Facts about a repository besides the texts of its files.
@@ -167,7 +167,7 @@ pub fn rank_with(
         scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
     }
     let nothing_shared = scored.iter().all(|file| file.parts.relevance() == 0);
-    let mut room = shares::Room::new(limits, &scored);
+    let mut budget = shares::Room::new(limits, &scored);
     let mut package = package::Package::of(&scored, limits, limits.outlines && !everything);
     let mut left = Vec::new();
     let mut ranking = Ranking {
@@ -196,9 +196,9 @@ pub fn rank_with(
             || is_root_manifest(&file.candidate))
         {
             Some("shares nothing with the goal")
-        } else if !everything && room.is_too_weak(goal, &file) {
+        } else if !everything && budget.is_too_weak(goal, &file) {
             Some("shares much less with the goal than the best files")
-        } else if room.files <= kept_files {
+        } else if budget.files <= kept_files {
             Some("comes after as many files as are allowed")
         } else {
             None
@@ -206,12 +206,12 @@ pub fn rank_with(
         let allowance = if is_free {
             Some(file.candidate.size)
         } else {
-            room.allowance(&file, kept_bytes)
+            budget.allowance(&file, kept_bytes)
         };
         match (refusal, allowance) {
             (None, Some(allowance)) => {
                 if !is_free {
-                    room.take(&file, allowance);
+                    budget.take(&file, allowance);
                 }
                 package.chosen(&file.candidate.path);
                 ranking.chosen.push(choose(goal, file, allowance, false));
@@ -223,7 +223,7 @@ pub fn rank_with(
     let waiting = left
         .iter()
         .map(|(file, _)| (&file.candidate.path, file.candidate.size));
-    let outlined = package.outlines(waiting, &mut room);
+    let outlined = package.outlines(waiting, &mut budget);
     for (at, (file, reason)) in left.into_iter().enumerate() {
         if outlined.contains(&at) {
             let allowance = file.candidate.size.min(package::OUTLINE);
@@ -294,7 +294,7 @@ fn score(
     }
     let rarity: Vec<u64> = holders
         .iter()
-        .map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2()))
+        .map(|holder_count| 1 + u64::from((total / (*holder_count).max(1)).max(1).ilog2()))
         .collect();
     let mut scored: Vec<Scored> = candidates
         .into_iter()
@@ -304,16 +304,16 @@ fn score(
                 parts,
                 candidate,
                 test_of: None,
-                told: Vec::new(),
+                reasons: Vec::new(),
             }
         })
         .collect();
     history::weigh(goal, history, &mut scored);
     let tested = evidence.tested_names();
     for file in &mut scored {
-        let (points, told) = evidence.weigh(&file.candidate.path, file.candidate.class, &tested);
+        let (points, reasons) = evidence.weigh(&file.candidate.path, file.candidate.class, &tested);
         file.parts.evidence = points;
-        file.told.extend(told);
+        file.reasons.extend(reasons);
     }
     let mut best_source: HashMap<String, u64> = HashMap::new();
     for file in &scored {
@@ -345,7 +345,7 @@ fn score(
 /// What a file shares with the goal, in words.
 fn shared_words(goal: &Goal, file: &Scored) -> Vec<String> {
     let mut shares = goal.explain(&file.candidate);
-    shares.extend(file.told.iter().cloned());
+    shares.extend(file.reasons.iter().cloned());
     if let Some(name) = &file.test_of {
         shares.push(format!("tests `{name}`"));
     }

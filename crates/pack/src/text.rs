@@ -46,10 +46,10 @@ fn replace(bytes: &[u8], max: usize) -> Decoded {
     let mut text = String::with_capacity(bytes.len().min(max));
     let mut replaced = 0;
     for chunk in bytes.utf8_chunks() {
-        let room = max - text.len();
+        let remaining = max - text.len();
         let valid = chunk.valid();
-        if valid.len() > room {
-            text.push_str(&valid[..valid.floor_char_boundary(room)]);
+        if valid.len() > remaining {
+            text.push_str(&valid[..valid.floor_char_boundary(remaining)]);
             return Decoded {
                 text,
                 replaced,

@@ -24,7 +24,7 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
     if made.is_empty() {
         return verdict;
     }
-    let gone: BTreeSet<&str> = patch
+    let removed: BTreeSet<&str> = patch
         .files
         .iter()
         .filter_map(gone)
@@ -32,16 +32,16 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
         .collect();
     // Every name on the ways to what is made, by what it is taken for.
     let mut taken: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for name in made.iter().flat_map(|path| ways(path)) {
+    for name in made.iter().flat_map(|path| path_prefixes(path)) {
         taken.entry(folded(name)).or_default().insert(name);
     }
     let mut stood: BTreeSet<&str> = BTreeSet::new();
     let mut last = "";
     for path in standing {
-        let stays = !gone.contains(path);
+        let stays = !removed.contains(path);
         // Listings are sorted: what a path shares with the one before it was looked at.
         let shared = shared_directories(last, path);
-        for name in ways(path).filter(|name| name.len() > shared) {
+        for name in path_prefixes(path).filter(|name| name.len() > shared) {
             if let Some(names) = taken.get_mut(&folded(name)) {
                 stood.insert(name);
                 if stays {
@@ -52,7 +52,7 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
         last = if stays { path } else { "" };
     }
     for path in made {
-        let other = ways(path)
+        let other = path_prefixes(path)
             .filter(|name| !stood.contains(name))
             .find_map(|name| {
                 let others = taken.get(&folded(name)).into_iter().flatten();
@@ -87,7 +87,7 @@ fn gone(file: &crate::patch::FilePatch) -> Option<&RepoPath> {
 }
 
 /// The path itself and the directories on the way to it, from the top.
-fn ways(path: &str) -> impl Iterator<Item = &str> {
+fn path_prefixes(path: &str) -> impl Iterator<Item = &str> {
     let directories = path.match_indices('/').map(|(at, _)| at);
     directories
         .chain([path.len()])

@@ -45,7 +45,7 @@ impl TreeEntry<'_> {
 #[must_use]
 pub fn link_ways(entries: &[TreeEntry<'_>]) -> Vec<RepoPath> {
     let targets = entries.iter().filter_map(|entry| entry.target()?.ok());
-    let mut ways: Vec<RepoPath> = targets.flat_map(|target| ways(&target)).collect();
+    let mut ways: Vec<RepoPath> = targets.flat_map(|target| path_prefixes(&target)).collect();
     ways.sort();
     ways.dedup();
     ways
@@ -67,13 +67,14 @@ pub fn judge_entries(
                 Ok(target) => target,
                 Err(why) => return Some(leads_away(path, why)),
             };
-            let stands = |way: &RepoPath| match entries.iter().find(|entry| entry.path == *way) {
-                Some(changed) => changed.new,
-                None => standing.get(way).copied(),
-            };
-            let on_the_way = ways(&target)
+            let mode_at =
+                |ancestor: &RepoPath| match entries.iter().find(|entry| entry.path == *ancestor) {
+                    Some(changed) => changed.new,
+                    None => standing.get(ancestor).copied(),
+                };
+            let on_the_way = path_prefixes(&target)
                 .into_iter()
-                .find_map(|way| match stands(&way)? {
+                .find_map(|ancestor| match mode_at(&ancestor)? {
                     FileMode::Symlink => Some("leads through another link"),
                     FileMode::Gitlink => Some("leads into a submodule"),
                     FileMode::Regular | FileMode::Executable => None,
@@ -249,7 +250,7 @@ fn target_of(path: &RepoPath, content: &[u8]) -> Result<RepoPath, &'static str> 
 }
 
 /// A path and the directories that it lies in.
-fn ways(path: &RepoPath) -> Vec<RepoPath> {
+fn path_prefixes(path: &RepoPath) -> Vec<RepoPath> {
     let text = path.as_str();
     let ends = text
         .match_indices('/')

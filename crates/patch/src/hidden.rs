@@ -124,9 +124,9 @@ fn may_be_hidden(byte: u8) -> bool {
 }
 
 fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Kind> {
-    let is_of_script = |beside: Option<char>| {
-        beside.is_some_and(|beside| {
-            !beside.is_ascii() && !beside.is_whitespace() && !beside.is_control()
+    let is_of_script = |adjacent: Option<char>| {
+        adjacent.is_some_and(|adjacent| {
+            !adjacent.is_ascii() && !adjacent.is_whitespace() && !adjacent.is_control()
         })
     };
     match character {

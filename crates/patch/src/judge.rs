@@ -481,19 +481,19 @@ impl Judge<'_> {
             );
             self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
         }
-        let gone = match &file.change {
+        let old_path = match &file.change {
             Change::Delete => Some(path),
             Change::Rename { from } => Some(from),
             Change::Create | Change::Modify | Change::Copy { .. } => None,
         };
-        let Some(gone) = gone else { return };
-        if !self.policy.names(gone) {
+        let Some(old_path) = old_path else { return };
+        if !self.policy.names(old_path) {
             let hint = format!("keep the file, or {}", self.policy.source.naming());
-            self.refuse(Code::new("patch-deletes-file"), gone, hint);
-        } else if is_test_path(gone) {
+            self.refuse(Code::new("patch-deletes-file"), old_path, hint);
+        } else if is_test_path(old_path) {
             // Who names a test lets it be changed, not taken away: without it the gates would prove less than before.
             let hint = "the change deletes a test or moves it away; keep it where it is";
-            self.refuse(Code::new("run-test-deleted"), gone, hint);
+            self.refuse(Code::new("run-test-deleted"), old_path, hint);
         }
     }
 

@@ -58,7 +58,7 @@ pub fn outline(path: &RepoPath, text: &str) -> Option<Vec<OutlineItem>> {
 mod tests {
     use super::*;
 
-    fn told(path: &str, text: &str) -> Vec<String> {
+    fn outline_lines(path: &str, text: &str) -> Vec<String> {
         let items = outline(&path.parse().unwrap(), text).unwrap();
         let tell = |item: &OutlineItem| {
             format!(
@@ -77,17 +77,17 @@ mod tests {
     fn items_have_their_lines_and_depth() {
         let python = "import os\n\n\n@deco\nclass A:\n    def f(self):\n        return 1\n\n\ndef g(\n    a,\n):\n    pass\n";
         assert_eq!(
-            told("a.py", python),
+            outline_lines("a.py", python),
             [" 1-1-1", "A 4-5-7", "  f 6-6-7", "g 10-10-13"]
         );
         let rust = "/// Doc.\nfn a() {}\nimpl S {\n    fn b(&self) {\n    }\n}\n";
-        let items = told("a.rs", rust);
+        let items = outline_lines("a.rs", rust);
         assert_eq!(
             (items[0].as_str(), items[2].as_str()),
             ("a 1-2-2", "  b 4-4-5")
         );
         assert_eq!(
-            told("a.js", "res.send = function send(body) {\n  return 1\n}\n"),
+            outline_lines("a.js", "res.send = function send(body) {\n  return 1\n}\n"),
             ["res.send 1-1-3"]
         );
     }

@@ -88,22 +88,22 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
         let mut counts = Counts::new();
         if let Some((path, old)) = text.old {
             let role = Role::of(text.language, path, Some(old));
-            for sight in sights(text.language, role, old) {
-                *counts.entry(sight).or_default() -= 1;
+            for detection in sights(text.language, role, old) {
+                *counts.entry(detection).or_default() -= 1;
             }
         }
         if let Some(new) = text.new {
             let role = Role::of(text.language, &text.file.path, text.old.map(|(_, old)| old));
-            for sight in sights(text.language, role, new) {
-                *counts.entry(sight).or_default() += 1;
+            for detection in sights(text.language, role, new) {
+                *counts.entry(detection).or_default() += 1;
             }
         }
-        for (sight, count) in &counts {
-            *total.entry(sight.clone()).or_default() += count;
+        for (detection, count) in &counts {
+            *total.entry(detection.clone()).or_default() += count;
         }
         by_file.push((&text.file.path, counts));
     }
-    let is_ignored = |sight: &Detection| sight.test.is_some();
+    let is_ignored = |detection: &Detection| detection.test.is_some();
     let old_tests: BTreeSet<String> = if total.keys().any(is_ignored) {
         let old = texts
             .iter()
@@ -114,8 +114,8 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     } else {
         BTreeSet::new()
     };
-    let concerns = |sight: &Detection| {
-        sight
+    let concerns = |detection: &Detection| {
+        detection
             .test
             .as_ref()
             .is_none_or(|test| old_tests.contains(test))
@@ -124,16 +124,16 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     for (path, counts) in by_file {
         let more = counts
             .into_iter()
-            .filter(|(sight, count)| *count > 0 && total.get(sight) > Some(&0));
-        let more = more.map(|(sight, _)| sight).filter(concerns);
-        findings.extend(more.map(|sight| finding(&sight, path, policy)));
+            .filter(|(detection, count)| *count > 0 && total.get(detection) > Some(&0));
+        let more = more.map(|(detection, _)| detection).filter(concerns);
+        findings.extend(more.map(|detection| finding(&detection, path, policy)));
     }
     findings.dedup();
     findings
 }
 
-fn finding(sight: &Detection, path: &RepoPath, policy: &Policy) -> Finding {
-    let (code, hint) = match sight.trick {
+fn finding(detection: &Detection, path: &RepoPath, policy: &Policy) -> Finding {
+    let (code, hint) = match detection.trick {
         Tampering::Exit => (
             Code::new("patch-exits-process"),
             "the end of the process ends the tests with it; return an error instead",
@@ -163,10 +163,10 @@ fn finding(sight: &Detection, path: &RepoPath, policy: &Policy) -> Finding {
             "leave the names of tests to the tests",
         ),
     };
-    let subject = format!("{} in {path}", sight.what);
+    let subject = format!("{} in {path}", detection.what);
     // Whoever names a file that holds no tests may mean its end, too.
-    let is_meant = sight.trick == Tampering::Exit && policy.names(path) && !is_test_path(path);
-    match sight.weight {
+    let is_meant = detection.trick == Tampering::Exit && policy.names(path) && !is_test_path(path);
+    match detection.weight {
         Weight::Certain if !is_meant => Finding::error(code, subject, hint),
         Weight::Certain | Weight::Doubtful => Finding::warning(code, subject, hint),
     }
@@ -178,7 +178,7 @@ pub const EXAMPLE_CHANGED: Code = Code::new("patch-doctest-changed");
 /// Examples in documentation are tests too: fewer of them prove less, and changed ones prove something else.
 fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut balance: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-    let mut lost: Vec<(&RepoPath, Vec<Vec<u8>>)> = Vec::new();
+    let mut removed_examples: Vec<(&RepoPath, Vec<Vec<u8>>)> = Vec::new();
     let touched = texts
         .iter()
         .filter(|text| touches(text.file, |line| may_be_doctest(text.language, line)));
@@ -197,11 +197,13 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
         {
             *balance.entry(example).or_default() += 1;
         }
-        lost.push((&text.file.path, old));
+        removed_examples.push((&text.file.path, old));
     }
     let fewer = balance.values().sum::<i64>() < 0;
     let is_lost = |example: &Vec<u8>| balance.get(example).is_some_and(|count| *count < 0);
-    let files = lost.into_iter().filter(|(_, old)| old.iter().any(is_lost));
+    let files = removed_examples
+        .into_iter()
+        .filter(|(_, old)| old.iter().any(is_lost));
     files
         .map(|(path, _)| {
             if fewer && policy.may_drop.is_empty() && !policy.names(path) {

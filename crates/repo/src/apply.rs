@@ -175,7 +175,7 @@ impl Git {
             let at = |oid: &Option<Oid>, blobs: &BTreeMap<Oid, Vec<u8>>| {
                 oid.as_ref().and_then(|oid| blobs.get(oid)).cloned()
             };
-            let kept = Form {
+            let stored = Form {
                 before: at(&change.old_oid, &before),
                 after: at(&change.new_oid, &produced.after),
             };
@@ -183,19 +183,19 @@ impl Git {
                 before: checked_out
                     .get(&change.path)
                     .cloned()
-                    .or_else(|| kept.before.clone()),
+                    .or_else(|| stored.before.clone()),
                 after: produced
                     .checked_out
                     .contents
                     .get(&change.path)
                     .cloned()
-                    .or_else(|| kept.after.clone()),
+                    .or_else(|| stored.after.clone()),
             };
             // A new file has the form that git gives it.
             let forms = if change.old_oid.is_none() {
                 vec![out]
             } else {
-                vec![kept, out]
+                vec![stored, out]
             };
             let is_executable = change.new_mode == Some(FileMode::Executable);
             touched.push(Touched {

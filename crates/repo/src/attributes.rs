@@ -81,12 +81,12 @@ impl Git {
                 .iter()
                 .any(|name| name.as_bytes() == *attribute);
             if is_refused {
-                let said = format!(
+                let setting = format!(
                     "{}={}",
                     String::from_utf8_lossy(attribute),
                     String::from_utf8_lossy(value)
                 );
-                found.refused.entry(as_path(path)).or_insert(said);
+                found.refused.entry(as_path(path)).or_insert(setting);
             }
             converted = true;
         }
@@ -96,11 +96,11 @@ impl Git {
         if !converted {
             return Ok(found);
         }
-        let kept = files
+        let accepted = files
             .into_iter()
             .filter(|file| !found.refused.contains_key(&file.path));
         found.contents = self
-            .converted(kept.map(|file| file.path.clone()).collect(), aside)
+            .converted(accepted.map(|file| file.path.clone()).collect(), aside)
             .await?;
         Ok(found)
     }
@@ -115,16 +115,16 @@ impl Git {
         if paths.is_empty() {
             return Ok(contents);
         }
-        let room = aside.dir.path().join("checked-out");
+        let checkout = aside.dir.path().join("checked-out");
         let mut prefix = OsString::from("--prefix=");
-        prefix.push(room.join(""));
+        prefix.push(checkout.join(""));
         let words = ["checkout-index", "--quiet", "-z", "--stdin"].map(OsString::from);
         let call = Call::new(words.into_iter().chain([prefix]));
         self.run_ok(call.reading(ended_by_nul(&paths)).with_envs(&aside.env))
             .await?;
         let mut left = MAX_TOUCHED.0;
         for path in paths {
-            let bytes = read_up_to(&room.join(&path), ByteLimit(left))?;
+            let bytes = read_up_to(&checkout.join(&path), ByteLimit(left))?;
             left = left.saturating_sub(bytes.len() as u64);
             contents.insert(path, bytes);
         }

@@ -333,7 +333,7 @@ pub async fn clone(
     request: &CloneRequest,
 ) -> Result<Cloned, CloneError> {
     let runner = Runner::find(sandbox, env)?;
-    let room = request.into.parent().unwrap_or(Path::new("/"));
+    let parent_dir = request.into.parent().unwrap_or(Path::new("/"));
     if request.into.symlink_metadata().is_ok() {
         return Err(RepoError::DestinationTaken {
             path: request.into.clone(),
@@ -343,12 +343,12 @@ pub async fn clone(
     let mut git_dir = request.into.clone().into_os_string();
     git_dir.push(".git");
     let git_dir = PathBuf::from(git_dir);
-    follows_our_settings(&runner, room).await?;
-    receive(&runner, env, request, &git_dir, room).await?;
+    follows_our_settings(&runner, parent_dir).await?;
+    receive(&runner, env, request, &git_dir, parent_dir).await?;
 
     let here = CloneDirs {
         runner: &runner,
-        room,
+        work_dir: parent_dir,
         git_dir: &git_dir,
         tree: &request.into,
     };
@@ -390,10 +390,10 @@ pub async fn clone(
 }
 
 /// Asks git for one of our settings: before 2.31 it does not read them from its environment.
-async fn follows_our_settings(runner: &Runner, room: &Path) -> Result<(), RepoError> {
+async fn follows_our_settings(runner: &Runner, work_dir: &Path) -> Result<(), RepoError> {
     let output = runner
         .run(
-            room,
+            work_dir,
             None,
             &[],
             Call::new(["config", "--get", "core.hooksPath"]),
@@ -403,7 +403,7 @@ async fn follows_our_settings(runner: &Runner, room: &Path) -> Result<(), RepoEr
         Ok(())
     } else {
         Err(RepoError::GitTooOld {
-            found: runner.version(room).await?,
+            found: runner.version(work_dir).await?,
         })
     }
 }
@@ -414,9 +414,9 @@ async fn receive(
     env: &Environment,
     request: &CloneRequest,
     git_dir: &Path,
-    room: &Path,
+    work_dir: &Path,
 ) -> Result<(), CloneError> {
-    let running = runner.run(room, None, &[], clone_call(env, request, git_dir));
+    let running = runner.run(work_dir, None, &[], clone_call(env, request, git_dir));
     let packs = git_dir.join("objects/pack");
     let limit = request.limits.received;
     let output = tokio::select! {
@@ -546,10 +546,10 @@ fn size_of(directory: &Path) -> u64 {
 
 /// What git's words mean; they are English, and the other side's are among them.
 fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
-    let said = |words: &str| output.stderr.contains(words);
+    let stderr_contains = |words: &str| output.stderr.contains(words);
     let url = request.url.to_string();
     if let CloneAt::Named(name) = &request.at
-        && said("not found in upstream")
+        && stderr_contains("not found in upstream")
     {
         return CloneError::NoSuchRef {
             url,
@@ -559,14 +559,14 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     if let Some(error) = not_a_commit(&output.stderr, request) {
         return error;
     }
-    if said("could not read Username")
-        || said("Authentication failed")
-        || said("does not appear to be a git repository")
-        || (said("repository '") && said("' not found"))
+    if stderr_contains("could not read Username")
+        || stderr_contains("Authentication failed")
+        || stderr_contains("does not appear to be a git repository")
+        || (stderr_contains("repository '") && stderr_contains("' not found"))
     {
         return CloneError::NoAccess { url };
     }
-    if said("unable to access") || said("Could not resolve") {
+    if stderr_contains("unable to access") || stderr_contains("Could not resolve") {
         let detail = output.stderr.lines().next_back().unwrap_or_default();
         return CloneError::Unreachable {
             url,
@@ -616,7 +616,7 @@ fn plain(text: &str) -> String {
 /// The clone, until its files are out.
 struct CloneDirs<'a> {
     runner: &'a Runner,
-    room: &'a Path,
+    work_dir: &'a Path,
     git_dir: &'a Path,
     tree: &'a Path,
 }
@@ -626,7 +626,7 @@ impl CloneDirs<'_> {
         let call = call
             .with_env("GIT_DIR", self.git_dir)
             .with_env("GIT_WORK_TREE", self.tree);
-        self.runner.run(self.room, None, &[], call).await
+        self.runner.run(self.work_dir, None, &[], call).await
     }
 
     async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {

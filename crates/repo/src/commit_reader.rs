@@ -368,8 +368,8 @@ impl CommitReader {
     ///
     /// Fails when the temporary directory cannot be written, or git cannot be run.
     pub async fn is_clean_merge(&self, parents: [&str; 2], tree: &str) -> Result<bool, RepoError> {
-        let room = fs::temp_dir_in(&self.scratch, "crucible-merge-")?;
-        let git_dir = room.path().join("git");
+        let temp_dir = fs::temp_dir_in(&self.scratch, "crucible-merge-")?;
+        let git_dir = temp_dir.path().join("git");
         for part in ["objects", "refs"] {
             fs::create_dir_all(&git_dir.join(part))?;
         }
@@ -399,7 +399,7 @@ impl CommitReader {
         let call = Call::new(words)
             .with_env("GIT_DIR", git_dir.as_os_str())
             .with_env(ALTERNATES, places.join(std::ffi::OsStr::new(":")));
-        let output = self.runner.run(room.path(), None, &[], call).await?;
+        let output = self.runner.run(temp_dir.path(), None, &[], call).await?;
         Ok(output.code == 0 && output.stdout.trim_ascii() == tree.as_bytes())
     }
 

@@ -185,9 +185,9 @@ fn entry(rest: &mut Bytes<'_>, version: u32, sum: usize, path: &mut Vec<u8>) -> 
         path.extend_from_slice(rest.take(end)?);
         rest.take(1)?;
     } else {
-        let told = usize::from(flags) & LONGEST_TOLD;
+        let stated_length = usize::from(flags) & LONGEST_TOLD;
         let length = rest.0.iter().position(|byte| *byte == 0)?;
-        if told != length.min(LONGEST_TOLD) {
+        if stated_length != length.min(LONGEST_TOLD) {
             return None;
         }
         path.clear();

@@ -124,16 +124,16 @@ impl Git {
             .iter()
             .map(|directory| directory.join(".gitattributes"))
             .collect();
-        let asked: BTreeSet<&Path> = named
+        let queried_paths: BTreeSet<&Path> = named
             .iter()
             .chain(&above)
             .copied()
             .chain(settings.iter().map(PathBuf::as_path))
             .collect();
-        if asked.len() > MOST_PATHS {
+        if queried_paths.len() > MOST_PATHS {
             return Ok(None);
         }
-        let wanted: Vec<(PathBuf, bool)> = asked
+        let wanted: Vec<(PathBuf, bool)> = queried_paths
             .iter()
             .map(|path| (path.to_path_buf(), named.contains(path)))
             .collect();
@@ -164,13 +164,13 @@ impl Git {
             return Ok(entries);
         }
         let words = ["ls-tree", "-z", "-t", "--full-tree", base.as_str(), "--"].map(OsString::from);
-        let asked = asked
+        let queried_paths = queried_paths
             .into_iter()
             .filter(|path| !path.as_os_str().is_empty());
         let call = Call::new(
             words
                 .into_iter()
-                .chain(asked.map(|path| path.as_os_str().to_owned())),
+                .chain(queried_paths.map(|path| path.as_os_str().to_owned())),
         );
         let output = self.run_ok(call).await?;
         let mut entries = Entries::new();

@@ -64,15 +64,15 @@ pub struct PrivateGit {
 }
 
 impl Git {
-    /// Writes a git directory at `commit` into `room`, which is not there yet.
+    /// Writes a git directory at `commit` into `scratch_dir`, which is not there yet.
     ///
     /// # Errors
     ///
-    /// Fails when git does, or when `room` cannot be written.
+    /// Fails when git does, or when `scratch_dir` cannot be written.
     pub async fn private_git(
         &self,
         commit: &Oid,
-        room: &Path,
+        scratch_dir: &Path,
         secret: &SecretCheck,
         limits: HistoryLimits,
     ) -> Result<PrivateGit, RepoError> {
@@ -83,7 +83,7 @@ impl Git {
             "refs/tags",
             "info",
         ] {
-            fs::create_dir_all(&room.join(directory))?;
+            fs::create_dir_all(&scratch_dir.join(directory))?;
         }
         let tags = self.tags_in(commit).await?;
         let sha256 = match self.hash() {
@@ -114,9 +114,9 @@ impl Git {
             written.push(("shallow", lines(&shallow)));
         }
         for (name, bytes) in &written {
-            fs::write_unflushed(&room.join(name), bytes, 0o644)?;
+            fs::write_unflushed(&scratch_dir.join(name), bytes, 0o644)?;
         }
-        self.pack_history(commit, &tags, shallow, room, secret, limits)
+        self.pack_history(commit, &tags, shallow, scratch_dir, secret, limits)
             .await?;
         let mut files: Vec<PathBuf> = written
             .iter()
@@ -124,19 +124,19 @@ impl Git {
             .collect();
         let entries = self.entries_of(commit).await?;
         if entries.is_none() {
-            let index = room.join("index");
+            let index = scratch_dir.join("index");
             let call = Call::new(["read-tree", commit.as_str()]).with_env("GIT_INDEX_FILE", &index);
             self.run_ok(call).await?;
             files.push("index".into());
         }
-        let packs = std::fs::read_dir(room.join("objects/pack"));
-        let packs = packs.map_err(|source| RepoError::io("list", room, source))?;
+        let packs = std::fs::read_dir(scratch_dir.join("objects/pack"));
+        let packs = packs.map_err(|source| RepoError::io("list", scratch_dir, source))?;
         // A call that failed may have left a part of a pack.
         let packs = packs.flatten().map(|entry| entry.file_name());
         let packs = packs.filter(|name| name.to_string_lossy().starts_with("pack-"));
         files.extend(packs.map(|name| Path::new("objects/pack").join(name)));
         Ok(PrivateGit {
-            template: room.to_owned(),
+            template: scratch_dir.to_owned(),
             files,
             entries: entries.map(Arc::new),
         })
@@ -148,7 +148,7 @@ impl Git {
         commit: &Oid,
         tags: &[(Vec<u8>, Oid)],
         shallow: Vec<Oid>,
-        room: &Path,
+        scratch_dir: &Path,
         secret: &SecretCheck,
         limits: HistoryLimits,
     ) -> Result<(), RepoError> {
@@ -162,22 +162,22 @@ impl Git {
                 reader.reachable(&starts, &shallow, limits.objects, &hide)
             });
             if let Some(ids) = read.await.ok().flatten()
-                && self.pack_small(lines(&ids), room).await.is_ok()
+                && self.pack_small(lines(&ids), scratch_dir).await.is_ok()
             {
                 return Ok(());
             }
             // A partial clone lacks objects; git reports which.
             if let Ok(ids) = self.whole_history(commit, tags, secret).await {
-                return self.pack(ids, room).await;
+                return self.pack(ids, scratch_dir).await;
             }
         }
         let ids = self.short_history(commit, tags, secret).await?;
-        self.pack(ids, room).await
+        self.pack(ids, scratch_dir).await
     }
 
-    /// Packs objects in one call, which writes the pack into `room` by itself.
-    async fn pack_small(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
-        let objects = room.join("objects");
+    /// Packs objects in one call, which writes the pack into `scratch_dir` by itself.
+    async fn pack_small(&self, ids: Vec<u8>, scratch_dir: &Path) -> Result<(), RepoError> {
+        let objects = scratch_dir.join("objects");
         let words = [
             "pack-objects",
             "--quiet",
@@ -200,7 +200,7 @@ impl Git {
     }
 
     /// Packs objects of any size: no more than a limit is written to the disk.
-    async fn pack(&self, ids: Vec<u8>, room: &Path) -> Result<(), RepoError> {
+    async fn pack(&self, ids: Vec<u8>, scratch_dir: &Path) -> Result<(), RepoError> {
         // Without a file name git writes only the objects that it reads.
         let words = [
             "pack-objects",
@@ -220,7 +220,7 @@ impl Git {
         let call = Call::new(["index-pack", "--stdin"])
             .reading(pack)
             .within(PATIENCE);
-        self.run_bare(room, call.with_env("GIT_DIR", room))
+        self.run_bare(scratch_dir, call.with_env("GIT_DIR", scratch_dir))
             .await
             .map(drop)
     }

@@ -143,10 +143,10 @@ impl WorkClone {
                 let words = words.iter().map(OsString::from).chain([path.clone()]);
                 Call::new(words.collect::<Vec<_>>())
             };
-            let held = self
+            let base_tree = self
                 .ok(words(&["ls-tree", "-z", base.as_str(), "--"]))
                 .await?;
-            match held.stdout.is_empty() {
+            match base_tree.stdout.is_empty() {
                 true => {
                     self.ok(words(&[
                         "rm",

@@ -44,7 +44,7 @@ pub struct WorkCopy {
 }
 
 impl Git {
-    /// Makes `copy`, which has the files of `commit`, a working copy. `room` is a directory that does not exist yet, outside
+    /// Makes `copy`, which has the files of `commit`, a working copy. `scratch_dir` is a directory that does not exist yet, outside
     /// of the copy. New files that match a pattern of `leftovers`, as in `.gitignore`, are no change.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Git {
         &self,
         commit: &Oid,
         copy: &Path,
-        room: &Path,
+        scratch_dir: &Path,
         leftovers: &[String],
     ) -> Result<WorkCopy, RepoError> {
         let own = copy.join(".git");
@@ -75,11 +75,11 @@ impl Git {
             "--object-format=sha1"
         };
         let mut work = WorkCopy {
-            git_dir: room.to_owned(),
+            git_dir: scratch_dir.to_owned(),
             top: copy.to_owned(),
             before: commit.clone(),
         };
-        for directory in [room, own.as_path()] {
+        for directory in [scratch_dir, own.as_path()] {
             fs::create_dir_all(directory)?;
             let words = [
                 "init",

@@ -324,17 +324,17 @@ mod tests {
         let outside = |path: &str| Finding::error(Code::new("patch-path-outside-scope"), path, "");
         let test = Finding::error(Code::new("patch-test-edited"), "tests/a.py", "");
         let note = Finding::warning(Code::new("patch-doctest-changed"), "x", "");
-        let told = permission(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
+        let printed = permission(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
         assert_eq!(
-            told,
+            printed,
             Some(format!(
                 "crucible run advance {id} --allow src/a.py --allow tests/a.py"
             ))
         );
         let closed = |hint: &str| Finding::error(Code::new(DENIED), "checks.c", hint);
-        let told = permission(&id, &[outside("checks.c"), closed(GATE_FILE)]);
+        let printed = permission(&id, &[outside("checks.c"), closed(GATE_FILE)]);
         assert_eq!(
-            told,
+            printed,
             Some(format!("crucible run advance {id} --allow checks.c"))
         );
         assert_eq!(
@@ -343,9 +343,9 @@ mod tests {
         );
         let gates = |code| Finding::error(Code::new(code), "gates", "");
         let twice = Finding::error(SAME_PATCH_TWICE, "attempt 2", "");
-        let told = permission(&id, &[gates("verify-change-not-noticed"), twice]);
+        let printed = permission(&id, &[gates("verify-change-not-noticed"), twice]);
         assert_eq!(
-            told,
+            printed,
             Some(format!(
                 "crucible run advance {id} --accept verify-change-not-noticed"
             ))

@@ -63,7 +63,7 @@ pub(crate) async fn check(
     world: &World<'_>,
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     tried: &Tried<'_>,
     passed: &TrialResult,
     observer: &mut dyn RunObserver,
@@ -131,7 +131,7 @@ pub(crate) async fn check(
                         break BrokenOutcome::NotChecked;
                     };
                     let on = (after, files, GRACE);
-                    match run_variant(world, by, base, room, tried, on, observer).await? {
+                    match run_variant(world, by, base, scratch_dir, tried, on, observer).await? {
                         Some(run) => runs.insert(variant, run),
                         None => break BrokenOutcome::NotChecked,
                     };
@@ -169,7 +169,7 @@ pub(crate) async fn run_variant(
     world: &World<'_>,
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     tried: &Tried<'_>,
     (passed, files, grace): (&GateRun, &VariantFiles, Duration),
     observer: &mut dyn RunObserver,
@@ -187,7 +187,7 @@ pub(crate) async fn run_variant(
         ..base
     };
     let copied = Copied::Variant(tried, files);
-    let trial = trial::run(world, by.git, base, by.level, room, copied, observer).await?;
+    let trial = trial::run(world, by.git, base, by.level, scratch_dir, copied, observer).await?;
     Ok(trial.runs().next().cloned())
 }
 

@@ -350,7 +350,7 @@ async fn look_in_copy(
         "verifier",
         "running Python gates that test an installed copy again, with PYTHONPATH set",
     );
-    let again = trial::run(
+    let rerun = trial::run(
         world,
         on.git,
         on.base,
@@ -360,10 +360,10 @@ async fn look_in_copy(
         observer,
     )
     .await?;
-    for gate in outcomes(world, on, broken, &again, observer).await? {
+    for gate in outcomes(world, on, broken, &rerun, observer).await? {
         let run_in =
             |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
-        let (Some(first), Some(second)) = (run_in(before), run_in(&again)) else {
+        let (Some(first), Some(second)) = (run_in(before), run_in(&rerun)) else {
             continue;
         };
         // As on broken sources: its result must stay the same and no test may be lost.
@@ -384,7 +384,7 @@ async fn look_in_copy(
             path.join(":")
         ));
         proof.again.extend(
-            again
+            rerun
                 .results
                 .iter()
                 .filter(|result| result.id == gate.id)
@@ -431,7 +431,7 @@ async fn build_first(
                 "verifier",
                 &format!("running gate {} again after `{}`", gate.id, build.join(" ")),
             );
-            let again = trial::run(
+            let rerun = trial::run(
                 world,
                 on.git,
                 on.base,
@@ -451,10 +451,10 @@ async fn build_first(
                 could_not_run(run).is_none().then_some::<u64>(tests)
             };
             // It must not lose tests.
-            if ran(&again).is_none_or(|tests| Some(tests) < ran(before)) {
+            if ran(&rerun).is_none_or(|tests| Some(tests) < ran(before)) {
                 continue;
             }
-            let outcomes = outcomes(world, on, broken, &again, observer).await?;
+            let outcomes = outcomes(world, on, broken, &rerun, observer).await?;
             let has_noticed = outcomes
                 .iter()
                 .any(|shown| shown.outcome == CanaryOutcome::Noticed);
@@ -465,7 +465,7 @@ async fn build_first(
                     gate.id,
                     build.join(" ")
                 ));
-                proof.again.extend(again.results);
+                proof.again.extend(rerun.results);
                 proof.building.push(tried);
                 break;
             }

@@ -219,19 +219,19 @@ mod tests {
     const INDEX: &str = "- [B001](B001-totals.md)\n";
     const PAGE: &str = "# B001\n## Reason\n## Behavior\n## Result\n";
 
-    fn room(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let room = tempfile::tempdir().unwrap();
+    fn repository(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let temp_dir = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let place = room.path().join(path);
+            let place = temp_dir.path().join(path);
             crucible_host::fs::create_dir_all(place.parent().unwrap()).unwrap();
             crucible_host::fs::write_atomic(&place, text.as_bytes()).unwrap();
         }
-        room
+        temp_dir
     }
 
-    fn read(room: &tempfile::TempDir, paths: &[&str]) -> BehaviorFiles {
+    fn read(temp_dir: &tempfile::TempDir, paths: &[&str]) -> BehaviorFiles {
         read_behaviors(
-            room.path(),
+            temp_dir.path(),
             paths
                 .iter()
                 .map(|path| (PathBuf::from(path), FileMode::Regular)),
@@ -255,19 +255,19 @@ mod tests {
 
     #[test]
     fn only_tracked_files_are_searched() {
-        let room = room(&WHOLE);
-        assert_eq!(codes(&read(&room, &PATHS)), [""; 0]);
-        assert_eq!(listed_behaviors(room.path()), ["B001"]);
+        let fixture = repository(&WHOLE);
+        assert_eq!(codes(&read(&fixture, &PATHS)), [""; 0]);
+        assert_eq!(listed_behaviors(fixture.path()), ["B001"]);
         assert_eq!(
-            codes(&read(&room, &PATHS[..2])),
+            codes(&read(&fixture, &PATHS[..2])),
             ["behaviors-entry-unmarked"]
         );
         assert_eq!(
-            codes(&read(&room, &PATHS[1..])),
+            codes(&read(&fixture, &PATHS[1..])),
             ["behaviors-index-missing"]
         );
-        assert_eq!(codes(&read(&room, &[])), ["behaviors-no-catalogue"]);
-        assert_eq!(listed_behaviors(&room.path().join("src")), [""; 0]);
+        assert_eq!(codes(&read(&fixture, &[])), ["behaviors-no-catalogue"]);
+        assert_eq!(listed_behaviors(&fixture.path().join("src")), [""; 0]);
     }
 
     #[test]
@@ -281,8 +281,8 @@ mod tests {
             "dist/a.min.js",
             "src/b.py",
         ];
-        let room = room(&paths.map(|path| (path, marker)));
-        let files = read(&room, &paths);
+        let fixture = repository(&paths.map(|path| (path, marker)));
+        let files = read(&fixture, &paths);
         assert!(
             files.markers.contains_key("src/b.py") && !files.markers.contains_key("docs/guide.md")
         );
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes links")]
     fn links_in_paths_are_not_followed() {
-        let outside = room(&[
+        let outside = repository(&[
             ("INDEX.md", INDEX),
             ("B001-totals.md", PAGE),
             ("a.py", "# BEHAVIOR_ID: B001\n"),
         ]);
-        let whole = room(&WHOLE);
+        let whole = repository(&WHOLE);
         let relink = |path: &str, to: &Path| {
             let place = whole.path().join(path);
             if place.is_dir() {
@@ -329,21 +329,21 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes a file of a hole")]
     fn partial_search_of_huge_file_is_reported() {
-        let room = room(&WHOLE);
+        let fixture = repository(&WHOLE);
         let text = format!("{}\n# BEHAVIOR_ID: B001\n", "x".repeat(9000));
-        crucible_host::fs::write_atomic(&room.path().join("src/a.py"), text.as_bytes()).unwrap();
+        crucible_host::fs::write_atomic(&fixture.path().join("src/a.py"), text.as_bytes()).unwrap();
         let file = fs::OpenOptions::new()
             .write(true)
-            .open(room.path().join("src/a.py"))
+            .open(fixture.path().join("src/a.py"))
             .unwrap();
         file.set_len(300 * 1024 * 1024).unwrap();
         // NUL follows the text, so it is not source and has no marker.
         assert_eq!(
-            codes(&read(&room, &PATHS)),
+            codes(&read(&fixture, &PATHS)),
             ["behaviors-search-cut", "behaviors-entry-unmarked"]
         );
-        crucible_host::fs::write_atomic(&room.path().join(BEHAVIOR_INDEX), b"\xff").unwrap();
-        assert!(codes(&read(&room, &PATHS)).contains(&"behaviors-unreadable".to_owned()));
+        crucible_host::fs::write_atomic(&fixture.path().join(BEHAVIOR_INDEX), b"\xff").unwrap();
+        assert!(codes(&read(&fixture, &PATHS)).contains(&"behaviors-unreadable".to_owned()));
     }
 
     #[test]
@@ -352,9 +352,9 @@ mod tests {
         assert!(judge_changed(BehaviorCatalogue::Absent, &nothing).passes());
         let verdict = judge_changed(BehaviorCatalogue::Unchecked, &nothing);
         assert_eq!(verdict.errors().next().unwrap().code, TAKEN_AWAY);
-        let room = room(&WHOLE);
-        assert!(judge_changed(BehaviorCatalogue::Unchecked, &read(&room, &PATHS)).passes());
-        assert!(judge_changed(BehaviorCatalogue::Absent, &read(&room, &PATHS)).passes());
+        let fixture = repository(&WHOLE);
+        assert!(judge_changed(BehaviorCatalogue::Unchecked, &read(&fixture, &PATHS)).passes());
+        assert!(judge_changed(BehaviorCatalogue::Absent, &read(&fixture, &PATHS)).passes());
     }
 
     #[tokio::test]

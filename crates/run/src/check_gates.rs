@@ -76,8 +76,8 @@ pub async fn check_gates(
 ) -> Result<Vec<GateCheck>, RunError> {
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, PREFIX);
-    let room = WorkDir::create(&world.tmp, PREFIX, "")?;
-    let scratch = room.path().join("git");
+    let temp_dir = WorkDir::create(&world.tmp, PREFIX, "")?;
+    let scratch = temp_dir.path().join("git");
     create_dir_all(&scratch)?;
     let git = git.with_scratch(scratch);
     // All of them run, whatever their level in a run.
@@ -90,7 +90,7 @@ pub async fn check_gates(
         .collect();
     let surveys = Surveys::default();
     let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
-    let (trial, _) = trial::run_base(world, &git, base, room.path(), observer).await?;
+    let (trial, _) = trial::run_base(world, &git, base, temp_dir.path(), observer).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),
         GateOutcome::Judged { .. } => None,

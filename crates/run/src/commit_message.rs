@@ -60,12 +60,12 @@ pub fn check_subject(text: &str) -> Result<(), SubjectError> {
 /// Returns subject and body of a commit, without trailers and trailing line breaks.
 pub(crate) fn commit_message(subject: Option<&str>, goal: &str) -> String {
     let visible = |text: &str| text.chars().filter(|c| !is_hidden(*c)).collect::<String>();
-    let told = visible(&single_spaced(goal));
+    let goal_text = visible(&single_spaced(goal));
     let subject = match subject.filter(|subject| check_subject(subject).is_ok()) {
         Some(subject) => subject.trim().to_owned(),
-        None => shortened(&told),
+        None => shortened(&goal_text),
     };
-    if subject == told || told.is_empty() {
+    if subject == goal_text || goal_text.is_empty() {
         return subject;
     }
     let mut body = String::new();
@@ -98,9 +98,9 @@ fn shortened(goal: &str) -> String {
     if sentence.chars().count() <= MAX_SUBJECT && sentence.contains(' ') {
         return sentence.to_owned();
     }
-    let room = MAX_SUBJECT - 1;
-    let cut: String = goal.chars().take(room).collect();
-    let is_between = goal.chars().nth(room).is_none_or(char::is_whitespace);
+    let max_chars = MAX_SUBJECT - 1;
+    let cut: String = goal.chars().take(max_chars).collect();
+    let is_between = goal.chars().nth(max_chars).is_none_or(char::is_whitespace);
     let whole = if is_between {
         cut.as_str()
     } else {

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn later_version_is_refused() {
-        for said in [
+        for error in [
             said_of_a_later_one::<RunRecord>(),
             said_of_a_later_one::<Signature>(),
             said_of_a_later_one::<Analysis>(),
@@ -113,8 +113,8 @@ mod tests {
             said_of_a_later_one::<NotAsked>(),
         ] {
             assert!(
-                said.contains("-v2") && said.contains("this Crucible reads"),
-                "{said}"
+                error.contains("-v2") && error.contains("this Crucible reads"),
+                "{error}"
             );
         }
     }

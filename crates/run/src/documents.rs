@@ -210,7 +210,7 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
         .row_faults
         .iter()
         .map(|fault| format!("{}: {}", fault.subject, fault.problem));
-    let lost = booked.fault().filter(|_| booked.row_faults.is_empty());
+    let booking_fault = booked.fault().filter(|_| booked.row_faults.is_empty());
     Ok(RunDocuments {
         at_work: dir.at_work()?,
         pack,
@@ -240,7 +240,9 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
             .split_inclusive(|byte| *byte == b'\n')
             .filter_map(payload_of)
             .collect(),
-        row_faults: faults.chain(lost.map(|fault| fault.to_string())).collect(),
+        row_faults: faults
+            .chain(booking_fault.map(|fault| fault.to_string()))
+            .collect(),
         unreadable,
         status,
         events,
@@ -265,11 +267,11 @@ pub fn existing_run(runs_root: &std::path::Path, id: &RunId) -> Option<RunDir> {
 
 /// The questions to models, in order. A question is asked by the newest `MODEL_ASKED` before its end.
 fn exchanges(record: &RunRecord, events: &[EventRecord]) -> Vec<Exchange> {
-    let (mut asked, mut attempt) = (None, None);
+    let (mut asked_at, mut attempt) = (None, None);
     let mut exchanges = Vec::new();
     for event in events {
         if event.event == EventKind::ModelAsked.name() {
-            (asked, attempt) = (Some(event.ts), attempt_of(event));
+            (asked_at, attempt) = (Some(event.ts), attempt_of(event));
         }
         let Some(phase) = phase(record, event) else {
             continue;
@@ -277,7 +279,7 @@ fn exchanges(record: &RunRecord, events: &[EventRecord]) -> Vec<Exchange> {
         exchanges.push(Exchange {
             seq: event.seq,
             role: phase.phase_id,
-            asked: asked.take(),
+            asked: asked_at.take(),
             ended: event.ts,
             provider: phase.llm.provider.unwrap_or_default(),
             model: phase.llm.model_used.unwrap_or_default(),

@@ -98,13 +98,13 @@ mod tests {
         let found = |from: &str| {
             let from = directory_in(root.path(), &root.path().join(from));
             let gates = found_gates(root.path(), from.as_ref(), Duration::from_secs(1)).unwrap();
-            let told = gates.iter().map(|gate| {
+            let commands = gates.iter().map(|gate| {
                 (
                     gate.id.to_string(),
                     gate.cwd.as_ref().map(RepoPath::to_string),
                 )
             });
-            told.collect::<Vec<_>>()
+            commands.collect::<Vec<_>>()
         };
         let of_x = [("go-test".to_owned(), Some("packages/x".to_owned()))];
         assert_eq!(found("packages/x"), of_x);

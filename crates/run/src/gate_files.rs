@@ -137,7 +137,7 @@ pub(crate) fn gate_files(
         found: BTreeSet::new(),
         queue: VecDeque::new(),
     };
-    let mut asked: Vec<(String, Option<RepoPath>)> = Vec::new();
+    let mut candidates: Vec<(String, Option<RepoPath>)> = Vec::new();
     let mut moves = false;
     let mut runs_programs = false;
     let mut followed: Vec<Followed> = Vec::new();
@@ -150,7 +150,7 @@ pub(crate) fn gate_files(
             .values()
             .flat_map(|value| value.split([':', ',', ';', '=']));
         for word in values.flat_map(words) {
-            asked.push((word.to_owned(), None));
+            candidates.push((word.to_owned(), None));
         }
         for command in gate.setup.iter().chain([&gate.command]) {
             // Every word of the command itself: some are scripts in another form, such as `sh -c`. What the
@@ -161,7 +161,7 @@ pub(crate) fn gate_files(
                 .flat_map(|word| words(word))
                 .filter(|word| !inputs.contains(*word))
             {
-                asked.push((word.to_owned(), None));
+                candidates.push((word.to_owned(), None));
             }
             let texts = command
                 .iter()
@@ -170,7 +170,7 @@ pub(crate) fn gate_files(
                 .chain([command.join(" ")]);
             for text in texts {
                 moves |= moves_away(&text);
-                asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
+                candidates.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
             }
             let program = command.first().map_or("", |program| file_name(program));
             runs_programs |= program.ends_with("sh") && program != "pwsh";
@@ -178,8 +178,8 @@ pub(crate) fn gate_files(
     }
     let mut next = 0;
     loop {
-        while let Some((candidate, beside)) = asked.get(next).cloned() {
-            search.take(&candidate, beside.as_ref(), moves, &mut read);
+        while let Some((candidate, base)) = candidates.get(next).cloned() {
+            search.take(&candidate, base.as_ref(), moves, &mut read);
             next += 1;
         }
         let Some((path, content)) = search.queue.pop_front() else {
@@ -212,7 +212,7 @@ pub(crate) fn gate_files(
         let moved = moves;
         for text in texts {
             moves |= moves_away(&text);
-            asked.extend(
+            candidates.extend(
                 run_by(&text)
                     .into_iter()
                     .map(|candidate| (candidate, Some(path.clone()))),
@@ -309,11 +309,11 @@ impl Search<'_> {
     fn take(
         &mut self,
         candidate: &str,
-        beside: Option<&RepoPath>,
+        base: Option<&RepoPath>,
         moves: bool,
         read: &mut impl FnMut(&RepoPath) -> Option<Vec<u8>>,
     ) {
-        let mut paths = places(candidate, beside);
+        let mut paths = places(candidate, base);
         // After a variable or another command follows the end of a path.
         let is_end = moves || candidate.contains('$') || candidate.starts_with('/');
         let known = known_part(candidate);
@@ -510,7 +510,7 @@ impl Reading {
                 all.iter()
                     .any(|word| is_interpreter(file_name(word)) && !word.starts_with('$'))
             };
-            if (spreads || pipes && named()) && hands_on(&all) {
+            if (spreads || pipes && named()) && runs_unnamed_scripts(&all) {
                 self.found.extend(spread(line));
             }
             if let Some(name) = reads {
@@ -695,7 +695,7 @@ fn variable(word: &str) -> Option<&str> {
 
 /// Returns whether a command ends with an interpreter that gets its scripts from elsewhere: `xargs sh`,
 /// `-exec python3 {} +`.
-fn hands_on(words: &[&str]) -> bool {
+fn runs_unnamed_scripts(words: &[&str]) -> bool {
     let first = words
         .iter()
         .position(|word| is_interpreter(file_name(word)));
@@ -745,38 +745,38 @@ const SEPARATORS: [char; 7] = [';', '|', '&', '(', ')', '`', '\n'];
 /// in parentheses. Shell substitutions in such a word stay, and so does everything if the words go to another
 /// program or are ambiguous.
 fn without_texts(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
+    let mut stripped = String::with_capacity(line.len());
     let mut letters = line.char_indices().peekable();
     while let Some((at, letter)) = letters.next() {
         match letter {
             '\\' => {
-                kept.push(letter);
-                kept.extend(letters.next().map(|(_, escaped)| escaped));
+                stripped.push(letter);
+                stripped.extend(letters.next().map(|(_, escaped)| escaped));
             }
             '|' if letters.next_if(|(_, next)| *next == '|').is_none() => return line.to_owned(),
-            '|' => kept.push_str("||"),
+            '|' => stripped.push_str("||"),
             '\'' | '"' => {
                 let Some(length) = quoted(line.get(at + 1..).unwrap_or_default(), letter) else {
                     return line.to_owned();
                 };
                 let end = at + 1 + length;
                 let text = line.get(at + 1..end).unwrap_or_default();
-                let command = kept.rsplit(SEPARATORS).next().unwrap_or_default();
+                let command = stripped.rsplit(SEPARATORS).next().unwrap_or_default();
                 let program =
                     words(command).find(|word| !word.is_empty() && !PREFIXES.contains(word));
                 let is_quiet = program.is_some_and(|word| QUIET.contains(&word));
                 let runs = letter == '"' && (text.contains("$(") || text.contains('`'));
                 if !is_quiet || runs {
-                    kept.push(letter);
-                    kept.push_str(text);
-                    kept.push(letter);
+                    stripped.push(letter);
+                    stripped.push_str(text);
+                    stripped.push(letter);
                 }
                 while letters.next_if(|(place, _)| *place <= end).is_some() {}
             }
-            letter => kept.push(letter),
+            letter => stripped.push(letter),
         }
     }
-    kept
+    stripped
 }
 
 /// Returns the length of a quoted word up to its closing quote; `None` if it continues on the next line.
@@ -826,13 +826,13 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the possible places of a candidate: below the root, or beside the file that names it. Variables
 /// have unknown values; the rest of such a path is searched in both.
-fn places(candidate: &str, beside: Option<&RepoPath>) -> Vec<RepoPath> {
+fn places(candidate: &str, base: Option<&RepoPath>) -> Vec<RepoPath> {
     let known = known_part(candidate);
-    let directory = beside
+    let directory = base
         .and_then(|path| path.as_str().rsplit_once('/'))
         .map(|(directory, _)| directory);
-    let beside = directory.map(|directory| format!("{directory}/{known}"));
-    [Some(known.to_owned()), beside]
+    let relative = directory.map(|directory| format!("{directory}/{known}"));
+    [Some(known.to_owned()), relative]
         .into_iter()
         .flatten()
         .filter_map(|path| normal(&path))

@@ -87,10 +87,10 @@ fn programs(gate: &GateSpec, root: &Path, path: &OsString) -> Vec<(String, Optio
         && flag == "-m"
         && module != "unittest"
         && let Some(python) = place
-        && let Some(beside) = python.parent().map(|bin| bin.join(module))
-        && beside.is_file()
+        && let Some(module_path) = python.parent().map(|bin| bin.join(module))
+        && module_path.is_file()
     {
-        all.push((module.clone(), Some(beside)));
+        all.push((module.clone(), Some(module_path)));
     }
     all
 }

@@ -68,12 +68,12 @@ impl Surveys {
             Some(commit) => commit.clone(),
             None => git.tracked_state().await?.commit,
         };
-        let mut kept = self.0.lock().await;
-        if let Some(known) = kept.as_ref().filter(|known| known.commit == commit) {
+        let mut cache = self.0.lock().await;
+        if let Some(known) = cache.as_ref().filter(|known| known.commit == commit) {
             return Ok(Arc::clone(known));
         }
         let survey = Arc::new(Survey::make(world, git, base.sandbox, commit).await?);
-        Ok(Arc::clone(kept.insert(survey)))
+        Ok(Arc::clone(cache.insert(survey)))
     }
 }
 
@@ -108,8 +108,8 @@ impl Survey {
                 SplitTrees::Always
             },
         };
-        let room = WorkDir::create(git.scratch(), "private-git-", "")?;
-        let template = room.path().join("git");
+        let temp_dir = WorkDir::create(git.scratch(), "private-git-", "")?;
+        let template = temp_dir.path().join("git");
         let secret = Arc::clone(&options.secret);
         let packed = git.private_git(&commit, &template, &secret, HistoryLimits::STANDARD);
         let (ignored, packed) = tokio::join!(git.ignored_files(&options), packed);
@@ -124,7 +124,7 @@ impl Survey {
             ignored,
             private_git,
             env,
-            _room: room,
+            _room: temp_dir,
         })
     }
 }
@@ -161,7 +161,7 @@ impl<'w> GateWorld<'w> {
         let mut omitted = self.survey.ignored.omitted.clone();
         omitted.extend(self.survey.ignored.copy_to(copy).await?);
         omitted.sort();
-        let mut left_out = told(&omitted);
+        let mut left_out = omission_lines(&omitted);
         match &self.survey.private_git {
             Ok(private) => private.give_to(git, copy).await?,
             Err(why) => left_out.push(format!("\".git\": {}", why.escape_debug())),
@@ -398,7 +398,7 @@ fn mount(target: &Path, content: MountContent) -> Mount {
 }
 
 /// The omissions as printed lines, cut at the limit.
-fn told(omitted: &[Omission]) -> Vec<String> {
+fn omission_lines(omitted: &[Omission]) -> Vec<String> {
     let line = |omission: &Omission| format!("{:?}: {}", omission.path, omission.reason);
     let mut lines: Vec<String> = omitted.iter().take(MAX_LEFT_OUT).map(line).collect();
     if omitted.len() > MAX_LEFT_OUT {

@@ -165,9 +165,9 @@ pub(crate) const GATE_FILE: &str =
     "a gate consists of this file, so a change of it could grade itself";
 
 /// The policy that a plan, the run's limits and its gates amount to.
-pub(crate) fn policy(ground: &PatchContext<'_>) -> Policy {
-    let mut policy = plan_policy(ground.plan, ground.record.settings.patch);
-    deny(&mut policy, ground.plan, ground.gate_files);
+pub(crate) fn policy(context: &PatchContext<'_>) -> Policy {
+    let mut policy = plan_policy(context.plan, context.record.settings.patch);
+    deny(&mut policy, context.plan, context.gate_files);
     policy
 }
 
@@ -207,11 +207,11 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
 ///
 /// Fails only if judging is impossible; a bad answer is a verdict.
 pub(crate) async fn judge(
-    ground: &PatchContext<'_>,
+    context: &PatchContext<'_>,
     answer: &Untrusted,
     attempt: u64,
 ) -> Result<Judged, RunError> {
-    let PatchContext { format, plan, .. } = *ground;
+    let PatchContext { format, plan, .. } = *context;
     if holds_secret(answer) {
         return Ok(Judged::refused(secret_in_answer(attempt)));
     }
@@ -227,24 +227,24 @@ pub(crate) async fn judge(
     let read_as = Some(reading.format);
     Ok(Judged {
         read_as,
-        ..judge_reading(ground, reading, attempt).await?
+        ..judge_reading(context, reading, attempt).await?
     })
 }
 
 async fn judge_reading(
-    ground: &PatchContext<'_>,
+    context: &PatchContext<'_>,
     reading: Reading,
     attempt: u64,
 ) -> Result<Judged, RunError> {
     let PatchContext {
         git, record, plan, ..
-    } = *ground;
+    } = *context;
     let Reading { format, proposal } = reading;
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
         Err(error) => return Ok(Judged::unread(&error)),
     };
-    let places = judge_places(&proposal, &policy(ground));
+    let places = judge_places(&proposal, &policy(context));
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(&record.base_commit, &paths, limit).await,
         Err(refusal) => {
@@ -284,8 +284,8 @@ async fn judge_reading(
     let mut judged = if brings_marker(&before, &after) {
         Judged::refused(secret_in_answer(attempt))
     } else {
-        let ground = PatchContext { format, ..*ground };
-        judge_files(&ground, &proposal, &paths, &before, &after).await?
+        let context = PatchContext { format, ..*context };
+        judge_files(&context, &proposal, &paths, &before, &after).await?
     };
     judged.verdict.merge(Verdict::new(findings));
     Ok(judged)
@@ -313,7 +313,7 @@ fn applied(
 
 /// Judges the file contents that an answer produces.
 async fn judge_files(
-    ground: &PatchContext<'_>,
+    context: &PatchContext<'_>,
     proposal: &Proposal,
     paths: &[RepoPath],
     before: &Files,
@@ -324,7 +324,7 @@ async fn judge_files(
             .iter()
             .all(|(path, bytes)| before.get(path) == Some(bytes))
     {
-        let hint = match ground.format {
+        let hint = match context.format {
             EditFormat::Definitions => {
                 "The answer is what the file holds already: nothing would change. Find the lines that keep the goal from \
                  being reached, and answer with the complete definitions in which they are changed."
@@ -352,25 +352,25 @@ async fn judge_files(
         },
     };
     let judged = judge_patch(
-        ground.git,
-        &ground.record.base_commit,
-        &policy(ground),
+        context.git,
+        &context.record.base_commit,
+        &policy(context),
         bytes,
         before,
         after,
     )
     .await?;
     Ok(Judged {
-        verdict: naming_gate_files(&judged.verdict, ground),
+        verdict: naming_gate_files(&judged.verdict, context),
         ..judged
     })
 }
 
 /// Adds to each refused file that it is part of a gate, if that is the only reason.
-fn naming_gate_files(verdict: &Verdict, ground: &PatchContext<'_>) -> Verdict {
+fn naming_gate_files(verdict: &Verdict, context: &PatchContext<'_>) -> Verdict {
     let is_gate_file = |path: &RepoPath| {
-        ground.gate_files.contains(path)
-            && !ground
+        context.gate_files.contains(path)
+            && !context
                 .plan
                 .scope_deny
                 .iter()
@@ -396,13 +396,13 @@ fn naming_gate_files(verdict: &Verdict, ground: &PatchContext<'_>) -> Verdict {
 
 /// Judges a previously accepted patch again, in the same way.
 pub(crate) async fn judge_again(
-    ground: &PatchContext<'_>,
+    context: &PatchContext<'_>,
     patch: &[u8],
 ) -> Result<Judged, RunError> {
     judge_diff(
-        ground.git,
-        &ground.record.base_commit,
-        &policy(ground),
+        context.git,
+        &context.record.base_commit,
+        &policy(context),
         patch,
     )
     .await
@@ -708,11 +708,11 @@ pub(crate) mod tests {
 
     #[test]
     fn gate_files_are_denied_unless_named() {
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let files: Vec<RepoPath> = ["ci/check.sh", "src/self_test.py"]
             .map(|path| path.parse().unwrap())
             .into();
-        let record = record(room.path(), &[]);
+        let record = record(temp_dir.path(), &[]);
         let denied = |plan: &Plan| -> Vec<String> {
             let mut policy = plan_policy(plan, record.settings.patch);
             deny(&mut policy, plan, &files);

@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn held_out_files_are_outside_and_keep_their_place() {
-        let room = tempfile::tempdir().unwrap();
-        let (repo, held) = (room.path().join("repo"), room.path().join("held"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (repo, held) = (temp_dir.path().join("repo"), temp_dir.path().join("held"));
         std::fs::create_dir_all(repo.join("tests")).unwrap();
         std::fs::create_dir_all(held.join("tests")).unwrap();
         std::fs::write(repo.join("tests/test_in.py"), "").unwrap();
@@ -169,7 +169,7 @@ mod tests {
         for inside in [
             repo.join("tests"),
             held.join("link"),
-            room.path().to_owned(),
+            temp_dir.path().to_owned(),
         ] {
             assert!(
                 matches!(read(&inside), Err(HeldOutError::Inside { .. })),

@@ -86,20 +86,22 @@ async fn run(
     record: &RunRecord,
     contents: &VariantFiles,
 ) -> Result<HeldOutReport, RunError> {
-    let room = temp_dir_in(&dir.scratch(), "held-out-")?;
-    let git = world.git(&record.repo, &room.path().join("git")).await?;
+    let temp_dir = temp_dir_in(&dir.scratch(), "held-out-")?;
+    let git = world
+        .git(&record.repo, &temp_dir.path().join("git"))
+        .await?;
     trial::require_base(&git, record).await?;
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
-    let ground = PatchContext {
+    let context = PatchContext {
         git: &git,
         record,
         format: EditFormat::UnifiedDiff,
         plan: &plan,
         gate_files: &analysis.gate_files,
     };
-    let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
+    let judged = gatekeeper::judge_again(&context, &dir.read(layout::PATCH)?).await?;
     let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
         let first = judged.verdict.errors().next().map(ToString::to_string);
         return Err(RunError::NoLongerAccepted {
@@ -130,7 +132,16 @@ async fn run(
     let mut runs: Vec<Vec<GateRun>> = Vec::new();
     for copied in [Copied::Changed(&tried), Copied::Added(&tried, contents)] {
         let unwatched = &mut Unwatched;
-        let ran = trial::run(world, &git, base, by.level, room.path(), copied, unwatched).await?;
+        let ran = trial::run(
+            world,
+            &git,
+            base,
+            by.level,
+            temp_dir.path(),
+            copied,
+            unwatched,
+        )
+        .await?;
         runs.push(ran.runs().cloned().collect());
     }
     let tracked = git.tracked_files().await?;
@@ -160,8 +171,8 @@ mod tests {
 
     #[test]
     fn changed_held_out_file_is_refused() {
-        let room = tempfile::tempdir().unwrap();
-        let (repo, held) = (room.path().join("repo"), room.path().join("held"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (repo, held) = (temp_dir.path().join("repo"), temp_dir.path().join("held"));
         std::fs::create_dir_all(&held).unwrap();
         std::fs::create_dir_all(&repo).unwrap();
         let test = held.join("test_a.py");

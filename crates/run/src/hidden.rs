@@ -179,33 +179,38 @@ mod tests {
 
     #[test]
     fn related_repositories_are_hidden() {
-        let room = tempfile::tempdir().unwrap();
-        let room = room.path().canonicalize().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
+        let scratch_dir = temp_dir.path().canonicalize().unwrap();
         let put = |path: &str, text: String| {
-            create_dir_all(room.join(path).parent().unwrap()).unwrap();
-            write_atomic(&room.join(path), text.as_bytes()).unwrap();
+            create_dir_all(scratch_dir.join(path).parent().unwrap()).unwrap();
+            write_atomic(&scratch_dir.join(path), text.as_bytes()).unwrap();
         };
         put("main/.git/HEAD", String::new());
         put("main/.git/worktrees/a/commondir", "../..\n".to_owned());
         put(
             "main/.git/worktrees/a/gitdir",
-            format!("{}/a/.git\n", room.display()),
+            format!("{}/a/.git\n", scratch_dir.display()),
         );
         put(
             "main/.git/worktrees/b/gitdir",
-            format!("{}/b/.git\n", room.display()),
+            format!("{}/b/.git\n", scratch_dir.display()),
         );
         put(
             "a/.git",
-            format!("gitdir: {}/main/.git/worktrees/a\n", room.display()),
+            format!("gitdir: {}/main/.git/worktrees/a\n", scratch_dir.display()),
         );
         put("b/.git", "gitdir: nowhere".to_owned());
         put("main/.git/modules/sub/HEAD", String::new());
         put("main/sub/.git", "gitdir: ../.git/modules/sub\n".to_owned());
         let names = |repo: &str| -> Vec<String> {
-            let kin = kin(&room.join(repo));
+            let kin = kin(&scratch_dir.join(repo));
             kin.iter()
-                .map(|path| path.strip_prefix(&room).unwrap().display().to_string())
+                .map(|path| {
+                    path.strip_prefix(&scratch_dir)
+                        .unwrap()
+                        .display()
+                        .to_string()
+                })
                 .collect()
         };
         assert_eq!(

@@ -460,7 +460,7 @@ fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
     if NOT_KEPT.contains(&path) {
         return None;
     }
-    let kept = |path: &str| {
+    let newest_digest = |path: &str| {
         let last = events.iter().rfind(|event| {
             event.path.as_deref() == Some(path) && event.body.get("digest").is_some()
         })?;
@@ -474,7 +474,7 @@ fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
                 .filter(|path| is_of_attempt(path, name))
         })
     });
-    kept(path).or_else(|| kept(original?))
+    newest_digest(path).or_else(|| newest_digest(original?))
 }
 
 fn is_of_attempt(path: &str, name: &str) -> bool {
@@ -538,14 +538,14 @@ mod tests {
             "attempts/001/stdout.log",
             layout::STDOUT_LOG,
         ] {
-            let told = format!(
+            let command_line = format!(
                 "{} {}",
                 way_back(&dir, &events, path),
                 edited_since(&dir, &events, path)
             );
             assert!(
-                !told.contains("ledger show") && told.contains("start a new run"),
-                "{told}"
+                !command_line.contains("ledger show") && command_line.contains("start a new run"),
+                "{command_line}"
             );
         }
         let command =

@@ -342,12 +342,12 @@ async fn pass_full_gates(
             first: first.unwrap_or_default(),
         });
     };
-    let kept = keep_full_gates(dir, &report, &trial, journal)?;
+    let report_path = keep_full_gates(dir, &report, &trial, journal)?;
     match first {
         Some(first) => Err(RunError::FullGates {
             id,
             first,
-            report: kept,
+            report: report_path,
         }),
         None => Ok(report.executed_gates),
     }
@@ -461,14 +461,14 @@ async fn verified_tree(
         .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = crucible_model::EditFormat::UnifiedDiff;
-    let ground = PatchContext {
+    let context = PatchContext {
         git,
         record,
         format,
         plan: &plan,
         gate_files: &analysis.gate_files,
     };
-    let judged = match gatekeeper::judge_again(&ground, patch).await {
+    let judged = match gatekeeper::judge_again(&context, patch).await {
         Ok(judged) => judged,
         Err(error) => return Err(or_base_gone(git, record, error).await),
     };

@@ -49,10 +49,13 @@ pub fn find_run(
                 ),
         );
     }
-    let meant = named
+    let requested_id = named
         .map(|named| run_id(named, runs.iter().map(|run| run.id.as_str())))
         .transpose()?;
-    let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
+    let dir = requested_id
+        .or(newest)
+        .map(|id| world.open_run(id))
+        .transpose()?;
     ledger.zip(dir).ok_or_else(|| {
         Failure::usage("no run yet")
             .hint("Start one: crucible run start \"what to change\" --provider gateway")

@@ -155,7 +155,7 @@ impl<'r> Prepared<'r> {
         &mut self,
         world: &World<'_>,
         on: ObjectionGround<'_>,
-        room: &Path,
+        scratch_dir: &Path,
         step: &WitnessStep,
         observer: &mut dyn RunObserver,
     ) -> Result<(), RunError> {
@@ -180,7 +180,7 @@ impl<'r> Prepared<'r> {
         let test = &self.raised.test;
         let files = VariantFiles::from([(test.path.clone(), test.text.clone().into_bytes())]);
         let copied = Copied::Added(&tried, &files);
-        let ran = trial::run(world, by.git, base, by.level, room, copied, observer).await?;
+        let ran = trial::run(world, by.git, base, by.level, scratch_dir, copied, observer).await?;
         let run = ran.runs().next().cloned();
         if is_alone {
             self.alone = run;

@@ -176,10 +176,10 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes files and links")]
     fn evidence_must_be_an_inside_file() {
-        let room = tempfile::tempdir().unwrap();
-        let (run, repo) = (room.path().join("run"), room.path().join("repo"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (run, repo) = (temp_dir.path().join("run"), temp_dir.path().join("repo"));
         for directory in ["run/artifacts", "repo/src", "repo/.git", "run/both"] {
-            fs::create_dir_all(room.path().join(directory)).unwrap();
+            fs::create_dir_all(temp_dir.path().join(directory)).unwrap();
         }
         for file in [
             "outside",
@@ -188,7 +188,7 @@ mod tests {
             "repo/.git/config",
             "repo/both",
         ] {
-            fs::write(room.path().join(file), "x").unwrap();
+            fs::write(temp_dir.path().join(file), "x").unwrap();
         }
         for (target, link) in [
             ("../outside", "repo/out"),
@@ -197,7 +197,7 @@ mod tests {
             ("nowhere", "repo/broken"),
             (".git/config", "repo/git"),
         ] {
-            symlink(target, room.path().join(link)).unwrap();
+            symlink(target, temp_dir.path().join(link)).unwrap();
         }
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -235,7 +235,7 @@ mod tests {
             EvidenceFound::Nothing
         );
         assert_eq!(
-            find_evidence(&paths[1..2], &[&room.path().join("gone")])[&paths[1]],
+            find_evidence(&paths[1..2], &[&temp_dir.path().join("gone")])[&paths[1]],
             EvidenceFound::Nothing
         );
     }

@@ -97,7 +97,7 @@ pub(crate) fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseRece
     let of_council = event
         .body
         .get(COUNCIL)
-        .and_then(|told| told.get("warnings"))
+        .and_then(|phase_object| phase_object.get("warnings"))
         .and_then(Value::as_array);
     warnings.extend(
         of_council

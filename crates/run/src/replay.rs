@@ -59,9 +59,9 @@ pub async fn replay(
     let record: RunRecord = dir.read_document(layout::RUN)?;
     let recording = check_recording(dir, &record.run_id, ledger)?;
     crucible_host::fs::create_dir_all(&world.tmp)?;
-    let room = temp_dir_in(&world.tmp, "replay-")?;
-    let repo = room.path().join("repo");
-    let git = world.git(&record.repo, room.path()).await?;
+    let temp_dir = temp_dir_in(&world.tmp, "replay-")?;
+    let repo = temp_dir.path().join("repo");
+    let git = world.git(&record.repo, temp_dir.path()).await?;
     observer.working("crucible", "checking out the base of the run");
     git.check_out(&record.base_commit, &repo).await?;
     let record = RunRecord { repo, ..record };
@@ -69,18 +69,18 @@ pub async fn replay(
         env: world.env,
         clock: world.clock,
         sandbox: Arc::clone(&world.sandbox),
-        runs_root: room.path().join("runs"),
-        tmp: room.path().join("tmp"),
+        runs_root: temp_dir.path().join("runs"),
+        tmp: temp_dir.path().join("tmp"),
     };
-    let again = RunDir::of(&inner.runs_root, &record.run_id);
-    lay_out(&again, &record)?;
-    let mut anew = Ledger::open(&room.path().join("ledger.db"))?;
+    let replayed = RunDir::of(&inner.runs_root, &record.run_id);
+    lay_out(&replayed, &record)?;
+    let mut anew = Ledger::open(&temp_dir.path().join("ledger.db"))?;
     let events = ledger.events(Some(&record.run_id))?;
     let recorded = || Recorded {
         client,
         instants: instants(&events),
     };
-    let mut state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, observer).await?;
+    let mut state = advance(&inner, &replayed, |_| Ok(recorded()), &mut anew, observer).await?;
     for allowance in events.iter().filter(|event| is_allowance(event)) {
         // A person permitted it, then as now.
         let EventRecord {
@@ -103,9 +103,9 @@ pub async fn replay(
             artifacts: Vec::new(),
             body,
         })?;
-        state = advance(&inner, &again, |_| Ok(recorded()), &mut anew, observer).await?;
+        state = advance(&inner, &replayed, |_| Ok(recorded()), &mut anew, observer).await?;
     }
-    compare(dir, &again, state, &recording)
+    compare(dir, &replayed, state, &recording)
 }
 
 /// The answers of a run, and when they came.
@@ -133,7 +133,7 @@ fn instants(events: &[EventRecord]) -> BTreeMap<String, Timestamp> {
 
 fn compare(
     dir: &RunDir,
-    again: &RunDir,
+    replayed: &RunDir,
     state: RunState,
     recording: &Verdict,
 ) -> Result<Replayed, RunError> {
@@ -142,7 +142,7 @@ fn compare(
         .filter(|path| **path != layout::LANDING)
         .map(|path| (*path).to_owned())
         .collect();
-    let attempts = attempt::count_written(dir).max(attempt::count_written(again));
+    let attempts = attempt::count_written(dir).max(attempt::count_written(replayed));
     for number in 1..=attempts {
         paths.extend(
             [
@@ -166,7 +166,7 @@ fn compare(
         let digest = |dir: &RunDir| {
             Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)))
         };
-        match (digest(dir)?, digest(again)?) {
+        match (digest(dir)?, digest(replayed)?) {
             (None, None) => {}
             (before, after) if before == after => same.push(path),
             _ => different.push(path),

@@ -165,10 +165,10 @@ impl RecordedUsage {
 fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
     // They are numbered without gaps.
     let numbered = calls.iter().map(|call| call.seq).max().unwrap_or_default();
-    let lost = told_calls(events)
+    let lost_count = told_calls(events)
         .max(numbered)
         .saturating_sub(calls.len() as u64);
-    (lost > 0).then_some(lost)
+    (lost_count > 0).then_some(lost_count)
 }
 
 /// Returns the number of calls in these events that require a booking.
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn concurrent_books_respect_the_limit() {
-        let room = tempfile::tempdir().unwrap();
-        let path = room.path().join("ledger.db");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let path = temp_dir.path().join("ledger.db");
         drop(Ledger::open(&path).unwrap());
         let limits = BudgetLimits::calls(20);
         let granted: usize = std::thread::scope(|scope| {
@@ -311,8 +311,8 @@ mod tests {
 
     #[test]
     fn lost_bookings_are_detected() {
-        let room = tempfile::tempdir().unwrap();
-        let path = room.path().join("ledger.db");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let path = temp_dir.path().join("ledger.db");
         let book = book(&path);
         for _ in 0..3 {
             reserve(
@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn unreported_usage_counts_as_reserved() {
-        let room = tempfile::tempdir().unwrap();
-        let book = book(&room.path().join("ledger.db"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let book = book(&temp_dir.path().join("ledger.db"));
         let limits = BudgetLimits {
             tokens: Limit::At(300),
             micro_dollars: Limit::At(300),
@@ -372,9 +372,9 @@ mod tests {
             tokens: 100,
             micro_dollars: 100,
         };
-        let told = reserve(&book, worst, &limits).unwrap();
+        let ticket = reserve(&book, worst, &limits).unwrap();
         book.settle(
-            told,
+            ticket,
             &CallEnd {
                 outcome: "ok",
                 tokens: Some((3, 4)),

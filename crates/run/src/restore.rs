@@ -65,8 +65,8 @@ pub(crate) fn restore_file(
 /// rest. False for a complete file.
 pub(crate) fn is_torn(present: &[u8], whole: &[u8]) -> bool {
     let zeros = present.iter().rev().take_while(|byte| **byte == 0).count();
-    let kept = &present[..present.len() - zeros];
-    present.len() <= whole.len() && present != whole && whole.starts_with(kept)
+    let nonzero_prefix = &present[..present.len() - zeros];
+    present.len() <= whole.len() && present != whole && whole.starts_with(nonzero_prefix)
 }
 
 /// The text of the review that a refused attempt amounts to.
@@ -137,12 +137,13 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
         }
         let original = attempts.iter().rev().find_map(|outcome| {
             let path = attempt_file(outcome.number, name);
-            let told = recorded
+            let recorded_digest = recorded
                 .get(path.as_str())
                 .and_then(|digest| digest.parse().ok());
             let of_review = || Digest::of(review_of(outcome).as_bytes());
             let is_refused_review = name == attempt::REVIEW && outcome.end.is_refused();
-            told.or_else(|| is_refused_review.then(of_review))
+            recorded_digest
+                .or_else(|| is_refused_review.then(of_review))
                 .map(|digest| (path, digest))
         });
         let Some((original, digest)) = original else {

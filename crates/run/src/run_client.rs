@@ -139,13 +139,13 @@ impl<'a> RunClient<'a> {
         // made may name a provider that none of its roles is served by.
         let proposer = backends.get(&settings.provider);
         let speaker = proposer.map_or(&settings.provider, |backend| &backend.speaker().provider);
-        let asked = Capabilities {
+        let requested = Capabilities {
             edit_format: settings.edit_format,
             structured_output: proposer.map_or(StructuredOutput::None, |backend| {
                 backend.capabilities().structured_output
             }),
         };
-        let header = CassetteHeader::new(speaker.clone(), settings.model.clone(), asked);
+        let header = CassetteHeader::new(speaker.clone(), settings.model.clone(), requested);
         let path = self.dir.path(CASSETTE);
         let writer = CassetteWriter::open(&path, &header, Reuse::After(*answered))
             .map_err(CallError::from)?;

@@ -22,14 +22,14 @@ pub(crate) async fn check(
     world: &World<'_>,
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     (tried, passed): (&Tried<'_>, &TrialResult),
 ) -> Result<Option<SecondWorld>, RunError> {
     let policy = by.record.settings.second_world;
     if policy == WorldPolicy::Off {
         return Ok(None);
     }
-    fs::create_dir_all(room)?;
+    fs::create_dir_all(scratch_dir)?;
     let tree = tried.change.tree.tree.to_string();
     let elsewhere = OtherWorld::new(by.record.run_id.as_str(), &tree);
     let settings = elsewhere.settings_only();
@@ -78,8 +78,16 @@ pub(crate) async fn check(
                 other: Some(other),
                 ..base
             };
-            let trial =
-                trial::run(world, by.git, base, level, room, copied, &mut Unwatched).await?;
+            let trial = trial::run(
+                world,
+                by.git,
+                base,
+                level,
+                scratch_dir,
+                copied,
+                &mut Unwatched,
+            )
+            .await?;
             let Some(run) = trial.runs().next() else {
                 break crucible_verify::WorldGate::not_checked(after);
             };

@@ -204,9 +204,9 @@ pub(crate) fn status_of(
     }
     let mut edited = journal::edited(dir, events)?;
     // Beside an edited original, its copy proves nothing.
-    let told = state_of_events(events);
+    let recorded_state = state_of_events(events);
     let ended = matches!(
-        told,
+        recorded_state,
         Some(RunState::Verified | RunState::Landed | RunState::Failed | RunState::Declined)
     );
     if ended && edited.is_empty() {
@@ -217,8 +217,8 @@ pub(crate) fn status_of(
         );
     }
     // An edited file cannot revoke what the events record.
-    if let Some(told) = told.filter(|_| ended && !edited.is_empty()) {
-        state = told;
+    if let Some(recorded_state) = recorded_state.filter(|_| ended && !edited.is_empty()) {
+        state = recorded_state;
     }
     let failure = match state {
         RunState::Failed | RunState::Declined
@@ -546,8 +546,8 @@ mod tests {
 
     #[test]
     fn used_answers_are_counted_by_event_kind() {
-        let room = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(room.path().to_owned());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp_dir.path().to_owned());
         assert_eq!(answers_used(&dir).unwrap(), 0);
         let line = |event: &str, path: &str| {
             serde_json::json!({

@@ -78,15 +78,15 @@ impl Lanes<'_> {
         world: &World<'_>,
         by: VerifyContext<'_>,
         base: TrialBase<'_>,
-        room: &Path,
+        scratch_dir: &Path,
         tried: &Tried<'_>,
         number: usize,
     ) -> Result<(), RunError> {
         if number >= self.lanes {
             return Ok(());
         }
-        let room = room.join(format!("strength-{number}"));
-        fs::create_dir_all(&room)?;
+        let scratch_dir = scratch_dir.join(format!("strength-{number}"));
+        fs::create_dir_all(&scratch_dir)?;
         while let Some(at) = self.take() {
             let Some((_, path, mutant)) = self.mutants.get(at) else {
                 break;
@@ -96,7 +96,7 @@ impl Lanes<'_> {
             for gate in self.gates {
                 let on = (*gate, &files, GRACE);
                 let unwatched = &mut Unwatched;
-                let run = run_variant(world, by, base, &room, tried, on, unwatched).await?;
+                let run = run_variant(world, by, base, &scratch_dir, tried, on, unwatched).await?;
                 if let Some(run) = run {
                     used += run.duration;
                     is_noticed = judge_canary(gate, &run) == CanaryOutcome::Noticed;
@@ -119,7 +119,7 @@ pub(crate) async fn measure(
     world: &World<'_>,
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     (tried, passed, broken): (&Tried<'_>, &TrialResult, &BrokenChange),
     observer: &mut dyn RunObserver,
 ) -> Result<Option<Strength>, RunError> {
@@ -167,7 +167,7 @@ pub(crate) async fn measure(
         lanes: lanes(),
         progress: Mutex::new(Progress::default()),
     };
-    let lane = |number| on.run(world, by, base, room, tried, number);
+    let lane = |number| on.run(world, by, base, scratch_dir, tried, number);
     tokio::try_join!(lane(0), lane(1), lane(2), lane(3))?;
     let tried_mutants = on.progress.into_inner().unwrap_or_default().noticed;
     for (at, is_noticed) in tried_mutants {

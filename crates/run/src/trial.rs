@@ -168,14 +168,14 @@ pub(crate) struct VerifyContext<'y> {
     pub(crate) level: GateLevel,
 }
 
-/// Copies the base into `room`, applies the change and runs every gate of this set. Without a change, the
+/// Copies the base into `scratch_dir`, applies the change and runs every gate of this set. Without a change, the
 /// full set means the gates that the lite set leaves out.
 pub(crate) async fn run(
     world: &World<'_>,
     git: &Git,
     base: TrialBase<'_>,
     level: GateLevel,
-    room: &Path,
+    scratch_dir: &Path,
     copied: Copied<'_>,
     observer: &mut dyn RunObserver,
 ) -> Result<TrialResult, RunError> {
@@ -184,8 +184,8 @@ pub(crate) async fn run(
         Copied::Base | Copied::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
-    let copy = std::fs::canonicalize(room)
-        .unwrap_or_else(|_| room.to_owned())
+    let copy = std::fs::canonicalize(scratch_dir)
+        .unwrap_or_else(|_| scratch_dir.to_owned())
         .join("copy");
     let reports = copy.with_file_name("reports");
     let mut outcomes = Vec::new();
@@ -264,11 +264,11 @@ pub(crate) async fn run_base(
     world: &World<'_>,
     git: &Git,
     base: TrialBase<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     observer: &mut dyn RunObserver,
 ) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
     let level = GateLevel::Lite;
-    let mut trial = run(world, git, base, level, room, Copied::Base, observer).await?;
+    let mut trial = run(world, git, base, level, scratch_dir, Copied::Base, observer).await?;
     let mut gates = base.gates.to_vec();
     for gate in &mut gates {
         let ran = trial.runs().find(|run| run.id == gate.id);
@@ -284,7 +284,7 @@ pub(crate) async fn run_base(
                 gates: std::slice::from_ref(&tried),
                 ..base
             };
-            let again = run(world, git, base, level, room, Copied::Base, observer).await?;
+            let again = run(world, git, base, level, scratch_dir, Copied::Base, observer).await?;
             let runs_tests = |run: &GateRun| could_not_run(run).is_none() && run.results.is_some();
             if again.runs().any(runs_tests) {
                 let cause = beginning(&trial.normaliser.apply(missing.cause.as_bytes()));
@@ -382,7 +382,7 @@ impl TrialResult {
         };
         let mut aside = Vec::new();
         for run in self.runs() {
-            let told = |found: CouldNotRun| {
+            let set_aside_reason = |found: CouldNotRun| {
                 (
                     beginning(&self.normaliser.apply(found.cause.as_bytes())),
                     found.remedy,
@@ -391,10 +391,10 @@ impl TrialResult {
             // A gate without tests can still be one: its compiler has judged the change.
             let lacking = could_not_run(run)
                 .filter(|_| run.end != GateEnd::Exited(0))
-                .map(told);
+                .map(set_aside_reason);
             let broken = || {
                 cannot_compile(run)
-                    .map(told)
+                    .map(set_aside_reason)
                     .filter(|(cause, _)| !concerns_compiling(goal, cause))
             };
             let has_to_run = lacking.is_some() && !is_found(run);
@@ -633,9 +633,9 @@ pub(crate) fn keep_logs(
     dir: &RunDir,
     logs: [(&str, &[u8]); 2],
 ) -> Result<BTreeMap<String, Digest>, RunError> {
-    let mut kept = BTreeMap::new();
+    let mut digests = BTreeMap::new();
     for (path, bytes) in logs {
-        kept.insert(path.to_owned(), dir.write_recorded(path, bytes)?);
+        digests.insert(path.to_owned(), dir.write_recorded(path, bytes)?);
     }
     let holding: Vec<&str> = logs
         .iter()
@@ -643,7 +643,7 @@ pub(crate) fn keep_logs(
         .map(|(path, _)| *path)
         .collect();
     dir.flush(&holding)?;
-    Ok(kept)
+    Ok(digests)
 }
 
 /// Passes the gates' progress to the observer.
@@ -763,10 +763,10 @@ mod tests {
 
     #[test]
     fn plan_check_includes_documents_and_signature() {
-        let room = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(room.path().to_owned());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp_dir.path().to_owned());
         let plan = plan();
-        let said = |plan: &Plan| {
+        let finding_codes = |plan: &Plan| {
             let verdict = judge_plan(plan, &[], &dir).unwrap();
             codes(&verdict)
                 .into_iter()
@@ -774,39 +774,39 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         signed(&dir, &plan, RESULTS);
-        assert_eq!(said(&plan), [""; 0]);
+        assert_eq!(finding_codes(&plan), [""; 0]);
         signed(&dir, &plan, &RESULTS.replace("R001", "R002"));
         assert_eq!(
-            said(&plan),
+            finding_codes(&plan),
             ["plan-id-unresolved", "plan-reason-unresolved"]
         );
         signed(&dir, &plan, &RESULTS.replace("lite", "other"));
-        assert_eq!(said(&plan), ["plan-result-gate"]);
+        assert_eq!(finding_codes(&plan), ["plan-result-gate"]);
         signed(&dir, &plan, RESULTS);
         fs::remove_file(&dir.path(layout::REASONS)).unwrap();
-        assert_eq!(said(&plan), ["plan-document-missing"]);
+        assert_eq!(finding_codes(&plan), ["plan-document-missing"]);
         signed(&dir, &plan, RESULTS);
         let wider = Plan {
             scope_allow: vec!["src/".parse().unwrap()],
             ..plan.clone()
         };
-        assert_eq!(said(&wider), ["plan-unsigned"]);
+        assert_eq!(finding_codes(&wider), ["plan-unsigned"]);
         assert_eq!(
             judge_plan(&wider, &[], &dir).unwrap(),
             check_signature(&dir, wider.render().as_bytes()).unwrap(),
             "a run and `plan check` say the same"
         );
         dir.write(layout::REVIEW_COST, b"Verdict: BLOCK\n").unwrap();
-        assert_eq!(said(&plan), ["plan-unsigned"]);
+        assert_eq!(finding_codes(&plan), ["plan-unsigned"]);
         signed(&dir, &plan, RESULTS);
         fs::remove_file(&dir.path(layout::SIGNATURE)).unwrap();
-        assert_eq!(said(&plan), ["plan-unsigned"]);
+        assert_eq!(finding_codes(&plan), ["plan-unsigned"]);
     }
 
     #[test]
     fn plan_behaviour_must_be_in_patched_catalogue() {
-        let room = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(room.path().to_owned());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp_dir.path().to_owned());
         let plan = Plan {
             behaviors: vec!["B001".to_owned()],
             ..plan()
@@ -825,8 +825,8 @@ mod tests {
 
     #[test]
     fn catalogue_gate_must_run() {
-        let room = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(room.path().to_owned());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp_dir.path().to_owned());
         let plan = plan();
         signed(&dir, &plan, RESULTS);
         let nothing = || Captured {
@@ -859,7 +859,7 @@ mod tests {
             findings: Vec::new(),
             output: String::new(),
         };
-        let record = record(room.path(), &[&["true"]]);
+        let record = record(temp_dir.path(), &[&["true"]]);
         let reported = |before, behaviors| {
             let trial = TrialResult {
                 level: GateLevel::Lite,

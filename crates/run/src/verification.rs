@@ -35,17 +35,17 @@ const SECOND_ROOM: &str = "second";
 /// The most sinks listed.
 const MAX_SINKS: usize = 50;
 
-/// Tests a change in `room` and reports on it, for an attempt and for every later verification. Gates that
+/// Tests a change in `scratch_dir` and reports on it, for an attempt and for every later verification. Gates that
 /// all passed before the change are noted as a finding.
 pub(crate) async fn verify(
     world: &World<'_>,
     by: VerifyContext<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     change: &Change,
     outcome: &mut AttemptOutcome,
     observer: &mut dyn RunObserver,
 ) -> Result<(TrialResult, VerifyReport), RunError> {
-    let full = before_full(world, by, room, observer).await?;
+    let full = before_full(world, by, scratch_dir, observer).await?;
     let mut gates = by.analysis.before();
     gates.extend(
         full.baseline
@@ -121,13 +121,13 @@ pub(crate) async fn verify(
         by.git,
         base,
         by.level,
-        room,
+        scratch_dir,
         Copied::Changed(&tried),
         observer,
     )
     .await?;
     trial.before = full.baseline;
-    let reruns = rerun_flaky(world, by, base, room, &tried, &trial, observer).await?;
+    let reruns = rerun_flaky(world, by, base, scratch_dir, &tried, &trial, observer).await?;
     let baseline = Baseline {
         reruns: &reruns,
         ..baseline
@@ -139,9 +139,9 @@ pub(crate) async fn verify(
     let has_passed = trial.verdict.passes();
     let (broken, second_world) = if has_passed || trial.may_show_progress(&baseline) {
         // One at a time would take twice as long; each has its own copy.
-        let elsewhere = room.join(SECOND_ROOM);
+        let elsewhere = scratch_dir.join(SECOND_ROOM);
         let second = second_world::check(world, by, base, &elsewhere, (&tried, &trial));
-        let broken = broken_change::check(world, by, base, room, &tried, &trial, observer);
+        let broken = broken_change::check(world, by, base, scratch_dir, &tried, &trial, observer);
         tokio::try_join!(broken, second)?
     } else {
         (None, None)
@@ -159,7 +159,7 @@ pub(crate) async fn verify(
     let measured = match &broken {
         Some(broken) if has_passed || trial.verdict.passes() => {
             let on = (&tried, &trial, broken);
-            strength::measure(world, by, base, room, on, observer).await?
+            strength::measure(world, by, base, scratch_dir, on, observer).await?
         }
         _ => None,
     };
@@ -227,7 +227,7 @@ async fn rerun_flaky(
     world: &World<'_>,
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     tried: &Tried<'_>,
     first: &TrialResult,
     observer: &mut dyn RunObserver,
@@ -267,7 +267,7 @@ async fn rerun_flaky(
         by.git,
         base,
         by.level,
-        room,
+        scratch_dir,
         Copied::Changed(tried),
         observer,
     )
@@ -287,7 +287,7 @@ struct BeforeFull {
 async fn before_full(
     world: &World<'_>,
     by: VerifyContext<'_>,
-    room: &Path,
+    scratch_dir: &Path,
     observer: &mut dyn RunObserver,
 ) -> Result<BeforeFull, RunError> {
     if by.level != GateLevel::Full
@@ -305,7 +305,16 @@ async fn before_full(
         "running the gates of level `full` before the change, to compare with",
     );
     let base = TrialBase::of(by.record, &by.analysis.gates, by.surveys);
-    let mut before = run(world, by.git, base, by.level, room, Copied::Base, observer).await?;
+    let mut before = run(
+        world,
+        by.git,
+        base,
+        by.level,
+        scratch_dir,
+        Copied::Base,
+        observer,
+    )
+    .await?;
     for gate in before.results.iter().filter(|gate| !gate.passed) {
         observer.note(&format!(
             "  gate {} also fails without the change: {}",
@@ -316,7 +325,7 @@ async fn before_full(
         git: by.git,
         base,
         level: by.level,
-        room,
+        room: scratch_dir,
         gate_files: &by.analysis.gate_files,
     };
     let proof = run_canary(world, on, &before, observer).await?;

@@ -119,14 +119,16 @@ pub(crate) async fn verify_outcome(
     observer: &mut dyn RunObserver,
 ) -> Result<(VerifiedAgain, Option<TrialResult>), RunError> {
     create_dir_all(&world.tmp)?;
-    let room = temp_dir_in(&world.tmp, "verify-")?;
-    let git = world.git(&record.repo, &room.path().join("git")).await?;
+    let temp_dir = temp_dir_in(&world.tmp, "verify-")?;
+    let git = world
+        .git(&record.repo, &temp_dir.path().join("git"))
+        .await?;
     trial::require_base(&git, record).await?;
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = EditFormat::UnifiedDiff;
-    let ground = PatchContext {
+    let context = PatchContext {
         git: &git,
         record,
         format,
@@ -134,7 +136,7 @@ pub(crate) async fn verify_outcome(
         gate_files: &analysis.gate_files,
     };
     observer.working("patch gate", "judging the patch");
-    let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
+    let judged = gatekeeper::judge_again(&context, &dir.read(layout::PATCH)?).await?;
     let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
         let mut verdict = judged.verdict;
         verdict.push(Finding::error(
@@ -163,7 +165,7 @@ pub(crate) async fn verify_outcome(
     };
     observer.working("verifier", "running the gates on the patched copy");
     let (trial, mut report) =
-        verification::verify(world, by, room.path(), &change, &mut outcome, observer).await?;
+        verification::verify(world, by, temp_dir.path(), &change, &mut outcome, observer).await?;
     // No model is asked again.
     let recorded = attempt_file(outcome.number, attempt::REPORT);
     if dir.has(&recorded) {
@@ -175,7 +177,7 @@ pub(crate) async fn verify_outcome(
     }
     Ok((
         VerifiedAgain {
-            verdict: said(&report),
+            verdict: report_verdict(&report),
             report: Some(report),
         },
         Some(trial),
@@ -183,7 +185,7 @@ pub(crate) async fn verify_outcome(
 }
 
 /// What a report says, as findings.
-fn said(report: &VerifyReport) -> Verdict {
+fn report_verdict(report: &VerifyReport) -> Verdict {
     let mut verdict = Verdict::default();
     for failure in &report.failures {
         let code = serde_json::from_value(failure.kind.clone().into()).unwrap_or(REFUSED);

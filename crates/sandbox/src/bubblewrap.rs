@@ -75,14 +75,14 @@ pub(crate) fn plan(
     profile: &Profile,
     target: Target,
     launcher: &Launcher,
-    means: Means,
+    features: Means,
     env: &Environment,
 ) -> Result<Plan, SandboxError> {
     let Means {
         surroundings,
         private,
         overlays,
-    } = means;
+    } = features;
     let identity = profile.identity.check();
     identity.map_err(|detail| SandboxError::Setup { detail })?;
     let (socket, theirs) = socket_pair()?;

@@ -90,7 +90,7 @@ impl Capture {
                 failure: Some(failure),
                 ..
             }) => return Err(failure),
-            Keeper::File(kept) => (Vec::new(), kept.extent),
+            Keeper::File(file) => (Vec::new(), file.extent),
         };
         Ok(Captured {
             bytes,
@@ -111,7 +111,7 @@ impl Keeper {
     fn push(&mut self, bytes: &[u8]) {
         match self {
             Self::Memory(ring) => ring.push(bytes),
-            Self::File(kept) => kept.push(bytes),
+            Self::File(file) => file.push(bytes),
         }
     }
 }
@@ -185,10 +185,10 @@ impl Ring {
     fn push(&mut self, bytes: &[u8]) {
         match self.keep {
             Keep::Head => {
-                let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
+                let remaining = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
                 self.kept
-                    .extend_from_slice(bytes.get(..room).unwrap_or_default());
-                if room < bytes.len() {
+                    .extend_from_slice(bytes.get(..remaining).unwrap_or_default());
+                if remaining < bytes.len() {
                     self.extent = Extent::Cut;
                 }
             }

@@ -82,7 +82,7 @@ impl Parents {
         let above = here.ancestors().take_while(|at| at.starts_with(&mount));
         above
             .map(Path::to_owned)
-            .find(|at| hands_on(at, *at == here))
+            .find(|at| delegates_controllers(at, *at == here))
             .map(|at| Self {
                 directories: vec![(at, Version::Two)],
             })
@@ -161,8 +161,8 @@ impl Group {
                 Version::One("memory") => "memory.oom_control",
                 Version::One(_) => return false,
             };
-            let told = fs::read_to_string(directory.join(file)).unwrap_or_default();
-            told.lines().any(|line| {
+            let events = fs::read_to_string(directory.join(file)).unwrap_or_default();
+            events.lines().any(|line| {
                 line.strip_prefix("oom_kill ")
                     .is_some_and(|count| count.trim() != "0")
             })
@@ -229,7 +229,7 @@ fn below(mount: &Path, root: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// Whether groups made in this group of version 2 have the controllers, and a process of ours may go there.
-fn hands_on(group: &Path, is_own: bool) -> bool {
+fn delegates_controllers(group: &Path, is_own: bool) -> bool {
     let lists = |file: &str| {
         let listed = fs::read_to_string(group.join(file)).unwrap_or_default();
         CONTROLLERS

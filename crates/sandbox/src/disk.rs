@@ -261,7 +261,7 @@ fn size(sectors: impl TryInto<u64>) -> u64 {
 
 /// Returns the used bytes of the file systems of these directories, by all writers.
 fn used(places: &[PathBuf]) -> u64 {
-    let held = |stat: StatVfs| {
+    let used_bytes = |stat: StatVfs| {
         stat.f_blocks
             .saturating_sub(stat.f_bfree)
             .saturating_mul(stat.f_frsize)
@@ -272,7 +272,7 @@ fn used(places: &[PathBuf]) -> u64 {
         .filter_map(|place| rustix::fs::statvfs(place).ok());
     stats
         .filter(|stat| seen.insert(stat.f_fsid))
-        .map(held)
+        .map(used_bytes)
         .fold(0, u64::saturating_add)
 }
 

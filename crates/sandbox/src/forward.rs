@@ -253,10 +253,10 @@ mod tests {
             },
         ];
         for resolver in resolvers {
-            let said = refused(resolver).await;
+            let message = refused(resolver).await;
             assert!(
-                said.contains("an address of this machine or of a private network"),
-                "{said}"
+                message.contains("an address of this machine or of a private network"),
+                "{message}"
             );
         }
         let nothing = refused(|_, _| Box::pin(async { Ok(Vec::new()) })).await;

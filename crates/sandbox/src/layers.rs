@@ -132,8 +132,8 @@ impl Layers {
             }
             let reason = missing
                 .iter()
-                .find(|lost| lost.layer == layer)
-                .map(|lost| lost.reason.clone());
+                .find(|missing_layer| missing_layer.layer == layer)
+                .map(|missing_layer| missing_layer.reason.clone());
             let detail = reason.unwrap_or_else(|| "it was not reached when tried".to_owned());
             LayerStatus {
                 layer,
@@ -157,15 +157,16 @@ impl Layers {
     /// Returns the layers that do not work here, with the reasons.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingLayer> {
-        let lost = self
+        let missing_layers = self
             .layers
             .iter()
             .filter(|status| status.state == LayerState::Missing);
-        lost.map(|status| MissingLayer {
-            layer: status.layer,
-            reason: status.detail.clone(),
-        })
-        .collect()
+        missing_layers
+            .map(|status| MissingLayer {
+                layer: status.layer,
+                reason: status.detail.clone(),
+            })
+            .collect()
     }
 
     /// Judges whether this machine satisfies a strength. A missing layer is an error if the sandbox is required and a

@@ -63,8 +63,8 @@ pub(crate) enum Presence {
 impl Placeholders {
     /// Holds a placeholder at `path` unless a real file exists: one of `kind`, unless one of the other kind exists already.
     pub(crate) fn hold(&mut self, path: &Path, kind: Kind) -> Presence {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = match (held.get(path), path.symlink_metadata()) {
+        let mut registry = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = match (registry.get(path), path.symlink_metadata()) {
             (Some(entry), _) => entry.kind,
             (None, Err(_)) => kind,
             (None, Ok(meta)) => match placeholder(path, &meta) {
@@ -72,7 +72,8 @@ impl Placeholders {
                 None => return Presence::Real,
             },
         };
-        held.entry(path.to_owned())
+        registry
+            .entry(path.to_owned())
             .or_insert(Entry {
                 runs: 0,
                 kind,
@@ -85,9 +86,9 @@ impl Placeholders {
 
     /// Creates the missing placeholders. Fails if anything else was created at such a path since it was held.
     pub(crate) fn make(&self) -> Result<(), (PathBuf, io::Error)> {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &self.0 {
-            if let Some(entry) = held.get_mut(path)
+            if let Some(entry) = registry.get_mut(path)
                 && entry.file.is_none()
             {
                 entry.file = Some(take(path, entry.kind).map_err(|error| (path.clone(), error))?);
@@ -99,9 +100,9 @@ impl Placeholders {
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         for path in self.0.drain(..).rev() {
-            if let Some(entry) = held.get_mut(&path) {
+            if let Some(entry) = registry.get_mut(&path) {
                 entry.runs -= 1;
                 if entry.runs > 0 {
                     continue;
@@ -109,7 +110,7 @@ impl Drop for Placeholders {
             }
             if let Some(Entry {
                 file: Some(file), ..
-            }) = held.remove(&path)
+            }) = registry.remove(&path)
             {
                 give_back(&path, &file);
             }

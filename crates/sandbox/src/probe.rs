@@ -61,24 +61,24 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
 }
 
 async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateSize, Overlays) {
-    let mut means = Means {
+    let mut features = Means {
         surroundings: StageIsolation::Namespaces,
         private: PrivateSize::Sized,
         overlays: Overlays::Tried,
     };
-    let mut tried = trial(launcher, means, env).await;
+    let mut tried = trial(launcher, features, env).await;
     if tried.is_err() {
-        means.overlays = Overlays::Missing;
-        tried = trial(launcher, means, env).await;
+        features.overlays = Overlays::Missing;
+        tried = trial(launcher, features, env).await;
     }
     if tried
         .as_ref()
         .is_err_and(|error| reason(error).contains(SIZE_OPTION))
     {
-        means.private = PrivateSize::Unsized;
-        tried = trial(launcher, means, env).await;
+        features.private = PrivateSize::Unsized;
+        tried = trial(launcher, features, env).await;
     }
-    let overlays = match means.overlays {
+    let overlays = match features.overlays {
         Overlays::Tried => Overlays::Available,
         other => other,
     };
@@ -91,7 +91,7 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateSize,
             {
                 found.detail = format!("{version}: {}", found.detail);
             }
-            ((reached, missing), means.private, overlays)
+            ((reached, missing), features.private, overlays)
         }
         Err(error) => (
             attempt_without(&reason(&error), launcher, env).await,
@@ -103,18 +103,18 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateSize,
 
 /// What works without namespaces, which are missing for the reason `why`? Landlock, seccomp and limits may.
 async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> Trial {
-    let means = Means {
+    let features = Means {
         surroundings: StageIsolation::Machine,
         private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
     };
-    let (reached, mut missing) = match trial(launcher, means, env).await {
+    let (reached, mut missing) = match trial(launcher, features, env).await {
         Ok(trial) => trial,
         Err(error) => (Vec::new(), MissingLayer::every(&reason(&error))),
     };
-    for lost in &mut missing {
-        if lost.layer == Layer::Namespaces {
-            why.clone_into(&mut lost.reason);
+    for missing_layer in &mut missing {
+        if missing_layer.layer == Layer::Namespaces {
+            why.clone_into(&mut missing_layer.reason);
         }
     }
     (reached, missing)
@@ -123,7 +123,7 @@ async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> T
 /// Starts the inner stage isolated, to become itself once more and do nothing.
 async fn trial(
     launcher: &Launcher,
-    means: Means,
+    features: Means,
     env: &Environment,
 ) -> Result<Trial, SandboxError> {
     let profile = Profile {
@@ -144,7 +144,7 @@ async fn trial(
         .chain(["nothing".into()])
         .collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    reported_layers(&run_isolated(spawn, &profile, launcher, means, None, env).await?)
+    reported_layers(&run_isolated(spawn, &profile, launcher, features, None, env).await?)
 }
 
 async fn version(env: &Environment) -> Option<String> {

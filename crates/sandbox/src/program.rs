@@ -55,8 +55,11 @@ mod tests {
                 .ends_with("sh")
         );
         for without in [&[][..], &[env("/bin"), env("/nowhere")]] {
-            let lost = tried(without).unwrap_err();
-            assert!(matches!(lost, SandboxError::NotFound { .. }), "{lost}");
+            let failure = tried(without).unwrap_err();
+            assert!(
+                matches!(failure, SandboxError::NotFound { .. }),
+                "{failure}"
+            );
         }
         let error = resolve(Path::new("/etc"), Path::new("/"), &[]).unwrap_err();
         assert!(matches!(

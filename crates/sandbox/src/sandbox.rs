@@ -183,7 +183,7 @@ impl Sandbox {
         let layers = self.layers();
         let mut missing = layers.missing();
         if profile.network == Network::Host {
-            missing.retain(|lost| lost.layer != Layer::NetworkCut);
+            missing.retain(|missing_layer| missing_layer.layer != Layer::NetworkCut);
         }
         if profile.strength == Strength::Required && !missing.is_empty() {
             return Err(SandboxError::LayersMissing { missing });
@@ -208,23 +208,26 @@ impl Sandbox {
             &self.env,
         )
         .await?;
-        let (reached, mut lost) = reported_layers(&observed)?;
+        let (reached, mut missing_layers) = reported_layers(&observed)?;
         // The inner stage knows what it reached; why the namespaces are missing only the trial knows. Which places of this
         // run are open without masks only the inner stage knows.
         for known in missing
             .into_iter()
-            .filter(|lost| lost.layer != Layer::Masks)
+            .filter(|missing_layer| missing_layer.layer != Layer::Masks)
         {
-            if let Some(found) = lost.iter_mut().find(|found| found.layer == known.layer) {
+            if let Some(found) = missing_layers
+                .iter_mut()
+                .find(|found| found.layer == known.layer)
+            {
                 found.reason = known.reason;
             }
         }
         if surroundings == StageIsolation::Machine && profile.network == Network::Host {
-            lost.retain(|lost| lost.layer != Layer::NetworkCut);
+            missing_layers.retain(|missing_layer| missing_layer.layer != Layer::NetworkCut);
         }
         Ok((
             observed,
-            IsolationReceipt::new(requested, profile.network.clone(), reached, lost),
+            IsolationReceipt::new(requested, profile.network.clone(), reached, missing_layers),
         ))
     }
 
@@ -245,13 +248,13 @@ impl Sandbox {
         {
             return Ok(None);
         }
-        let means = Means {
+        let features = Means {
             surroundings: StageIsolation::Namespaces,
             private: PrivateSize::Sized,
             overlays: Overlays::Missing,
         };
         let group = self.group(&spawn.limits.resources);
-        let completed = run_isolated(spawn.clone(), profile, launcher, means, group, &self.env)
+        let completed = run_isolated(spawn.clone(), profile, launcher, features, group, &self.env)
             .await
             .and_then(|observed| {
                 reported_layers(&observed).map(|(reached, missing)| (observed, reached, missing))
@@ -278,13 +281,13 @@ pub(crate) async fn run_isolated(
     spawn: Spawn,
     profile: &Profile,
     launcher: &Launcher,
-    means: Means,
+    features: Means,
     group: Option<Group>,
     env: &Environment,
 ) -> Result<Observed, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let program = target.program.clone();
-    let plan = bubblewrap::plan(&spawn, profile, target, launcher, means, env)?;
+    let plan = bubblewrap::plan(&spawn, profile, target, launcher, features, env)?;
     let observed = supervise(plan, watch(spawn, group)).await?;
     match read_report(&observed.report).pop() {
         Some(Report::NotStarted { errno }) => {
@@ -364,10 +367,10 @@ pub(crate) fn reported_layers(
         }
         None => {
             // Bubblewrap, or the kernel on its behalf, ended before the inner stage could speak.
-            let said = observed.stderr.text();
-            let said = said.trim();
-            let detail = match (said.is_empty(), observed.end) {
-                (false, _) => said.chars().take(500).collect(),
+            let stderr = observed.stderr.text();
+            let stderr = stderr.trim();
+            let detail = match (stderr.is_empty(), observed.end) {
+                (false, _) => stderr.chars().take(500).collect(),
                 (true, end) => format!("the inner stage said nothing and ended with {end:?}"),
             };
             Err(SandboxError::Setup { detail })

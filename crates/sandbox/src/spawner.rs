@@ -70,9 +70,9 @@ pub(crate) async fn start(
         // When nobody waits for the answer any more, it is dropped here, and the program ends with it.
         let _ = answer.send(start_here(command, reach, placeholders));
     });
-    let gone = || io::Error::other("the thread that starts programs has ended");
-    starter()?.send(job).map_err(|_| gone())?;
-    answered.await.map_err(|_| gone())?
+    let thread_ended = || io::Error::other("the thread that starts programs has ended");
+    starter()?.send(job).map_err(|_| thread_ended())?;
+    answered.await.map_err(|_| thread_ended())?
 }
 
 /// Starts `command` as a process that nobody owns: it goes on when this process ends. Tells when it has ended.
@@ -84,9 +84,9 @@ pub(crate) async fn start_in_background(command: Command) -> io::Result<watch::R
         // When nobody waits for the answer any more, the process goes on all the same.
         let _ = answer.send(background_here(command));
     });
-    let gone = || io::Error::other("the thread that starts programs has ended");
-    starter()?.send(job).map_err(|_| gone())?;
-    answered.await.map_err(|_| gone())?
+    let thread_ended = || io::Error::other("the thread that starts programs has ended");
+    starter()?.send(job).map_err(|_| thread_ended())?;
+    answered.await.map_err(|_| thread_ended())?
 }
 
 fn background_here(command: Command) -> io::Result<watch::Receiver<bool>> {

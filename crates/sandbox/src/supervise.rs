@@ -211,8 +211,11 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
         Cause::OutputLimit => End::OutputLimit,
         Cause::DiskLimit => End::DiskLimit,
     };
-    let kept = supervision("keeping what a program printed");
-    let (stdout, stderr) = (out.finish().map_err(&kept)?, err.finish().map_err(&kept)?);
+    let capture_error = supervision("keeping what a program printed");
+    let (stdout, stderr) = (
+        out.finish().map_err(&capture_error)?,
+        err.finish().map_err(&capture_error)?,
+    );
     let ran_out_of_memory = counted.is_some_and(Group::ran_out_of_memory);
     Ok(Observed {
         end,

@@ -54,7 +54,7 @@ pub enum NoVersion {
     #[error("it printed nothing when asked for its version")]
     Silent,
     /// It ended with an error.
-    #[error("it ended with exit code {code} when asked for its version{}", said(.line))]
+    #[error("it ended with exit code {code} when asked for its version{}", stderr_suffix(.line))]
     Failed {
         /// The exit code.
         code: i32,
@@ -194,11 +194,11 @@ fn first_line(text: &str) -> Option<String> {
 /// A line without the sequences that terminals act upon: `ESC [` up to its final letter, `ESC ]` up to its end, `ESC`
 /// and one character else.
 fn without_sequences(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
+    let mut plain_text = String::with_capacity(line.len());
     let mut rest = line.chars();
     while let Some(c) = rest.next() {
         if c != '\u{1b}' {
-            kept.push(c);
+            plain_text.push(c);
             continue;
         }
         match rest.next() {
@@ -207,7 +207,7 @@ fn without_sequences(line: &str) -> String {
             Some(_) | None => {}
         }
     }
-    kept
+    plain_text
 }
 
 /// The first word that looks like a version: two numbers with a dot between them, and what may follow.
@@ -231,7 +231,7 @@ fn number_in(line: &str) -> Option<String> {
         })
 }
 
-fn said(line: &str) -> String {
+fn stderr_suffix(line: &str) -> String {
     if line.is_empty() {
         String::new()
     } else {

@@ -229,8 +229,8 @@ async fn act(shared: &Shared, path: &str, body: Body) -> Response<Body> {
         Ok(confirmed) => confirmed,
         Err(refusal) => return refused(refusal.text()),
     };
-    let asked = shared.options.project.ask(ProjectAsk::Action(confirmed));
-    match asked.await {
+    let answer = shared.options.project.ask(ProjectAsk::Action(confirmed));
+    match answer.await {
         Ok(_) => redirect(&format!("/runs/{run}"), None),
         Err(failure) => message(
             StatusCode::CONFLICT,

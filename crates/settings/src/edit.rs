@@ -355,10 +355,13 @@ mod tests {
 
     impl Room {
         fn new(project: &str) -> Self {
-            let room = tempfile::tempdir().unwrap();
-            let env = Environment::from_pairs([("HOME", room.path().join("home"))], "/");
-            std::fs::create_dir_all(room.path().join("project/.git")).unwrap();
-            let own = Self { room, env };
+            let temp_dir = tempfile::tempdir().unwrap();
+            let env = Environment::from_pairs([("HOME", temp_dir.path().join("home"))], "/");
+            std::fs::create_dir_all(temp_dir.path().join("project/.git")).unwrap();
+            let own = Self {
+                room: temp_dir,
+                env,
+            };
             if !project.is_empty() {
                 std::fs::create_dir(own.project().join(".crucible")).unwrap();
                 std::fs::write(own.project().join(PROJECT_FILE), project).unwrap();
@@ -398,10 +401,10 @@ mod tests {
     #[test]
     fn comments_and_order_are_kept() {
         let before = "# ours\n[run] # limits\n# few\nmax_iterations = 3  # was 4\n\n[patch]\nmax_files = 2\n";
-        let room = Room::new(before);
-        let after = room.set("run.max_iterations", "2").unwrap();
+        let fixture = Room::new(before);
+        let after = fixture.set("run.max_iterations", "2").unwrap();
         assert_eq!(after, before.replace("= 3", "= 2"));
-        let after = room.set("run.candidates", "2").unwrap();
+        let after = fixture.set("run.candidates", "2").unwrap();
         assert_eq!(
             after,
             before.replace("= 3  # was 4\n", "= 2  # was 4\ncandidates = 2\n")
@@ -410,23 +413,23 @@ mod tests {
 
     #[test]
     fn missing_file_and_tables_are_made() {
-        let room = Room::new("");
+        let fixture = Room::new("");
         assert_eq!(
-            room.set("run.max_iterations", "2").unwrap(),
+            fixture.set("run.max_iterations", "2").unwrap(),
             "[run]\nmax_iterations = 2\n"
         );
-        let after = room.set("llm.gateway.model", "small").unwrap();
+        let after = fixture.set("llm.gateway.model", "small").unwrap();
         assert_eq!(
             after,
             "[run]\nmax_iterations = 2\n\n[llm.gateway]\nmodel = \"small\"\n"
         );
-        let after = room.set("llm.provider", "gateway").unwrap();
+        let after = fixture.set("llm.provider", "gateway").unwrap();
         assert!(after.contains("provider = \"gateway\"\n"), "{after}");
     }
 
     #[test]
     fn each_type_is_read_from_text() {
-        let room = Room::new("");
+        let fixture = Room::new("");
         for (key, text, written) in [
             (
                 "gates.unit.command",
@@ -446,7 +449,7 @@ mod tests {
             ("council.delta", "never", "delta = \"never\""),
             ("run.edit_format", "", "edit_format = \"\""),
         ] {
-            let after = room.set(key, text).unwrap();
+            let after = fixture.set(key, text).unwrap();
             assert!(after.contains(written), "{key}: {after}");
         }
     }
@@ -454,7 +457,7 @@ mod tests {
     #[test]
     fn wrong_values_are_refused_and_nothing_is_written() {
         let before = "# ours\n[run]\nmax_iterations = 3\n";
-        let room = Room::new(before);
+        let fixture = Room::new(before);
         for (key, text, message) in [
             (
                 "run.max_iteration",
@@ -517,10 +520,10 @@ mod tests {
             ("gates.unit.env", "{ A = 1 }", "takes a table of texts"),
             ("run.max_iterations.x", "1", "there is no setting"),
         ] {
-            let error = room.set(key, text).unwrap_err();
+            let error = fixture.set(key, text).unwrap_err();
             assert!(error.contains(message), "{key}: {error}");
             assert_eq!(
-                std::fs::read_to_string(room.project().join(PROJECT_FILE)).unwrap(),
+                std::fs::read_to_string(fixture.project().join(PROJECT_FILE)).unwrap(),
                 before
             );
         }
@@ -528,16 +531,19 @@ mod tests {
 
     #[test]
     fn user_may_set_keys_forbidden_to_projects() {
-        let room = Room::new("[run]\nmax_iterations = 2\n");
-        let edit = room
+        let fixture = Room::new("[run]\nmax_iterations = 2\n");
+        let edit = fixture
             .edit(EditedFile::User, "sandbox.strength", "best-effort")
             .unwrap();
         assert_eq!(
             edit.path(),
-            room.room.path().join("home/.config/crucible/config.toml")
+            fixture
+                .room
+                .path()
+                .join("home/.config/crucible/config.toml")
         );
         assert_eq!((edit.previous(), edit.overridden_by()), (None, None));
-        let edit = room
+        let edit = fixture
             .edit(EditedFile::User, "run.max_iterations", "9")
             .unwrap();
         assert_eq!(
@@ -546,7 +552,7 @@ mod tests {
             "the project lowers it"
         );
         std::fs::set_permissions(edit.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
-        let edit = room
+        let edit = fixture
             .edit(EditedFile::User, "run.max_iterations", "8")
             .unwrap();
         assert_eq!(edit.previous(), Some(&Value::Integer(9)));
@@ -555,7 +561,7 @@ mod tests {
             0o600
         );
         // Below the project's own value, the project's file would raise it.
-        let error = room
+        let error = fixture
             .edit(EditedFile::User, "run.max_iterations", "1")
             .unwrap_err()
             .to_string();
@@ -564,16 +570,16 @@ mod tests {
 
     #[test]
     fn variable_that_overrides_the_file_is_named() {
-        let mut room = Room::new("");
-        let home = room.room.path().join("home");
-        room.env = Environment::from_pairs(
+        let mut fixture = Room::new("");
+        let home = fixture.room.path().join("home");
+        fixture.env = Environment::from_pairs(
             [
                 ("HOME", home.to_str().unwrap()),
                 ("CRUCIBLE_RUN_CANDIDATES", "3"),
             ],
             "/",
         );
-        let edit = room
+        let edit = fixture
             .edit(EditedFile::Project, "run.candidates", "2")
             .unwrap();
         let other = edit.overridden_by().unwrap();
@@ -586,30 +592,30 @@ mod tests {
 
     #[test]
     fn missing_home_means_no_user_file() {
-        let mut room = Room::new("");
-        room.env = Environment::from_pairs([("PATH", "/bin")], "/");
-        let refused = room.edit(EditedFile::User, "run.candidates", "2");
+        let mut fixture = Room::new("");
+        fixture.env = Environment::from_pairs([("PATH", "/bin")], "/");
+        let refused = fixture.edit(EditedFile::User, "run.candidates", "2");
         assert!(matches!(refused, Err(EditError::NoUserFile)));
     }
 
     #[test]
     fn linked_settings_are_refused_and_targets_unchanged() {
         let target = "[run]\ncandidates = 1\n";
-        let link = |room: &Room, at: &Path| {
-            let place = room.room.path().join("elsewhere.toml");
+        let link = |fixture: &Room, at: &Path| {
+            let place = fixture.room.path().join("elsewhere.toml");
             std::fs::write(&place, target).unwrap();
             std::fs::create_dir_all(at.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(&place, at).unwrap();
             place
         };
         for owner in [EditedFile::Project, EditedFile::User] {
-            let room = Room::new("");
+            let fixture = Room::new("");
             let at = match owner {
-                EditedFile::Project => room.project().join(PROJECT_FILE),
-                EditedFile::User => room.files().user,
+                EditedFile::Project => fixture.project().join(PROJECT_FILE),
+                EditedFile::User => fixture.files().user,
             };
-            let place = link(&room, &at);
-            let error = room.edit(owner, "run.candidates", "2").unwrap_err();
+            let place = link(&fixture, &at);
+            let error = fixture.edit(owner, "run.candidates", "2").unwrap_err();
             assert!(
                 matches!(&error, EditError::Config(ConfigError::Fs(error)) if error.is_link()),
                 "{error}"
@@ -618,16 +624,17 @@ mod tests {
             assert!(at.symlink_metadata().unwrap().is_symlink());
         }
         // Nor is a directory that is a link followed.
-        let room = Room::new("");
-        std::os::unix::fs::symlink(room.room.path(), room.project().join(".crucible")).unwrap();
-        let error = room
+        let fixture = Room::new("");
+        std::os::unix::fs::symlink(fixture.room.path(), fixture.project().join(".crucible"))
+            .unwrap();
+        let error = fixture
             .edit(EditedFile::Project, "run.candidates", "2")
             .unwrap_err();
         assert!(
             matches!(&error, EditError::Config(ConfigError::Fs(error)) if error.is_link()),
             "{error}"
         );
-        assert!(!room.room.path().join("config.toml").exists());
+        assert!(!fixture.room.path().join("config.toml").exists());
     }
 
     #[test]
@@ -638,17 +645,17 @@ mod tests {
             ("[[run]]\ncandidates = 1\n", "`run` is not a table"),
             ("[run]\nnothing = 1\n", "there is no setting `run.nothing`"),
         ] {
-            let room = Room::new(broken);
-            let error = room.set("run.candidates", "2").unwrap_err();
+            let fixture = Room::new(broken);
+            let error = fixture.set("run.candidates", "2").unwrap_err();
             assert!(error.contains(message), "{broken}: {error}");
             assert_eq!(
-                std::fs::read_to_string(room.project().join(PROJECT_FILE)).unwrap(),
+                std::fs::read_to_string(fixture.project().join(PROJECT_FILE)).unwrap(),
                 broken
             );
         }
-        let room = Room::new("[run]\ncandidates = \"many\" # wrong\n");
+        let fixture = Room::new("[run]\ncandidates = \"many\" # wrong\n");
         assert_eq!(
-            room.set("run.candidates", "2").unwrap(),
+            fixture.set("run.candidates", "2").unwrap(),
             "[run]\ncandidates = 2 # wrong\n"
         );
     }

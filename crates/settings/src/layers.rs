@@ -686,8 +686,11 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test lays out pipes and links")]
     fn unreadable_settings_file_is_error_not_empty_settings() {
-        let room = tempfile::tempdir().unwrap();
-        let (home, project) = (room.path().join("home"), room.path().join("project"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (home, project) = (
+            temp_dir.path().join("home"),
+            temp_dir.path().join("project"),
+        );
         let theirs = project.join(".crucible/config.toml");
         let own = home.join(".config/crucible/config.toml");
         let env = Environment::from_pairs([("HOME", &home)], "/");
@@ -703,10 +706,10 @@ mod tests {
                 rustix::fs::Mode::from_raw_mode(0o600),
             )
             .unwrap();
-            let told = read().unwrap_err().to_string();
+            let message = read().unwrap_err().to_string();
             assert!(
-                told.contains("it is no regular file") && told.contains("config.toml"),
-                "{told}"
+                message.contains("it is no regular file") && message.contains("config.toml"),
+                "{message}"
             );
             std::fs::remove_file(place).unwrap();
             crucible_host::fs::create_dir_all(place).unwrap();
@@ -736,25 +739,28 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test lays out links")]
     fn project_file_behind_a_link_is_refused_unread() {
-        let room = tempfile::tempdir().unwrap();
-        let (home, project) = (room.path().join("home"), room.path().join("project"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (home, project) = (
+            temp_dir.path().join("home"),
+            temp_dir.path().join("project"),
+        );
         let env = Environment::from_pairs([("HOME", &home)], "/");
         let read = || Settings::load(&ConfigFiles::discover(&env, &project), &env, &[]);
-        let private = room.path().join("private/config.toml");
+        let private = temp_dir.path().join("private/config.toml");
         crucible_host::fs::create_dir_all(private.parent().unwrap()).unwrap();
         crucible_host::fs::create_dir_all(&project.join(".crucible")).unwrap();
         crucible_host::fs::create_dir_all(&home.join(".config/crucible")).unwrap();
         let link = |target: &Path, at: &Path| std::os::unix::fs::symlink(target, at).unwrap();
         let refused = || {
             let error = read().unwrap_err();
-            let told = error.to_string();
+            let message = error.to_string();
             assert!(
                 matches!(error, ConfigError::Fs(error) if error.is_link()),
-                "{told}"
+                "{message}"
             );
             assert!(
-                !told.contains("hunter2") && !told.contains("max_iterations"),
-                "{told}"
+                !message.contains("hunter2") && !message.contains("max_iterations"),
+                "{message}"
             );
         };
 
@@ -779,8 +785,8 @@ mod tests {
             b"[run]\nmax_iterations = 2\n",
         )
         .unwrap();
-        link(&project, &room.path().join("way"));
-        let files = ConfigFiles::discover(&env, &room.path().join("way"));
+        link(&project, &temp_dir.path().join("way"));
+        let files = ConfigFiles::discover(&env, &temp_dir.path().join("way"));
         assert_eq!(
             Settings::load(&files, &env, &[])
                 .unwrap()
@@ -809,10 +815,10 @@ mod tests {
     #[test]
     fn price_name_may_contain_dots() {
         let read = |project: &str, user: &str| {
-            let room = tempfile::tempdir().unwrap();
+            let temp_dir = tempfile::tempdir().unwrap();
             let (own, theirs) = (
-                room.path().join("user.toml"),
-                room.path().join("project.toml"),
+                temp_dir.path().join("user.toml"),
+                temp_dir.path().join("project.toml"),
             );
             crucible_host::fs::write_atomic(&own, user.as_bytes()).unwrap();
             crucible_host::fs::write_atomic(&theirs, project.as_bytes()).unwrap();
@@ -864,9 +870,9 @@ mod tests {
     #[test]
     fn lower_of_both_call_budget_names_applies() {
         let calls = |env: &[(&str, &str)]| {
-            let room = tempfile::tempdir().unwrap();
+            let temp_dir = tempfile::tempdir().unwrap();
             let files = ConfigFiles {
-                user: room.path().join("none.toml"),
+                user: temp_dir.path().join("none.toml"),
                 ..ConfigFiles::default()
             };
             let env = Environment::from_pairs(env.iter().copied(), "/");
@@ -884,9 +890,9 @@ mod tests {
     #[test]
     fn strategy_can_be_set_by_short_variable() {
         let env = [("CRUCIBLE_EXECUTION_STRATEGY", "external_tool")];
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let files = ConfigFiles {
-            user: room.path().join("none.toml"),
+            user: temp_dir.path().join("none.toml"),
             ..ConfigFiles::default()
         };
         let env = Environment::from_pairs(env, "/");

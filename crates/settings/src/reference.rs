@@ -110,7 +110,7 @@ mod tests {
     use crate::known::specs;
 
     /// The checked-in file, written anew first where the caller asks for that.
-    fn kept(relative: &str, now: &str) -> String {
+    fn committed_text(relative: &str, now: &str) -> String {
         let place = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../..")
             .join(relative);
@@ -125,7 +125,7 @@ mod tests {
     fn settings_reference_is_made_from_the_declarations() {
         let now = page::settings_page();
         assert!(
-            kept("docs/settings.md", &now) == now,
+            committed_text("docs/settings.md", &now) == now,
             "docs/settings.md is out of date: see its top"
         );
     }
@@ -134,11 +134,11 @@ mod tests {
     fn editor_settings_schema_is_generated_from_declarations() {
         let now = settings_schema();
         let text = serde_json::to_string_pretty(&now).unwrap() + "\n";
-        let kept = kept("docs/schemas/crucible-settings-v1.schema.json", &text);
+        let committed = committed_text("docs/schemas/crucible-settings-v1.schema.json", &text);
         // The order of members depends on the features of the build.
-        let kept: Value = serde_json::from_str(&kept).unwrap_or_default();
+        let committed: Value = serde_json::from_str(&committed).unwrap_or_default();
         assert!(
-            kept == now,
+            committed == now,
             "the schema is out of date: see the top of docs/settings.md"
         );
     }

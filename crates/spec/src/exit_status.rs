@@ -120,8 +120,8 @@ fn over_limit(message: String, manifest: &PacketManifest) -> Failure {
 
 /// What was found, the first few.
 fn findings(failure: Failure, verdict: &Verdict) -> Failure {
-    let told = verdict.findings().iter().take(SHOWN);
-    let failure = told.fold(failure, |failure, finding| {
+    let shown = verdict.findings().iter().take(SHOWN);
+    let failure = shown.fold(failure, |failure, finding| {
         failure.hint(finding.to_string())
     });
     match verdict.findings().len().saturating_sub(SHOWN) {

@@ -93,12 +93,12 @@ mod tests {
     fn spinner_shows_one_escaped_line_until_finished() {
         for mut spinner in [Spinner::timed(), Spinner::behind("[crawl] ")] {
             let prefix = spinner.prefix;
-            let mut said = 0;
-            spinner.beside(|| said += 1);
+            let mut call_count = 0;
+            spinner.beside(|| call_count += 1);
             spinner.turn("first");
             let bar = spinner.bar.clone().unwrap();
             spinner.turn("a\nb\u{1b}[2J");
-            spinner.beside(|| said += 1);
+            spinner.beside(|| call_count += 1);
             assert_eq!(
                 (bar.message().as_str(), bar.prefix().as_str()),
                 ("a\\nb\\u{1b}[2J", prefix)
@@ -107,7 +107,7 @@ mod tests {
             spinner.finish();
             assert!(bar.is_finished() && spinner.bar.is_none());
             spinner.finish();
-            assert_eq!(said, 2);
+            assert_eq!(call_count, 2);
         }
     }
 }

@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl TraceCollector {
     /// Starts a collector.
     #[must_use]
-    pub fn start(manner: CollectorManner) -> Self {
+    pub fn start(behavior: CollectorManner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         listener
             .set_nonblocking(true)
@@ -63,7 +63,7 @@ impl TraceCollector {
                         .unwrap_or_else(PoisonError::into_inner)
                         .push(request);
                 }
-                answer(stream, manner, &over);
+                answer(stream, behavior, &over);
             }
         });
         Self {
@@ -100,8 +100,8 @@ impl Drop for TraceCollector {
     }
 }
 
-fn answer(mut stream: TcpStream, manner: CollectorManner, is_over: &AtomicBool) {
-    let head = match manner {
+fn answer(mut stream: TcpStream, behavior: CollectorManner, is_over: &AtomicBool) {
+    let head = match behavior {
         CollectorManner::Accepts => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
         CollectorManner::Refuses => "HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n",
         CollectorManner::Redirects => {
@@ -117,7 +117,8 @@ fn answer(mut stream: TcpStream, manner: CollectorManner, is_over: &AtomicBool) 
         CollectorManner::SpeaksNoHttp => "\u{1b}[2J hello\r\n\r\n",
     };
     let mut is_open = stream.write_all(head.as_bytes()).is_ok();
-    while manner == CollectorManner::AnswersForEver && is_open && !is_over.load(Ordering::Relaxed) {
+    while behavior == CollectorManner::AnswersForEver && is_open && !is_over.load(Ordering::Relaxed)
+    {
         is_open = stream.write_all(&[b'x'; 4096]).is_ok();
     }
 }

@@ -28,18 +28,18 @@ impl Dialect for GenerateContent {
         let Content::Text(text) = content else {
             return vec![Event::bare(self.plain(request, content, finish))];
         };
-        let mut said = String::new();
+        let mut stream = String::new();
         let pieces = deltas(text);
         let count = pieces.len();
         let event = |(number, piece): (usize, String)| {
-            said.push_str(&piece);
+            stream.push_str(&piece);
             let candidate = candidate(json!([{"text": piece}]));
             let candidate = if number + 1 == count {
                 finished(candidate, finish)
             } else {
                 candidate
             };
-            Event::bare(chunk(request, json!([candidate]), tokens(&said)))
+            Event::bare(chunk(request, json!([candidate]), tokens(&stream)))
         };
         pieces.into_iter().enumerate().map(event).collect()
     }

@@ -28,10 +28,10 @@ pub fn on_a_small_disk(
         .env(variable, home)
         .output()
         .expect("unshare runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && printed.contains("1 passed"),
+        "{printed}"
     );
 }

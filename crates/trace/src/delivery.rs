@@ -178,22 +178,22 @@ mod tests {
 
     #[test]
     fn bad_collectors_fail_within_the_limit() {
-        for manner in [
+        for behavior in [
             CollectorManner::Refuses,
             CollectorManner::Redirects,
             CollectorManner::NeverAnswers,
             CollectorManner::AnswersForEver,
             CollectorManner::SpeaksNoHttp,
         ] {
-            let collector = TraceCollector::start(manner);
+            let collector = TraceCollector::start(behavior);
             let began = Instant::now();
             let error = delivered(collector.origin()).unwrap_err().to_string();
-            assert!(began.elapsed() < Duration::from_secs(2), "{manner:?}");
+            assert!(began.elapsed() < Duration::from_secs(2), "{behavior:?}");
             assert!(
                 !error.contains("s3cret") && !error.contains('\u{1b}'),
                 "{error}"
             );
-            assert_eq!(collector.requests().len(), 1, "{manner:?}");
+            assert_eq!(collector.requests().len(), 1, "{behavior:?}");
         }
         assert!(delivered("http://127.0.0.1:9").is_err());
     }

@@ -169,8 +169,8 @@ impl From<u64> for Value {
 }
 
 impl From<bool> for Value {
-    fn from(is_so: bool) -> Self {
-        Self::Bool(is_so)
+    fn from(boolean: bool) -> Self {
+        Self::Bool(boolean)
     }
 }
 

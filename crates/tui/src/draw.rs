@@ -84,7 +84,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &mut Board, palette: Palette) {
             list(frame, left, board, palette);
             let lines = board.current().map(in_short).unwrap_or_default();
             // The border takes a column.
-            let lines = laid_out(&lines, right.width.saturating_sub(1));
+            let lines = wrapped_lines(&lines, right.width.saturating_sub(1));
             let paragraph = Paragraph::new(lines.into_iter().map(Line::from).collect::<Vec<_>>());
             let block = Block::new().borders(Borders::LEFT);
             frame.render_widget(paragraph.block(block), right);
@@ -110,7 +110,7 @@ fn in_short(entry: Entry<'_>) -> Vec<String> {
 }
 
 /// Lines without hidden characters that are no wider than this.
-fn laid_out(lines: &[String], width: u16) -> Vec<String> {
+fn wrapped_lines(lines: &[String], width: u16) -> Vec<String> {
     lines
         .iter()
         .flat_map(|line| wrapped(&one_line(line), width))
@@ -163,8 +163,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
         .take(height)
         .map(|entry| {
             // The mark of the selected line takes two columns.
-            let room = usize::from(area.width).saturating_sub(2);
-            ListItem::new(fitted(&one_line(&in_list(*entry)), room)).style(palette.style(*entry))
+            let width = usize::from(area.width).saturating_sub(2);
+            ListItem::new(fitted(&one_line(&in_list(*entry)), width)).style(palette.style(*entry))
         })
         .collect();
     let list = List::new(items)
@@ -196,7 +196,7 @@ fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
         Some(Entry::Spec(row)) => spec_lines::in_full(row),
         None => Vec::new(),
     };
-    let lines = laid_out(&lines, area.width);
+    let lines = wrapped_lines(&lines, area.width);
     board.page = usize::from(area.height);
     board.details = lines.len();
     let from = from.min(board.details.saturating_sub(board.page));

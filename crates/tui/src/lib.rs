@@ -137,7 +137,7 @@ fn terminal_failed(error: &io::Error) -> Failure {
 
 /// Terminal events, read by a thread that ends when the receiver is dropped.
 fn events() -> Receiver<io::Result<Event>> {
-    let (tell, told) = channel(WAITING);
+    let (tell, receiver) = channel(WAITING);
     std::thread::spawn(move || {
         while !tell.is_closed() {
             let happened = match event::poll(TURN) {
@@ -151,5 +151,5 @@ fn events() -> Receiver<io::Result<Event>> {
             }
         }
     });
-    told
+    receiver
 }

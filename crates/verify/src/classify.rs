@@ -241,17 +241,17 @@ mod tests {
 
     #[test]
     fn missing_tool_is_classified_with_remedy() {
-        let told = |command: &str, code: i32, stderr: &str| {
+        let missing_tool = |command: &str, code: i32, stderr: &str| {
             missing(&run_of(command, GateEnd::Exited(code), "", stderr))
         };
         let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
         assert!(
-            told("cargo test", 101, cargo)
+            missing_tool("cargo test", 101, cargo)
                 .unwrap()
                 .remedy
                 .contains("cargo fetch")
         );
-        let pytest = told(
+        let pytest = missing_tool(
             "python3 -m pytest",
             1,
             "/usr/bin/python3: No module named pytest",
@@ -263,17 +263,23 @@ mod tests {
         );
         assert!(pytest.remedy.contains("install pytest"), "{pytest:?}");
         assert!(
-            told("npm test", 127, "sh: 1: jest: not found")
+            missing_tool("npm test", 127, "sh: 1: jest: not found")
                 .unwrap()
                 .remedy
                 .contains("npm ci")
         );
         assert_eq!(
-            told("sh check.sh", 127, "check.sh: 3: helper: not found"),
+            missing_tool("sh check.sh", 127, "check.sh: 3: helper: not found"),
             None
         );
-        assert_eq!(told("python3 -m pytest", 0, "No module named pytest"), None);
-        assert_eq!(told("cargo test", 101, "thread 'a' panicked at x"), None);
+        assert_eq!(
+            missing_tool("python3 -m pytest", 0, "No module named pytest"),
+            None
+        );
+        assert_eq!(
+            missing_tool("cargo test", 101, "thread 'a' panicked at x"),
+            None
+        );
     }
 
     #[test]

@@ -155,8 +155,8 @@ mod tests {
         assert_eq!((report.failed, report.outcome), (1, HeldOutOutcome::Failed));
         let verdict = judge_held_out(&report);
         assert!(!verdict.passes());
-        let told = format!("{verdict:?}{}", serde_json::to_string(&report).unwrap());
-        assert!(!told.contains("secret"), "{told}");
+        let printed = format!("{verdict:?}{}", serde_json::to_string(&report).unwrap());
+        assert!(!printed.contains("secret"), "{printed}");
     }
 
     #[test]

@@ -479,7 +479,7 @@ fn remarks(run: &GateRun) -> Verdict {
         let missing: Vec<String> = receipt
             .missing
             .iter()
-            .map(|lost| lost.layer.to_string())
+            .map(|missing_layer| missing_layer.layer.to_string())
             .collect();
         verdict.push(Finding::warning(
             Code::new("verify-isolation-partial"),

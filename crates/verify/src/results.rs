@@ -64,8 +64,8 @@ impl TestResults {
             self.basis = TallyBasis::Cut;
             return;
         }
-        let kept = self.tests.entry(name).or_insert(status);
-        *kept = (*kept).max(status);
+        let entry = self.tests.entry(name).or_insert(status);
+        *entry = (*entry).max(status);
     }
 
     /// Returns the results of a gate that ran in `copy`. They are complete only if the command exited like
@@ -137,7 +137,9 @@ fn ended_with_failed_tests(run: &GateRun) -> bool {
     let is_of = |runner| tally.runners.contains_key(&runner);
     let of_mocha = tally.runners.get(&TestRunner::Mocha);
     match code {
-        code if of_mocha.is_some_and(|told| i64::try_from(told.failed) == Ok(code.into())) => true,
+        code if of_mocha.is_some_and(|counts| i64::try_from(counts.failed) == Ok(code.into())) => {
+            true
+        }
         1 => true,
         2 => program == "make",
         8 => is_of(TestRunner::Ctest),

@@ -139,11 +139,11 @@ pub fn logs(outcomes: &[GateOutcome]) -> Logs {
 
 fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
     log.extend_from_slice(format!("==> {}: {}\n", run.id, run.command_line()).as_bytes());
-    let kept = captured.bytes.len() as u64;
+    let kept_bytes = captured.bytes.len() as u64;
     if captured.extent == Extent::Cut {
         log.extend_from_slice(
             format!(
-                "[only the last {kept} of {} bytes were kept]\n",
+                "[only the last {kept_bytes} of {} bytes were kept]\n",
                 captured.total
             )
             .as_bytes(),
@@ -211,13 +211,13 @@ fn setup_failed(spec: &GateSpec, run: GateRun) -> GateRun {
                 .find(|line| !line.trim().is_empty())
                 .unwrap_or_default()
                 .trim();
-            let said: String = last.chars().take(200).collect();
-            let said = if said.is_empty() {
+            let last_line: String = last.chars().take(200).collect();
+            let last_line = if last_line.is_empty() {
                 String::new()
             } else {
-                format!(" and printed {said:?}")
+                format!(" and printed {last_line:?}")
             };
-            format!("it exited with code {}{said}", run.exit_code())
+            format!("it exited with code {}{last_line}", run.exit_code())
         }
     };
     let message = format!(

@@ -149,17 +149,17 @@ impl TestTally {
         if stream.extent == Extent::Cut {
             self.basis = TallyBasis::Cut;
         }
-        let mut told = read_text(&stream.text(), captured);
+        let mut tally = read_text(&stream.text(), captured);
         // The first of each pair prints the second's reports as output of its tests.
         for (outer, inner) in [
             (TestRunner::Nextest, TestRunner::Libtest),
             (TestRunner::Node, TestRunner::Tap),
         ] {
-            if told.contains_key(&outer) {
-                told.remove(&inner);
+            if tally.contains_key(&outer) {
+                tally.remove(&inner);
             }
         }
-        for (runner, counts) in told {
+        for (runner, counts) in tally {
             self.runners.entry(runner).or_default().add(counts);
         }
     }

@@ -90,12 +90,12 @@ impl DiffView {
                 raw: Some(text),
             };
         };
-        let mut room = MAX_ROWS;
+        let mut remaining_rows = MAX_ROWS;
         let mut hidden = 0;
         let files: Vec<DiffFile> = parsed
             .files
             .iter()
-            .map(|file| diff_file(file, &mut room, &mut hidden))
+            .map(|file| diff_file(file, &mut remaining_rows, &mut hidden))
             .collect();
         Self {
             added: files.iter().map(|file| file.added).sum(),
@@ -107,7 +107,7 @@ impl DiffView {
     }
 }
 
-fn diff_file(file: &FilePatch, room: &mut usize, hidden: &mut u64) -> DiffFile {
+fn diff_file(file: &FilePatch, remaining_rows: &mut usize, hidden: &mut u64) -> DiffFile {
     let change = match &file.change {
         Change::Create => "created".to_owned(),
         Change::Modify => "modified".to_owned(),
@@ -118,9 +118,9 @@ fn diff_file(file: &FilePatch, room: &mut usize, hidden: &mut u64) -> DiffFile {
     let mut hunks = Vec::new();
     for hunk in &file.hunks {
         let mut rows = rows(hunk);
-        *hidden += rows.len().saturating_sub(*room) as u64;
-        rows.truncate(*room);
-        *room -= rows.len();
+        *hidden += rows.len().saturating_sub(*remaining_rows) as u64;
+        rows.truncate(*remaining_rows);
+        *remaining_rows -= rows.len();
         hunks.push(DiffHunk { rows });
     }
     DiffFile {

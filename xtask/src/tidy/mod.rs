@@ -124,7 +124,7 @@ fn check_one(rule: &dyn Rule, workspace: &Workspace) -> Vec<Problem> {
 
 /// What a rule says about a workspace, as `path:line: message` lines, for the rules' own tests.
 #[cfg(test)]
-fn said(rule: &dyn Rule, workspace: &Workspace) -> Vec<String> {
+fn rule_findings(rule: &dyn Rule, workspace: &Workspace) -> Vec<String> {
     let mut lines: Vec<String> = check_one(rule, workspace)
         .into_iter()
         .map(|problem| format!("{}:{}: {}", problem.path, problem.line, problem.message))

@@ -98,14 +98,14 @@ pub(super) fn tokens(stream: TokenStream) -> Vec<Token> {
 /// A file's tokens without its test code.
 pub(super) fn without_tests(stream: TokenStream) -> TokenStream {
     let trees: Vec<TokenTree> = stream.into_iter().collect();
-    let mut kept = Vec::with_capacity(trees.len());
+    let mut remaining = Vec::with_capacity(trees.len());
     let mut at = 0;
     while let Some(tree) = trees.get(at) {
         if is_test_attribute(&trees, at) {
             at = end_of_item(&trees, at);
             continue;
         }
-        kept.push(match tree {
+        remaining.push(match tree {
             TokenTree::Group(group) => {
                 let mut inner = Group::new(group.delimiter(), without_tests(group.stream()));
                 inner.set_span(group.span());
@@ -115,7 +115,7 @@ pub(super) fn without_tests(stream: TokenStream) -> TokenStream {
         });
         at += 1;
     }
-    kept.into_iter().collect()
+    remaining.into_iter().collect()
 }
 
 /// Every attribute among the tokens.

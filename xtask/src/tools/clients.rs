@@ -184,13 +184,13 @@ fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
 fn check(root: &Root, folder: &Path) -> Result<(), TaskError> {
     let home = tempfile::tempdir().map_err(TaskError::io("create", "a temporary folder"))?;
     for client in &CLIENTS {
-        let said = Call::new(root, bin(folder).join(client.program))
+        let output = Call::new(root, bin(folder).join(client.program))
             .args(["--version"])
             .env("HOME", home.path())
             .env("PATH", "")
             .folder(home.path())
             .stdout();
-        let version = said.ok_or_else(|| TaskError::Missing {
+        let version = output.ok_or_else(|| TaskError::Missing {
             what: format!("a `{}` that starts", client.program),
             fix: format!(
                 "It was installed from {} and removed again: run the task once more.",

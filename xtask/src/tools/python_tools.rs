@@ -44,9 +44,9 @@ pub(crate) fn python_tools(root: &Root) -> Result<(), TaskError> {
 /// Whether each answers with its version.
 fn is_ready(root: &Root, venv: &Venv) -> bool {
     PACKAGES.iter().all(|(package, version)| {
-        let said = Call::new(root, venv.program(package))
+        let output = Call::new(root, venv.program(package))
             .args(["--version"])
             .stdout();
-        said.is_some_and(|said| said.split_whitespace().any(|word| word == *version))
+        output.is_some_and(|output| output.split_whitespace().any(|word| word == *version))
     })
 }

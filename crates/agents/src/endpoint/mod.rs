@@ -303,16 +303,16 @@ impl Shared {
         } else {
             "max_tokens"
         };
-        let asked = bounded(
+        let bounded_request = bounded(
             (api, purpose),
             path,
             request,
             self.upstream.max_tokens,
             token_field,
         );
-        let mut asked = asked.map_err(|why| Refusal::new(400, why))?;
-        let text = asked.body.to_string().into_bytes();
-        let request = std::mem::take(&mut asked.body);
+        let mut bounded_request = bounded_request.map_err(|why| Refusal::new(400, why))?;
+        let text = bounded_request.body.to_string().into_bytes();
+        let request = std::mem::take(&mut bounded_request.body);
         // A long conversation takes a while to scan; other requests go on meanwhile.
         let scanned = tokio::task::spawn_blocking(move || {
             refuse_secrets(Scanner::builtin(), &request).map(|()| request)
@@ -340,7 +340,7 @@ impl Shared {
             schema_version: ExchangeVersion::V1,
             key,
             path: path.to_owned(),
-            model: asked.model.clone(),
+            model: bounded_request.model.clone(),
             request: String::new(),
             status: 0,
             content_type: String::new(),
@@ -349,7 +349,7 @@ impl Shared {
             tokens: None,
             micro_dollars: None,
             refused: None,
-            dropped: asked.dropped.clone(),
+            dropped: bounded_request.dropped.clone(),
         };
         if let Some(known) = self.exchanges.take(&key) {
             self.used.send_modify(|used| {
@@ -364,12 +364,12 @@ impl Shared {
             self.append(known).await?;
             return Ok(response(status, &content_type, Body::from(answer)));
         }
-        let held = match request {
-            Ok(_) => self.reserve(&asked, text.len(), key).await,
+        let reservation = match request {
+            Ok(_) => self.reserve(&bounded_request, text.len(), key).await,
             Err(refusal) => Err(refusal),
         };
-        let held = match held {
-            Ok(held) => held,
+        let reservation = match reservation {
+            Ok(reservation) => reservation,
             Err(refusal) => {
                 (exchange.status, exchange.refused) =
                     (refusal.status, Some(refusal.message.clone()));
@@ -385,7 +385,7 @@ impl Shared {
                     error,
                     HttpError::Connect { .. } | HttpError::BadHeader { .. }
                 ) {
-                    let _stays = held.settle(NO_WORK).await;
+                    let _stays = reservation.settle(NO_WORK).await;
                 }
                 exchange.refused = Some(error.to_string());
                 self.append(exchange).await?;
@@ -404,7 +404,7 @@ impl Shared {
             let retry_after = stream.headers.get("retry-after").cloned();
             let (_, body) = self.whole(stream).await?;
             if (400..500).contains(&status) {
-                let _stays = held.settle(NO_WORK).await;
+                let _stays = reservation.settle(NO_WORK).await;
             }
             exchange.answer = String::from_utf8_lossy(&body).into_owned();
             self.append(exchange).await?;
@@ -418,10 +418,12 @@ impl Shared {
         let pass = ForwardedAnswer {
             shared: Arc::clone(self),
             reader: UsageReader::new(api, is_stream),
-            price: self.prices.of(self.upstream.provider, &asked.model),
+            price: self
+                .prices
+                .of(self.upstream.provider, &bounded_request.model),
             exchange,
-            kept: Vec::new(),
-            held: Some(held),
+            answer_bytes: Vec::new(),
+            reservation: Some(reservation),
         };
         let (sender, receiver) = mpsc::channel(16);
         match lock(&self.passing).as_mut() {
@@ -521,19 +523,19 @@ impl Shared {
     /// Reserves the worst case of a request.
     async fn reserve(
         &self,
-        asked: &BoundedRequest,
+        bounded_request: &BoundedRequest,
         bytes: usize,
         request: Digest,
     ) -> Result<HeldAmount, Refusal> {
         let Upstream { provider, .. } = self.upstream;
-        let price = self.prices.of(provider, &asked.model);
+        let price = self.prices.of(provider, &bounded_request.model);
         let limits = self.budget.limits();
         if limits.micro_dollars != Limit::Unlimited && price == Price::Unknown {
             return Err(Refusal::new(
                 402,
                 format!(
                     "a cost limit is set, but no price is configured for the model; add a table llm.prices.\"{provider}/{}\"",
-                    asked.model
+                    bounded_request.model
                 ),
             ));
         }
@@ -541,18 +543,18 @@ impl Shared {
             return Err(Refusal::new(402, "the record of this session is full"));
         }
         let input = (bytes as u64)
-            .saturating_add(asked.added_input)
+            .saturating_add(bounded_request.added_input)
             .saturating_add(ADDED_TOKENS);
         let worst = Amount {
             calls: 1,
-            tokens: input.saturating_add(asked.output),
+            tokens: input.saturating_add(bounded_request.output),
             micro_dollars: price
-                .of(input.saturating_mul(CACHE_FACTOR), asked.output)
+                .of(input.saturating_mul(CACHE_FACTOR), bounded_request.output)
                 .unwrap_or_default(),
         };
         let planned = PlannedCall {
             provider,
-            model: asked.model.clone(),
+            model: bounded_request.model.clone(),
             request,
             worst,
         };
@@ -613,9 +615,9 @@ struct ForwardedAnswer {
     reader: UsageReader,
     price: Price,
     exchange: Exchange,
-    kept: Vec<u8>,
+    answer_bytes: Vec<u8>,
     /// The reservation, until it is settled. Dropped unsettled, it stays.
-    held: Option<HeldAmount>,
+    reservation: Option<HeldAmount>,
 }
 
 impl ForwardedAnswer {
@@ -630,8 +632,8 @@ impl ForwardedAnswer {
             match stream.chunk().await {
                 Ok(Some(piece)) => {
                     self.reader.push(&piece);
-                    if self.kept.len() < MAX_KEPT {
-                        self.kept.extend_from_slice(&piece);
+                    if self.answer_bytes.len() < MAX_KEPT {
+                        self.answer_bytes.extend_from_slice(&piece);
                     }
                     told_tools = self.tell_tools(told_tools);
                     if self.reader.usage().is_some() {
@@ -656,7 +658,7 @@ impl ForwardedAnswer {
         if cut.is_none() {
             self.settle().await;
         }
-        let text = String::from_utf8(std::mem::take(&mut self.kept));
+        let text = String::from_utf8(std::mem::take(&mut self.answer_bytes));
         self.exchange.is_whole =
             cut.is_none() && text.as_ref().is_ok_and(|text| text.len() < MAX_KEPT);
         let text =
@@ -673,10 +675,10 @@ impl ForwardedAnswer {
         }
     }
 
-    fn tell_tools(&self, told: usize) -> usize {
+    fn tell_tools(&self, reported: usize) -> usize {
         let tools = &self.reader.tools;
-        if let (Some(last), true) = (tools.last(), tools.len() > told) {
-            let more = (tools.len() - told) as u64;
+        if let (Some(last), true) = (tools.last(), tools.len() > reported) {
+            let more = (tools.len() - reported) as u64;
             self.shared.used.send_modify(|used| {
                 used.tools += more;
                 used.last_tool = Some(last.clone());
@@ -687,7 +689,9 @@ impl ForwardedAnswer {
 
     /// Replaces the reservation by what the answer took, once.
     async fn settle(&mut self) {
-        let Some(held) = self.held.take() else { return };
+        let Some(reservation) = self.reservation.take() else {
+            return;
+        };
         let usage = self.reader.usage();
         let cost = usage.and_then(|usage: Usage| self.price.of(usage.priced_input(), usage.output));
         self.exchange.tokens = usage.map(|usage| (usage.sent(), usage.output));
@@ -697,7 +701,7 @@ impl ForwardedAnswer {
             tokens: self.exchange.tokens,
             micro_dollars: cost,
         };
-        let _stays_reserved = held.settle(end).await;
+        let _stays_reserved = reservation.settle(end).await;
         self.shared.used.send_modify(|used| {
             let (input, output) = self.exchange.tokens.unwrap_or_default();
             used.models.insert(self.exchange.model.clone());

@@ -365,11 +365,11 @@ fn only(
     known: &[&str],
     prefix: &str,
 ) -> (Map<String, Value>, Vec<String>) {
-    let (kept, others): (Map<_, _>, Map<_, _>) = fields
+    let (known_fields, others): (Map<_, _>, Map<_, _>) = fields
         .into_iter()
         .partition(|(name, _)| known.contains(&name.as_str()));
     let others = others.keys().map(|name| format!("{prefix}{name}"));
-    (kept, others.collect())
+    (known_fields, others.collect())
 }
 
 /// Writes the names of fields in the one spelling that is checked. Gemini takes `max_tokens` for `maxTokens`.
@@ -486,21 +486,27 @@ mod tests {
 
     #[test]
     fn answer_without_limit_gets_one() {
-        let asked = read(Api::Messages, json!({"model": "m", "max_tokens": 5})).unwrap();
-        assert_eq!((asked.output, &asked.body["max_tokens"]), (5, &json!(5)));
-        let asked = read(Api::Responses, json!({"model": "m"})).unwrap();
+        let bounded = read(Api::Messages, json!({"model": "m", "max_tokens": 5})).unwrap();
         assert_eq!(
-            (asked.output, &asked.body["max_output_tokens"]),
+            (bounded.output, &bounded.body["max_tokens"]),
+            (5, &json!(5))
+        );
+        let bounded = read(Api::Responses, json!({"model": "m"})).unwrap();
+        assert_eq!(
+            (bounded.output, &bounded.body["max_output_tokens"]),
             (7, &json!(7))
         );
-        let asked = read(Api::Chat, json!({"model": "m", "n": 3, "stream": true})).unwrap();
-        assert_eq!((asked.output, &asked.body["max_tokens"]), (21, &json!(7)));
-        assert_eq!(asked.body["stream_options"]["include_usage"], true);
-        let asked = read(Api::Generate, json!({})).unwrap();
+        let bounded = read(Api::Chat, json!({"model": "m", "n": 3, "stream": true})).unwrap();
+        assert_eq!(
+            (bounded.output, &bounded.body["max_tokens"]),
+            (21, &json!(7))
+        );
+        assert_eq!(bounded.body["stream_options"]["include_usage"], true);
+        let bounded = read(Api::Generate, json!({})).unwrap();
         assert_eq!(
             (
-                asked.model.as_str(),
-                &asked.body["generationConfig"]["maxOutputTokens"]
+                bounded.model.as_str(),
+                &bounded.body["generationConfig"]["maxOutputTokens"]
             ),
             ("g", &json!(7))
         );
@@ -511,9 +517,9 @@ mod tests {
         let both = json!({"model": "m", "max_tokens": 5, "max_completion_tokens": 900, "n": 2});
         assert_eq!(read(Api::Chat, both).unwrap().output, 1800);
         let snake = json!({"generation_config": {"max_output_tokens": 60, "candidate_count": 8}});
-        let asked = read(Api::Generate, snake).unwrap();
-        assert_eq!(asked.output, 480);
-        assert_eq!(asked.body["generationConfig"]["candidateCount"], 8);
+        let bounded = read(Api::Generate, snake).unwrap();
+        assert_eq!(bounded.output, 480);
+        assert_eq!(bounded.body["generationConfig"]["candidateCount"], 8);
         for (api, body) in [
             (Api::Chat, json!({"model": "m", "n": "50"})),
             (Api::Chat, json!({"model": "m", "n": 50.0})),
@@ -544,15 +550,15 @@ mod tests {
     fn unknown_fields_are_not_forwarded() {
         let body =
             json!({"model": "m", "service_tier": "priority", "speed": "fast", "messages": []});
-        let asked = read(Api::Messages, body).unwrap();
-        assert_eq!(asked.dropped, ["service_tier", "speed"]);
+        let bounded = read(Api::Messages, body).unwrap();
+        assert_eq!(bounded.dropped, ["service_tier", "speed"]);
         assert_eq!(
-            asked.body,
+            bounded.body,
             json!({"model": "m", "messages": [], "max_tokens": 7})
         );
         let body = json!({"generationConfig": {"responseModalities": ["IMAGE"]}});
-        let asked = read(Api::Generate, body).unwrap();
-        assert_eq!(asked.dropped, ["generationConfig.responseModalities"]);
+        let bounded = read(Api::Generate, body).unwrap();
+        assert_eq!(bounded.dropped, ["generationConfig.responseModalities"]);
     }
 
     #[test]

@@ -13,12 +13,12 @@ struct Setup {
 
 impl Setup {
     async fn new(edit: impl FnOnce(&mut Change)) -> Self {
-        let room = tempfile::tempdir().unwrap();
-        let signer = new_signer(room.path()).await;
+        let temp_dir = tempfile::tempdir().unwrap();
+        let signer = new_signer(temp_dir.path()).await;
         let mut change = change();
         let mut approvers = String::new();
         for name in ["ada", "bob"] {
-            let person = new_signer(&room.path().join(name)).await;
+            let person = new_signer(&temp_dir.path().join(name)).await;
             let approval = person
                 .approve(&change.run, &change.plan.plan)
                 .await
@@ -30,7 +30,7 @@ impl Setup {
             ));
         }
         edit(&mut change);
-        let sample = Sample::signed_by(change, &signer, room).await;
+        let sample = Sample::signed_by(change, &signer, temp_dir).await;
         Self { sample, approvers }
     }
 
@@ -103,8 +103,8 @@ async fn policy_that_nobody_can_satisfy_is_invalid() {
 
 /// Another person of the policy, who approved nothing.
 async fn third() -> String {
-    let room = tempfile::tempdir().unwrap();
-    let signer = new_signer(room.path()).await;
+    let temp_dir = tempfile::tempdir().unwrap();
+    let signer = new_signer(temp_dir.path()).await;
     format!(
         "[[approvers]]\nname = \"eve\"\nkey = \"{}\"\n",
         signer.public_key()

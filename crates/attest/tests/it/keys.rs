@@ -11,8 +11,8 @@ use crucible_host::env::Environment;
 use crate::sample::{Sample, change, codes, env, new_signer, policy_of, sandbox, ssh_keygen};
 
 /// A new key of a kind, and its public half.
-fn key(room: &Path, name: &str, kind: &[&str]) -> (std::path::PathBuf, PublicKey) {
-    let path = room.join(name);
+fn key(scratch_dir: &Path, name: &str, kind: &[&str]) -> (std::path::PathBuf, PublicKey) {
+    let path = scratch_dir.join(name);
     let mut words = vec!["-q", "-N", "", "-f", path.to_str().unwrap()];
     words.extend(kind);
     ssh_keygen(&words);
@@ -44,7 +44,7 @@ pub(crate) fn sign(key: &Path, namespace: &str, hash: &str, message: &[u8]) -> S
 
 #[test]
 fn signatures_of_every_kind_are_verified() {
-    let room = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let kinds: [(&str, &[&str]); 4] = [
         ("ed25519", &["-t", "ed25519"]),
         ("p256", &["-t", "ecdsa", "-b", "256"]),
@@ -53,7 +53,7 @@ fn signatures_of_every_kind_are_verified() {
     ];
     let keys: Vec<_> = kinds
         .iter()
-        .map(|(name, kind)| key(room.path(), name, kind))
+        .map(|(name, kind)| key(temp_dir.path(), name, kind))
         .collect();
     for (path, public) in &keys {
         let output = Command::new("ssh-keygen")
@@ -95,19 +95,20 @@ fn signatures_of_every_kind_are_verified() {
 #[tokio::test]
 async fn created_key_is_private_and_kept() {
     use std::os::unix::fs::PermissionsExt;
-    let room = tempfile::tempdir().unwrap();
-    let signer = new_signer(room.path()).await;
+    let temp_dir = tempfile::tempdir().unwrap();
+    let signer = new_signer(temp_dir.path()).await;
     let mode = |path: &str| {
-        std::fs::metadata(room.path().join(path))
+        std::fs::metadata(temp_dir.path().join(path))
             .unwrap()
             .permissions()
             .mode()
             & 0o777
     };
     assert_eq!((mode("key"), mode("key/signing_key")), (0o700, 0o600));
-    let again = create_key(sandbox(), &env(), &room.path().join("key")).await;
+    let again = create_key(sandbox(), &env(), &temp_dir.path().join("key")).await;
     assert!(matches!(again, Err(AttestError::KeyExists { .. })));
-    let reopened = Signer::open(sandbox(), &env(), &room.path().join("key/signing_key")).unwrap();
+    let reopened =
+        Signer::open(sandbox(), &env(), &temp_dir.path().join("key/signing_key")).unwrap();
     assert_eq!(reopened.public_key(), signer.public_key());
 }
 
@@ -123,8 +124,8 @@ impl Drop for Agent {
 
 #[tokio::test]
 async fn ssh_agent_signs_with_key_not_on_disk() {
-    let room = tempfile::tempdir().unwrap();
-    let socket = room.path().join("agent");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let socket = temp_dir.path().join("agent");
     let child = Command::new("ssh-agent")
         .arg("-D")
         .arg("-a")
@@ -133,7 +134,7 @@ async fn ssh_agent_signs_with_key_not_on_disk() {
         .spawn()
         .unwrap();
     let _agent = Agent(child);
-    let (path, public) = key(room.path(), "key", &["-t", "ed25519"]);
+    let (path, public) = key(temp_dir.path(), "key", &["-t", "ed25519"]);
     while !socket.exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -154,7 +155,7 @@ async fn ssh_agent_signs_with_key_not_on_disk() {
     let public_path = path.with_extension("pub");
     let signer = Signer::open(sandbox(), &with_agent, &public_path).unwrap();
     assert_eq!(*signer.public_key(), public);
-    let sample = Sample::signed_by(change(), &signer, room).await;
+    let sample = Sample::signed_by(change(), &signer, temp_dir).await;
     assert_eq!(codes(&sample.judge()), Vec::<String>::new());
     // Without the agent there is no signature.
     let signer = Signer::open(sandbox(), &env(), &public_path).unwrap();
@@ -166,8 +167,8 @@ async fn ssh_agent_signs_with_key_not_on_disk() {
 
 #[tokio::test]
 async fn private_key_text_is_never_quoted() {
-    let room = tempfile::tempdir().unwrap();
-    let (path, _) = key(room.path(), "key", &["-t", "ed25519"]);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let (path, _) = key(temp_dir.path(), "key", &["-t", "ed25519"]);
     std::fs::remove_file(path.with_extension("pub")).unwrap();
     let error = Signer::open(sandbox(), &env(), &path)
         .err()
@@ -177,7 +178,7 @@ async fn private_key_text_is_never_quoted() {
         error.contains("is not a public key") && !error.contains("BEGIN"),
         "{error}"
     );
-    let missing = Signer::open(sandbox(), &env(), &room.path().join("none"))
+    let missing = Signer::open(sandbox(), &env(), &temp_dir.path().join("none"))
         .err()
         .unwrap();
     assert!(matches!(missing, AttestError::NoKey { .. }));

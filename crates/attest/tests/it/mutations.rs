@@ -189,8 +189,8 @@ async fn signed_statement_must_satisfy_the_policy() {
             &["attest-carried"],
         ),
     ];
-    let room = tempfile::tempdir().unwrap();
-    let signer = new_signer(room.path()).await;
+    let temp_dir = tempfile::tempdir().unwrap();
+    let signer = new_signer(temp_dir.path()).await;
     for (what, edit, expected) in cases {
         let mut change = change();
         edit(&mut change);
@@ -198,7 +198,7 @@ async fn signed_statement_must_satisfy_the_policy() {
         sample.policy.push_str(strict);
         assert_eq!(codes(&sample.judge()), expected, "{what}");
     }
-    let mut sample = Sample::signed_by(change(), &signer, room).await;
+    let mut sample = Sample::signed_by(change(), &signer, temp_dir).await;
     sample.policy.push_str(strict);
     for (now, expected) in [
         ("2026-11-27T09:26:00Z", &[][..]),
@@ -215,9 +215,9 @@ async fn signed_statement_must_satisfy_the_policy() {
 /// A commit with another base, other parents, or other trailers is not the one that landed.
 #[tokio::test]
 async fn commit_must_be_the_one_that_landed() {
-    let room = tempfile::tempdir().unwrap();
-    let signer = new_signer(room.path()).await;
-    let sample = Sample::signed_by(change(), &signer, room).await;
+    let temp_dir = tempfile::tempdir().unwrap();
+    let signer = new_signer(temp_dir.path()).await;
+    let sample = Sample::signed_by(change(), &signer, temp_dir).await;
     let text = String::from_utf8(sample.commit.clone()).unwrap();
     let parent = format!("parent {}\n", "b".repeat(40));
     for (commit, expected) in [

@@ -125,8 +125,8 @@ pub(crate) fn commit_of(change: &Change, tree: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-pub(crate) async fn new_signer(room: &Path) -> Signer {
-    create_key(sandbox(), &env(), &room.join("key"))
+pub(crate) async fn new_signer(scratch_dir: &Path) -> Signer {
+    create_key(sandbox(), &env(), &scratch_dir.join("key"))
         .await
         .unwrap()
 }
@@ -140,15 +140,15 @@ pub(crate) fn policy_of(signer: &Signer) -> String {
 
 impl Sample {
     pub(crate) async fn of(change: Change) -> Self {
-        let room = tempfile::tempdir().unwrap();
-        let signer = new_signer(room.path()).await;
-        Self::signed_by(change, &signer, room).await
+        let temp_dir = tempfile::tempdir().unwrap();
+        let signer = new_signer(temp_dir.path()).await;
+        Self::signed_by(change, &signer, temp_dir).await
     }
 
     pub(crate) async fn signed_by(
         change: Change,
         signer: &Signer,
-        room: tempfile::TempDir,
+        temp_dir: tempfile::TempDir,
     ) -> Self {
         let tree = "7".repeat(40);
         let commit = commit_of(&change, &tree);
@@ -162,7 +162,7 @@ impl Sample {
             tree,
             note,
             policy: policy_of(signer),
-            room,
+            room: temp_dir,
         }
     }
 

@@ -93,7 +93,7 @@ impl Init {
                 "gates": gates, "missing": missing,
             }))?;
         } else {
-            tell(app, &path, written, &gates, &checks);
+            print_outcome(app, &path, written, &gates, &checks);
             self.tell_next(app, &root, top.as_deref(), written, &missing);
         }
         Ok(ExitStatus::Success)
@@ -152,7 +152,7 @@ fn try_gates(
 }
 
 /// Tells what was written, and how the gates fare that ran.
-fn tell(
+fn print_outcome(
     app: &App,
     path: &Path,
     written: WrittenSettings,

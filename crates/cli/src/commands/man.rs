@@ -123,9 +123,9 @@ mod tests {
         if std::env::var_os("UPDATE_DOCS").is_some() {
             write_atomic(&page, now.as_bytes()).unwrap();
         }
-        let kept = std::fs::read_to_string(&page).unwrap_or_default();
+        let committed = std::fs::read_to_string(&page).unwrap_or_default();
         assert!(
-            kept == now,
+            committed == now,
             "docs/commands.md is out of date: run the command at its top"
         );
     }

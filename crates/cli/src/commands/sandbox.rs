@@ -304,7 +304,7 @@ impl Exec {
         });
         let left = Left::of(&here, &before, of_git);
         // Also of a command that was interrupted.
-        let completed = ran.inspect_err(|_| left.tell(app))?;
+        let completed = ran.inspect_err(|_| left.print_notes(app))?;
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-sandbox-exec-v1",
@@ -328,7 +328,7 @@ impl Exec {
                     missing.layer, missing.reason
                 ));
             }
-            left.tell(app);
+            left.print_notes(app);
             for contact in completed
                 .contacts
                 .iter()
@@ -582,7 +582,7 @@ impl Left {
     }
 
     /// Says so on standard error.
-    fn tell(&self, app: &App) {
+    fn print_notes(&self, app: &App) {
         for left in self.paths.iter().take(MOST_TOLD) {
             let more = match left.paths {
                 0 | 1 => String::new(),

@@ -42,15 +42,19 @@ impl Verify {
             Set::Full => GateLevel::Full,
         };
         let mut progress = Progress::new(&app.output);
-        let again = app.drive(verify_again(&world, &dir, &ledger, level, &mut progress));
+        let verification = app.drive(verify_again(&world, &dir, &ledger, level, &mut progress));
         progress.finish();
-        let again = again?;
-        let report = again.verdict.report("crucible-verify-v1");
+        let verification = verification?;
+        let report = verification.verdict.report("crucible-verify-v1");
         if app.output.is_json() {
-            app.output.json(&again.document())?;
+            app.output.json(&verification.document())?;
             return Ok(report.verdict.exit_status());
         }
-        for row in again.report.iter().flat_map(|report| &report.commands) {
+        for row in verification
+            .report
+            .iter()
+            .flat_map(|report| &report.commands)
+        {
             app.output
                 .line(&format!("exit {}  {}", row.exit_code, row.cmd));
         }

@@ -144,16 +144,16 @@ fn accepted_refusal_verifies_the_same_change() {
             .unwrap()
             .ends_with("failure_bundle.zip")
     );
-    let told = fixture.run(["run", "status", &id]).ok().stdout;
+    let stdout = fixture.run(["run", "status", &id]).ok().stdout;
     for part in [
         "refused   ",
         "red       1 test fails",
         "bundle    /",
         "--accept",
     ] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(stdout.contains(part), "{part} in {stdout}");
     }
-    let asked = server.requests().len();
+    let request_count = server.requests().len();
 
     let unknown = ["run", "advance", &id, "--accept", "verify-test-broken"];
     fixture.run(unknown).exits(2);
@@ -170,7 +170,11 @@ fn accepted_refusal_verifies_the_same_change() {
     let status = fixture.run(accept).ok().json();
     assert_eq!(status["state"], "verified", "{status}");
     assert_eq!(status["attempts"][1]["again"], 1);
-    assert_eq!(server.requests().len(), asked, "no model is asked again");
+    assert_eq!(
+        server.requests().len(),
+        request_count,
+        "no model is asked again"
+    );
     assert!(plan(&fixture).contains("\nAccepts: verify-nothing-fixed\n"));
     fixture.run(["run", "verify-record", &id]).ok();
     fixture.run(["run", "replay", &id]).ok();

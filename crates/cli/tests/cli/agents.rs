@@ -460,12 +460,12 @@ fn ollama_models_are_asked_in_their_own_form() {
         .run()
         .ok()
         .json();
-    let asked: Vec<Value> = server
+    let requests: Vec<Value> = server
         .requests()
         .iter()
         .map(|request| request.body["model"].clone())
         .collect();
-    assert_eq!(asked, ["small", "large"]);
+    assert_eq!(requests, ["small", "large"]);
     let settings = &ended["run"]["settings"];
     assert_eq!(settings["role_models"], json!({ "fixer": "large" }));
     let told = [

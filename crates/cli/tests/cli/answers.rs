@@ -577,9 +577,9 @@ fn single_definition_is_inserted_and_lands() {
         .ok()
         .json();
     assert_eq!(codes(&status, 1), [""; 0]);
-    let asked = server.requests();
+    let requests = server.requests();
     assert!(
-        asked[0].body["messages"]
+        requests[0].body["messages"]
             .to_string()
             .contains("the changed function, complete")
     );
@@ -656,18 +656,18 @@ fn repeated_refused_patch_costs_attempt_without_trial() {
             .join("attempts/002/verify_report.json")
             .exists()
     );
-    let asked = server.requests();
-    assert_eq!(asked.len(), 3);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
     // Each question has other settings, and tells what was said before.
     let setting = |name: &str| {
-        asked
+        requests
             .iter()
             .map(|request| request.body[name].as_f64().unwrap())
             .collect::<Vec<_>>()
     };
     assert_eq!(setting("seed"), [1.0, 2.0, 3.0]);
     assert_eq!(setting("temperature"), [0.1, 0.35, 0.85]);
-    let last = asked[2].body["messages"].to_string();
+    let last = requests[2].body["messages"].to_string();
     assert!(
         last.contains("run-same-patch-twice") && last.contains("return 7"),
         "{last}"
@@ -731,8 +731,8 @@ fn malformed_answers_cost_calls_but_no_attempt() {
         (&1.into(), &4.into())
     );
     // The question shows the form with lines of the file, and a cut answer is asked for in a shorter one.
-    let asked = server.requests();
-    let question = |number: usize| asked[number].body["messages"].to_string();
+    let requests = server.requests();
+    let question = |number: usize| requests[number].body["messages"].to_string();
     assert!(
         !question(0).contains("because of its form"),
         "{}",
@@ -824,15 +824,15 @@ fn candidates_of_a_round_answer_one_question() {
         ),
         (&1.into(), &4.into())
     );
-    let asked = server.requests();
+    let requests = server.requests();
     // All of them answer the same question, each with its own seed.
     assert!(
-        asked
+        requests
             .windows(2)
             .all(|pair| pair[0].body["messages"] == pair[1].body["messages"])
     );
     assert_eq!(
-        asked
+        requests
             .iter()
             .map(|request| request.body["seed"].clone())
             .collect::<Vec<_>>(),

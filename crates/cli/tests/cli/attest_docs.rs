@@ -191,10 +191,10 @@ fn ci_files_use_policy_of_target_branch() {
                 .env(head_name, head)
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            let stdout = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(code), "{script}\n{said}");
-            assert_eq!(said.contains("attest-missing"), code == 1, "{said}");
+            assert_eq!(output.status.code(), Some(code), "{script}\n{stdout}");
+            assert_eq!(stdout.contains("attest-missing"), code == 1, "{stdout}");
             std::fs::remove_dir_all(&clone).unwrap();
         }
     }

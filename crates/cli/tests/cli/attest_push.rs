@@ -54,8 +54,8 @@ impl Forge {
         let (team, other) = (Team::new(), Fixture::new());
         let server = bare(&team, "pre-receive");
         let landed = team.land();
-        let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
-        assert!(accepted, "{said}");
+        let (accepted, stderr) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
+        assert!(accepted, "{stderr}");
         other.run(["attest", "init"]).ok();
         // A note as git shows it lacks its last line ending.
         let note = format!("{}\n", team.note(&landed).trim_end()).into_bytes();
@@ -149,12 +149,12 @@ impl Forge {
         if all.is_empty() {
             return Vec::new();
         }
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let payloads: Vec<Vec<u8>> = all
             .iter()
             .flat_map(|(change, made)| statements(change, &made.id, &made.tree).unwrap())
             .collect();
-        let file = |at: usize| room.path().join(at.to_string());
+        let file = |at: usize| temp_dir.path().join(at.to_string());
         for (at, payload) in payloads.iter().enumerate() {
             let message = pre_authentication_encoding(PAYLOAD_TYPE, payload);
             std::fs::write(file(at), message).unwrap();
@@ -229,8 +229,8 @@ impl Forge {
             let mut change = made.change.clone();
             match at % WAYS {
                 2 | 3 => by_stranger.push((at, change)),
-                way => {
-                    edit(way, &mut change, &self.landed);
+                case => {
+                    edit(case, &mut change, &self.landed);
                     edited.push((at, change));
                 }
             }
@@ -314,9 +314,9 @@ const WAYS: usize = 14;
 const AMENDED: usize = 13;
 
 /// Changes what the signer's own statement says, in the way of this number.
-fn edit(way: usize, change: &mut Change, landed: &str) {
+fn edit(case: usize, change: &mut Change, landed: &str) {
     let gates = &mut change.verification.gates;
-    match way {
+    match case {
         4 => gates[0].result = GateVerdict::Skipped,
         5 => gates.clear(),
         6 => {
@@ -369,10 +369,10 @@ fn pushes(forged: usize, honest: usize) -> Duration {
             let (forge, whats) = (&forge, &whats);
             scope.spawn(move || {
                 for at in (worker..forged).step_by(workers) {
-                    let (accepted, said) = forge.push("forged", at);
+                    let (accepted, stderr) = forge.push("forged", at);
                     assert!(
-                        !accepted && said.contains("attest-"),
-                        "{}: {said}",
+                        !accepted && stderr.contains("attest-"),
+                        "{}: {stderr}",
                         whats[at]
                     );
                 }
@@ -393,19 +393,19 @@ fn pushes(forged: usize, honest: usize) -> Duration {
         .collect();
     forge.notes("honest", &notes, Chain::Linear);
     for at in 0..honest / 2 {
-        let (accepted, said) = forge.push("honest", at);
-        assert!(accepted, "{said}");
+        let (accepted, stderr) = forge.push("honest", at);
+        assert!(accepted, "{stderr}");
     }
     let rest = honest - honest / 2;
     let begun = Instant::now();
-    let (accepted, said) = forge.push("honest", honest - 1);
-    assert!(accepted, "{said}");
+    let (accepted, stderr) = forge.push("honest", honest - 1);
+    assert!(accepted, "{stderr}");
     // The first commit of a push carries the start of the program.
     let per_commit = begun.elapsed() / u32::try_from(rest).unwrap();
-    let (accepted, said) = forge.push("honest", honest + 2);
+    let (accepted, stderr) = forge.push("honest", honest + 2);
     assert!(
-        !accepted && said.matches("attest-missing").count() == 1,
-        "{said}"
+        !accepted && stderr.matches("attest-missing").count() == 1,
+        "{stderr}"
     );
     per_commit
 }

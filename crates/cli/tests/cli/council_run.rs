@@ -376,7 +376,7 @@ fn council_without_run_provider_uses_its_own() {
 }
 
 /// The last answer of a council that the ledger knows.
-fn told(fixture: &Fixture) -> Value {
+fn council_document(fixture: &Fixture) -> Value {
     let events = fixture.run(["ledger", "log", "--json"]).ok().json();
     let events = events["events"].as_array().unwrap();
     events
@@ -393,7 +393,7 @@ fn council_record_names_seats_and_replaced_models() {
     let fixture = Fixture::with(&server);
     fixture.user_config(CHAIR);
     fixture.start(repo.path()).ok();
-    let own = told(&fixture);
+    let own = council_document(&fixture);
     assert_eq!(
         (&own["provider"], &own["fallback"]),
         (&json!("gateway"), &Value::Null),
@@ -410,7 +410,7 @@ fn council_record_names_seats_and_replaced_models() {
         "{CHAIR}[llm]\nfallback_provider = \"gateway\"\n[council]\nprovider = \"openrouter\"\n"
     ));
     fixture.start(repo.path()).ok();
-    let other = told(&fixture);
+    let other = council_document(&fixture);
     assert_eq!(
         (&other["provider"], &other["models"]),
         (&own["provider"], &own["models"])

@@ -532,8 +532,8 @@ fn programs_of_this_repositorys_gates_are_listed() {
         assert!(!told.contains(other), "{other} in {told}");
     }
     write("src/skillset/__init__.py", "");
-    let told = doctor(&fixture, &[GIT, npm], &args).run().stdout;
-    assert!(told.contains("ruff"), "a project with skills: {told}");
+    let stdout = doctor(&fixture, &[GIT, npm], &args).run().stdout;
+    assert!(stdout.contains("ruff"), "a project with skills: {stdout}");
 }
 
 #[test]

@@ -139,9 +139,9 @@ fn listener() -> TcpListener {
 }
 
 fn document(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {:?}\n{said}", output.status))
+        .unwrap_or_else(|error| panic!("{error}: {:?}\n{stderr}", output.status))
 }
 
 /// The client program of a provider, in a document.

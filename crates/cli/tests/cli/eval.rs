@@ -130,8 +130,8 @@ fn every_outcome_is_distinguished_and_cached() {
     assert_eq!(told["right"]["value"], 0.25);
     let low = told["right"]["interval"]["low"].as_f64().unwrap();
     assert!((low - 0.0456).abs() < 1e-4, "{low}");
-    let asked = server.completions().len() as u64;
-    assert_eq!(told["spent"]["calls"], asked);
+    let requests = server.completions().len() as u64;
+    assert_eq!(told["spent"]["calls"], requests);
     // Neither the hidden test nor the solution reaches a model.
     for request in server.requests() {
         assert!(!request.body.to_string().contains("hidden.sh"));
@@ -147,12 +147,12 @@ fn every_outcome_is_distinguished_and_cached() {
     assert!(again.message().contains("already holds an evaluation"));
     let resumed = eval(&fixture).arg("--resume").run().ok().json();
     assert_eq!(resumed, report);
-    assert_eq!(server.completions().len() as u64, asked);
+    assert_eq!(server.completions().len() as u64, requests);
     // A task that is another one now is run again, alone.
     lay_out(&tasks, "b-wrong", GOAL, GATE, "");
     let resumed = eval(&fixture).arg("--resume").run().ok().json();
     assert_eq!(outcome_of(&resumed, "b-wrong"), "right");
-    assert_eq!(server.completions().len() as u64, asked + 1);
+    assert_eq!(server.completions().len() as u64, requests + 1);
 }
 
 #[test]
@@ -274,10 +274,10 @@ fn a_provider_out_of_reach_counts_for_nothing() {
 
 #[test]
 fn an_interrupted_evaluation_goes_on_where_it_was() {
-    let mut asked = 0;
+    let mut request_count = 0;
     let server = FakeOpenAi::answering(move |_| {
-        asked += 1;
-        if asked == 2 {
+        request_count += 1;
+        if request_count == 2 {
             Reply::Hang
         } else {
             Reply::Answer(strong())

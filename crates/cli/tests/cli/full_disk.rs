@@ -56,14 +56,14 @@ fn full_disk_is_an_error_and_run_resumes() {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     let output = story.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
-        "{:?}\n{said}\n{}",
+        "{:?}\n{stdout}\n{}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
-    let failed: u32 = said
+    let failed: u32 = stdout
         .lines()
         .last()
         .unwrap()
@@ -71,13 +71,14 @@ fn full_disk_is_an_error_and_run_resumes() {
         .unwrap()
         .parse()
         .unwrap();
-    assert!(failed >= 3, "the disk was never full: {said}");
+    assert!(failed >= 3, "the disk was never full: {stdout}");
     assert!(
-        said.lines()
+        stdout
+            .lines()
             .all(|line| !line.contains("panicked") && !line.ends_with("exit 101: ")),
-        "{said}"
+        "{stdout}"
     );
     assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "2");
     assert_eq!(repo.status(), "");
-    assert_eq!(server.requests().len(), 1, "{said}");
+    assert_eq!(server.requests().len(), 1, "{stdout}");
 }

@@ -297,14 +297,17 @@ fn gates_pass_fail_or_could_not_run() {
     "##);
     gates(&["good"]).ok();
     gates(&["good", "bad"]).exits(1);
-    let told = gates(&["bad", "lost", "--json"]).exits(2).json();
+    let document = gates(&["bad", "lost", "--json"]).exits(2).json();
     assert_eq!(
-        (&told["schema_version"], &told["verdict"]),
+        (&document["schema_version"], &document["verdict"]),
         (&json!("crucible-gates-run-v1"), &json!("fail"))
     );
-    assert_eq!(told["gates"][0]["result"]["failed_tests"], json!(["adds"]));
-    assert_eq!(told["gates"][1]["result"]["outcome"], "could-not-run");
-    assert_eq!(told["findings"][1]["code"], "verify-gate-could-not-run");
+    assert_eq!(
+        document["gates"][0]["result"]["failed_tests"],
+        json!(["adds"])
+    );
+    assert_eq!(document["gates"][1]["result"]["outcome"], "could-not-run");
+    assert_eq!(document["findings"][1]["code"], "verify-gate-could-not-run");
     assert!(fixture.runs().is_empty(), "trying a gate makes no run");
     before.is_still(&snapshot(&repo, &fixture));
 }

@@ -42,14 +42,14 @@ fn verified(fixture: &Fixture, original: &Path, strength: &str) -> String {
         .start_call(original)
         .args(["--max-iterations", "1", "--sandbox", strength])
         .run();
-    let told = ran.stderr.clone();
+    let stderr = ran.stderr.clone();
     let status = ran.ok().json();
     assert_eq!(status["state"], "verified", "{status}");
     if strength == "required" {
         assert_eq!(codes(&status, 1), [""; 0]);
     }
     before.is_still(&Snapshot::of([original]));
-    told
+    stderr
 }
 
 /// A project with a `src` layout whose environment, not activated, has it installed in editable mode.
@@ -105,10 +105,10 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
         .current_dir(&original)
         .status();
     assert!(made.unwrap().success());
-    let told = verified(&fixture, &original, "required");
+    let verification = verified(&fixture, &original, "required");
     assert!(
-        told.contains("gate pytest runs `python3 -m unittest discover`"),
-        "{told}"
+        verification.contains("gate pytest runs `python3 -m unittest discover`"),
+        "{verification}"
     );
     // What is written runs later, too.
     let init = fixture.call(["init"]).current_dir(&original).run().ok();
@@ -124,8 +124,8 @@ fn editable_install_loads_the_patched_source() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let original = editable(&fixture, ".venv");
-    let told = verified(&fixture, &original, "required");
-    assert!(!told.contains("another path"), "{told}");
+    let verification = verified(&fixture, &original, "required");
+    assert!(!verification.contains("another path"), "{verification}");
     // A change that does not mend it is not verified.
     let wrong = answering(whole_file(
         "src/area.py",
@@ -147,10 +147,10 @@ fn editable_install_loads_the_patched_source_without_mounts() {
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let original = editable(&fixture, ".venv");
-    let told = verified(&fixture, &original, "off");
+    let verification = verified(&fixture, &original, "off");
     assert!(
-        told.contains("the gates run in a copy at a different path"),
-        "{told}"
+        verification.contains("the gates run in a copy at a different path"),
+        "{verification}"
     );
 }
 
@@ -206,8 +206,11 @@ fn plain_install_gives_way_to_the_patched_source() {
         write(packages.join("area.py"), WRONG);
         write(packages.join("helper.py"), "ANSWER = 0\n");
         if is_right {
-            let told = verified(&fixture, &original, "required");
-            assert!(told.contains("it now runs with PYTHONPATH=src:."), "{told}");
+            let verification = verified(&fixture, &original, "required");
+            assert!(
+                verification.contains("it now runs with PYTHONPATH=src:."),
+                "{verification}"
+            );
         } else {
             let status = fixture
                 .start_call(&original)
@@ -450,8 +453,11 @@ fn gate_sees_generated_files_and_tags_without_secrets() {
             .unwrap()
             .success()
     );
-    let told = verified(&fixture, &original, "required");
-    assert!(told.contains("not copied for the gates: "), "{told}");
+    let verification = verified(&fixture, &original, "required");
+    assert!(
+        verification.contains("not copied for the gates: "),
+        "{verification}"
+    );
     let analysis =
         std::fs::read_to_string(fixture.runs()[0].join("artifacts/analysis.json")).unwrap();
     for name in [".env", "own.key", "notes.cfg", "out-link"] {

@@ -104,20 +104,20 @@ fn oversized_answer_is_refused_with_limit_and_path() {
     let run = waiting(&fixture, repo.path());
     // A directory there is not a valid answer either.
     fs::create_dir(run.join(PATCH)).unwrap();
-    let told = fixture.run(["run", "advance"]).exits(1);
+    let ran = fixture.run(["run", "advance"]).exits(1);
     assert!(
-        told.stderr.contains("is not a valid answer") && told.stdout.contains("outbox/001_"),
+        ran.stderr.contains("is not a valid answer") && ran.stdout.contains("outbox/001_"),
         "{}",
-        told.stderr
+        ran.stderr
     );
     fs::remove_dir(run.join(PATCH)).unwrap();
     fs::write(run.join(PATCH), "x".repeat((2 << 20) + 1)).unwrap();
-    let told = fixture.run(["run", "advance"]).exits(1);
+    let ran = fixture.run(["run", "advance"]).exits(1);
     let place = run.join(PATCH).display().to_string();
     assert!(
-        told.stderr.contains("2097152 bytes") && told.stderr.contains(&place),
+        ran.stderr.contains("2097152 bytes") && ran.stderr.contains(&place),
         "{}",
-        told.stderr
+        ran.stderr
     );
     let status = fixture.status();
     assert_eq!(

@@ -188,10 +188,10 @@ fn end_with(child: Child, name: &str) -> Output {
 fn assert_interrupted(output: &Output) {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert!(output.stdout.is_empty(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("interrupted") && said.contains("crucible run advance"),
-        "{said}"
+        stderr.contains("interrupted") && stderr.contains("crucible run advance"),
+        "{stderr}"
     );
 }
 

@@ -161,10 +161,10 @@ fn edited_logs_and_recordings_block_landing() {
             }
             if has_way_back && !run.file(name).exists() {
                 assert_eq!(run.fixture.status()["edited"], serde_json::json!([name]));
-                let told = run.fixture.run(["run", "advance", &run.id]).ok().stderr;
+                let stderr = run.fixture.run(["run", "advance", &run.id]).ok().stderr;
                 assert!(
-                    told.contains(&format!("restored from the ledger: {name}")),
-                    "{told}"
+                    stderr.contains(&format!("restored from the ledger: {name}")),
+                    "{stderr}"
                 );
                 assert_eq!(
                     std::fs::read_to_string(run.file(name)).unwrap(),
@@ -186,8 +186,8 @@ fn edited_logs_and_recordings_block_landing() {
             if name.ends_with(".log") {
                 let status = run.fixture.status();
                 assert_eq!(status["edited"], serde_json::json!([name]));
-                let told = run.fixture.run(["run", "status", &run.id]).ok().stdout;
-                assert!(told.contains(&format!("edited    {name}")), "{told}");
+                let stdout = run.fixture.run(["run", "status", &run.id]).ok().stdout;
+                assert!(stdout.contains(&format!("edited    {name}")), "{stdout}");
                 let bundle = run
                     .fixture
                     .run(["run", "bundle", &run.id, "--force", "--out", evidence])

@@ -34,8 +34,8 @@ fn linked_answer_is_not_followed() {
     let private = fixture.path("private.txt");
     fs::write(&private, "a private word\n").unwrap();
     symlink(&private, run.join("artifacts/diff.patch")).unwrap();
-    let told = fixture.run(["run", "advance", &id]).exits(1);
-    let said = format!("{}{}", told.stdout, told.stderr);
+    let ran = fixture.run(["run", "advance", &id]).exits(1);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(
         said.contains(
             "artifacts/diff.patch is not a valid answer: the path is or contains a symbolic link"
@@ -66,8 +66,8 @@ fn oversized_answer_file_is_refused_without_costs() {
     let answer = fixture.runs().pop().unwrap().join("artifacts/diff.patch");
     // Nothing could read this: it is longer than any memory.
     File::create(&answer).unwrap().set_len(1 << 42).unwrap();
-    let told = fixture.run(["run", "advance", &id]).exits(1);
-    let said = format!("{}{}", told.stdout, told.stderr);
+    let ran = fixture.run(["run", "advance", &id]).exits(1);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(
         said.contains("is not a valid answer: it has more than 2097152 bytes; write at most"),
         "{said}"
@@ -109,13 +109,13 @@ fn linked_part_of_run_is_refused() {
             elsewhere.clone()
         };
         symlink(target, &there).unwrap();
-        let told = fixture.run(["run", "advance", &id]).exits(1);
+        let ran = fixture.run(["run", "advance", &id]).exits(1);
         assert!(
-            told.stderr.contains("a symbolic link stands there"),
+            ran.stderr.contains("a symbolic link stands there"),
             "{part}: {}",
-            told.stderr
+            ran.stderr
         );
-        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
         let names: Vec<_> = fs::read_dir(&elsewhere)
             .unwrap()
             .map(|entry| entry.unwrap().file_name())

@@ -249,7 +249,7 @@ fn pack_size_follows_context_window_and_setting() {
             call = call.env("CRUCIBLE_RUN_MAX_TOTAL_BYTES", bytes);
         }
         let status = call.run().ok().json();
-        let told = fixture.run(["run", "status"]).ok().stdout;
+        let stdout = fixture.run(["run", "status"]).ok().stdout;
         let guardrails =
             std::fs::read_to_string(fixture.runs()[0].join("artifacts/guardrails.md")).unwrap();
         let settings = status["run"]["settings"].clone();
@@ -259,7 +259,7 @@ fn pack_size_follows_context_window_and_setting() {
             "{guardrails}"
         );
         assert!(question(&server, 0).len() as u64 <= bytes + 6_000);
-        (bytes, settings["context_window"].clone(), told)
+        (bytes, settings["context_window"].clone(), stdout)
     };
     let (bytes, window, told) = run("8192", None);
     assert_eq!((bytes, window), (3_684, json!(8192)));

@@ -84,10 +84,10 @@ fn person_takes_run_from_goal_to_commit() {
         assert!(run.join("outbox").join(name).is_file(), "{name}");
     }
 
-    let told = fixture.run(["run", "status"]).ok().stdout;
+    let stdout = fixture.run(["run", "status"]).ok().stdout;
     assert!(
-        told.contains("asked     a person") && !told.contains("gateway"),
-        "nobody asks a model: {told}"
+        stdout.contains("asked     a person") && !stdout.contains("gateway"),
+        "nobody asks a model: {stdout}"
     );
 
     // Without an answer nothing happens, and nothing is used up.

@@ -204,10 +204,10 @@ fn refused_patch_is_stored_reviewed_and_briefed() {
         .ok()
         .json();
     assert_eq!(status["state"], "verified");
-    let asked = server.completions()[1].body.to_string();
+    let requests = server.completions()[1].body.to_string();
     assert!(
-        asked.contains("patch-path-outside-scope") && asked.contains("unified diff"),
-        "{asked}"
+        requests.contains("patch-path-outside-scope") && requests.contains("unified diff"),
+        "{requests}"
     );
     let run = fixture.data().join("runs").join(id_of(&status));
     assert_eq!(

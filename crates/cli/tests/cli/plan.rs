@@ -15,7 +15,7 @@ const RESULTS: &str = "# Expected results\n\n## R001: mended\nAcceptance: it wor
 const ALL: &str = "lite,plan_check,patch_check,behavior_catalog_check";
 
 /// A plan with its documents, and a repository with the behaviour that it names.
-fn laid(fixture: &Fixture, plan: &str) -> TestRepo {
+fn repo_with_plan(fixture: &Fixture, plan: &str) -> TestRepo {
     for (name, text) in [
         ("PLAN.md", plan),
         ("REASONS.md", REASONS),
@@ -36,7 +36,7 @@ fn check<const N: usize>(fixture: &Fixture, repo: &Path, more: [&str; N]) -> Ran
 }
 
 /// The findings as `code subject`.
-fn said(ran: &Ran) -> Vec<String> {
+fn finding_codes(ran: &Ran) -> Vec<String> {
     let document = ran.json();
     assert_eq!(document["schema_version"], "crucible-plan-check-v1");
     let findings = document["findings"].as_array().unwrap();
@@ -56,10 +56,10 @@ fn said(ran: &Ran) -> Vec<String> {
 #[test]
 fn a_whole_plan_holds_and_nothing_is_touched() {
     let fixture = Fixture::new();
-    let repo = laid(&fixture, PLAN);
+    let repo = repo_with_plan(&fixture, PLAN);
     let before = snapshot(&repo, &fixture);
     assert_eq!(
-        said(
+        finding_codes(
             &check(
                 &fixture,
                 repo.path(),
@@ -82,7 +82,7 @@ fn a_whole_plan_holds_and_nothing_is_touched() {
 #[test]
 fn missing_ids_evidence_and_gates_are_named() {
     let fixture = Fixture::new();
-    let repo = laid(
+    let repo = repo_with_plan(
         &fixture,
         &PLAN.replace("Results: R001", "Results: R001, R009"),
     );
@@ -106,7 +106,7 @@ fn missing_ids_evidence_and_gates_are_named() {
     )
     .exits(1);
     assert_eq!(
-        said(&ran),
+        finding_codes(&ran),
         [
             "plan-id-unresolved B001",
             "plan-id-unresolved R009",
@@ -120,8 +120,8 @@ fn missing_ids_evidence_and_gates_are_named() {
     std::fs::remove_file(fixture.path("EXPECTED_RESULTS.md")).unwrap();
     std::fs::remove_file(fixture.path("REASONS.md")).unwrap();
     let ran = check(&fixture, repo.path(), []).exits(1);
-    assert!(said(&ran).contains(&"plan-document-missing REASONS.md".to_owned()));
-    assert!(said(&ran).contains(&"plan-document-missing EXPECTED_RESULTS.md".to_owned()));
+    assert!(finding_codes(&ran).contains(&"plan-document-missing REASONS.md".to_owned()));
+    assert!(finding_codes(&ran).contains(&"plan-document-missing EXPECTED_RESULTS.md".to_owned()));
 }
 
 #[test]
@@ -178,18 +178,18 @@ fn plan_readable_in_two_ways_is_refused() {
         ),
         (format!("{PLAN}~~~\n"), "plan-text-invalid line 12"),
     ] {
-        let repo = laid(&fixture, &plan);
+        let repo = repo_with_plan(&fixture, &plan);
         assert!(
-            said(&check(&fixture, repo.path(), []).exits(1))
+            finding_codes(&check(&fixture, repo.path(), []).exits(1))
                 .iter()
-                .any(|said| said == expected),
+                .any(|finding_codes| finding_codes == expected),
             "{expected}"
         );
     }
-    let repo = laid(&fixture, PLAN);
+    let repo = repo_with_plan(&fixture, PLAN);
     std::fs::write(fixture.path("PLAN.md"), b"Status: \xff\n").unwrap();
     assert_eq!(
-        said(&check(&fixture, repo.path(), []).exits(1)),
+        finding_codes(&check(&fixture, repo.path(), []).exits(1)),
         ["plan-text-invalid the text"]
     );
     std::fs::write(
@@ -197,7 +197,10 @@ fn plan_readable_in_two_ways_is_refused() {
         format!("\u{feff}{}", PLAN.replace('\n', "\r\n")),
     )
     .unwrap();
-    assert_eq!(said(&check(&fixture, repo.path(), []).ok()), [""; 0]);
+    assert_eq!(
+        finding_codes(&check(&fixture, repo.path(), []).ok()),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -217,9 +220,9 @@ fn run_plan_passes_check_as_it_was_signed() {
             &directory,
         ])
     };
-    assert_eq!(said(&check().ok()), [""; 0]);
+    assert_eq!(finding_codes(&check().ok()), [""; 0]);
     assert_eq!(
-        said(
+        finding_codes(
             &fixture
                 .run(["plan", "check", "--json", "--run", &id_of(&started)])
                 .ok()
@@ -240,15 +243,15 @@ fn run_plan_passes_check_as_it_was_signed() {
     // Also where the plan is named by its file.
     let top = repo.path().to_str().unwrap();
     let by_file = || fixture.run(["plan", "check", "--json", "--plan", &path, "--repo", top]);
-    assert_eq!(said(&by_file().ok()), [""; 0]);
+    assert_eq!(finding_codes(&by_file().ok()), [""; 0]);
     std::fs::write(&path, plan.replace("Stop: ", "Stop:  ")).unwrap();
     assert_eq!(
-        said(&by_file().exits(1)),
+        finding_codes(&by_file().exits(1)),
         ["plan-unsigned artifacts/PLAN.md"]
     );
     let ran = check().exits(1);
     assert_eq!(
-        said(&ran),
+        finding_codes(&ran),
         [
             "plan-unsigned artifacts/PLAN.md",
             "plan-not-verified artifacts/verify_report.json"
@@ -265,18 +268,23 @@ fn run_plan_passes_check_as_it_was_signed() {
     let review = format!("{directory}/reviews/review_cost.md");
     let approved = std::fs::read_to_string(&review).unwrap();
     std::fs::write(&review, format!("{approved}\n")).unwrap();
-    assert_eq!(said(&check().exits(1)), ["plan-unsigned artifacts/PLAN.md"]);
+    assert_eq!(
+        finding_codes(&check().exits(1)),
+        ["plan-unsigned artifacts/PLAN.md"]
+    );
     std::fs::write(&review, approved).unwrap();
     std::fs::remove_file(format!("{directory}/artifacts/verify_report.json")).unwrap();
     assert_eq!(
-        said(&check().exits(1)),
+        finding_codes(&check().exits(1)),
         [
             "plan-evidence-missing artifacts/verify_report.json",
             "plan-not-verified artifacts/verify_report.json"
         ]
     );
     std::fs::remove_file(format!("{directory}/artifacts/signature.json")).unwrap();
-    assert!(said(&check().exits(1)).contains(&"plan-unsigned artifacts/PLAN.md".to_owned()));
+    assert!(
+        finding_codes(&check().exits(1)).contains(&"plan-unsigned artifacts/PLAN.md".to_owned())
+    );
 }
 
 #[test]

@@ -310,7 +310,7 @@ fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Fixture, PathBuf
 #[test]
 fn recording_serves_equal_run_without_network() {
     let (_recorded, server, first_desk, cassette) = start_recorded();
-    let asked = server.requests().len();
+    let request_count = server.requests().len();
     let (repo, fixture) = (small().build(), Fixture::with(&server));
     let before = snapshot(&repo, &fixture);
     let call = fixture
@@ -341,13 +341,17 @@ fn recording_serves_equal_run_without_network() {
     fixture
         .run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()])
         .ok();
-    assert_eq!(server.requests().len(), asked, "the model was asked");
+    assert_eq!(
+        server.requests().len(),
+        request_count,
+        "the model was asked"
+    );
 }
 
 #[test]
 fn a_run_keeps_the_recording_that_answers_it() {
     let (_recorded, server, _first_desk, cassette) = start_recorded();
-    let asked = server.requests().len();
+    let request_count = server.requests().len();
     let (repo, fixture) = (small().build(), Fixture::with(&server));
     let moved = fixture.path("moved.jsonl");
     std::fs::copy(&cassette, &moved).unwrap();
@@ -392,7 +396,11 @@ fn a_run_keeps_the_recording_that_answers_it() {
         .ok()
         .json();
     assert_eq!(advanced["state"], "verified");
-    assert_eq!(server.requests().len(), asked, "the model was asked");
+    assert_eq!(
+        server.requests().len(),
+        request_count,
+        "the model was asked"
+    );
 }
 
 /// The codes of a verdict or of a replay.
@@ -476,12 +484,12 @@ fn an_edited_recording_shows() {
 #[test]
 fn unreadable_recording_ends_the_command() {
     let (_repo, server, fixture, cassette) = start_recorded();
-    let asked = server.requests().len();
+    let request_count = server.requests().len();
     std::fs::remove_file(&cassette).unwrap();
     std::fs::create_dir(&cassette).unwrap();
     let message = fixture.run(["run", "advance", "--json"]).exits(1).message();
     assert!(message.contains("cassette.jsonl"), "{message}");
-    assert_eq!(server.requests().len(), asked);
+    assert_eq!(server.requests().len(), request_count);
 }
 
 /// The recording is opened under the run's lock: of two at once, one works and the other says that it is held.

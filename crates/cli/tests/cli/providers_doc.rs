@@ -442,10 +442,10 @@ impl Stage {
             .unwrap();
         self.printed
             .push_str(&String::from_utf8(output.stdout).unwrap());
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
-            "{:?} of\n{script}\n{}\n{said}",
+            "{:?} of\n{script}\n{}\n{stderr}",
             output.status,
             self.printed
         );

@@ -419,7 +419,7 @@ fn what_the_model_is_not_shown_is_said() {
         .call(["run", "start", goal, "--json"])
         .current_dir(repo.path());
     let ran = call.env("CRUCIBLE_RUN_MAX_TOTAL_BYTES", "1400").run().ok();
-    let told: Vec<&str> = ran
+    let messages: Vec<&str> = ran
         .stderr
         .lines()
         .filter(|line| line.contains("the model sees"))
@@ -435,7 +435,7 @@ fn what_the_model_is_not_shown_is_said() {
         .map(|file| file["path"].as_str().unwrap())
         .collect();
     assert_eq!(over, ["src/area_1.py", "src/area_2.py", "src/area_3.py"]);
-    let [line] = told[..] else {
+    let [line] = messages[..] else {
         panic!("{}", ran.stderr)
     };
     assert!(

@@ -234,8 +234,8 @@ fn file_of_100_megabytes_is_supported() {
     );
     assert_eq!(repo.status(), "");
     // A model is not shown it, and a run does not hold it.
-    let asked = server.requests()[0].body.to_string();
-    assert!(asked.len() < 100_000, "{} bytes", asked.len());
+    let requests = server.requests()[0].body.to_string();
+    assert!(requests.len() < 100_000, "{} bytes", requests.len());
 }
 
 #[test]

@@ -146,10 +146,10 @@ fn read_only(fixture: &Fixture, words: &[&str]) -> (i32, String) {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     let output = call.current_dir(fixture.home()).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
+    let stderr = [output.stdout, output.stderr].concat();
     (
         output.status.code().unwrap(),
-        String::from_utf8_lossy(&said).into_owned(),
+        String::from_utf8_lossy(&stderr).into_owned(),
     )
 }
 
@@ -381,8 +381,8 @@ fn concurrent_advances_use_a_dropped_answer_once() {
             let output = child.wait_with_output().unwrap();
             let code = output.status.code().unwrap();
             if code == 9 {
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(said.contains("advancing the run"), "{said}");
+                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(stderr.contains("advancing the run"), "{stderr}");
             }
             ended.push(code);
         }

@@ -64,19 +64,19 @@ impl<'d> Room<'d> {
     fn new(fixture: &'d Fixture, name: &str, variables: &str) -> Self {
         let place = fixture.path(name);
         std::fs::create_dir_all(place.join("R")).unwrap();
-        let mut room = Self {
+        let mut project = Self {
             fixture,
             place,
             variables: Vec::new(),
         };
-        let variables = room.filled(variables);
+        let variables = project.filled(variables);
         let pairs = variables
             .split_whitespace()
             .map(|pair| pair.split_once('=').unwrap());
-        room.variables = pairs
+        project.variables = pairs
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        room
+        project
     }
 
     fn filled(&self, text: &str) -> String {
@@ -135,21 +135,21 @@ pub(crate) fn never_run(forms: &[Form<'_>]) {
     let fixture = Fixture::new();
     for (number, form) in forms.iter().enumerate() {
         let name = form.name;
-        let room = Room::new(&fixture, &format!("open{number}"), form.variables);
-        room.set_up(form.setup);
-        room.user(form.plant, &[]);
-        let ran = room.user(form.after, &room.variables);
+        let project = Room::new(&fixture, &format!("open{number}"), form.variables);
+        project.set_up(form.setup);
+        project.user(form.plant, &[]);
+        let ran = project.user(form.after, &project.variables);
         assert!(
-            room.is_marked(),
+            project.is_marked(),
             "{name}: git runs nothing without a sandbox: {ran:?}"
         );
 
         let _ = std::fs::remove_file(fixture.home().join(".gitconfig"));
-        let room = Room::new(&fixture, &format!("kept{number}"), form.variables);
-        room.set_up(form.setup);
-        let planted = room.exec(form.writable, form.plant);
-        room.user(form.after, &room.variables);
-        assert!(!room.is_marked(), "{name}: {planted:?}");
+        let project = Room::new(&fixture, &format!("kept{number}"), form.variables);
+        project.set_up(form.setup);
+        let planted = project.exec(form.writable, form.plant);
+        project.user(form.after, &project.variables);
+        assert!(!project.is_marked(), "{name}: {planted:?}");
         let _ = std::fs::remove_file(fixture.home().join(".gitconfig"));
     }
 }
@@ -158,9 +158,9 @@ pub(crate) fn never_run(forms: &[Form<'_>]) {
 pub(crate) fn honest(cases: &[(&str, &str, &str, &str)]) {
     let fixture = Fixture::new();
     for (number, (name, setup, variables, script)) in cases.iter().enumerate() {
-        let room = Room::new(&fixture, &format!("room{number}"), variables);
-        room.set_up(setup);
-        let ran = room.exec(".", script);
+        let project = Room::new(&fixture, &format!("room{number}"), variables);
+        project.set_up(setup);
+        let ran = project.exec(".", script);
         assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
     }
 }
@@ -737,12 +737,12 @@ fn borrowed_objects_are_read_only() {
     let fixture = Fixture::new();
     let setup = "mkdir ../o; cp -r .git/objects ../o/objects; echo {P}/o/objects > .git/objects/info/alternates";
     let plant = "for file in {P}/o/objects/new {P}/o/objects/info/alternates; do echo x > $file && echo planted; done; echo x > {P}/o/free";
-    let room = Room::new(&fixture, "room", "");
-    room.set_up(setup);
-    let ran = room.exec("{P}/o", plant).ok();
+    let project = Room::new(&fixture, "room", "");
+    project.set_up(setup);
+    let ran = project.exec("{P}/o", plant).ok();
     assert_eq!(ran.stdout, "", "{ran:?}");
-    assert!(room.place.join("o/free").exists());
-    let ran = room.exec("{P}/o/objects/info", "true").exits(2);
+    assert!(project.place.join("o/free").exists());
+    let ran = project.exec("{P}/o/objects/info", "true").exits(2);
     assert!(
         ran.stderr.contains("git runs programs from there"),
         "{ran:?}"
@@ -850,11 +850,11 @@ fn honest_work_beside_settings_is_possible() {
     .iter()
     .enumerate()
     {
-        let room = Room::new(&fixture, &format!("room{number}"), "");
-        room.set_up(setup);
-        let ran = room.exec(writable, script);
+        let project = Room::new(&fixture, &format!("room{number}"), "");
+        project.set_up(setup);
+        let ran = project.exec(writable, script);
         assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
-        let left = |name: &str| Path::new(&room.filled("{R}")).join(name).exists();
+        let left = |name: &str| Path::new(&project.filled("{R}")).join(name).exists();
         assert!(!left("a/b") && !left("store.sh.git"), "{name}");
     }
 }

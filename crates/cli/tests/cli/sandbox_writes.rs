@@ -192,10 +192,10 @@ fn programs_that_git_settings_name_are_read_only() {
     let ran = exec(&fixture, repo.path(), &["--write-git"], &script)
         .ok()
         .json();
-    let told = ran["stdout"].as_str().unwrap();
+    let stdout = ran["stdout"].as_str().unwrap();
     assert!(
-        told.contains("planted tools/clean") && told.contains("planted tools/to-come"),
-        "{told}"
+        stdout.contains("planted tools/clean") && stdout.contains("planted tools/to-come"),
+        "{stdout}"
     );
 }
 
@@ -223,8 +223,8 @@ fn many_hidden_files_do_not_crowd_the_list() {
         "-c",
         "echo y > Makefile; for i in 1 2 3; do echo y > .a$i; done",
     ];
-    let told = fixture.call(words).current_dir(repo.path()).run().stderr;
-    assert!(told.contains("made or changed Makefile"), "{told}");
+    let stderr = fixture.call(words).current_dir(repo.path()).run().stderr;
+    assert!(stderr.contains("made or changed Makefile"), "{stderr}");
 }
 
 #[test]
@@ -741,8 +741,8 @@ fn written(fixture: &Fixture, repo: &TestRepo, files: &[&str]) -> Vec<String> {
     let ran = exec(fixture, repo.path(), &[], &format!("{script}true"))
         .ok()
         .json();
-    let told = ran["stdout"].as_str().unwrap();
-    told.lines().map(str::to_owned).collect()
+    let stdout = ran["stdout"].as_str().unwrap();
+    stdout.lines().map(str::to_owned).collect()
 }
 
 #[test]

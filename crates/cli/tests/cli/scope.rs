@@ -292,11 +292,11 @@ fn fix_in_two_files_of_one_package_lands() {
         "{}",
         ran.stderr
     );
-    let told = fixture.run(["run", "status", &id]).ok();
+    let result = fixture.run(["run", "status", &id]).ok();
     assert!(
-        told.stdout.contains("any source in src/**"),
+        result.stdout.contains("any source in src/**"),
         "{}",
-        told.stdout
+        result.stdout
     );
     let question = server.requests()[0].body["messages"][1]["content"]
         .as_str()

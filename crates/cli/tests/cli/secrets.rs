@@ -156,8 +156,11 @@ fn secret_printed_by_gate_is_redacted_everywhere() {
         .run()
         .exits(1);
     assert_eq!(codes(&ran.json(), 1), ["verify-gate-failed"]);
-    let asked = server.requests()[0].body.to_string();
-    assert!(asked.contains("[secret:github-personal-token]"), "{asked}");
+    let requests = server.requests()[0].body.to_string();
+    assert!(
+        requests.contains("[secret:github-personal-token]"),
+        "{requests}"
+    );
     stays_secret(&fixture, &server, &[&ran.stdout, &ran.stderr], &token);
 }
 

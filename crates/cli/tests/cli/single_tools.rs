@@ -104,9 +104,9 @@ fn patch_check_reads_stdin_and_explains_json_policy() {
             .env("CRUCIBLE_HOME", fixture.data())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert_eq!(ran.status.code(), Some(code), "{text}: {said}");
-        assert!(!said.contains("struct"), "{said}");
+        let stderr = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(code), "{text}: {stderr}");
+        assert!(!stderr.contains("struct"), "{stderr}");
     }
 }
 

@@ -140,10 +140,10 @@ fn codes(document: &Value) -> Vec<&str> {
 
 /// Where the agent works, as the client tells its model.
 fn workplace(request: &crucible_testkit::SeenRequest) -> String {
-    let told = request.raw.split("crucible-skill-").next().unwrap();
-    let begin = told
+    let prompt = request.raw.split("crucible-skill-").next().unwrap();
+    let begin = prompt
         .rfind("/")
-        .map_or(told, |_| told.rsplit(['"', ' ', '\\']).next().unwrap());
+        .map_or(prompt, |_| prompt.rsplit(['"', ' ', '\\']).next().unwrap());
     let rest = request.raw.split(begin).nth(1).unwrap();
     let end = rest.find("/copy").unwrap();
     format!("{begin}{}/copy", &rest[..end])
@@ -516,12 +516,12 @@ fn existing_files_are_adopted_as_is() {
     before.is_still(&Snapshot::of([&setup.root()]));
     assert_eq!(setup.show()["status"], "BUILT");
     // It is told of each attempt that failed what was found.
-    let told = setup.run(["skill", "show", "count_lines"]).ok().stdout;
+    let stdout = setup.run(["skill", "show", "count_lines"]).ok().stdout;
     assert!(
-        told.contains(
+        stdout.contains(
             "  GATE_VIOLATION\n    forge-scope-missing tests/test_skill_count_lines.py: "
         ),
-        "{told}"
+        "{stdout}"
     );
     // What is too large is told as that.
     write(TEST_PATH, &"#".repeat(300 << 10));
@@ -687,13 +687,13 @@ fn concurrent_build_is_refused_and_killed_one_recorded() {
         setup.script(WRITE_BOTH, "");
         setup.build("command").run().ok();
         let story = setup.show();
-        let told: Vec<&str> = story["builds"]
+        let messages: Vec<&str> = story["builds"]
             .as_array()
             .unwrap()
             .iter()
             .map(|build| build["status"].as_str().unwrap())
             .collect();
-        assert_eq!(told, ["ABORTED", "SUCCEEDED"]);
+        assert_eq!(messages, ["ABORTED", "SUCCEEDED"]);
         setup.run(["ledger", "verify"]).ok();
     }
 }
@@ -701,7 +701,7 @@ fn concurrent_build_is_refused_and_killed_one_recorded() {
 /// Ends a build as soon as its first file is in the project, and a little later each time.
 #[test]
 fn killed_build_is_settled_by_next_step() {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for round in 0..8_u64 {
         let setup = Setup::new();
         setup.script(WRITE_BOTH, "");
@@ -752,9 +752,12 @@ fn killed_build_is_settled_by_next_step() {
         );
         setup.run(["ledger", "verify"]).ok();
         setup.build("command").run();
-        told.push(status);
+        messages.push(status);
     }
-    assert!(told.iter().any(|status| status == "SUCCEEDED"), "{told:?}");
+    assert!(
+        messages.iter().any(|status| status == "SUCCEEDED"),
+        "{messages:?}"
+    );
 }
 
 #[test]
@@ -828,10 +831,10 @@ fn model_answer_is_recorded_replayed_and_priced() {
     let paid = Setup::at(Fixture::with(&server));
     paid.fixture
         .user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
-    let told = paid.build("whole-file").run().ok().stdout;
+    let stdout = paid.build("whole-file").run().ok().stdout;
     assert!(
-        told.contains(&format!("took tokens: {input} in, {output} out; $")),
-        "{told}"
+        stdout.contains(&format!("took tokens: {input} in, {output} out; $")),
+        "{stdout}"
     );
     let again = Setup::new();
     let replay = again
@@ -839,8 +842,8 @@ fn model_answer_is_recorded_replayed_and_priced() {
         .args(["--provider", "replay"])
         .arg("--cassette")
         .arg(&record);
-    let told = replay.run().ok().stdout;
-    assert!(told.contains(" out; cost unknown\n"), "{told}");
+    let stdout = replay.run().ok().stdout;
+    assert!(stdout.contains(" out; cost unknown\n"), "{stdout}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn hidden(skills: &Skills) -> Vec<PathBuf> {
         symlink(place, skills.fixture.path(&format!("link{number}"))).unwrap();
         symlink(place, root.join(format!("notes/link{number}"))).unwrap();
     }
-    for way in [skills.fixture.path(""), root.join("notes")] {
+    for directory in [skills.fixture.path(""), root.join("notes")] {
         paths.extend(
             [
                 "link0/id_ed25519",
@@ -96,7 +96,7 @@ fn hidden(skills: &Skills) -> Vec<PathBuf> {
                 "link1/ledger.db",
                 "link2/skillset/more.py",
             ]
-            .map(|name| way.join(name)),
+            .map(|name| directory.join(name)),
         );
     }
     paths

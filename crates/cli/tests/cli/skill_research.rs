@@ -185,13 +185,13 @@ fn advice_is_limited_stored_and_judged() {
         "the packet\nof three\nlines\nUse the network.\n"
     );
     assert_eq!(document["triggers"], json!(["PERMISSION_WIDENING"]));
-    let asked = server.requests()[0].body["messages"][0]["content"]
+    let requests = server.requests()[0].body["messages"][0]["content"]
         .as_str()
         .unwrap()
         .to_owned();
     assert!(
-        asked.contains("the packet") && asked.chars().count() <= 2_000,
-        "{asked}"
+        requests.contains("the packet") && requests.chars().count() <= 2_000,
+        "{requests}"
     );
 
     let ledger = setup.ledger();
@@ -233,13 +233,13 @@ fn research_defaults_match_the_specification() {
         "--record",
         record.to_str().unwrap(),
     ]);
-    let asked = server.completions()[0].body["messages"][0]["content"]
+    let requests = server.completions()[0].body["messages"][0]["content"]
         .as_str()
         .unwrap()
         .chars()
         .count();
     // A line break that is there already takes the place of one of our own.
-    assert!((7_990..=8_000).contains(&asked), "{asked}");
+    assert!((7_990..=8_000).contains(&requests), "{requests}");
     assert!(
         document["advice"]["left_out_chars"].as_u64().unwrap() > 10_000,
         "{document:#}"

@@ -518,10 +518,10 @@ fn file_replaced_during_verification_has_no_effect() {
     wait_for(&mut said, "invariants passed");
     let output = output.join().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let said = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(
-        said.contains(&Digest::of(&skill).to_string())
-            && said.contains(&Digest::of(&test).to_string())
+        stdout.contains(&Digest::of(&skill).to_string())
+            && stdout.contains(&Digest::of(&test).to_string())
     );
     // Nobody can answer for the file that is there now.
     let refused = setup

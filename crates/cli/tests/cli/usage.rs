@@ -29,11 +29,11 @@ fn unquoted_question_is_answered_with_correct_command() {
         &["Should we split?"],
         &["ask", "Should", "we", "split?", "--trace"],
     ] {
-        let told = fixture.call(args).run().exits(2).stderr;
-        let (before, usage) = told.split_once("Usage:").unwrap();
+        let stderr = fixture.call(args).run().exits(2).stderr;
+        let (before, usage) = stderr.split_once("Usage:").unwrap();
         assert!(
             before.ends_with(&format!("\n\n  {quoted}\n\n")) && !usage.contains("tip:"),
-            "{told}"
+            "{stderr}"
         );
         let error = fixture.call(args).arg("--json").run().exits(2).error();
         assert!(
@@ -59,8 +59,8 @@ fn unquoted_question_is_answered_with_correct_command() {
         &["run", "list", "all of them"],
         &["ask", "Why?", "--nonsense"],
     ] {
-        let told = fixture.call(args).run().exits(2).stderr;
-        assert!(!told.contains("in quotes"), "{told}");
+        let stderr = fixture.call(args).run().exits(2).stderr;
+        assert!(!stderr.contains("in quotes"), "{stderr}");
     }
 }
 

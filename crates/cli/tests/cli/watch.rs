@@ -133,9 +133,9 @@ fn watch_of_ended_run_returns_at_once() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     fixture.start(repo.path()).ok();
-    let told = fixture.run(["run", "status", "--watch"]).ok().stdout;
-    assert_eq!(told.lines().count(), 2, "{told}");
-    assert!(told.contains("crucible run land"), "{told}");
+    let stdout = fixture.run(["run", "status", "--watch"]).ok().stdout;
+    assert_eq!(stdout.lines().count(), 2, "{stdout}");
+    assert!(stdout.contains("crucible run land"), "{stdout}");
     let text = fixture.run(["run", "status"]).ok().stdout;
     assert!(
         text.contains("calls     1 of ") && text.contains("tries     1 of "),

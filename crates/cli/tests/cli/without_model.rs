@@ -259,12 +259,12 @@ fn provider_is_prepared_only_for_its_roles() {
         (&json!("manual_outbox"), &json!("person"))
     );
     assert_eq!(settings["role_models"], json!({ "chair": "great" }));
-    let asked: Vec<Value> = server
+    let requests: Vec<Value> = server
         .requests()
         .iter()
         .map(|request| request.body["model"].clone())
         .collect();
-    assert_eq!(asked, ["great", "great"]);
+    assert_eq!(requests, ["great", "great"]);
 }
 
 #[test]

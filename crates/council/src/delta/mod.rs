@@ -66,19 +66,19 @@ pub(crate) async fn detect(
 /// Runs a custom strategy with a time limit.
 async fn ask_strategy(
     strategy: &dyn DeltaStrategy,
-    patience: Duration,
+    time_limit: Duration,
     prior: &Positions,
     current: &Positions,
 ) -> DeltaVerdict {
     let begun = Instant::now();
     let decides = AssertUnwindSafe(async { strategy.detect(prior, current).await }).catch_unwind();
-    match timeout(patience, decides).await {
+    match timeout(time_limit, decides).await {
         Ok(Err(_panic)) => DeltaVerdict::Unclear("the strategy panicked".to_owned()),
         // A strategy that blocks its thread can still be late.
-        Ok(Ok(verdict)) if begun.elapsed() <= patience => verdict,
+        Ok(Ok(verdict)) if begun.elapsed() <= time_limit => verdict,
         Ok(Ok(_)) | Err(_) => DeltaVerdict::Unclear(format!(
             "the strategy did not answer within {} ms",
-            patience.as_millis()
+            time_limit.as_millis()
         )),
     }
 }
@@ -106,7 +106,7 @@ async fn ask_judge(
         schema: None,
     };
     match caller.ask(ask).await {
-        Ok(said) => Ok(judge::verdict(said.text.as_str())),
+        Ok(answer) => Ok(judge::verdict(answer.text.as_str())),
         Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
         Err(none) => Ok(DeltaVerdict::Unclear(format!(
             "the judge gave no answer: {none}"
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn panicking_or_blocking_strategy_is_unclear() {
-        for (strategy, told) in [
+        for (strategy, expected) in [
             (Unruly::Panics, "the strategy panicked"),
             (Unruly::Blocks, "the strategy did not answer within 5 ms"),
         ] {
@@ -215,7 +215,7 @@ mod tests {
             config.limits.call_timeout = Duration::from_millis(5);
             config.delta_strategy = DeltaChoice::Custom(Arc::new(strategy));
             let (verdict, noted) = detected(&config).await;
-            assert_eq!(verdict.unwrap(), DeltaVerdict::Unclear(told.to_owned()));
+            assert_eq!(verdict.unwrap(), DeltaVerdict::Unclear(expected.to_owned()));
             assert!(matches!(&noted[..], [one] if one.kind == DegradationKind::DeltaUnclear));
         }
     }

@@ -67,17 +67,17 @@ impl<'f> ActiveLoop<'f> {
     /// succeed, all calls end at once.
     pub(super) async fn ask_seats(
         &self,
-        asked: Vec<(&Seat, Vec<Message>)>,
+        requests: Vec<(&Seat, Vec<Message>)>,
         kind: TurnKind,
     ) -> Result<Vec<SeatReply>, CouncilError> {
-        let calls: Vec<_> = asked
+        let calls: Vec<_> = requests
             .into_iter()
             .map(|(seat, messages)| self.ask_seat(seat, messages))
             .collect();
         let replies = try_join_all(calls).await?;
-        for (seat, said) in &replies {
-            match said {
-                Ok(said) => self.keep(*seat, kind, &said.text, said),
+        for (seat, reply) in &replies {
+            match reply {
+                Ok(answer) => self.keep(*seat, kind, &answer.text, answer),
                 Err(why) => self.caller.note(Degradation {
                     loop_number: Some(self.number),
                     part: Part::Seat(*seat),
@@ -95,7 +95,7 @@ impl<'f> ActiveLoop<'f> {
         messages: Vec<Message>,
     ) -> Result<SeatReply, CouncilError> {
         match self.ask(seat, messages, None).await {
-            Ok(said) => Ok((seat.id, Ok(said))),
+            Ok(answer) => Ok((seat.id, Ok(answer))),
             Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id), Some(self.number))),
             Err(why @ (NoAnswer::Call(_) | NoAnswer::TooLong { .. })) => {
                 Ok((seat.id, Err(short_line(&why.to_string(), REASON_CHARS))))
@@ -108,9 +108,9 @@ impl<'f> ActiveLoop<'f> {
         &self,
         messages: Vec<Message>,
     ) -> Result<Untrusted, CouncilError> {
-        let said = self.ask_red_team(messages, None).await?;
-        self.take_critique(&said, &said.text);
-        Ok(said.text)
+        let answer = self.ask_red_team(messages, None).await?;
+        self.take_critique(&answer, &answer.text);
+        Ok(answer.text)
     }
 
     /// Asks the red team of a debate, whose answer names the seats it attacks; `seats` are those with a
@@ -121,9 +121,9 @@ impl<'f> ActiveLoop<'f> {
         schema: Option<(&'static str, Value)>,
         seats: &[Seat],
     ) -> Result<Attack, CouncilError> {
-        let said = self.ask_red_team(messages, schema).await?;
-        let attack = red_team::read_attack(&said.text, seats);
-        self.take_critique(&said, &attack.critique);
+        let answer = self.ask_red_team(messages, schema).await?;
+        let attack = red_team::read_attack(&answer.text, seats);
+        self.take_critique(&answer, &attack.critique);
         Ok(attack)
     }
 
@@ -137,7 +137,7 @@ impl<'f> ActiveLoop<'f> {
         answer.map_err(|why| why.fatal(Part::Seat(red_team.id), Some(self.number)))
     }
 
-    fn take_critique(&self, said: &CallAnswer, critique: &Untrusted) {
+    fn take_critique(&self, answer: &CallAnswer, critique: &Untrusted) {
         let red_team = self.council.red_team.id;
         if red_team::has_yielded(critique) {
             self.caller.note(Degradation {
@@ -150,7 +150,7 @@ impl<'f> ActiveLoop<'f> {
                 ),
             });
         }
-        self.keep(red_team, TurnKind::Critique, critique, said);
+        self.keep(red_team, TurnKind::Critique, critique, answer);
     }
 
     async fn ask(
@@ -170,9 +170,9 @@ impl<'f> ActiveLoop<'f> {
     }
 
     /// Keeps a turn for the trace, if there is one.
-    fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &CallAnswer) {
+    fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, answer: &CallAnswer) {
         if self.caller.config().observability == Observability::On {
-            let turn = Turn::of(seat, kind, text, said);
+            let turn = Turn::of(seat, kind, text, answer);
             self.turns
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -182,12 +182,12 @@ impl<'f> ActiveLoop<'f> {
 
     /// Fails if too few seats answered, counting the seats that were not asked yet as answered.
     pub(super) fn quorum(&self, replies: &[SeatReply]) -> Result<(), CouncilError> {
-        let left = replies.iter().filter(|(_, said)| said.is_ok()).count();
+        let left = replies.iter().filter(|(_, reply)| reply.is_ok()).count();
         let to_come = self.council.seats.len().saturating_sub(replies.len());
         if left.saturating_add(to_come) >= QUORUM {
             return Ok(());
         }
-        let missing = |(seat, said): &SeatReply| Some((*seat, said.as_ref().err()?.clone()));
+        let missing = |(seat, reply): &SeatReply| Some((*seat, reply.as_ref().err()?.clone()));
         Err(CouncilError::TooFewSeats {
             loop_number: self.number,
             left,
@@ -208,7 +208,7 @@ impl<'f> ActiveLoop<'f> {
 pub(super) fn answered(replies: Vec<SeatReply>) -> Positions {
     replies
         .into_iter()
-        .filter_map(|(seat, said)| Some((seat, said.ok()?.text)))
+        .filter_map(|(seat, reply)| Some((seat, reply.ok()?.text)))
         .collect()
 }
 

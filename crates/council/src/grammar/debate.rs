@@ -46,15 +46,15 @@ impl Grammar for Debate {
             .backend
             .capabilities()
             .structured_output;
-        let asked =
+        let messages =
             red_team::attack_messages(council, &attacked, &labelled(council, &positions), output);
         let schema = red_team::attack_schema(&attacked);
-        let attack = active.ask_attack(asked, Some(schema), &attacked).await?;
+        let attack = active.ask_attack(messages, Some(schema), &attacked).await?;
 
         let targets = attacked
             .iter()
             .filter(|seat| attack.targets.contains(&seat.id));
-        let asked = targets.filter_map(|seat| {
+        let requests = targets.filter_map(|seat| {
             Some((
                 seat,
                 defense(
@@ -65,7 +65,9 @@ impl Grammar for Debate {
                 ),
             ))
         });
-        let replies = active.ask_seats(asked.collect(), TurnKind::Defense).await?;
+        let replies = active
+            .ask_seats(requests.collect(), TurnKind::Defense)
+            .await?;
         let mut before_attack = Positions::new();
         for (seat, defense) in answered(replies) {
             before_attack.extend(
@@ -109,7 +111,7 @@ fn defense(
     position: &Untrusted,
     critique: &Untrusted,
 ) -> Vec<Message> {
-    let asked = prompt::asking(question)
+    let prompt_text = prompt::asking(question)
         .ours(POSITION)
         .untrusted(prompt::OWN, position)
         .ours(ATTACK)
@@ -117,7 +119,7 @@ fn defense(
         .ours(DEFEND);
     vec![
         Message::system(prompt::system(seat)),
-        Message::user(asked.build()),
+        Message::user(prompt_text.build()),
     ]
 }
 
@@ -155,10 +157,10 @@ mod tests {
             Untrusted::new("Split it."),
             Untrusted::new("Nobody will run it."),
         );
-        let asked = defense(&council.question, &council.seats[1], &position, &critique);
-        assert_snapshot!("defense", whole(&asked[1..]));
+        let messages = defense(&council.question, &council.seats[1], &position, &critique);
+        assert_snapshot!("defense", whole(&messages[1..]));
         assert_eq!(
-            whole(&asked[..1]),
+            whole(&messages[..1]),
             whole(&prompt::opening(&council.question, &council.seats[1])[..1])
         );
     }
@@ -167,23 +169,23 @@ mod tests {
     fn loop_of(roles: &[crate::seat::CouncilRole]) -> String {
         let council = council(roles);
         let all: Vec<usize> = (0..roles.len()).collect();
-        let said = first_loop(&council, &all);
+        let state = first_loop(&council, &all);
         let mut shown = String::new();
         for seat in &council.seats {
             shown.push_str(&blocks(&prompt::opening(&council.question, seat)));
         }
-        let attacked = with_position(&council, &said.positions);
-        let texts = labelled(&council, &said.positions);
-        let asked =
+        let attacked = with_position(&council, &state.positions);
+        let texts = labelled(&council, &state.positions);
+        let messages =
             red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::JsonSchema);
-        shown.push_str(&blocks(&asked));
+        shown.push_str(&blocks(&messages));
         for seat in &attacked {
-            let position = &said.positions[&seat.id];
+            let position = &state.positions[&seat.id];
             shown.push_str(&blocks(&defense(
                 &council.question,
                 seat,
                 position,
-                &said.critique,
+                &state.critique,
             )));
         }
         shown
@@ -202,15 +204,16 @@ mod tests {
     #[test]
     fn a_seat_without_a_position_cannot_be_attacked() {
         let council = council(&[Pragmatist, DomainExpert, Creative]);
-        let said = first_loop(&council, &[0, 2]);
-        let attacked = with_position(&council, &said.positions);
+        let state = first_loop(&council, &[0, 2]);
+        let attacked = with_position(&council, &state.positions);
         let names: Vec<String> = attacked.iter().map(|seat| seat.id.to_string()).collect();
         assert_eq!(names, ["pragmatist", "creative"]);
         let (_, schema) = red_team::attack_schema(&attacked);
         assert!(!schema.to_string().contains("domain_expert"));
-        let texts = labelled(&council, &said.positions);
-        let asked = red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::None);
-        assert!(!whole(&asked).contains("domain_expert"));
+        let texts = labelled(&council, &state.positions);
+        let messages =
+            red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::None);
+        assert!(!whole(&messages).contains("domain_expert"));
         let attack = red_team::read_attack(
             &Untrusted::new("TARGETS: domain_expert\nIt fails."),
             &attacked,

@@ -26,12 +26,12 @@ impl Grammar for Parallel {
         prior: Option<&LoopState>,
     ) -> Result<LoopState, CouncilError> {
         let council = active.council;
-        let asked = council
+        let requests = council
             .seats
             .iter()
             .map(|seat| (seat, messages(council, seat, prior)))
             .collect();
-        let replies = active.ask_seats(asked, TurnKind::Position).await?;
+        let replies = active.ask_seats(requests, TurnKind::Position).await?;
         active.quorum(&replies)?;
         let positions = answered(replies);
         let critique = active

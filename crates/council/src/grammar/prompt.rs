@@ -50,10 +50,10 @@ pub(super) fn position_of(seat: SeatId) -> String {
 
 /// All positions of the previous loop as conversation messages for one seat.
 pub(super) fn positions(positions: &Positions, order: &[Seat], reader: SeatId) -> Message {
-    let said = order
+    let entries = order
         .iter()
         .filter_map(|seat| Some((seat.id, positions.get(&seat.id)?)));
-    let content = said.fold(
+    let content = entries.fold(
         PromptBuilder::new().ours(POSITIONS),
         |prompt, (seat, position)| {
             let name = if seat == reader {
@@ -94,8 +94,12 @@ pub(super) enum Stand {
 }
 
 /// The question, the current draft and the attacks on it, oldest first, for the next seat.
-pub(super) fn draft(asked: &Untrusted, draft: &Untrusted, critiques: &[&Untrusted]) -> PromptText {
-    let prompt = asking(asked)
+pub(super) fn draft(
+    question: &Untrusted,
+    draft: &Untrusted,
+    critiques: &[&Untrusted],
+) -> PromptText {
+    let prompt = asking(question)
         .ours(DRAFT)
         .untrusted("draft", draft)
         .ours(DRAFT_ATTACKS);
@@ -249,13 +253,13 @@ mod tests {
 
     #[test]
     fn each_role_has_its_own_contribution() {
-        let mut told: Vec<_> = CouncilRole::ALL
+        let mut contributions: Vec<_> = CouncilRole::ALL
             .iter()
             .map(|role| contribution(*role))
             .collect();
-        told.sort_unstable();
-        told.dedup();
-        assert_eq!(told.len(), CouncilRole::ALL.len());
+        contributions.sort_unstable();
+        contributions.dedup();
+        assert_eq!(contributions.len(), CouncilRole::ALL.len());
     }
 
     #[test]

@@ -41,14 +41,14 @@ impl Grammar for Sequential {
                     TurnKind::Position,
                 )
                 .await?;
-            if let [(_, Ok(said))] = answer.as_slice() {
-                let attacked = [(DRAFT.to_owned(), &said.text)];
+            if let [(_, Ok(reply))] = answer.as_slice() {
+                let attacked = [(DRAFT.to_owned(), &reply.text)];
                 let attack = active
                     .request_critique(red_team::messages(council, &attacked))
                     .await?;
                 work.drafts.push(Draft {
                     seat: seat.id,
-                    text: said.text.clone(),
+                    text: reply.text.clone(),
                     attack,
                 });
             }

@@ -49,14 +49,15 @@ pub(crate) fn seats() -> Vec<SeatId> {
 
 /// A loop with these positions; an empty text means no position.
 pub(crate) fn said_in(grammar: LoopGrammar, number: u32, texts: &[&str]) -> LoopState {
-    let said = seats()
+    let positions = seats()
         .into_iter()
         .zip(texts)
         .filter(|(_, text)| !text.is_empty());
     ended(
         grammar,
         number,
-        said.map(|(seat, text)| (seat, Untrusted::new(*text)))
+        positions
+            .map(|(seat, text)| (seat, Untrusted::new(*text)))
             .collect(),
     )
 }

@@ -65,16 +65,16 @@ pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
     let read = of_object(whole).or_else(|| of_first_line(whole, &seats));
     let read = read.unwrap_or_else(|| Read {
         names: Vec::new(),
-        said: whole.to_owned(),
+        criticism: whole.to_owned(),
     });
-    let said = if says_nothing(&read.said) {
+    let objection = if says_nothing(&read.criticism) {
         whole.to_owned()
     } else {
-        read.said
+        read.criticism
     };
     let targets = aimed(&read.names, &seats).filter(|targets| !targets.is_empty());
     Attack {
-        critique: Untrusted::new(said),
+        critique: Untrusted::new(objection),
         targets: targets.unwrap_or(seats),
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
 /// A parsed answer.
 struct Read {
     names: Vec<String>,
-    said: String,
+    criticism: String,
 }
 
 /// Parses an answer that is an object with a critique, bare or in a code block. A backend without schema
@@ -107,7 +107,7 @@ fn of_object(whole: &str) -> Option<Read> {
             .any(|key| key != "critique" && key != "targets");
     Some(Read {
         names,
-        said: if says_more { whole } else { critique }.to_owned(),
+        criticism: if says_more { whole } else { critique }.to_owned(),
     })
 }
 
@@ -140,14 +140,14 @@ fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
         .trim_start_matches(is_decoration)
         .strip_prefix([':', '-', '–', '—', '='])?;
     let names = names(listed);
-    let said = if aimed(&names, seats).is_some() {
+    let criticism = if aimed(&names, seats).is_some() {
         rest
     } else {
         whole
     };
     Some(Read {
         names,
-        said: said.to_owned(),
+        criticism: criticism.to_owned(),
     })
 }
 
@@ -160,7 +160,7 @@ pub(super) fn said_beside_names(text: &str) -> String {
             .flat_map(|role| [*role; MOST_OF_A_ROLE]),
     );
     let read = of_object(text).or_else(|| of_first_line(text, &roles));
-    read.map_or_else(|| text.to_owned(), |read| read.said)
+    read.map_or_else(|| text.to_owned(), |read| read.criticism)
 }
 
 /// Whether a character around a word is not part of it.

@@ -20,7 +20,7 @@ use crate::seat::{RedTeamFlavor, SeatId};
 
 /// The prompt in the parallel and sequential grammars: the question, its focus, and these labelled texts.
 pub(crate) fn messages(council: &Council, texts: &[(String, &Untrusted)]) -> Vec<Message> {
-    asked(council, material(council, texts).ours(OBJECT))
+    red_team_messages(council, material(council, texts).ours(OBJECT))
 }
 
 /// The prompt in a debate, where the answer names the attacked seats: `seats` are those with a position,
@@ -46,10 +46,10 @@ pub(crate) fn attack_messages(
         .fold(prompt, |prompt, (index, seat)| {
             named(prompt, seat.id).ours(if index == last { ".\n" } else { ", " })
         });
-    asked(council, prompt)
+    red_team_messages(council, prompt)
 }
 
-fn asked(council: &Council, user: PromptBuilder) -> Vec<Message> {
+fn red_team_messages(council: &Council, user: PromptBuilder) -> Vec<Message> {
     vec![
         Message::system(system(council.flavor)),
         Message::user(user.build()),
@@ -195,21 +195,27 @@ mod tests {
     fn debate_prompt_names_seats_and_form() {
         let council = council("Look at the costs.");
         let positions = positions();
-        let asked = |output| {
+        let prompt_for = |output| {
             let messages = attack_messages(&council, &council.seats, &shown(&positions), output);
             let (system, user) = system_and_user(&messages);
             assert_eq!(
                 system,
                 instructions::system(RedTeamFlavor::Feasibility).as_str()
             );
-            let (_, told) = user.rsplit_once(">>>END ").unwrap();
-            told.split_once('\n').unwrap().1.to_owned()
+            let (_, instruction_text) = user.rsplit_once(">>>END ").unwrap();
+            instruction_text.split_once('\n').unwrap().1.to_owned()
         };
-        insta::assert_snapshot!("attack_as_an_object", asked(StructuredOutput::JsonSchema));
-        insta::assert_snapshot!("attack_with_a_first_line", asked(StructuredOutput::None));
+        insta::assert_snapshot!(
+            "attack_as_an_object",
+            prompt_for(StructuredOutput::JsonSchema)
+        );
+        insta::assert_snapshot!(
+            "attack_with_a_first_line",
+            prompt_for(StructuredOutput::None)
+        );
         assert_eq!(
-            asked(StructuredOutput::JsonMode),
-            asked(StructuredOutput::JsonSchema)
+            prompt_for(StructuredOutput::JsonMode),
+            prompt_for(StructuredOutput::JsonSchema)
         );
     }
 
@@ -226,13 +232,13 @@ mod tests {
         );
         let (system, user) = system_and_user(&messages);
         assert!(system.contains("Do not attack the positions directly"));
-        let (_, told) = user.rsplit_once(">>>END ").unwrap();
-        let told = told.split_once('\n').unwrap().1;
+        let (_, instruction_text) = user.rsplit_once(">>>END ").unwrap();
+        let instruction_text = instruction_text.split_once('\n').unwrap().1;
         assert!(
-            !told.contains("weakest") && !told.contains("objections"),
-            "{told}"
+            !instruction_text.contains("weakest") && !instruction_text.contains("objections"),
+            "{instruction_text}"
         );
-        insta::assert_snapshot!("attack_of_a_steelman", told);
+        insta::assert_snapshot!("attack_of_a_steelman", instruction_text);
     }
 
     /// Whatever a triage writes for its seat, the standing instructions are the same, and the words stand in the fence alone.

@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn short_agreement_raises_no_objection() {
-        for said in [
+        for text in [
             "I agree",
             "**I AGREE!**",
             "No objections.",
@@ -48,13 +48,13 @@ mod tests {
             r#"{"targets":[],"critique":""}"#,
             r#"{"targets":["pragmatist"],"critique":"I agree."}"#,
         ] {
-            assert!(has_yielded(&Untrusted::new(said)), "{said:.60}");
+            assert!(has_yielded(&Untrusted::new(text)), "{text:.60}");
         }
     }
 
     #[test]
     fn stated_objection_is_one() {
-        for said in [
+        for text in [
             "The costs are wrong.",
             "I agree with nothing here",
             "No objection to the goal, but the costs are wrong.",
@@ -62,7 +62,7 @@ mod tests {
             "TARGETS: pragmatist\nThe costs are wrong.",
             r#"{"targets":[],"critique":"The costs are wrong."}"#,
         ] {
-            assert!(!has_yielded(&Untrusted::new(said)), "{said}");
+            assert!(!has_yielded(&Untrusted::new(text)), "{text}");
         }
     }
 }

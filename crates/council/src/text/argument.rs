@@ -59,7 +59,7 @@ impl Page {
     }
 
     /// Foreign text below a line that names its author.
-    fn said(&mut self, who: &str, what: &str) {
+    fn quoted_block(&mut self, who: &str, what: &str) {
         self.line(&format!("  {}", one_line(who)));
         self.words(what);
     }
@@ -84,7 +84,7 @@ impl Page {
             self.line(&format!(
                 "  {complexity}; answered without a council, as the triage allowed"
             ));
-            self.said(
+            self.quoted_block(
                 "the question as it was understood",
                 triage.reconstructed_query.as_str(),
             );
@@ -98,20 +98,20 @@ impl Page {
         self.line(&format!(
             "  {complexity}; {loop_grammar}, {up_to}{loop_count} loops; red team: {red_team_flavor}"
         ));
-        self.said(
+        self.quoted_block(
             "the question as it was understood",
             triage.reconstructed_query.as_str(),
         );
         let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
         for (seat, name) in triage.council.iter().zip(names) {
-            let asked = seat
+            let hint = seat
                 .model_hint
                 .as_ref()
                 .map(|model| format!(" (wants {model})"))
                 .unwrap_or_default();
-            self.said(&format!("{name}{asked}"), seat.system_prompt.as_str());
+            self.quoted_block(&format!("{name}{hint}"), seat.system_prompt.as_str());
         }
-        self.said("the answer is to be", triage.synthesis_instruction.as_str());
+        self.quoted_block("the answer is to be", triage.synthesis_instruction.as_str());
     }
 
     fn one_loop(
@@ -138,7 +138,7 @@ impl Page {
                 (TurnKind::Critique, _) => "attack".to_owned(),
                 (TurnKind::Defense, _) => "defence".to_owned(),
             };
-            self.said(&format!("{seat}, {kind} ({model})"), text.as_str());
+            self.quoted_block(&format!("{seat}, {kind} ({model})"), text.as_str());
         }
         for degradation in degradations
             .iter()
@@ -260,7 +260,7 @@ mod tests {
     fn argument_shows_counted_fate_of_positions() {
         use AfterAttack::{Changed, Held, NoAnswer, NotAskedAgain, NotAttacked};
         let seats = SeatId::of_roles([CouncilRole::Creative; 4]);
-        let told = |outcomes: &[AfterAttack], grammar| {
+        let lines = |outcomes: &[AfterAttack], grammar| {
             after_attack(
                 &seats
                     .iter()
@@ -271,15 +271,15 @@ mod tests {
             )
         };
         assert_eq!(
-            told(&[Held, Changed, NotAttacked, NoAnswer], LoopGrammar::Debate),
+            lines(&[Held, Changed, NotAttacked, NoAnswer], LoopGrammar::Debate),
             "creative held, creative#2 changed, creative#3 was not attacked, creative#4 gave no answer"
         );
         assert_eq!(
-            told(&[Held, NotAskedAgain], LoopGrammar::Sequential),
+            lines(&[Held, NotAskedAgain], LoopGrammar::Sequential),
             "the draft of creative held, the draft of creative#2 was the last one"
         );
         assert_eq!(
-            told(&[NotAskedAgain; 2], LoopGrammar::Parallel),
+            lines(&[NotAskedAgain; 2], LoopGrammar::Parallel),
             "no seat was asked again"
         );
         let figures = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999), (seats[2], 0.29)]);
@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn unknown_independence_is_left_out() {
-        let told = independence(1, &record(None).independence);
-        assert_eq!(told, "1 seat, 0 models");
+        let line = independence(1, &record(None).independence);
+        assert_eq!(line, "1 seat, 0 models");
         let known = Independence {
             mean_similarity: Some(0.914),
             moved_to_majority: Some(2),

@@ -40,15 +40,15 @@ pub(crate) async fn triage(
         messages: prompt::messages(query, context, hinted, wording),
         schema: Some((reply::NAME, reply::schema(hinted))),
     };
-    let said = caller
+    let answer = caller
         .ask(ask)
         .await
         .map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
-    let model = short_line(&said.model, MOST_OF_A_NAME);
-    if let Ending::TruncatedAnswer(why) = said.ending {
+    let model = short_line(&answer.model, MOST_OF_A_NAME);
+    if let Ending::TruncatedAnswer(why) = answer.ending {
         return Err(CouncilError::TriageCutShort { model, why });
     }
-    let draft = match reply::read(said.text.as_str()) {
+    let draft = match reply::read(answer.text.as_str()) {
         Ok(draft) => draft,
         Err(why) => return Err(CouncilError::TriageUnreadable { model, why }),
     };
@@ -69,16 +69,16 @@ pub(crate) async fn triage(
 
 /// Notes a long question whose rewording, which is all that the council sees, is short.
 fn note_shortened(caller: &Caller<'_>, query: &Untrusted, triage: &TriageOutput) {
-    let asked = query.as_str().chars().count();
-    let handed_on = triage.reconstructed_query.as_str().chars().count();
-    if asked > LONG && handed_on < asked.div_ceil(2) {
+    let query_chars = query.as_str().chars().count();
+    let reconstructed_chars = triage.reconstructed_query.as_str().chars().count();
+    if query_chars > LONG && reconstructed_chars < query_chars.div_ceil(2) {
         caller.note(Degradation {
             loop_number: None,
             part: Part::Triage,
             kind: DegradationKind::QuestionShortened,
             detail: format!(
-                "the question has {asked} characters, but its rewording for the council has only \
-            {handed_on}"
+                "the question has {query_chars} characters, but its rewording for the council has only \
+            {reconstructed_chars}"
             ),
         });
     }

@@ -206,14 +206,17 @@ mod tests {
 
     #[test]
     fn original_wording_prompt_asks_for_no_rewrite() {
-        let asked = |wording| {
+        let prompt_for = |wording| {
             question(&Untrusted::new("Why?"), None, wording)
                 .as_str()
                 .to_owned()
         };
-        let plain = asked(Wording::Rewritten);
+        let plain = prompt_for(Wording::Rewritten);
         assert!(!plain.contains(ABOUT_WORDING));
-        assert_eq!(asked(Wording::AsAsked).replace(ABOUT_WORDING, ""), plain);
+        assert_eq!(
+            prompt_for(Wording::AsAsked).replace(ABOUT_WORDING, ""),
+            plain
+        );
     }
 
     #[test]

@@ -111,8 +111,8 @@ async fn concurrent_runs_are_independent() {
     let server = FakeApi::answering(|request| match council_call(request) {
         CouncilCall::Triage => {
             let mut triage = simple_triage();
-            let asked = request.conversation();
-            let city = if asked.contains("FRANCE") {
+            let prompt = request.conversation();
+            let city = if prompt.contains("FRANCE") {
                 "about FRANCE"
             } else {
                 "about ITALY"

@@ -37,11 +37,11 @@ fn failing(
 ) -> FakeApi {
     FakeApi::answering(move |request| {
         let call = council_call(request);
-        other(&call).unwrap_or_else(|| Reply::Answer(said(&call, roles, attack)))
+        other(&call).unwrap_or_else(|| Reply::Answer(reply_for(&call, roles, attack)))
     })
 }
 
-fn said(call: &CouncilCall, roles: &[&str], attack: &str) -> String {
+fn reply_for(call: &CouncilCall, roles: &[&str], attack: &str) -> String {
     match call {
         CouncilCall::Triage => {
             let mut triage = triage("debate", roles);
@@ -218,7 +218,7 @@ async fn defence_prompt_hides_other_seats() {
     for request in of_kind(&server, |call| matches!(call, CouncilCall::Defense(_))) {
         assert_eq!(request.body["messages"].as_array().unwrap().len(), 2);
         assert!(text(&request, 0).contains("SEAT-MARKER pragmatist"));
-        let asked = text(&request, 1);
+        let prompt = text(&request, 1);
         for shown in [
             "Should this team of five split its one program",
             "<<<DATA \"your position\"",
@@ -227,11 +227,11 @@ async fn defence_prompt_hides_other_seats() {
             "It costs far too much money.",
             "Defend your position",
         ] {
-            assert!(asked.contains(shown), "{shown}");
+            assert!(prompt.contains(shown), "{shown}");
         }
         assert!(
-            !asked.contains("domain_expert") && !asked.contains("creative"),
-            "{asked}"
+            !prompt.contains("domain_expert") && !prompt.contains("creative"),
+            "{prompt}"
         );
     }
 }

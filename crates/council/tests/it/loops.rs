@@ -16,7 +16,7 @@ use crate::support::{config, engine};
 const QUESTION: &str = "Should we migrate to microservices?";
 
 /// What the seats say, for tests that ignore it.
-fn said(call: &CouncilCall) -> String {
+fn reply_for(call: &CouncilCall) -> String {
     match call {
         CouncilCall::Seat(seat) => format!("{seat} would keep the program whole."),
         CouncilCall::Defense(seat) => format!("{seat} still would keep it whole."),
@@ -29,15 +29,18 @@ fn said(call: &CouncilCall) -> String {
 
 /// A server whose judge gives these answers in order, repeating the last one.
 fn judged(triage: Value, verdicts: Vec<Reply>) -> FakeApi {
-    let mut asked = 0;
+    let mut request_count = 0;
     FakeApi::answering(move |request| match council_call(request) {
         CouncilCall::Triage => Reply::Answer(triage.to_string()),
         CouncilCall::Judge => {
-            let verdict = verdicts.get(asked).or(verdicts.last()).expect("a verdict");
-            asked += 1;
+            let verdict = verdicts
+                .get(request_count)
+                .or(verdicts.last())
+                .expect("a verdict");
+            request_count += 1;
             verdict.clone()
         }
-        call => Reply::Answer(said(&call)),
+        call => Reply::Answer(reply_for(&call)),
     })
 }
 
@@ -171,7 +174,7 @@ async fn judge_compares_consecutive_loops() {
             spoken += 1;
             Reply::Answer(format!("{seat} says this in loop {}.", (spoken + 1) / 2))
         }
-        call => Reply::Answer(said(&call)),
+        call => Reply::Answer(reply_for(&call)),
     });
     run(&server, DeltaChoice::Judge).await;
     let judged: Vec<String> = (server.completions().iter())
@@ -318,7 +321,7 @@ fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) ->
                 ))
             }
         }
-        call => Reply::Answer(said(&call)),
+        call => Reply::Answer(reply_for(&call)),
     })
 }
 
@@ -407,7 +410,7 @@ async fn repeated_texts_end_loops_by_similarity() {
                 "Thought{spoken} about point{spoken} with cost{spoken}"
             ))
         }
-        call => Reply::Answer(said(&call)),
+        call => Reply::Answer(reply_for(&call)),
     });
     let result = run(&server, similarity()).await;
     assert_eq!((result.loops_executed, result.early_exit), (5, false));

@@ -111,14 +111,14 @@ async fn observability_on_records_every_turn() {
         let numbers: Vec<u32> = trace.iter().map(|record| record.loop_number).collect();
         assert_eq!(numbers, [1, 2, 3], "{grammar}");
 
-        let mut told: Vec<(String, String)> = Vec::new();
+        let mut messages: Vec<(String, String)> = Vec::new();
         for turn in trace.iter().flat_map(|record| &record.turns) {
             let kind = match turn.kind {
                 TurnKind::Position => "position of",
                 TurnKind::Critique => "critique of",
                 TurnKind::Defense => "defence of",
             };
-            told.push((
+            messages.push((
                 format!("{kind} {}", turn.seat),
                 turn.text.as_str().to_owned(),
             ));
@@ -149,9 +149,9 @@ async fn observability_on_records_every_turn() {
             heard.push((by, answer.clone()));
         }
         assert!(heard.len() >= 12, "{grammar}: {}", heard.len());
-        told.sort();
+        messages.sort();
         heard.sort();
-        assert_eq!(told, heard, "{grammar}");
+        assert_eq!(messages, heard, "{grammar}");
     }
 }
 
@@ -454,13 +454,16 @@ async fn delta_verdict_is_in_its_loops_record() {
     let server = plain(configured, "Keep it.", "NO");
     let result = run(observed(&server)).await;
     assert_eq!((result.loops_executed, result.early_exit), (2, true));
-    let told: Vec<(bool, Option<DeltaVerdict>)> = result
+    let messages: Vec<(bool, Option<DeltaVerdict>)> = result
         .reasoning_trace
         .unwrap()
         .into_iter()
         .map(|record| (record.delta_detected, record.delta))
         .collect();
-    assert_eq!(told, [(true, None), (false, Some(DeltaVerdict::Unchanged))]);
+    assert_eq!(
+        messages,
+        [(true, None), (false, Some(DeltaVerdict::Unchanged))]
+    );
 }
 
 #[tokio::test]
@@ -599,7 +602,7 @@ async fn degradation_order_is_deterministic() {
             ..config(&server)
         })
         .await;
-        let told: Vec<String> = result
+        let messages: Vec<String> = result
             .degradations
             .iter()
             .map(|worse| format!("{:?} {} {:?}", worse.loop_number, worse.part, worse.kind))
@@ -608,7 +611,7 @@ async fn degradation_order_is_deterministic() {
         let hint = ["None creative HintRefused".to_owned()].into_iter();
         let last = ["None synthesis AnswerCutShort".to_owned()];
         let expected: Vec<String> = hint.chain(cut(1)).chain(cut(2)).chain(last).collect();
-        assert_eq!(told, expected, "arriving as {arriving:?}");
+        assert_eq!(messages, expected, "arriving as {arriving:?}");
     }
 }
 

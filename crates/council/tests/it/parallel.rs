@@ -200,10 +200,10 @@ async fn forged_fences_in_positions_stay_fenced() {
 
 #[tokio::test]
 async fn one_of_three_seats_may_fail() {
-    let mut asked = 0;
+    let mut request_count = 0;
     let answers = move |call: &CouncilCall| {
-        asked += usize::from(*call == seat("creative"));
-        (*call == seat("creative") && asked == 1).then_some(Reply::Status(400))
+        request_count += usize::from(*call == seat("creative"));
+        (*call == seat("creative") && request_count == 1).then_some(Reply::Status(400))
     };
     let server = server(
         loops("parallel", &["pragmatist", "domain_expert", "creative"], 2),

@@ -61,9 +61,9 @@ async fn readme_example_runs() {
         })
     });
     should_we_migrate(&server).await.unwrap();
-    let asked: Vec<CouncilCall> = server.completions().iter().map(council_call).collect();
-    assert_eq!(asked.first(), Some(&CouncilCall::Triage));
-    assert_eq!(asked.last(), Some(&CouncilCall::Synthesis));
+    let requests: Vec<CouncilCall> = server.completions().iter().map(council_call).collect();
+    assert_eq!(requests.first(), Some(&CouncilCall::Triage));
+    assert_eq!(requests.last(), Some(&CouncilCall::Synthesis));
     let asked_with = server.completions()[0].conversation();
     assert!(asked_with.contains("Should we migrate to microservices?"));
 }

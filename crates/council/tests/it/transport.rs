@@ -227,16 +227,16 @@ async fn secret_in_question_or_context_is_never_sent() {
         .run(&question, &TriageContext::none())
         .await
         .unwrap_err();
-    let told = failure.to_string();
+    let message = failure.to_string();
     assert!(
         matches!(*failure.error, CouncilError::SecretInQuery { line: 2, .. }),
-        "{told}"
+        "{message}"
     );
     assert!(
-        told.starts_with("the question holds a secret (rule ")
-            && told.contains(", line 2); remove it")
+        message.starts_with("the question holds a secret (rule ")
+            && message.contains(", line 2); remove it")
     );
-    assert!(!format!("{told} {failure:?}").contains(&key));
+    assert!(!format!("{message} {failure:?}").contains(&key));
     // In the encoded JSON, a line break before the token would be an adjacent letter.
     for context in [
         json!({"key": key}),
@@ -250,16 +250,16 @@ async fn secret_in_question_or_context_is_never_sent() {
             .run(QUESTION, &entries.into_iter().collect())
             .await
             .unwrap_err();
-        let told = failure.to_string();
+        let message = failure.to_string();
         assert!(
             matches!(*failure.error, CouncilError::SecretInContext { .. }),
-            "{told}"
+            "{message}"
         );
         assert!(
-            told.starts_with("the context holds a secret (rule "),
-            "{told}"
+            message.starts_with("the context holds a secret (rule "),
+            "{message}"
         );
-        assert!(!format!("{told} {failure:?}").contains(&key));
+        assert!(!format!("{message} {failure:?}").contains(&key));
         assert_eq!(failure.usage.calls, 0);
     }
     assert!(server.requests().is_empty());

@@ -325,7 +325,7 @@ async fn shortened_long_question_is_noted() {
             .run(&"ö".repeat(asked), &TriageContext::none())
             .await
             .unwrap();
-        let told: Vec<&str> = (result.degradations.iter())
+        let messages: Vec<&str> = (result.degradations.iter())
             .filter(|it| it.kind == DegradationKind::QuestionShortened && it.part == Part::Triage)
             .map(|it| it.detail.as_str())
             .collect();
@@ -334,7 +334,7 @@ async fn shortened_long_question_is_noted() {
         {kept}"
         );
         assert_eq!(
-            told,
+            messages,
             if is_told {
                 vec![detail.as_str()]
             } else {
@@ -391,9 +391,9 @@ async fn model_list_is_trimmed_and_deduplicated() {
         seat["model_hint"]["anyOf"][1]["enum"],
         json!(["dear/model", "b"])
     );
-    let asked = models(&server.completions());
+    let used_models = models(&server.completions());
     assert_eq!(
-        asked[&CouncilCall::Seat("domain_expert".to_owned())],
+        used_models[&CouncilCall::Seat("domain_expert".to_owned())],
         "dear/model"
     );
 }
@@ -703,12 +703,18 @@ async fn granted_hint_is_used_refused_hint_noted() {
             .run(QUESTION, &TriageContext::none())
             .await
             .unwrap();
-        let asked = models(&server.completions());
-        assert_eq!(asked[&CouncilCall::Triage], "strong");
-        assert_eq!(asked[&CouncilCall::Synthesis], "cheap");
-        assert_eq!(asked[&CouncilCall::Seat("pragmatist".to_owned())], "cheap");
-        assert_eq!(asked[&CouncilCall::Seat("domain_expert".to_owned())], model);
-        assert_eq!(asked[&CouncilCall::RedTeam], model);
+        let used_models = models(&server.completions());
+        assert_eq!(used_models[&CouncilCall::Triage], "strong");
+        assert_eq!(used_models[&CouncilCall::Synthesis], "cheap");
+        assert_eq!(
+            used_models[&CouncilCall::Seat("pragmatist".to_owned())],
+            "cheap"
+        );
+        assert_eq!(
+            used_models[&CouncilCall::Seat("domain_expert".to_owned())],
+            model
+        );
+        assert_eq!(used_models[&CouncilCall::RedTeam], model);
         let refused: Vec<String> = (result.degradations.iter())
             .filter(|degradation| degradation.kind == DegradationKind::HintRefused)
             .map(|degradation| degradation.part.to_string())
@@ -748,12 +754,12 @@ async fn any_model_policy_excludes_red_team() {
         .run(QUESTION, &TriageContext::none())
         .await
         .unwrap();
-    let asked = models(&server.completions());
+    let used_models = models(&server.completions());
     assert_eq!(
-        asked[&CouncilCall::Seat("domain_expert".to_owned())],
+        used_models[&CouncilCall::Seat("domain_expert".to_owned())],
         "dear/model"
     );
-    assert_eq!(asked[&CouncilCall::RedTeam], "fake-model");
+    assert_eq!(used_models[&CouncilCall::RedTeam], "fake-model");
     let detail = "the triage asked for the model `tiny/agreeable`, which the red team may use only if a list \
     of models allows it; the default model is used";
     assert_eq!(

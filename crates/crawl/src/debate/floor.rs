@@ -74,15 +74,16 @@ impl<'d> DebateFloor<'d> {
             DebatePhase::Synthesis => 0,
             DebatePhase::Draft | DebatePhase::Critique | DebatePhase::Revision => self.round,
         };
-        self.witness.progress(&told(phase, round, provider));
+        self.witness
+            .progress(&progress_line(phase, round, provider));
         let messages = vec![
             Message::system(prompts::system(phase)),
             Message::user(prompts::user(phase, self.system(), material)),
         ];
-        let said = |text: &PromptText| text.as_str().to_owned();
+        let text_of = |text: &PromptText| text.as_str().to_owned();
         let request = messages
             .iter()
-            .map(|message| (message.role.as_str().to_owned(), said(&message.content)));
+            .map(|message| (message.role.as_str().to_owned(), text_of(&message.content)));
         let mut record = MessageRecord {
             phase: phase.as_str(),
             round,
@@ -108,7 +109,7 @@ impl<'d> DebateFloor<'d> {
             Ok(result) => {
                 record.model.clone_from(&result.model_used);
                 self.note_ignored(&result, phase);
-                let answered = judged::<R>(&result, phase);
+                let answered = checked_reply::<R>(&result, phase);
                 record.verdict = answered.as_ref().map_or("", Reply::verdict);
                 record.reply = match answered {
                     Err(DebateError::Secret { .. }) => transcript::withheld(&result.raw_response),
@@ -160,7 +161,7 @@ impl<'d> DebateFloor<'d> {
     }
 }
 
-fn told(phase: DebatePhase, round: u32, provider: &str) -> String {
+fn progress_line(phase: DebatePhase, round: u32, provider: &str) -> String {
     let what = match phase {
         DebatePhase::Draft => "drafts a plan",
         DebatePhase::Critique => "reviews the plan",
@@ -185,7 +186,7 @@ fn hints<R: Reply>(client: &ModelClient, phase: DebatePhase) -> BTreeMap<String,
         .collect()
 }
 
-fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateError> {
+fn checked_reply<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateError> {
     let refused = |why: ReplyFault| DebateError::Reply {
         owner: phase.owner(),
         phase,

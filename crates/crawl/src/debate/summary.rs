@@ -67,10 +67,10 @@ impl SuggestionOutcomes {
 
 /// Whether the final steps lack an addition or change, or still contain a removal.
 fn is_undone(suggestion: &Suggestion, last: &[PlanStep]) -> bool {
-    let stands = last
+    let is_present = last
         .iter()
         .any(|step| step.name.trim() == suggestion.step_name.trim());
-    stands == (suggestion.action == Action::Remove)
+    is_present == (suggestion.action == Action::Remove)
 }
 
 fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -> bool {
@@ -99,13 +99,13 @@ pub(super) fn summary(
         settled
             .accepted
             .iter()
-            .map(|suggestion| format!("accepted: {}", told(suggestion))),
+            .map(|suggestion| format!("accepted: {}", with_author(suggestion))),
     );
     lines.extend(
         settled
             .rejected
             .iter()
-            .map(|suggestion| format!("not taken: {}", told(suggestion))),
+            .map(|suggestion| format!("not taken: {}", with_author(suggestion))),
     );
     lines.extend(
         unresolved
@@ -128,7 +128,7 @@ pub(super) fn sentence(issue: &Issue) -> String {
     ))
 }
 
-fn told(suggestion: &Suggestion) -> String {
+fn with_author(suggestion: &Suggestion) -> String {
     format!("{} (Claude)", in_words(suggestion))
 }
 
@@ -154,6 +154,6 @@ fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    let room = most.saturating_sub(CUT.chars().count());
-    text.chars().take(room).chain(CUT.chars()).collect()
+    let keep_chars = most.saturating_sub(CUT.chars().count());
+    text.chars().take(keep_chars).chain(CUT.chars()).collect()
 }

@@ -88,7 +88,7 @@ pub(super) fn withheld(reply: &str) -> String {
 }
 
 /// The stored form of a reply.
-fn kept(reply: &str) -> String {
+fn truncated_reply(reply: &str) -> String {
     if reply.len() <= MOST_KEPT {
         return reply.to_owned();
     }
@@ -103,11 +103,11 @@ pub(super) fn keep<T>(
     outcome: Result<T, DebateError>,
 ) -> Result<T, DebateError> {
     let mut message = message.redacted();
-    message.0.reply = kept(&message.reply);
-    let kept = transcript
+    message.0.reply = truncated_reply(&message.reply);
+    let stored = transcript
         .keep(&message)
         .map_err(|why| DebateError::Transcript { why });
-    outcome.and_then(|value| kept.map(|()| value))
+    outcome.and_then(|value| stored.map(|()| value))
 }
 
 #[cfg(test)]
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn long_reply_is_marked_as_cut() {
-        assert_eq!(kept("fine"), "fine");
+        assert_eq!(truncated_reply("fine"), "fine");
         let whole = "x".repeat(MOST_KEPT);
-        assert_eq!(kept(&whole), whole);
-        let long = kept(&"ü".repeat(MOST_KEPT));
+        assert_eq!(truncated_reply(&whole), whole);
+        let long = truncated_reply(&"ü".repeat(MOST_KEPT));
         assert!(long.len() < MOST_KEPT + 100);
         assert!(
             long.ends_with(&format!("ü\n[cut: the reply has {} bytes]", MOST_KEPT * 2)),

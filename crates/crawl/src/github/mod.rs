@@ -110,11 +110,11 @@ impl<'a> GitHub<'a> {
             .and_then(|request| request.value("q", query))
             .and_then(|request| request.value("per_page", PAGE.to_string()))
             .and_then(|request| request.value("page", page.to_string()));
-        let told: Value = self.json(request, what).await?;
-        let Some(items) = told["items"].as_array() else {
-            return Err(odd(what, "it lists no items"));
+        let response: Value = self.json(request, what).await?;
+        let Some(items) = response["items"].as_array() else {
+            return Err(malformed_response(what, "it lists no items"));
         };
-        let is_whole = told["incomplete_results"] != true;
+        let is_whole = response["incomplete_results"] != true;
         if !is_whole {
             self.witness.warning(
                 "GitHub ran out of time and searched only a part; the results may be incomplete",
@@ -155,8 +155,9 @@ impl<'a> GitHub<'a> {
     /// See [`GitHubError`].
     pub async fn repository(&self, repo: &RepoName) -> Result<FoundRepo, GitHubError> {
         let what = format!("repository {}", repo.full_name());
-        let told: Value = self.json(at(repo), &what).await?;
-        repo_metadata::candidate(&told, self.gh.host()).map_err(|why| odd(&what, why))
+        let response: Value = self.json(at(repo), &what).await?;
+        repo_metadata::candidate(&response, self.gh.host())
+            .map_err(|why| malformed_response(&what, why))
     }
 
     /// Whether it has at least one release.
@@ -166,8 +167,8 @@ impl<'a> GitHub<'a> {
     /// See [`GitHubError`].
     pub async fn has_releases(&self, full_name: &str) -> Result<bool, GitHubError> {
         let what = format!("repository {}", repo_metadata::line(full_name, 150));
-        let repo =
-            RepoName::parse(full_name).map_err(|_| odd(&what, "its name is not owner/name"))?;
+        let repo = RepoName::parse(full_name)
+            .map_err(|_| malformed_response(&what, "its name is not owner/name"))?;
         let request =
             at(&repo).and_then(|request| request.part("releases")?.value("per_page", "1"));
         let releases: Vec<Value> = self.json(request, &what).await?;
@@ -182,14 +183,14 @@ impl<'a> GitHub<'a> {
     pub async fn latest_release(&self, repo: &RepoName) -> Result<Option<String>, GitHubError> {
         let what = format!("repository {}", repo.full_name());
         let request = at(repo).and_then(|request| request.part("releases")?.part("latest"));
-        let told: Value = match self.json(request, &what).await {
-            Ok(told) => told,
+        let response: Value = match self.json(request, &what).await {
+            Ok(response) => response,
             Err(GitHubError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        match told["tag_name"].as_str() {
+        match response["tag_name"].as_str() {
             Some(tag) if repo_metadata::is_ref(tag) => Ok(Some(tag.to_owned())),
-            _ => Err(odd(
+            _ => Err(malformed_response(
                 &what,
                 "its latest release has no valid tag; name a branch or tag with --ref NAME",
             )),
@@ -204,18 +205,20 @@ impl<'a> GitHub<'a> {
     pub async fn commit(&self, repo: &RepoName, reference: &str) -> Result<String, GitHubError> {
         let what = format!("{reference:?} in {}", repo.full_name());
         let request = at(repo).and_then(|request| request.part("commits")?.reference(reference));
-        let told: Value = match self.json(request, &what).await {
+        let response: Value = match self.json(request, &what).await {
             // GitHub answers 422 for a ref that does not exist.
             Err(GitHubError::Gh(GhError::Invalid {
-                status: 422, said, ..
-            })) if said.starts_with("No commit found") => {
+                status: 422,
+                said: message,
+                ..
+            })) if message.starts_with("No commit found") => {
                 return Err(GitHubError::NotFound { what });
             }
             other => other?,
         };
-        let sha = told["sha"].as_str().filter(|sha| is_commit_id(sha));
+        let sha = response["sha"].as_str().filter(|sha| is_commit_id(sha));
         sha.map(str::to_ascii_lowercase)
-            .ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
+            .ok_or_else(|| malformed_response(&what, "it is not a commit id of 40 digits"))
     }
 
     /// Downloads the archive of `reference` to the new file `to`. On failure the file does not exist.
@@ -274,28 +277,35 @@ impl<'a> GitHub<'a> {
 
     fn folded(&self, error: GhError, what: &str) -> GitHubError {
         // Redacted first, then cut: half a secret would not be recognised.
-        let redacted = |said: String| repo_metadata::line(&said, SAID);
+        let redacted = |message: String| repo_metadata::line(&message, SAID);
         let error = match error {
             GhError::RateLimited(reset) => {
                 return GitHubError::RateLimited {
                     reset_in: rate_limit_wait::left(reset, self.clock),
                 };
             }
-            GhError::NotLoggedIn { said } => GhError::NotLoggedIn {
-                said: redacted(said),
+            GhError::NotLoggedIn { said: message } => GhError::NotLoggedIn {
+                said: redacted(message),
             },
-            GhError::Forbidden { said, .. } => GhError::Forbidden {
+            GhError::Forbidden { said: message, .. } => GhError::Forbidden {
                 what: what.to_owned(),
-                said: redacted(said),
+                said: redacted(message),
             },
-            GhError::Invalid { status, said, .. } => GhError::Invalid {
+            GhError::Invalid {
+                status,
+                said: message,
+                ..
+            } => GhError::Invalid {
                 what: what.to_owned(),
                 status,
-                said: redacted(said),
+                said: redacted(message),
             },
-            GhError::Server { status, said } => GhError::Server {
+            GhError::Server {
                 status,
-                said: redacted(said),
+                said: message,
+            } => GhError::Server {
+                status,
+                said: redacted(message),
             },
             other => other,
         };
@@ -308,7 +318,7 @@ fn at(repo: &RepoName) -> Result<GhRequest, GhError> {
     GhRequest::at("repos").part(repo.owner())?.part(repo.name())
 }
 
-fn odd(what: &str, why: impl Into<String>) -> GitHubError {
+fn malformed_response(what: &str, why: impl Into<String>) -> GitHubError {
     GitHubError::Odd {
         what: what.to_owned(),
         why: why.into(),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     impl Countdown {
-        fn told(&self) -> Vec<u64> {
+        fn shown_seconds(&self) -> Vec<u64> {
             self.0.lock().unwrap().clone()
         }
     }
@@ -159,22 +159,22 @@ mod tests {
         let then = patience
             .meet(patience.begin(), reset, &clock(), &countdown)
             .await;
-        (then, start.elapsed().as_secs(), countdown.told())
+        (then, start.elapsed().as_secs(), countdown.shown_seconds())
     }
 
     #[tokio::test(start_paused = true)]
     async fn wait_is_limited_to_two_minutes() {
-        let (then, took, told) = met(at(NOW + 120)).await;
+        let (then, took, shown_seconds) = met(at(NOW + 120)).await;
         assert_eq!((then, took), (Then::AskAgain, 121));
-        assert_eq!(told, (1..=121).rev().collect::<Vec<_>>());
+        assert_eq!(shown_seconds, (1..=121).rev().collect::<Vec<_>>());
         assert_eq!(met(after(120)).await.0, Then::AskAgain);
         for far in [at(NOW + 121), after(121)] {
-            let (then, took, told) = met(far).await;
+            let (then, took, shown_seconds) = met(far).await;
             assert_eq!(
                 (then, took),
                 (Then::GiveUp(Some(Duration::from_secs(121))), 0)
             );
-            assert!(told.is_empty());
+            assert!(shown_seconds.is_empty());
         }
         assert!(matches!(met(at(u64::MAX)).await.0, Then::GiveUp(Some(_))));
         assert!(matches!(
@@ -209,7 +209,7 @@ mod tests {
         );
         assert_eq!(thens, (Then::AskAgain, Then::AskAgain, Then::AskAgain));
         assert_eq!(start.elapsed().as_secs(), 11);
-        assert_eq!(countdown.told().len(), 11);
+        assert_eq!(countdown.shown_seconds().len(), 11);
         assert_eq!(
             one(at(NOW + 10)).await,
             Then::GiveUp(Some(Duration::from_secs(10)))

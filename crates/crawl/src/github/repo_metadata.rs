@@ -26,8 +26,8 @@ const WORD: usize = 255;
 const TOPICS: usize = 50;
 
 /// Parses a repository from the interface of `host`, or returns why it is invalid.
-pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
-    let repo = told["full_name"].as_str().and_then(|name| {
+pub(super) fn candidate(metadata: &Value, host: &str) -> Result<FoundRepo, String> {
+    let repo = metadata["full_name"].as_str().and_then(|name| {
         RepoName::parse(name)
             .ok()
             .filter(|repo| repo.full_name() == name)
@@ -35,41 +35,41 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     let repo = repo.ok_or("its full name is not owner/name")?;
     let full_name = repo.full_name();
     let url = format!("https://{host}/{full_name}");
-    if told["html_url"].as_str() != Some(url.as_str()) {
+    if metadata["html_url"].as_str() != Some(url.as_str()) {
         return Err(format!("its address is not {url}"));
     }
-    let stars = told["stargazers_count"]
+    let stars = metadata["stargazers_count"]
         .as_u64()
         .filter(|stars| *stars <= MOST)
         .ok_or("its star count is not a number")?;
     // A repository without pushes is as old as its creation.
-    let pushed = if told["pushed_at"].is_null() {
-        &told["created_at"]
+    let pushed = if metadata["pushed_at"].is_null() {
+        &metadata["created_at"]
     } else {
-        &told["pushed_at"]
+        &metadata["pushed_at"]
     };
     let pushed_at: Timestamp = pushed
         .as_str()
         .and_then(|instant| instant.parse().ok())
         .ok_or("its last push is not a UTC timestamp")?;
-    let owner_type = match told["owner"]["type"].as_str() {
+    let owner_type = match metadata["owner"]["type"].as_str() {
         Some("Organization") => OwnerType::Organization,
         Some(_) => OwnerType::User,
         None => return Err("its owner has no type".to_owned()),
     };
     let flag = |name: &str| {
-        told[name]
+        metadata[name]
             .as_bool()
             .ok_or_else(|| format!("`{name}` is neither true nor false"))
     };
-    let default_branch = told["default_branch"]
+    let default_branch = metadata["default_branch"]
         .as_str()
         .filter(|branch| is_ref(branch));
     Ok(FoundRepo {
         name: repo.name().to_owned(),
         full_name,
         description: line(
-            told["description"].as_str().unwrap_or_default(),
+            metadata["description"].as_str().unwrap_or_default(),
             DESCRIPTION,
         ),
         url,
@@ -81,11 +81,11 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
         default_branch: default_branch
             .ok_or("its default branch is not a valid name")?
             .to_owned(),
-        language: told["language"]
+        language: metadata["language"]
             .as_str()
             .filter(|language| is_word(language))
             .map(|name| line(name, WORD)),
-        topics: topics(&told["topics"]),
+        topics: topics(&metadata["topics"]),
         has_releases: None,
     })
 }
@@ -113,8 +113,8 @@ pub(super) fn line(text: &str, most: usize) -> String {
 }
 
 /// Sorted without duplicates: their order has no meaning.
-fn topics(told: &Value) -> Vec<String> {
-    let words = told
+fn topics(metadata: &Value) -> Vec<String> {
+    let words = metadata
         .as_array()
         .into_iter()
         .flatten()
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    fn told() -> Value {
+    fn sample_metadata() -> Value {
         json!({
             "full_name": "acme/widget",
             "name": "widget",
@@ -151,14 +151,14 @@ mod tests {
     }
 
     fn with(field: &str, value: Value) -> Result<FoundRepo, String> {
-        let mut told = told();
-        told[field] = value;
-        candidate(&told, "github.com")
+        let mut metadata = sample_metadata();
+        metadata[field] = value;
+        candidate(&metadata, "github.com")
     }
 
     #[test]
     fn valid_repository_is_parsed() {
-        let read = candidate(&told(), "github.com").unwrap();
+        let read = candidate(&sample_metadata(), "github.com").unwrap();
         assert_eq!(
             (read.full_name.as_str(), read.name.as_str()),
             ("acme/widget", "widget")
@@ -240,8 +240,9 @@ mod tests {
 
     #[test]
     fn description_is_one_short_redacted_line() {
-        let told = with("description", json!("a\u{1b}[31m\r\nb\u{202e}c\u{0}\t d")).unwrap();
-        assert_eq!(told.description, "a[31m bc d");
+        let candidate_repo =
+            with("description", json!("a\u{1b}[31m\r\nb\u{202e}c\u{0}\t d")).unwrap();
+        assert_eq!(candidate_repo.description, "a[31m bc d");
         let long = with("description", json!("é".repeat(1 << 19)))
             .unwrap()
             .description;
@@ -261,11 +262,11 @@ mod tests {
 
     #[test]
     fn address_is_on_the_requested_host() {
-        let mut told = told();
-        told["html_url"] = json!("https://git.example.org/acme/widget");
-        assert!(candidate(&told, "github.com").is_err());
+        let mut metadata = sample_metadata();
+        metadata["html_url"] = json!("https://git.example.org/acme/widget");
+        assert!(candidate(&metadata, "github.com").is_err());
         assert_eq!(
-            candidate(&told, "git.example.org").unwrap().url,
+            candidate(&metadata, "git.example.org").unwrap().url,
             "https://git.example.org/acme/widget"
         );
     }

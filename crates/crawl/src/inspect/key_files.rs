@@ -67,8 +67,8 @@ pub(super) fn key_files(sampling: &Sampling) -> Vec<KeyFile> {
         .into_iter()
         .partition(|(role, _)| *role == KeyFileRole::Source);
     chosen.truncate(MOST);
-    let room = MOST_SOURCE.min(MOST - chosen.len());
-    chosen.extend(source.into_iter().take(room));
+    let remaining = MOST_SOURCE.min(MOST - chosen.len());
+    chosen.extend(source.into_iter().take(remaining));
     let key_file = |(role, file): (KeyFileRole, &SampledFile)| KeyFile {
         path: file.path.clone(),
         role,

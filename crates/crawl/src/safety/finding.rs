@@ -82,9 +82,9 @@ const MOST_OF_A_PLAN: usize = 1000;
 pub(super) struct FindingSink<'a> {
     step: StepLabel<'a>,
     findings: &'a mut Vec<Finding>,
-    left: usize,
+    remaining_findings: usize,
     cut: Option<Level>,
-    heard: Option<&'a mut Vec<CommandLine>>,
+    command_lines: Option<&'a mut Vec<CommandLine>>,
 }
 
 impl<'a> FindingSink<'a> {
@@ -97,24 +97,24 @@ impl<'a> FindingSink<'a> {
         Self {
             step,
             findings,
-            left,
+            remaining_findings: left,
             cut: None,
-            heard: None,
+            command_lines: None,
         }
     }
 
-    /// Also stores the parsed command lines in `heard`.
-    pub(super) fn heard_by(self, heard: &'a mut Vec<CommandLine>) -> Self {
+    /// Also stores the parsed command lines in `command_lines`.
+    pub(super) fn heard_by(self, command_lines: &'a mut Vec<CommandLine>) -> Self {
         Self {
-            heard: Some(heard),
+            command_lines: Some(command_lines),
             ..self
         }
     }
 
     /// Stores a parsed command line.
     pub(super) fn hear(&mut self, line: impl FnOnce() -> CommandLine) {
-        if let Some(heard) = &mut self.heard {
-            heard.push(line());
+        if let Some(command_lines) = &mut self.command_lines {
+            command_lines.push(line());
         }
     }
 
@@ -160,11 +160,11 @@ impl<'a> FindingSink<'a> {
     }
 
     fn has_room(&mut self, level: Level) -> bool {
-        if self.left == 0 {
+        if self.remaining_findings == 0 {
             self.cut = self.cut.max(Some(level));
             return false;
         }
-        self.left -= 1;
+        self.remaining_findings -= 1;
         true
     }
 

@@ -330,7 +330,7 @@ impl<'a> Place<'a> {
             .chain([path.len()]);
         ends.any(|end| {
             path.get(..end)
-                .is_some_and(|way| self.links.0.contains(way))
+                .is_some_and(|prefix| self.links.0.contains(prefix))
         })
     }
 

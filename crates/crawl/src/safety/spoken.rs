@@ -8,7 +8,7 @@ use super::programs;
 /// Every command line in `words`, the outermost last. For a refused command, the parts that could be
 /// parsed.
 pub(crate) fn command_lines(words: &[&str]) -> Vec<CommandLine> {
-    let (mut findings, mut heard) = (Vec::new(), Vec::new());
+    let (mut findings, mut commands) = (Vec::new(), Vec::new());
     let label = StepLabel {
         number: 1,
         name: "",
@@ -17,7 +17,7 @@ pub(crate) fn command_lines(words: &[&str]) -> Vec<CommandLine> {
     programs::judge(
         words,
         Place::top(&links),
-        &mut FindingSink::new(label, &mut findings).heard_by(&mut heard),
+        &mut FindingSink::new(label, &mut findings).heard_by(&mut commands),
     );
-    heard
+    commands
 }

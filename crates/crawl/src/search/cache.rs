@@ -82,14 +82,14 @@ impl PageOf<'_> {
             page: self.page,
             candidates: candidates.to_vec(),
         };
-        let kept = serde_json::to_string(&page)
+        let stored = serde_json::to_string(&page)
             .map_err(|error| error.to_string())
             .and_then(|content| {
                 session
                     .cache(&self.key(), &content, now, FRESH)
                     .map_err(|error| error.to_string())
             });
-        if let Err(why) = kept {
+        if let Err(why) = stored {
             witness.warning(&format!("cannot write the search cache: {why}"));
         }
     }

@@ -35,7 +35,7 @@ const MOST_SUMMARY: usize = 1000;
 
 /// A crawl in progress; a dry run is not recorded.
 pub struct CrawlSession {
-    kept: Option<RecordedSession>,
+    recorded: Option<RecordedSession>,
 }
 
 /// A session that is recorded.
@@ -74,7 +74,7 @@ impl CrawlSession {
     /// Creates a dry run: nothing is written, nothing is read.
     #[must_use]
     pub fn dry() -> Self {
-        Self { kept: None }
+        Self { recorded: None }
     }
 
     /// Begins a session in `ledger`, after ending those whose processes are gone. `locks` is the common directory for the locks of
@@ -101,7 +101,7 @@ impl CrawlSession {
         })?;
         let run = crawl_run_id(id)?;
         Ok(Self {
-            kept: Some(RecordedSession {
+            recorded: Some(RecordedSession {
                 ledger,
                 clock,
                 id,
@@ -114,19 +114,19 @@ impl CrawlSession {
     /// The session number; 0 for a dry run.
     #[must_use]
     pub fn id(&self) -> u64 {
-        self.kept.as_ref().map_or(0, |kept| kept.id)
+        self.recorded.as_ref().map_or(0, |session| session.id)
     }
 
     /// The run id for the ledger's events and model calls; none for a dry run.
     #[must_use]
     pub fn run_id(&self) -> Option<&RunId> {
-        self.kept.as_ref().map(|kept| &kept.run)
+        self.recorded.as_ref().map(|session| &session.run)
     }
 
     /// Whether it is a dry run.
     #[must_use]
     pub fn is_dry(&self) -> bool {
-        self.kept.is_none()
+        self.recorded.is_none()
     }
 
     /// Records the chosen repository, and its tag, branch or commit if known.
@@ -201,12 +201,12 @@ impl CrawlSession {
                 rules,
             });
         }
-        let Some(kept) = &mut self.kept else {
+        let Some(session) = &mut self.recorded else {
             return Ok(());
         };
-        kept.ledger.put_crawl_artifact(&NewCrawlArtifact {
-            crawl: kept.id,
-            moment: kept.moment(),
+        session.ledger.put_crawl_artifact(&NewCrawlArtifact {
+            crawl: session.id,
+            moment: session.moment(),
             kind: kind.as_str(),
             schema: kind.schema_id(),
             content: artifact.json().to_owned(),
@@ -220,14 +220,16 @@ impl CrawlSession {
     ///
     /// See [`SessionError`].
     pub fn end(&mut self, status: SessionStatus) -> Result<(), SessionError> {
-        let Some(kept) = &mut self.kept else {
+        let Some(session) = &mut self.recorded else {
             return Ok(());
         };
-        if kept.pulse.is_none() {
+        if session.pulse.is_none() {
             return Ok(());
         }
-        kept.ledger.end_crawl(kept.id, kept.moment(), status)?;
-        if let Some(pulse) = kept.pulse.take() {
+        session
+            .ledger
+            .end_crawl(session.id, session.moment(), status)?;
+        if let Some(pulse) = session.pulse.take() {
             pulse.end();
         }
         Ok(())
@@ -235,10 +237,10 @@ impl CrawlSession {
 
     /// The valid cache entry under a key; none in a dry run.
     pub(crate) fn cached(&self, key: &str, now: Timestamp) -> Result<Option<String>, SessionError> {
-        let Some(kept) = &self.kept else {
+        let Some(session) = &self.recorded else {
             return Ok(None);
         };
-        Ok(kept.ledger.crawl_cached(key, now)?)
+        Ok(session.ledger.crawl_cached(key, now)?)
     }
 
     /// Adds a cache entry, and deletes expired ones; does nothing in a dry run.
@@ -249,18 +251,20 @@ impl CrawlSession {
         now: Timestamp,
         fresh: Duration,
     ) -> Result<(), SessionError> {
-        let Some(kept) = &mut self.kept else {
+        let Some(session) = &mut self.recorded else {
             return Ok(());
         };
-        kept.ledger.prune_crawl_cache(now)?;
-        Ok(kept.ledger.cache_crawl(key, content, now, fresh)?)
+        session.ledger.prune_crawl_cache(now)?;
+        Ok(session.ledger.cache_crawl(key, content, now, fresh)?)
     }
 
     fn note(&mut self, fact: CrawlFact) -> Result<(), SessionError> {
-        let Some(kept) = &mut self.kept else {
+        let Some(session) = &mut self.recorded else {
             return Ok(());
         };
-        Ok(kept.ledger.note_crawl(kept.id, kept.moment(), &fact)?)
+        Ok(session
+            .ledger
+            .note_crawl(session.id, session.moment(), &fact)?)
     }
 }
 
@@ -274,10 +278,10 @@ impl fmt::Debug for CrawlSession {
 
 impl Transcript for CrawlSession {
     fn keep(&mut self, message: &RedactedMessage) -> Result<(), String> {
-        let Some(kept) = &mut self.kept else {
+        let Some(session) = &mut self.recorded else {
             return Ok(());
         };
-        kept.message(message).map_err(|error| error.to_string())
+        session.message(message).map_err(|error| error.to_string())
     }
 }
 

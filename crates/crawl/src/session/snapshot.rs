@@ -72,8 +72,8 @@ fn written(name: String, value: &str) -> (String, String) {
         return (name, WITHHELD.to_owned());
     }
     // Some rules need a name next to its value.
-    let beside = format!("{name} = {value}");
-    let redacted = Scanner::builtin().redact(&beside).text;
+    let line = format!("{name} = {value}");
+    let redacted = Scanner::builtin().redact(&line).text;
     let value = redacted
         .strip_prefix(&format!("{name} = "))
         .unwrap_or(WITHHELD);

@@ -44,12 +44,12 @@ struct Setup {
 
 impl Setup {
     fn with(repos: impl IntoIterator<Item = FakeRepo>) -> Self {
-        let room = tempfile::tempdir().unwrap();
-        std::fs::create_dir(room.path().join("tmp")).unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp_dir.path().join("tmp")).unwrap();
         let clock = PinnedClock(Timestamp::from_unix(Duration::from_secs(1_700_000_000)));
         Self {
             fake: FakeGitHub::start(repos),
-            room,
+            room: temp_dir,
             clock,
             ears: Ears::default(),
         }
@@ -745,7 +745,7 @@ async fn clone_host_must_match_gh() {
             "{base:?}: {error}"
         );
     }
-    let asked = setup.fake.requests().len();
+    let request_count = setup.fake.requests().len();
     for base in [
         "https://github.com",
         "https://git.example.org.evil.test",
@@ -758,5 +758,9 @@ async fn clone_host_must_match_gh() {
         );
         assert!(error.to_string().contains("crawl.clone_base"), "{error}");
     }
-    assert_eq!(setup.fake.requests().len(), asked, "nobody was asked");
+    assert_eq!(
+        setup.fake.requests().len(),
+        request_count,
+        "nobody was asked"
+    );
 }

@@ -68,12 +68,12 @@ impl CommandSkillAgent {
                 program: program.clone(),
             });
         }
-        let handed = |name: &String| Some((OsString::from(name), env.get_os(name)?.to_owned()));
+        let variable = |name: &String| Some((OsString::from(name), env.get_os(name)?.to_owned()));
         Ok(Self {
             program: PathBuf::from(program),
             args: args.to_vec(),
             hosts,
-            handed: variables.iter().filter_map(handed).collect(),
+            handed: variables.iter().filter_map(variable).collect(),
         })
     }
 }

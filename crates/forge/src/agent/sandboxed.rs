@@ -108,7 +108,7 @@ pub(super) async fn run(
     let name = program
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let end = judged(&completed.end, &name, task);
+    let end = agent_end(&completed.end, &name, task);
     let mut facts = Map::new();
     facts.extend(ending(&completed.end));
     facts.insert("seconds".to_owned(), json!(completed.duration.as_secs()));
@@ -148,7 +148,7 @@ fn ending(end: &End) -> Option<(String, Value)> {
 }
 
 /// What an end amounts to. Pure.
-fn judged(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
+fn agent_end(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
     let failed =
         |code: Code, what: String, hint: &str| AgentEnd::Failed(Finding::error(code, what, hint));
     match end {

@@ -49,7 +49,7 @@ impl SkillAgent for WholeFileSkillAgent {
     }
 
     async fn work(&self, task: &AgentTask<'_>) -> Result<AgentOutcome, AgentError> {
-        let asked = LlmInvocation {
+        let invocation = LlmInvocation {
             spec_id: task.paths.module.clone(),
             phase_id: PHASE.to_owned(),
             model: String::new(),
@@ -57,9 +57,9 @@ impl SkillAgent for WholeFileSkillAgent {
             messages: vec![Message::user(task.packet.clone())],
             metadata: BTreeMap::new(),
         };
-        let models = self.client.may_answer(&asked);
+        let models = self.client.may_answer(&invocation);
         let since = Stopwatch::start();
-        let result = match self.client.call(asked).await {
+        let result = match self.client.call(invocation).await {
             Ok(result) => result,
             Err(CallError::Llm(LlmError::Timeout { duration, .. })) => {
                 let what = format!("the model gave no answer within {} s", duration.as_secs());

@@ -46,11 +46,14 @@ impl BuildWitness for Silent {
 
 #[tokio::test]
 async fn agent_with_unreadable_copy_counts_as_failed() {
-    let room = tempfile::tempdir().unwrap();
-    let (root, home) = (room.path().join("project"), room.path().join("home"));
+    let temp_dir = tempfile::tempdir().unwrap();
+    let (root, home) = (
+        temp_dir.path().join("project"),
+        temp_dir.path().join("home"),
+    );
     crucible_host::fs::create_dir_all(&root.join("src/skillset/skills")).unwrap();
     let project = ForgeProject::new(root, Digest::of(b"project"), "skillset".parse().unwrap());
-    let mut ledger = Ledger::open(&room.path().join("ledger.db")).unwrap();
+    let mut ledger = Ledger::open(&temp_dir.path().join("ledger.db")).unwrap();
     let env = Environment::from_pairs::<&str, &str>([], "/");
     let clock = PinnedClock("2026-01-31T09:30:00Z".parse().unwrap());
     let world = ForgeWorld {

@@ -59,8 +59,8 @@ impl CopyWatch {
                 Some(_) => None,
             })
             .collect();
-        let gone = self.seen.keys().filter(|path| !now.contains_key(*path));
-        news.extend(gone.map(|path| (path.clone(), Touched::Removed)));
+        let removed = self.seen.keys().filter(|path| !now.contains_key(*path));
+        news.extend(removed.map(|path| (path.clone(), Touched::Removed)));
         self.seen = now;
         news
     }
@@ -112,12 +112,12 @@ mod tests {
         std::fs::write(at(".git/config"), "a").unwrap();
         std::os::unix::fs::symlink("..", at("src/loop")).unwrap();
         let news = watch.news();
-        let told: Vec<_> = news
+        let changes: Vec<_> = news
             .iter()
             .map(|(path, what)| (path.to_str().unwrap(), *what))
             .collect();
         assert_eq!(
-            told,
+            changes,
             [
                 ("src/loop", Touched::Made),
                 ("src/new.py", Touched::Made),

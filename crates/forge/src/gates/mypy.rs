@@ -70,10 +70,10 @@ fn judge(run: &ToolRun) -> Verdict {
 
 /// A complaint from its line: `path:line:column: error: message  [code]`.
 fn complaint(line: &str) -> Option<Finding> {
-    let (place, said) = line.split_once(": error: ")?;
-    let (message, code) = match said.rsplit_once("  [") {
+    let (place, diagnostic) = line.split_once(": error: ")?;
+    let (message, code) = match diagnostic.rsplit_once("  [") {
         Some((message, code)) if code.ends_with(']') => (message, code.trim_end_matches(']')),
-        _ => (said, "error"),
+        _ => (diagnostic, "error"),
     };
     Some(Finding::error(
         Code::new("forge-mypy"),

@@ -43,25 +43,25 @@ impl ForgeGate for Pytest {
         if !too_large.passes() {
             return Ok(GateAnswer::of(too_large));
         }
-        let (run, told) = tests(site, "pytest", &[site.test.path.as_str()]).await?;
+        let (run, report) = tests(site, "pytest", &[site.test.path.as_str()]).await?;
         let mut verdict = judge(
             &run,
-            told.as_ref(),
+            report.as_ref(),
             Part::Skill {
                 file: &site.copy.join(site.paths.skill.as_str()),
             },
         );
         let mut answer = run.answer(Verdict::default());
-        if let Some(told) = &told {
-            answer.facts.insert("tests".to_owned(), counts(told));
+        if let Some(report) = &report {
+            answer.facts.insert("tests".to_owned(), counts(report));
         }
         if site.level == VerificationLevel::Full {
-            let (run, told) = tests(site, "suite", &[]).await?;
-            verdict.merge(judge(&run, told.as_ref(), Part::Suite));
+            let (run, report) = tests(site, "suite", &[]).await?;
+            verdict.merge(judge(&run, report.as_ref(), Part::Suite));
             answer.log.extend_from_slice(b"==> the whole suite\n");
             answer.log.extend(run.log());
-            if let Some(told) = &told {
-                answer.facts.insert("suite".to_owned(), counts(told));
+            if let Some(report) = &report {
+                answer.facts.insert("suite".to_owned(), counts(report));
             }
         }
         answer.verdict = verdict;
@@ -103,30 +103,30 @@ async fn tests(
     call.env.push((OsString::from("PYTHONPATH"), path));
     call.stdin = Stdin::Bytes(format!("{word}\n{}", site.paths.module).into_bytes());
     let mut run = call.run(site, Keep::Tail).await?;
-    let told = Testimony::find(&run.stdout().text(), &word);
+    let report = Testimony::find(&run.stdout().text(), &word);
     run.hide(word);
-    Ok((run, told))
+    Ok((run, report))
 }
 
-fn judge(run: &ToolRun, told: Option<&Testimony>, part: Part<'_>) -> Verdict {
+fn judge(run: &ToolRun, report: Option<&Testimony>, part: Part<'_>) -> Verdict {
     if let Some(ended) = run.ended() {
         return Verdict::new(vec![ended]);
     }
     let code = run.exit_code().unwrap_or(-1);
-    match told {
+    match report {
         // What pytest says of its own command line or settings, or of a plugin that it cannot load.
         None if !matches!(code, 0..=2) => Verdict::new(vec![run.failed(code)]),
         None => Verdict::new(vec![unfinished(&format!(
             "pytest ended with exit code {code} before it was done: something in the tests ended it"
         ))]),
-        Some(told) => judge_told(told, code, part),
+        Some(report) => judge_told(report, code, part),
     }
 }
 
 /// Judges what the witness reported.
-fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
+fn judge_told(report: &Testimony, code: i32, part: Part<'_>) -> Verdict {
     let mut verdict = Verdict::default();
-    for complaint in &told.complaints {
+    for complaint in &report.complaints {
         let line = complaint
             .line
             .map(|line| format!(" line {line}"))
@@ -137,7 +137,7 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
             complaint.text.clone(),
         ));
     }
-    let uncounted = (told.failed + told.errors).saturating_sub(told.complaints.len() as u64);
+    let uncounted = (report.failed + report.errors).saturating_sub(report.complaints.len() as u64);
     if uncounted > 0 {
         let hint = "Fix the reported ones; the log names the rest.";
         verdict.push(Finding::error(
@@ -146,30 +146,30 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
             hint,
         ));
     }
-    if told.passed + told.failed + told.errors == 0 {
+    if report.passed + report.failed + report.errors == 0 {
         verdict.push(Finding::error(
             Code::new("forge-test-none"),
             "no test ran",
             "Write functions `test_…` that call the skill; nothing passes by having nothing to check.",
         ));
     }
-    if told.finished < told.collected && verdict.passes() {
-        let (finished, collected) = (told.finished, told.collected);
+    if report.finished < report.collected && verdict.passes() {
+        let (finished, collected) = (report.finished, report.collected);
         verdict.push(unfinished(&format!(
             "{finished} of {collected} tests came to their end"
         )));
     }
     if let Part::Skill { file } = part {
-        let left_out = told.skipped + told.xfailed + told.xpassed;
+        let left_out = report.skipped + report.xfailed + report.xpassed;
         if left_out > 0 {
-            let named = told.left_out.first().map_or("a test", String::as_str);
+            let named = report.left_out.first().map_or("a test", String::as_str);
             verdict.push(Finding::error(
                 Code::new("forge-test-left-out"),
                 format!("{left_out}: {named}"),
                 "It was skipped, or expected to fail. Let every test of a skill run and pass, or take it out.",
             ));
         }
-        match &told.module {
+        match &report.module {
             Some(module) if module == file => {}
             Some(module) => verdict.push(Finding::error(
                 Code::new("forge-test-elsewhere"),
@@ -183,14 +183,14 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
             )),
         }
     }
-    if matches!(part, Part::Skill { .. }) && told.ran == 0 && verdict.passes() {
+    if matches!(part, Part::Skill { .. }) && report.ran == 0 && verdict.passes() {
         verdict.push(Finding::error(
             TEST_EMPTY,
             "no test ran the skill",
             "Its own `execute` was called by none of them. Call it with an input and compare what it gives.",
         ));
     }
-    if (code != 0 || told.exit != Some(0)) && verdict.passes() {
+    if (code != 0 || report.exit != Some(0)) && verdict.passes() {
         verdict.push(unfinished(&format!(
             "pytest ended with exit code {code} although no test failed"
         )));
@@ -206,10 +206,10 @@ fn unfinished(what: &str) -> Finding {
     )
 }
 
-fn counts(told: &Testimony) -> serde_json::Value {
+fn counts(report: &Testimony) -> serde_json::Value {
     json!({
-        "collected": told.collected, "passed": told.passed, "failed": told.failed, "errors": told.errors, "skipped": told.skipped,
-        "expected_to_fail": told.xfailed + told.xpassed,
+        "collected": report.collected, "passed": report.passed, "failed": report.failed, "errors": report.errors, "skipped": report.skipped,
+        "expected_to_fail": report.xfailed + report.xpassed,
     })
 }
 
@@ -229,11 +229,11 @@ mod tests_of_told {
         }
     }
 
-    fn codes(told: &Testimony, code: i32) -> Vec<String> {
+    fn codes(report: &Testimony, code: i32) -> Vec<String> {
         let part = Part::Skill {
             file: Path::new("/c/src/p/skills/a.py"),
         };
-        let verdict = judge_told(told, code, part);
+        let verdict = judge_told(report, code, part);
         verdict
             .findings()
             .iter()
@@ -245,9 +245,9 @@ mod tests_of_told {
     fn only_finished_run_with_all_tests_passed_counts() {
         assert!(codes(&good(), 0).is_empty());
         let change = |change: fn(&mut Testimony)| {
-            let mut told = good();
-            change(&mut told);
-            codes(&told, 0)
+            let mut report = good();
+            change(&mut report);
+            codes(&report, 0)
         };
         assert_eq!(change(|told| told.finished = 1), ["forge-test-unfinished"]);
         assert_eq!(change(|told| told.exit = None), ["forge-test-unfinished"]);

@@ -358,10 +358,11 @@ async fn exit_code_0_does_not_prove_tests_ran() {
 #[tokio::test]
 async fn what_a_test_prints_is_no_testimony() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
-    let told = r#"{"collected":1,"finished":1,"exit":0,"module":null,"complaints":[],"left_out":[],"passed":1,"failed":0,"errors":0,"skipped":0,"xfailed":0,"xpassed":0}"#;
+    let forged_report = r#"{"collected":1,"finished":1,"exit":0,"module":null,"complaints":[],"left_out":[],"passed":1,"failed":0,"errors":0,"skipped":0,"xfailed":0,"xpassed":0}"#;
     let setup = Setup::with_test(&format!(
         "import os\n{import}\n\ndef test_forge():\n    said = os.read(0, 100)\n    word = said.decode().split('\\n')[0] or 'crucible-witness-0'\n    for out in range(1, 20):\n        try:\n            os.write(out, ('\\n' + word + ' {}\\n').encode())\n        except OSError:\n            pass\n    os._exit(0)\n",
-        told.replace('"', "\\\"")
+        forged_report
+            .replace('"', "\\\"")
             .replace('{', "{{")
             .replace('}', "}}")
             .replace("{{", "{")
@@ -522,10 +523,10 @@ async fn skill_test_is_judged_like_the_skill() {
     let mut setup = Setup::new();
     setup.policy = SkillPolicy::read("forbidden_patterns: ['WordCountSkill']\n").unwrap();
     let answer = setup.ask(SkillGate::Policy).await;
-    let told = texts(&answer);
+    let findings = texts(&answer);
     assert!(
-        told.contains("forge-pattern src/") && told.contains("forge-pattern tests/"),
-        "{told}"
+        findings.contains("forge-pattern src/") && findings.contains("forge-pattern tests/"),
+        "{findings}"
     );
 }
 
@@ -566,15 +567,15 @@ async fn missing_tool_is_reported_with_advice() {
         home: directory.path().join("home"),
         tmp: directory.path().join("tmp"),
     };
-    let told = SkillTools::find(&world, None).await.unwrap_err();
+    let error = SkillTools::find(&world, None).await.unwrap_err();
     assert!(
-        matches!(told, ToolsMissing::NotFound { .. }) && told.to_string().contains("forge"),
-        "{told}"
+        matches!(error, ToolsMissing::NotFound { .. }) && error.to_string().contains("forge"),
+        "{error}"
     );
     for bad in ["relative", "/no/such/directory"] {
-        let told = SkillTools::find(&world, Some(std::path::Path::new(bad)))
+        let error = SkillTools::find(&world, Some(std::path::Path::new(bad)))
             .await
             .unwrap_err();
-        assert!(matches!(told, ToolsMissing::NoDirectory { .. }), "{told}");
+        assert!(matches!(error, ToolsMissing::NoDirectory { .. }), "{error}");
     }
 }

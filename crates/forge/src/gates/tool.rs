@@ -187,8 +187,8 @@ impl ToolRun {
 
     /// A finding for a program that ended with a code that says nothing about the skill.
     pub(super) fn failed(&self, code: i32) -> Finding {
-        let said = placed(&self.completed.stderr, &self.copy) + "\n" + &self.said();
-        let last = said
+        let output = placed(&self.completed.stderr, &self.copy) + "\n" + &self.said();
+        let last = output
             .lines()
             .map(str::trim)
             .rfind(|line| !line.is_empty())
@@ -224,10 +224,10 @@ impl ToolRun {
             if captured.total == 0 {
                 continue;
             }
-            let kept = captured.bytes.len();
+            let kept_bytes = captured.bytes.len();
             let cut = match captured.extent {
                 Extent::Whole => String::new(),
-                Extent::Cut => format!(", {kept} of {} bytes kept", captured.total),
+                Extent::Cut => format!(", {kept_bytes} of {} bytes kept", captured.total),
             };
             log.push_str(&format!("==> {} {stream}{cut}\n", self.name));
             let text = placed(captured, &self.copy);

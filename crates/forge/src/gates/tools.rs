@@ -92,10 +92,10 @@ impl SkillTools {
             let found = find_program(Path::new(name), Path::new("/"), &path)
                 .map_err(|error| not_found(name, error.to_string()))?;
             match world.sandbox.version_of(&found).await {
-                Ok(said) => Ok(SkillTool {
+                Ok(version) => Ok(SkillTool {
                     name,
                     path: found,
-                    version: said.number.unwrap_or(said.line),
+                    version: version.number.unwrap_or(version.line),
                 }),
                 Err(source) => Err(ToolsMissing::Silent {
                     path: found,

@@ -54,11 +54,11 @@ pub(super) struct TestComplaint {
 impl Testimony {
     /// What stands in the output under this word: nothing where it stands there not at all, or more than once.
     pub(super) fn find(output: &str, word: &str) -> Option<Self> {
-        let mut told = output
+        let mut report_lines = output
             .lines()
             .filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
-        let only = told.next()?;
-        match told.next() {
+        let only = report_lines.next()?;
+        match report_lines.next() {
             None => serde_json::from_str(only).ok(),
             Some(_) => None,
         }

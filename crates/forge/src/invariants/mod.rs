@@ -306,19 +306,19 @@ impl<'s> Judge<'s> {
             );
             return;
         };
-        let said = only
+        let value = only
             .child_by_field_name("right")
             .filter(|right| right.kind() == "string")
             .and_then(|right| self.source.literal(right));
         let typed = only
             .child_by_field_name("type")
             .is_none_or(|kind| matches!(self.source.of(kind), "str" | "ClassVar[str]"));
-        match said {
-            Some(said) if mentions == 1 && typed => match expected {
-                Some(expected) if said != expected => {
+        match value {
+            Some(value) if mentions == 1 && typed => match expected {
+                Some(expected) if value != expected => {
                     self.say(*only, Code::new("forge-class-attribute"), attribute, &format!("It has to be \"{expected}\"."));
                 }
-                None if said.trim().is_empty() => {
+                None if value.trim().is_empty() => {
                     self.say(*only, Code::new("forge-class-attribute"), attribute, "Say what the skill does.");
                 }
                 _ => {}

@@ -61,7 +61,9 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
                 });
             }
             "assert_statement" => {
-                let compares = node.named_child(0).is_some_and(|asked| !is_constant(asked));
+                let compares = node
+                    .named_child(0)
+                    .is_some_and(|condition| !is_constant(condition));
                 if let Some(function) = within.and_then(|at| functions.get_mut(at)) {
                     function.asks |= compares;
                 }
@@ -121,12 +123,15 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
 }
 
 /// A condition that is the same whatever the skill does.
-fn is_constant(mut asked: Node<'_>) -> bool {
-    while matches!(asked.kind(), "parenthesized_expression" | "not_operator") {
-        let Some(inner) = asked.named_child(0) else {
+fn is_constant(mut condition: Node<'_>) -> bool {
+    while matches!(
+        condition.kind(),
+        "parenthesized_expression" | "not_operator"
+    ) {
+        let Some(inner) = condition.named_child(0) else {
             return true;
         };
-        asked = inner;
+        condition = inner;
     }
     let kinds = [
         "concatenated_string",
@@ -138,5 +143,5 @@ fn is_constant(mut asked: Node<'_>) -> bool {
         "string",
         "true",
     ];
-    kinds.contains(&asked.kind())
+    kinds.contains(&condition.kind())
 }

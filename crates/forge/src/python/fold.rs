@@ -37,7 +37,7 @@ impl Fold<'_, '_> {
             return None;
         }
         let part = |field| node.child_by_field_name(field);
-        let said = match node.kind() {
+        let value = match node.kind() {
             "string" => self.string(node, depth)?,
             "concatenated_string" => self.all(&parts(node), depth)?.concat(),
             "parenthesized_expression" => self.text(*parts(node).first()?, depth + 1)?,
@@ -58,7 +58,7 @@ impl Fold<'_, '_> {
             "call" => self.call(part("function")?, part("arguments")?, depth)?,
             _ => return None,
         };
-        (said.len() <= LONGEST).then_some(said)
+        (value.len() <= LONGEST).then_some(value)
     }
 
     fn all(&self, nodes: &[Node<'_>], depth: usize) -> Option<Vec<String>> {
@@ -70,9 +70,9 @@ impl Fold<'_, '_> {
 
     fn call(&self, function: Node<'_>, arguments: Node<'_>, depth: usize) -> Option<String> {
         let given = parts(arguments);
-        let means = self.names.meanings(function);
-        let is = |path: &str| means.contains(path);
-        if is("os.path.join") || is("posixpath.join") || means.iter().any(|path| is_path(path)) {
+        let meanings = self.names.meanings(function);
+        let is = |path: &str| meanings.contains(path);
+        if is("os.path.join") || is("posixpath.join") || meanings.iter().any(|path| is_path(path)) {
             return Some(beside(&self.all(&given, depth)?));
         }
         let (object, word) = (
@@ -97,13 +97,13 @@ impl Fold<'_, '_> {
     }
 
     fn string(&self, node: Node<'_>, depth: usize) -> Option<String> {
-        let (mut raw, mut said) = (false, String::new());
+        let (mut raw, mut value) = (false, String::new());
         for part in node.children(&mut node.walk()) {
             match part.kind() {
                 "string_start" => raw = self.source.of(part).to_ascii_lowercase().contains('r'),
                 "string_content" => {
                     let text = self.source.of(part);
-                    said.push_str(&if raw {
+                    value.push_str(&if raw {
                         text.to_owned()
                     } else {
                         unescaped(text)
@@ -111,13 +111,13 @@ impl Fold<'_, '_> {
                 }
                 // Braces and an expression: nothing that changes how it is shown.
                 "interpolation" if part.child_count() == 3 => {
-                    said.push_str(&self.text(part.child_by_field_name("expression")?, depth + 1)?);
+                    value.push_str(&self.text(part.child_by_field_name("expression")?, depth + 1)?);
                 }
                 "string_end" => {}
                 _ => return None,
             }
         }
-        Some(said)
+        Some(value)
     }
 }
 
@@ -145,13 +145,13 @@ fn beside(all: &[String]) -> String {
 
 /// What a text with escapes says. Names of characters stay as they are written.
 fn unescaped(text: &str) -> String {
-    let mut said = String::new();
+    let mut decoded = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
-        said.push_str(before);
+        decoded.push_str(before);
         let Some(letter) = after.chars().next() else {
-            said.push('\\');
-            return said;
+            decoded.push('\\');
+            return decoded;
         };
         rest = after.get(letter.len_utf8()..).unwrap_or_default();
         let digits = |most: usize, radix: u32, text: &str| {
@@ -171,21 +171,21 @@ fn unescaped(text: &str) -> String {
             let number = from
                 .get(..count)
                 .and_then(|digits| u32::from_str_radix(digits, radix).ok());
-            said.push(number.and_then(char::from_u32).unwrap_or('\u{fffd}'));
+            decoded.push(number.and_then(char::from_u32).unwrap_or('\u{fffd}'));
             rest = from.get(count..).unwrap_or_default();
             continue;
         }
         match letter {
-            'n' => said.push('\n'),
-            'r' => said.push('\r'),
-            't' => said.push('\t'),
+            'n' => decoded.push('\n'),
+            'r' => decoded.push('\r'),
+            't' => decoded.push('\t'),
             '\n' => {}
-            '\\' | '\'' | '"' => said.push(letter),
-            _ => said.extend(['\\', letter]),
+            '\\' | '\'' | '"' => decoded.push(letter),
+            _ => decoded.extend(['\\', letter]),
         }
     }
-    said.push_str(rest);
-    said
+    decoded.push_str(rest);
+    decoded
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ impl PythonSource {
                 .map(|part| self.literal(part))
                 .collect(),
             "string" => {
-                let (mut prefix, mut said) = (String::new(), String::new());
+                let (mut prefix, mut value) = (String::new(), String::new());
                 for part in node.children(&mut node.walk()) {
                     match part.kind() {
                         "string_start" => {
@@ -185,14 +185,14 @@ impl PythonSource {
                                 .trim_end_matches(['"', '\''])
                                 .to_ascii_lowercase()
                         }
-                        "string_content" => said.push_str(self.of(part)),
+                        "string_content" => value.push_str(self.of(part)),
                         "string_end" => {}
                         _ => return None,
                     }
                 }
                 let raw = prefix == "r";
-                ((raw || prefix.is_empty() || prefix == "u") && (raw || !said.contains('\\')))
-                    .then_some(said)
+                ((raw || prefix.is_empty() || prefix == "u") && (raw || !value.contains('\\')))
+                    .then_some(value)
             }
             _ => None,
         }

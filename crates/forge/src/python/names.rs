@@ -102,8 +102,8 @@ impl<'s> Names<'s> {
                 };
                 let word = self.source.of(attribute);
                 let extend = |base: &String| {
-                    let room = base.split('.').count() < MOST_WORDS;
-                    room.then(|| format!("{base}.{word}"))
+                    let has_capacity = base.split('.').count() < MOST_WORDS;
+                    has_capacity.then(|| format!("{base}.{word}"))
                 };
                 child("object").iter().filter_map(extend).collect()
             }
@@ -450,14 +450,14 @@ pub(crate) fn imports<'s>(source: &'s PythonSource, node: Node<'s>) -> Vec<Impor
             }
             None => {
                 let module = squeezed(path);
-                let means = if alias.is_some() {
+                let qualified_name = if alias.is_some() {
                     module.clone()
                 } else {
                     first.to_owned()
                 };
                 Import {
                     binds,
-                    means,
+                    means: qualified_name,
                     module,
                     member: None,
                 }

@@ -64,15 +64,15 @@ pub(super) struct AdviceRequest<'a> {
 /// Asks once.
 pub(super) async fn ask(
     advisor: &Advisor<'_>,
-    asked: &AdviceRequest<'_>,
+    request: &AdviceRequest<'_>,
 ) -> Result<KeptAdvice, AdviceError> {
     let free = |text: &str| Untrusted::new(Scanner::builtin().redact(text).text.into_owned());
     let material = [
-        ("failure", free(asked.failure)),
-        ("packet", free(asked.packet)),
+        ("failure", free(request.failure)),
+        ("packet", free(request.packet)),
     ];
     let question = Question {
-        spec_id: asked.skill,
+        spec_id: request.skill,
         phase_id: PHASE,
         task: TASK,
         material: &material,
@@ -84,10 +84,10 @@ pub(super) async fn ask(
     let cut = answer.as_str().chars().count().saturating_sub(MOST_CHARS);
     Ok(KeptAdvice {
         schema_version: ADVICE_FORM.to_owned(),
-        build: asked.build,
-        verification: asked.verification,
+        build: request.build,
+        verification: request.verification,
         model: advice.model,
-        packet: Digest::of(asked.packet.as_bytes()),
+        packet: Digest::of(request.packet.as_bytes()),
         proposed: Untrusted::new(proposed),
         left_out_chars: advice.left_out_chars as u64,
         cut_chars: cut as u64,

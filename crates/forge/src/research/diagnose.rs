@@ -249,7 +249,7 @@ fn counted(findings: &[Finding]) -> Vec<FailureFact> {
             .entry((finding.code.as_str(), finding.level))
             .or_default() += 1;
     }
-    let told = |((code, level), count): ((&str, Level), u64)| FailureFact {
+    let fact = |((code, level), count): ((&str, Level), u64)| FailureFact {
         source: SkillGate::Examples.as_str().to_owned(),
         code: code.to_owned(),
         level,
@@ -258,7 +258,7 @@ fn counted(findings: &[Finding]) -> Vec<FailureFact> {
         subject: format!("{count} of the held-out examples' findings"),
         hint: "The contents of the examples are hidden from the builder of the skill.".to_owned(),
     };
-    counts.into_iter().map(told).collect()
+    counts.into_iter().map(fact).collect()
 }
 
 /// The words by which the kind of a text is guessed, the gravest kind first. Words match whole: `TIMEOUT_x` does not match.

@@ -33,10 +33,10 @@ pub(super) fn log_of(
                     .and_then(|failure| failure.log)
             });
             let newest = || {
-                let of_it = |row: &&SkillArtifactRow| {
+                let is_build_log = |row: &&SkillArtifactRow| {
                     row.kind == SkillArtifactKind::BuildLog && row.build == Some(build.id)
                 };
-                artifacts.iter().rfind(of_it).map(|row| row.digest)
+                artifacts.iter().rfind(is_build_log).map(|row| row.digest)
             };
             named.or_else(newest)
         }

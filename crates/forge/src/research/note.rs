@@ -70,7 +70,7 @@ impl ResearchNote {
         log: Option<Digest>,
         excerpt: Option<Untrusted>,
     ) -> Self {
-        let text = told(
+        let text = failure_text(
             name,
             &failure.step,
             failure.in_a_row,
@@ -104,7 +104,7 @@ impl ResearchNote {
 }
 
 /// What is known, for people and for the packet of the next attempt.
-fn told(
+fn failure_text(
     name: &str,
     step: &FailedStep<'_>,
     in_a_row: u64,

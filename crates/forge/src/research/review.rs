@@ -118,11 +118,14 @@ pub(crate) fn retry_material(
     };
     let mut advice = None;
     for row in looked.of_the_attempt(SkillArtifactKind::Note) {
-        let kept: Option<KeptAdvice> = read(ledger, row)?;
-        let of_it = kept.filter(|kept| {
-            kept.schema_version == ADVICE_FORM && looked.is_about(kept.build, kept.verification)
+        let stored_advice: Option<KeptAdvice> = read(ledger, row)?;
+        let matching = stored_advice.filter(|stored_advice| {
+            stored_advice.schema_version == ADVICE_FORM
+                && looked.is_about(stored_advice.build, stored_advice.verification)
         });
-        advice = of_it.map(|kept| kept.proposed).or(advice);
+        advice = matching
+            .map(|stored_advice| stored_advice.proposed)
+            .or(advice);
     }
     let standing = match looked.note.verification {
         None => found_in_standing(ledger, skill)?,

@@ -171,25 +171,25 @@ pub async fn research(
         let packet = packet_of(ledger, &artifacts, note.build)?;
         let given = advised(advice, &note, &packet).await;
         let state = match &given {
-            Ok(kept) => EscalationAdvice::Proposed {
+            Ok(stored_advice) => EscalationAdvice::Proposed {
                 old: &packet,
-                new: kept.proposed.as_str(),
+                new: stored_advice.proposed.as_str(),
             },
             Err(_) => EscalationAdvice::Missing,
         };
         note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, state);
         note.advice = match given {
-            Ok(kept) => {
-                let bytes = to_canonical_json(&kept)?;
+            Ok(stored_advice) => {
+                let bytes = to_canonical_json(&stored_advice)?;
                 let moment = Moment::of(world.clock);
                 let kind = SkillArtifactKind::Note;
                 let digest =
                     ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, moment)?;
-                proposed = Some(kept.proposed);
+                proposed = Some(stored_advice.proposed);
                 NotedAdvice::Kept {
                     note: digest,
-                    model: kept.model,
-                    left_out_chars: kept.left_out_chars,
+                    model: stored_advice.model,
+                    left_out_chars: stored_advice.left_out_chars,
                 }
             }
             Err(why) => NotedAdvice::Missing { why },
@@ -219,7 +219,7 @@ async fn advised(
     note: &ResearchNote,
     packet: &str,
 ) -> Result<KeptAdvice, String> {
-    let asked = AdviceRequest {
+    let request = AdviceRequest {
         skill: &note.name,
         build: note.build,
         verification: note.verification,
@@ -227,7 +227,7 @@ async fn advised(
         packet,
     };
     let given = match advice {
-        AdviceSource::Of(advisor) => ask(advisor, &asked)
+        AdviceSource::Of(advisor) => ask(advisor, &request)
             .await
             .map_err(|error| error.to_string()),
         AdviceSource::Unavailable(error) => Err(error.to_string()),
@@ -242,10 +242,10 @@ fn packet_of(
     artifacts: &[SkillArtifactRow],
     build: u64,
 ) -> Result<String, LedgerError> {
-    let of_it = |row: &&SkillArtifactRow| {
+    let is_build_packet = |row: &&SkillArtifactRow| {
         row.kind == SkillArtifactKind::BuildPacket && row.build == Some(build)
     };
-    let bytes = match artifacts.iter().rfind(of_it) {
+    let bytes = match artifacts.iter().rfind(is_build_packet) {
         Some(row) => ledger.artifact(&row.digest)?.unwrap_or_default(),
         None => Vec::new(),
     };

@@ -35,7 +35,7 @@ pub(super) struct ProvidedSecrets<'a> {
 impl<'a> ProvidedSecrets<'a> {
     /// Refuses values that could not be found again.
     pub(super) fn new(secrets: &'a [(SecretName, Secret)]) -> Result<Self, RunnerError> {
-        let mut handed = Vec::new();
+        let mut values = Vec::new();
         for (name, value) in secrets {
             let value = value.expose();
             if value.is_empty() {
@@ -50,9 +50,9 @@ impl<'a> ProvidedSecrets<'a> {
                     least: SHORTEST_PROVIDED,
                 });
             }
-            handed.push((name, value));
+            values.push((name, value));
         }
-        let spelled: Vec<Secret> = handed
+        let spelled: Vec<Secret> = values
             .iter()
             .flat_map(|(_, value)| spellings(value))
             .collect();
@@ -62,7 +62,7 @@ impl<'a> ProvidedSecrets<'a> {
             .max()
             .unwrap_or_default();
         Ok(Self {
-            secrets: handed,
+            secrets: values,
             keys: ProvidedValues::new(&spelled),
             longest,
         })
@@ -98,7 +98,7 @@ impl<'a> ProvidedSecrets<'a> {
     }
 
     /// What the runner reported, whole or cut at its bound, without their values.
-    fn told(&self, text: &str) -> String {
+    fn redacted_report(&self, text: &str) -> String {
         let is_cut = text.chars().count() >= LONGEST_TOLD;
         self.of_cut(text, if is_cut { Extent::Cut } else { Extent::Whole })
     }
@@ -177,10 +177,11 @@ pub(super) fn read(completed: &Completed, secrets: &ProvidedSecrets<'_>) -> Skil
 fn of(kind: &str, value: Value, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
     // Nothing is cut before the secrets are out of it: what is left of one that was cut is found by nobody.
     let text = |key: &str, most: usize| {
-        let told = secrets.told(value.get(key).and_then(Value::as_str).unwrap_or_default());
-        match told.char_indices().nth(most) {
-            Some((end, _)) => format!("{}…", told.get(..end).unwrap_or_default()),
-            None => told,
+        let redacted =
+            secrets.redacted_report(value.get(key).and_then(Value::as_str).unwrap_or_default());
+        match redacted.char_indices().nth(most) {
+            Some((end, _)) => format!("{}…", redacted.get(..end).unwrap_or_default()),
+            None => redacted,
         }
     };
     match kind {
@@ -266,8 +267,8 @@ mod tests {
                     .take(LONGEST_TOLD)
                     .collect();
                 for errno in [Value::Null, json!(13)] {
-                    let told = json!({"raised": {"kind": "E", "message": "", "traceback": "", "errno": errno, field: text}});
-                    let end = format!("{:?}", answered(&told, &key()));
+                    let answer = json!({"raised": {"kind": "E", "message": "", "traceback": "", "errno": errno, field: text}});
+                    let end = format!("{:?}", answered(&answer, &key()));
                     shows_nothing_of_it(&end);
                     assert!(end.len() < 9_000, "{}", end.len());
                 }
@@ -287,11 +288,13 @@ mod tests {
             .chain(secrets[1].1.expose().chars())
             .take(LONGEST_TOLD)
             .collect();
-        let told = ProvidedSecrets::new(&secrets).unwrap().told(&message);
+        let redacted = ProvidedSecrets::new(&secrets)
+            .unwrap()
+            .redacted_report(&message);
         assert!(
-            !told.contains("begin") && !told.contains("abc"),
+            !redacted.contains("begin") && !redacted.contains("abc"),
             "{}",
-            told.len()
+            redacted.len()
         );
     }
 
@@ -343,14 +346,14 @@ mod tests {
             "KEY".parse().unwrap(),
             Secret::new("\"it's\" a\\value".to_owned()),
         )];
-        let handed = ProvidedSecrets::new(&secrets).unwrap();
+        let provided = ProvidedSecrets::new(&secrets).unwrap();
         for shown in [
             "\"it's\" a\\value",
             "\\\"it's\\\" a\\\\value",
             "\"it\\'s\" a\\\\value",
         ] {
             assert_eq!(
-                handed.redacted(&format!("x {shown} y")),
+                provided.redacted(&format!("x {shown} y")),
                 "x [secret:handed-over] y",
                 "{shown}"
             );
@@ -363,16 +366,16 @@ mod tests {
             "KEY".parse().unwrap(),
             Secret::new("  a-value of \"ours\" ".to_owned()),
         )];
-        let handed = ProvidedSecrets::new(&secrets).unwrap();
+        let provided = ProvidedSecrets::new(&secrets).unwrap();
         for held in [
             json!({"text": "it is a-value of \"ours\"."}),
             json!({"a-value of \"ours\"": [1]}),
             json!([{"deep": ["  a-value of \"ours\" "]}]),
         ] {
-            assert!(handed.held_in(&held).is_some(), "{held}");
+            assert!(provided.held_in(&held).is_some(), "{held}");
         }
         assert!(
-            handed
+            provided
                 .held_in(&json!({"text": "a-value of theirs"}))
                 .is_none()
         );

@@ -276,19 +276,19 @@ impl DirectoryState {
                 break;
             }
             if self.has_another_mode(&at) {
-                left.push(group, self.told(&at, ResidueReason::Mode));
+                left.push(group, self.residue_at(&at, ResidueReason::Mode));
             }
             let entries = match entries(&at, &mut seen, self.most) {
                 Ok(entries) => entries,
                 Err(RunnerError::Fs(_)) if self.naming == Naming::Grouped => {
                     // For example, its path is too long. The state of an existing one is unknown.
                     if !self.modes.contains_key(&at) {
-                        left.push(group, self.told(&at, ResidueReason::Unseen));
+                        left.push(group, self.residue_at(&at, ResidueReason::Unseen));
                     }
                     continue;
                 }
                 Err(_) => {
-                    left.push(group, self.told(&at, ResidueReason::Unseen));
+                    left.push(group, self.residue_at(&at, ResidueReason::Unseen));
                     if self.naming == Naming::Grouped {
                         break;
                     }
@@ -300,7 +300,7 @@ impl DirectoryState {
             if is_repository && is_known {
                 self.changed_orders(&at, &mut seen, &mut left);
             } else if is_repository && self.has_new(&entries) {
-                left.push(None, self.told(&at, ResidueReason::Obeyed));
+                left.push(None, self.residue_at(&at, ResidueReason::Obeyed));
             }
             // If an existing directory became a repository, its entries are still reported.
             let hides_entries = is_repository && (is_known || !self.modes.contains_key(&at));
@@ -309,7 +309,7 @@ impl DirectoryState {
                 && self.is_of_a_program(&at, &entries)
             {
                 left.groups
-                    .push((self.told(&at, ResidueReason::Obeyed), Vec::new()));
+                    .push((self.residue_at(&at, ResidueReason::Obeyed), Vec::new()));
                 group = Some(left.groups.len() - 1);
             }
             for (name, path, meta) in entries {
@@ -325,12 +325,12 @@ impl DirectoryState {
                 match why {
                     // A repository is named wherever it is.
                     Some(why) if is_dot_git(name.as_ref()) => {
-                        left.push(None, self.told(&path, why))
+                        left.push(None, self.residue_at(&path, why))
                     }
                     None if is_entered && is_dot_git(name.as_ref()) => {
                         self.changed_orders(&path, &mut seen, &mut left);
                     }
-                    Some(why) if !is_entered => left.push(group, self.told(&path, why)),
+                    Some(why) if !is_entered => left.push(group, self.residue_at(&path, why)),
                     _ if is_entered || meta.is_dir() && !is_own(&name) => open.push((path, group)),
                     _ => {}
                 }
@@ -351,7 +351,7 @@ impl DirectoryState {
         let mut report = |path: &Path, found: &Path, meta: &Metadata| {
             let why = matters(&self.below(path), meta).filter(|why| why.is_by_name());
             if let Some(why) = why.filter(|_| self.is_new(found, meta)) {
-                left.push(None, self.told(path, why));
+                left.push(None, self.residue_at(path, why));
             }
         };
         if !meta.is_dir() {
@@ -389,7 +389,7 @@ impl DirectoryState {
     fn changed_orders(&self, git_dir: &Path, seen: &mut usize, left: &mut Left) {
         for (path, meta) in orders(git_dir, seen, self.most) {
             if self.is_new(&path, &meta) {
-                left.push(None, self.told(&path, ResidueReason::Obeyed));
+                left.push(None, self.residue_at(&path, ResidueReason::Obeyed));
             }
         }
     }
@@ -416,7 +416,7 @@ impl DirectoryState {
         self.found.get(path) != Some(&stamp(meta))
     }
 
-    fn told(&self, path: &Path, why: ResidueReason) -> LeftBehind {
+    fn residue_at(&self, path: &Path, why: ResidueReason) -> LeftBehind {
         LeftBehind {
             path: self.below(path),
             why,
@@ -657,7 +657,7 @@ mod tests {
         }
     }
 
-    fn told(left: &[LeftBehind]) -> Vec<(&str, ResidueReason)> {
+    fn paths_and_reasons(left: &[LeftBehind]) -> Vec<(&str, ResidueReason)> {
         left.iter()
             .map(|one| (one.path.as_str(), one.why))
             .collect()
@@ -699,16 +699,19 @@ mod tests {
             "d.desktop",
         ];
         for path in obeyed {
-            let room = Room::new();
-            let before = room.look();
-            room.put(&format!("notes/{path}"), 0o644);
+            let fixture = Room::new();
+            let before = fixture.look();
+            fixture.put(&format!("notes/{path}"), 0o644);
             let left = before.left_behind(&BTreeSet::new());
             assert!(
-                matches!(told(&left).as_slice(), [(_, ResidueReason::Obeyed)]),
+                matches!(
+                    paths_and_reasons(&left).as_slice(),
+                    [(_, ResidueReason::Obeyed)]
+                ),
                 "{path}: {left:?}"
             );
             // The same, when it was there before.
-            assert_eq!(room.look().left_behind(&BTreeSet::new()), [], "{path}");
+            assert_eq!(fixture.look().left_behind(&BTreeSet::new()), [], "{path}");
         }
         for path in [
             ".kube/x",
@@ -718,12 +721,15 @@ mod tests {
             "a/server.pem",
             ".ssh/known_hosts",
         ] {
-            let room = Room::new();
-            let before = room.look();
-            room.put(&format!("notes/{path}"), 0o644);
+            let fixture = Room::new();
+            let before = fixture.look();
+            fixture.put(&format!("notes/{path}"), 0o644);
             let left = before.left_behind(&BTreeSet::new());
             assert!(
-                matches!(told(&left).as_slice(), [(_, ResidueReason::NamedSecret)]),
+                matches!(
+                    paths_and_reasons(&left).as_slice(),
+                    [(_, ResidueReason::NamedSecret)]
+                ),
                 "{path}: {left:?}"
             );
         }
@@ -731,7 +737,7 @@ mod tests {
 
     #[test]
     fn changes_behind_links_are_reported_by_link() {
-        let room = Room::new();
+        let fixture = Room::new();
         for path in [
             "envrc.txt",
             "build/mk",
@@ -740,10 +746,11 @@ mod tests {
             "docs/x.txt",
             "src/a.txt",
         ] {
-            room.put(&format!("notes/{path}"), 0o644);
+            fixture.put(&format!("notes/{path}"), 0o644);
         }
         let link = |name: &str, target: &str| {
-            std::os::unix::fs::symlink(target, room.dir.path().join("notes").join(name)).unwrap();
+            std::os::unix::fs::symlink(target, fixture.dir.path().join("notes").join(name))
+                .unwrap();
         };
         link(".envrc", "envrc.txt");
         link("Makefile", "build/mk");
@@ -752,7 +759,7 @@ mod tests {
         link("plain", "docs");
         link("outside.mk", "/etc/hostname");
         link("missing.mk", "nothing");
-        let before = room.look();
+        let before = fixture.look();
         assert_eq!(before.left_behind(&BTreeSet::new()), []);
         let all = [
             "envrc.txt",
@@ -763,7 +770,7 @@ mod tests {
             "src/a.txt",
         ];
         for path in all {
-            std::fs::write(room.dir.path().join("notes").join(path), "changed").unwrap();
+            std::fs::write(fixture.dir.path().join("notes").join(path), "changed").unwrap();
         }
         let left = before.left_behind(&BTreeSet::new());
         let mut paths: Vec<&str> = left.iter().map(|one| one.path.as_str()).collect();
@@ -781,9 +788,9 @@ mod tests {
 
     #[test]
     fn ordinary_files_are_no_ones_orders() {
-        let room = Room::new();
-        room.put("notes/old.py", 0o755);
-        let before = room.look();
+        let fixture = Room::new();
+        fixture.put("notes/old.py", 0o755);
+        let before = fixture.look();
         let plain = [
             "a.md",
             "b/c/d.txt",
@@ -796,33 +803,33 @@ mod tests {
             "c:",
         ];
         for path in plain {
-            room.put(&format!("notes/{path}"), 0o644);
+            fixture.put(&format!("notes/{path}"), 0o644);
         }
         // What lies elsewhere is no business of the run.
-        room.put("Makefile", 0o755);
+        fixture.put("Makefile", 0o755);
         assert_eq!(before.left_behind(&BTreeSet::new()), []);
     }
 
     #[test]
     fn new_or_changed_executables_and_pipes_are_reported() {
-        let room = Room::new();
-        room.put("notes/deep/kept.sh", 0o755);
-        room.put("notes/conftest.py", 0o644);
-        room.put("notes/plain.txt", 0o644);
-        let before = room.look();
+        let fixture = Room::new();
+        fixture.put("notes/deep/kept.sh", 0o755);
+        fixture.put("notes/conftest.py", 0o644);
+        fixture.put("notes/plain.txt", 0o644);
+        let before = fixture.look();
         assert_eq!(before.left_behind(&BTreeSet::new()), []);
-        room.put("notes/deep/tool", 0o700);
+        fixture.put("notes/deep/tool", 0o700);
         std::fs::set_permissions(
-            room.dir.path().join("notes/plain.txt"),
+            fixture.dir.path().join("notes/plain.txt"),
             PermissionsExt::from_mode(0o645),
         )
         .unwrap();
-        room.put("notes/conftest.py", 0o644);
+        fixture.put("notes/conftest.py", 0o644);
         let socket =
-            std::os::unix::net::UnixListener::bind(room.dir.path().join("notes/pipe")).unwrap();
+            std::os::unix::net::UnixListener::bind(fixture.dir.path().join("notes/pipe")).unwrap();
         let left = before.left_behind(&BTreeSet::new());
         assert_eq!(
-            told(&left),
+            paths_and_reasons(&left),
             [
                 ("notes/conftest.py", ResidueReason::Obeyed),
                 ("notes/deep/tool", ResidueReason::Executable),
@@ -832,37 +839,37 @@ mod tests {
         );
         drop(socket);
         // Moved, it is somewhere else than it was.
-        let room = Room::new();
-        room.put("notes/a/conftest.py", 0o644);
-        let before = room.look();
+        let fixture = Room::new();
+        fixture.put("notes/a/conftest.py", 0o644);
+        let before = fixture.look();
         std::fs::rename(
-            room.dir.path().join("notes/a"),
-            room.dir.path().join("notes/b"),
+            fixture.dir.path().join("notes/a"),
+            fixture.dir.path().join("notes/b"),
         )
         .unwrap();
         assert_eq!(
-            told(&before.left_behind(&BTreeSet::new())),
+            paths_and_reasons(&before.left_behind(&BTreeSet::new())),
             [("notes/b/conftest.py", ResidueReason::Obeyed)]
         );
     }
 
     #[test]
     fn unnamed_repository_is_recognized_by_its_contents() {
-        let room = Room::new();
-        let before = room.look();
+        let fixture = Room::new();
+        let before = fixture.look();
         for path in ["notes/r/config", "notes/r/objects/x", "notes/r/refs/x"] {
-            room.put(path, 0o644);
+            fixture.put(path, 0o644);
         }
         // git takes it for none without a valid HEAD.
-        room.put("notes/r/HEAD", 0o644);
+        fixture.put("notes/r/HEAD", 0o644);
         assert_eq!(before.left_behind(&BTreeSet::new()), []);
-        let head = room.dir.path().join("notes/r/HEAD");
+        let head = fixture.dir.path().join("notes/r/HEAD");
         std::fs::write(head, "ref: refs/heads/main\n").unwrap();
         assert_eq!(
-            told(&before.left_behind(&BTreeSet::new())),
+            paths_and_reasons(&before.left_behind(&BTreeSet::new())),
             [("notes/r", ResidueReason::Obeyed)]
         );
-        assert_eq!(room.look().left_behind(&BTreeSet::new()), []);
+        assert_eq!(fixture.look().left_behind(&BTreeSet::new()), []);
     }
 
     #[test]
@@ -876,7 +883,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("scripts/ci")).unwrap();
         std::fs::write(dir.path().join("scripts/x.txt"), "x").unwrap();
         assert_eq!(
-            told(&before.left_behind(&BTreeSet::new())),
+            paths_and_reasons(&before.left_behind(&BTreeSet::new())),
             [
                 ("a/.aws/credentials", ResidueReason::NamedSecret),
                 ("scripts/ci", ResidueReason::Obeyed)
@@ -886,35 +893,35 @@ mod tests {
 
     #[test]
     fn a_directory_with_another_mode_is_told() {
-        let mode = |room: &Room, path: &str, mode: u32| {
-            let path = room.dir.path().join(path);
+        let mode = |fixture: &Room, path: &str, mode: u32| {
+            let path = fixture.dir.path().join(path);
             std::fs::create_dir_all(&path).unwrap();
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
         };
-        let room = Room::new();
-        mode(&room, "notes", 0o755);
-        mode(&room, "notes/old", 0o777);
-        mode(&room, "notes/kept", 0o2777);
-        let before = room.look();
+        let fixture = Room::new();
+        mode(&fixture, "notes", 0o755);
+        mode(&fixture, "notes/old", 0o777);
+        mode(&fixture, "notes/kept", 0o2777);
+        let before = fixture.look();
         for (path, bits) in [
             ("notes/new", 0o775),
             ("notes/old/deep", 0o777),
             ("notes/kept/deep", 0o2775),
         ] {
-            mode(&room, path, bits);
+            mode(&fixture, path, bits);
         }
         assert_eq!(before.left_behind(&BTreeSet::new()), []);
-        mode(&room, "notes", 0o777);
+        mode(&fixture, "notes", 0o777);
         assert_eq!(
-            told(&before.left_behind(&BTreeSet::new())),
+            paths_and_reasons(&before.left_behind(&BTreeSet::new())),
             [("notes", ResidueReason::Mode)]
         );
-        mode(&room, "notes", 0o755);
-        mode(&room, "notes/old", 0o755);
-        mode(&room, "notes/new/open", 0o757);
-        mode(&room, "notes/sticky", 0o1755);
+        mode(&fixture, "notes", 0o755);
+        mode(&fixture, "notes/old", 0o755);
+        mode(&fixture, "notes/new/open", 0o757);
+        mode(&fixture, "notes/sticky", 0o1755);
         assert_eq!(
-            told(&before.left_behind(&BTreeSet::new())),
+            paths_and_reasons(&before.left_behind(&BTreeSet::new())),
             [
                 ("notes/new/open", ResidueReason::Mode),
                 ("notes/old", ResidueReason::Mode),
@@ -926,10 +933,10 @@ mod tests {
 
     #[test]
     fn omitted_leftovers_are_counted() {
-        let room = Room::new();
-        let before = room.look();
+        let fixture = Room::new();
+        let before = fixture.look();
         for number in 0..100 {
-            room.put(&format!("notes/{number}.pth"), 0o644);
+            fixture.put(&format!("notes/{number}.pth"), 0o644);
         }
         let left = before.left_behind(&BTreeSet::new());
         assert_eq!(left.len(), MOST_NAMED + 1);

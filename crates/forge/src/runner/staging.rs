@@ -189,9 +189,9 @@ impl Staging {
         paths: &SkillPaths,
     ) -> Result<(), StagingError> {
         let Different { edits, directories } = self.different()?;
-        let gone: Vec<&String> = self.directories.difference(&directories).collect();
+        let removed: Vec<&String> = self.directories.difference(&directories).collect();
         let new: Vec<&String> = directories.difference(&self.directories).collect();
-        if edits.is_empty() && gone.is_empty() && new.is_empty() {
+        if edits.is_empty() && removed.is_empty() && new.is_empty() {
             return Ok(());
         }
         let _alone = alone(project, home, paths).await?;
@@ -217,7 +217,7 @@ impl Staging {
             }
         }
         // What lies in one comes after it.
-        for directory in gone.into_iter().rev() {
+        for directory in removed.into_iter().rev() {
             remove_empty(project.root(), directory);
         }
         Ok(())
@@ -474,14 +474,14 @@ mod tests {
             std::fs::create_dir_all(dir.path().join("home")).unwrap();
             let project = ForgeProject::new(root, Digest::of(b"p"), "skillset".parse().unwrap());
             let paths = project.paths(&"word_count".parse().unwrap()).unwrap();
-            let room = Self {
+            let fixture = Self {
                 dir,
                 project,
                 paths,
             };
-            room.put("notes/a.md", "a");
-            room.put("notes/sub/b.md", "b");
-            room
+            fixture.put("notes/a.md", "a");
+            fixture.put("notes/sub/b.md", "b");
+            fixture
         }
 
         fn put(&self, path: &str, text: &str) {
@@ -506,24 +506,24 @@ mod tests {
 
     #[tokio::test]
     async fn changes_come_to_the_project_only_when_brought() {
-        let room = Room::new();
-        room.put("notes/.env", "KEY=hidden");
+        let fixture = Room::new();
+        fixture.put("notes/.env", "KEY=hidden");
         let mode = PermissionsExt::from_mode(0o640);
-        std::fs::set_permissions(room.project.root().join("notes/a.md"), mode).unwrap();
-        let staging = room.staging();
+        std::fs::set_permissions(fixture.project.root().join("notes/a.md"), mode).unwrap();
+        let staging = fixture.staging();
         assert!(!staging.top().join("notes/.env").exists());
         std::fs::write(staging.top().join("notes/a.md"), "A").unwrap();
         std::fs::create_dir_all(staging.top().join("notes/deep/er")).unwrap();
         std::fs::create_dir_all(staging.top().join("notes/empty")).unwrap();
         std::fs::write(staging.top().join("notes/deep/er/new.md"), "new").unwrap();
         std::fs::remove_dir_all(staging.top().join("notes/sub")).unwrap();
-        assert_eq!(room.text("notes/a.md").as_deref(), Some("a"));
-        assert!(room.text("notes/deep/er/new.md").is_none());
-        room.bring(&staging).await.unwrap();
-        assert_eq!(room.text("notes/a.md").as_deref(), Some("A"));
-        assert_eq!(room.text("notes/deep/er/new.md").as_deref(), Some("new"));
-        assert_eq!(room.text("notes/.env").as_deref(), Some("KEY=hidden"));
-        let root = room.project.root();
+        assert_eq!(fixture.text("notes/a.md").as_deref(), Some("a"));
+        assert!(fixture.text("notes/deep/er/new.md").is_none());
+        fixture.bring(&staging).await.unwrap();
+        assert_eq!(fixture.text("notes/a.md").as_deref(), Some("A"));
+        assert_eq!(fixture.text("notes/deep/er/new.md").as_deref(), Some("new"));
+        assert_eq!(fixture.text("notes/.env").as_deref(), Some("KEY=hidden"));
+        let root = fixture.project.root();
         assert!(root.join("notes/empty").is_dir() && !root.join("notes/sub").exists());
         assert_eq!(
             root.join("notes/a.md")
@@ -538,8 +538,8 @@ mod tests {
 
     #[tokio::test]
     async fn directory_without_its_last_file_stays() {
-        let room = Room::new();
-        let root = room.project.root();
+        let fixture = Room::new();
+        let root = fixture.project.root();
         let mode_of = |place: &str| {
             let meta = root.join(place).metadata();
             meta.map(|meta| meta.permissions().mode() & MODE).ok()
@@ -548,44 +548,44 @@ mod tests {
             let mode = PermissionsExt::from_mode(mode);
             std::fs::set_permissions(root.join(place), mode).unwrap();
         }
-        let staging = room.staging();
+        let staging = fixture.staging();
         std::fs::remove_file(staging.top().join("notes/a.md")).unwrap();
         std::fs::remove_file(staging.top().join("notes/sub/b.md")).unwrap();
-        room.bring(&staging).await.unwrap();
-        assert!(room.text("notes/sub/b.md").is_none());
+        fixture.bring(&staging).await.unwrap();
+        assert!(fixture.text("notes/sub/b.md").is_none());
         assert_eq!(mode_of("notes/sub"), Some(0o775));
         assert_eq!(mode_of("notes"), Some(0o755));
-        let staging = room.staging();
+        let staging = fixture.staging();
         std::fs::remove_dir(staging.top().join("notes/sub")).unwrap();
-        room.bring(&staging).await.unwrap();
+        fixture.bring(&staging).await.unwrap();
         assert_eq!(mode_of("notes/sub"), None);
         assert_eq!(mode_of("notes"), Some(0o755));
     }
 
     #[tokio::test]
     async fn file_changed_during_run_prevents_all_copies() {
-        let room = Room::new();
-        let staging = room.staging();
+        let fixture = Room::new();
+        let staging = fixture.staging();
         std::fs::write(staging.top().join("notes/a.md"), "A").unwrap();
         std::fs::write(staging.top().join("notes/sub/b.md"), "B").unwrap();
-        room.put("notes/sub/b.md", "theirs");
-        let error = room.bring(&staging).await.unwrap_err().to_string();
+        fixture.put("notes/sub/b.md", "theirs");
+        let error = fixture.bring(&staging).await.unwrap_err().to_string();
         assert!(error.contains("notes/sub/b.md"), "{error}");
-        assert_eq!(room.text("notes/a.md").as_deref(), Some("a"));
-        assert_eq!(room.text("notes/sub/b.md").as_deref(), Some("theirs"));
+        assert_eq!(fixture.text("notes/a.md").as_deref(), Some("a"));
+        assert_eq!(fixture.text("notes/sub/b.md").as_deref(), Some("theirs"));
     }
 
     #[tokio::test]
     async fn a_link_swapped_in_meanwhile_is_not_followed() {
         for swapped in ["notes", "notes/sub", "notes/sub/b.md"] {
-            let room = Room::new();
-            let staging = room.staging();
+            let fixture = Room::new();
+            let staging = fixture.staging();
             std::fs::write(staging.top().join("notes/sub/b.md"), "B").unwrap();
             std::fs::write(staging.top().join("notes/sub/new.md"), "new").unwrap();
-            let outside = room.dir.path().join("outside");
-            std::fs::rename(room.project.root().join(swapped), &outside).unwrap();
-            std::os::unix::fs::symlink(&outside, room.project.root().join(swapped)).unwrap();
-            room.bring(&staging).await.unwrap_err();
+            let outside = fixture.dir.path().join("outside");
+            std::fs::rename(fixture.project.root().join(swapped), &outside).unwrap();
+            std::os::unix::fs::symlink(&outside, fixture.project.root().join(swapped)).unwrap();
+            fixture.bring(&staging).await.unwrap_err();
             let places = [
                 outside.clone(),
                 outside.join("b.md"),
@@ -606,26 +606,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_went_is_refused() {
-        let room = Room::new();
-        std::os::unix::fs::symlink("a.md", room.project.root().join("notes/link")).unwrap();
-        let staging = room.staging();
+        let fixture = Room::new();
+        std::os::unix::fs::symlink("a.md", fixture.project.root().join("notes/link")).unwrap();
+        let staging = fixture.staging();
         assert_eq!(
             std::fs::read_to_string(staging.top().join("notes/link")).unwrap(),
             "a"
         );
         std::fs::remove_file(staging.top().join("notes/link")).unwrap();
         std::fs::write(staging.top().join("notes/a.md"), "A").unwrap();
-        let error = room.bring(&staging).await.unwrap_err().to_string();
+        let error = fixture.bring(&staging).await.unwrap_err().to_string();
         assert!(error.starts_with("notes/link: "), "{error}");
-        assert_eq!(room.text("notes/a.md").as_deref(), Some("a"));
+        assert_eq!(fixture.text("notes/a.md").as_deref(), Some("a"));
     }
 
     #[tokio::test]
     async fn nothing_written_changes_nothing() {
-        let room = Room::new();
-        let staging = room.staging();
-        room.put("notes/a.md", "theirs");
-        room.bring(&staging).await.unwrap();
-        assert_eq!(room.text("notes/a.md").as_deref(), Some("theirs"));
+        let fixture = Room::new();
+        let staging = fixture.staging();
+        fixture.put("notes/a.md", "theirs");
+        fixture.bring(&staging).await.unwrap();
+        assert_eq!(fixture.text("notes/a.md").as_deref(), Some("theirs"));
     }
 }

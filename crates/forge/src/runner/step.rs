@@ -340,8 +340,12 @@ fn judge_bytes(
         let why = match SkillStep::Run.check(name, status) {
             Ok(()) => format!("the skill {name} is not approved"),
             Err(refused) => {
-                let said = [Some(refused.to_string()), refused.hint()];
-                said.into_iter().flatten().collect::<Vec<_>>().join("; ")
+                let messages = [Some(refused.to_string()), refused.hint()];
+                messages
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join("; ")
             }
         };
         return refuse(Code::new("forge-run-untrusted"), format!("Not run: {why}."));
@@ -472,11 +476,11 @@ fn judge_run(
 
 /// What a skill wrote did not come to the project, so its run failed.
 fn not_kept(name: &SkillName, error: &StagingError) -> Finding {
-    let said = Scanner::builtin()
+    let message = Scanner::builtin()
         .redact(&error.to_string())
         .text
         .into_owned();
-    let hint = format!("Nothing of what it wrote was kept: {said}.");
+    let hint = format!("Nothing of what it wrote was kept: {message}.");
     Finding::error(
         Code::new("forge-run-not-kept"),
         name.to_string(),
@@ -492,7 +496,7 @@ fn isolation(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
     let missing: Vec<String> = receipt
         .missing
         .iter()
-        .map(|lost| lost.layer.to_string())
+        .map(|missing_layer| missing_layer.layer.to_string())
         .collect();
     let hint = format!(
         "It ran without complete isolation ({}), so nothing kept it to its class. Set [sandbox] strength to required.",
@@ -524,7 +528,7 @@ fn record(
     report: &SkillRunReport,
 ) -> Result<(), LedgerError> {
     // A skill chose some of these words.
-    let kept: Vec<Finding> = report
+    let findings: Vec<Finding> = report
         .verdict
         .findings()
         .iter()
@@ -542,7 +546,7 @@ fn record(
         promotion: report.promotion,
         skill: report.skill.unwrap_or_else(|| Digest::of(b"")),
         outcome: report.outcome,
-        findings: json!(kept),
+        findings: json!(findings),
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
     })
 }
@@ -579,8 +583,8 @@ mod tests {
 
     impl Setup {
         fn new() -> Self {
-            let room = tempfile::tempdir().unwrap();
-            let root = room.path().canonicalize().unwrap();
+            let temp_dir = tempfile::tempdir().unwrap();
+            let root = temp_dir.path().canonicalize().unwrap();
             let project =
                 ForgeProject::new(root.clone(), Digest::of(b"p"), "skillset".parse().unwrap());
             let name: SkillName = "word_count".parse().unwrap();
@@ -588,7 +592,7 @@ mod tests {
             let file = root.join(paths.skill.as_str());
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             Self {
-                _room: room,
+                _room: temp_dir,
                 project,
                 name,
                 paths,
@@ -644,15 +648,15 @@ mod tests {
         let (mut taken, mut refused, mut wrong) = (0_u32, 0_u32, false);
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                let beside = setup.file.with_extension("new");
+                let temporary = setup.file.with_extension("new");
                 for round in 0_u32.. {
                     if over.load(Ordering::Relaxed) {
                         break;
                     }
                     let bytes = if round % 2 == 0 { &evil } else { &good };
                     if round % 4 < 2 {
-                        std::fs::write(&beside, bytes).unwrap();
-                        std::fs::rename(&beside, &setup.file).unwrap();
+                        std::fs::write(&temporary, bytes).unwrap();
+                        std::fs::rename(&temporary, &setup.file).unwrap();
                     } else {
                         std::fs::write(&setup.file, bytes).unwrap();
                     }

@@ -124,7 +124,7 @@ impl Skeleton {
         };
         // What a killed process left is finished or taken back before anybody looks at what is there.
         recover_tree_edit(project.root(), &journal)?;
-        let mut laid = WrittenSkeleton {
+        let mut skeleton = WrittenSkeleton {
             written: Vec::new(),
             kept: Vec::new(),
             settings_to_add: None,
@@ -140,7 +140,7 @@ impl Skeleton {
                         after: Some(text.clone().into_bytes()),
                         new_file: NewFile::Plain,
                     });
-                    laid.written.push(path.clone());
+                    skeleton.written.push(path.clone());
                 }
                 Err(source) => {
                     return Err(FsError::Io {
@@ -150,16 +150,16 @@ impl Skeleton {
                     }
                     .into());
                 }
-                Ok(_) => laid.kept.push(path.clone()),
+                Ok(_) => skeleton.kept.push(path.clone()),
             }
         }
         edit_tree(project.root(), &edits, &journal)?;
-        laid.settings_to_add = laid
+        skeleton.settings_to_add = skeleton
             .kept
             .iter()
-            .any(|path| path.as_str() == SETTINGS && !laid.written.is_empty())
+            .any(|path| path.as_str() == SETTINGS && !skeleton.written.is_empty())
             .then(|| self.settings_of_tools());
-        Ok(laid)
+        Ok(skeleton)
     }
 
     /// The settings of the tools alone, for a project that has its own `pyproject.toml`.

@@ -68,10 +68,10 @@ fn skeleton_passes_ruff_mypy_and_pytest() {
                 .env("HOME", setup.directory.path())
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            let stdout = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{program}: {said}");
-            said
+            assert!(output.status.success(), "{program}: {stdout}");
+            stdout
         };
         run("ruff", &["check", "--no-cache", "."]);
         run(
@@ -102,8 +102,8 @@ fn init_keeps_existing_files_and_writes_once() {
     std::fs::create_dir_all(setup.root().join("src/skillset/skills")).unwrap();
     std::fs::write(setup.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
     std::os::unix::fs::symlink("nowhere", setup.root().join("src/skillset/py.typed")).unwrap();
-    let laid = setup.lay("skillset").unwrap();
-    let kept: Vec<&str> = laid.kept.iter().map(RepoPath::as_str).collect();
+    let written_skeleton = setup.lay("skillset").unwrap();
+    let kept: Vec<&str> = written_skeleton.kept.iter().map(RepoPath::as_str).collect();
     assert_eq!(
         kept,
         [
@@ -112,8 +112,8 @@ fn init_keeps_existing_files_and_writes_once() {
             "src/skillset/py.typed"
         ]
     );
-    assert_eq!(laid.written.len(), 5);
-    let add = laid.settings_to_add.unwrap();
+    assert_eq!(written_skeleton.written.len(), 5);
+    let add = written_skeleton.settings_to_add.unwrap();
     assert!(
         add.starts_with("[tool.ruff]") && add.contains("[tool.pytest.ini_options]"),
         "{add}"

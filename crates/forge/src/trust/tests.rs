@@ -220,12 +220,12 @@ fn trust_ends_with_consecutive_failures() {
 fn grants_refused_at_run_prevent_promotion() {
     let judge = |grants: serde_json::Value, class| {
         let verdict = judge_grants(&name(), serde_json::from_value(grants), class);
-        let told: Vec<String> = verdict
+        let codes: Vec<String> = verdict
             .findings()
             .iter()
             .map(|finding| finding.code.as_str().to_owned())
             .collect();
-        (verdict.passes(), told)
+        (verdict.passes(), codes)
     };
     let refused = (false, vec!["forge-promote-grants".to_owned()]);
     let (writes, connects) = (SideEffect::FileWrite, SideEffect::Network);

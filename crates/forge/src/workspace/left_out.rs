@@ -57,8 +57,8 @@ fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
 fn first_in_large(file: &mut dyn Read) -> io::Result<Option<&'static RuleId>> {
     let mut window = Vec::with_capacity(PIECE + OVERLAP);
     loop {
-        let kept = window.len().saturating_sub(OVERLAP);
-        window.drain(..kept);
+        let consumed = window.len().saturating_sub(OVERLAP);
+        window.drain(..consumed);
         let before = window.len();
         (&mut *file).take(PIECE as u64).read_to_end(&mut window)?;
         if window.len() == before {

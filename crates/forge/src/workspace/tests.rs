@@ -209,13 +209,13 @@ async fn copy_omits_git_and_secrets() {
         );
     }
     assert!(workspace.root().join("ignored.log").is_file());
-    let told: Vec<_> = workspace
+    let omitted: Vec<_> = workspace
         .omitted()
         .iter()
         .map(|omission| omission.path.to_str().unwrap())
         .collect();
     assert_eq!(
-        told,
+        omitted,
         [
             ".ENV.Local",
             ".aws/credentials",

@@ -162,19 +162,23 @@ fn open(root: &Path, relative: &str) -> io::Result<File> {
 fn parent_of<'r>(
     root: &Path,
     relative: &'r str,
-    way: MissingParents,
+    missing_parents: MissingParents,
 ) -> io::Result<(OwnedFd, &'r OsStr)> {
     let path = Path::new(relative);
     let name = path.file_name().ok_or(Errno::INVAL)?;
     Ok((
-        walk(root, path.parent().unwrap_or(Path::new("")), way)?,
+        walk(
+            root,
+            path.parent().unwrap_or(Path::new("")),
+            missing_parents,
+        )?,
         name,
     ))
 }
 
 /// Opens the directory at `path` below `root`, part by part.
-fn walk(root: &Path, path: &Path, way: MissingParents) -> io::Result<OwnedFd> {
-    if way == MissingParents::Create {
+fn walk(root: &Path, path: &Path, missing_parents: MissingParents) -> io::Result<OwnedFd> {
+    if missing_parents == MissingParents::Create {
         super::create_dir_all(root).map_err(FsError::into_source)?;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -183,7 +187,7 @@ fn walk(root: &Path, path: &Path, way: MissingParents) -> io::Result<OwnedFd> {
         let Component::Normal(name) = part else {
             return Err(Errno::INVAL.into());
         };
-        if way == MissingParents::Create {
+        if missing_parents == MissingParents::Create {
             match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o700)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno.into()),
@@ -215,8 +219,8 @@ mod tests {
 
     #[test]
     fn link_anywhere_in_path_is_not_followed() {
-        let room = tempfile::tempdir().unwrap();
-        let (root, other) = (room.path().join("root"), room.path().join("other"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (root, other) = (temp_dir.path().join("root"), temp_dir.path().join("other"));
         std::fs::create_dir_all(root.join("a")).unwrap();
         std::fs::create_dir_all(&other).unwrap();
         std::fs::write(other.join("private"), "private").unwrap();
@@ -262,8 +266,8 @@ mod tests {
 
     #[test]
     fn write_creates_directories_without_leftovers() {
-        let room = tempfile::tempdir().unwrap();
-        let root = room.path().join("run");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let root = temp_dir.path().join("run");
         write_beneath(&root, "a/b/c", b"old and long").unwrap();
         write_beneath(&root, "a/b/c", b"new").unwrap();
         assert_eq!(std::fs::read(root.join("a/b/c")).unwrap(), b"new");
@@ -305,10 +309,10 @@ mod tests {
 
     #[test]
     fn file_with_excessive_length_is_not_read() {
-        let room = tempfile::tempdir().unwrap();
-        let file = File::create(room.path().join("sparse")).unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
+        let file = File::create(temp_dir.path().join("sparse")).unwrap();
         file.set_len(1 << 40).unwrap();
-        let error = read_beneath(room.path(), "sparse", ByteLimit(u64::MAX >> 24)).unwrap_err();
+        let error = read_beneath(temp_dir.path(), "sparse", ByteLimit(u64::MAX >> 24)).unwrap_err();
         assert!(
             matches!(error, FsError::TooLarge { limit, .. } if limit == u64::MAX >> 24),
             "{error}"
@@ -317,16 +321,21 @@ mod tests {
 
     #[test]
     fn non_regular_file_is_refused_at_once() {
-        let room = tempfile::tempdir().unwrap();
-        rustix::fs::mkfifoat(CWD, room.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
-        assert!(read_beneath(room.path(), "pipe", ByteLimit(10)).is_err());
+        let temp_dir = tempfile::tempdir().unwrap();
+        rustix::fs::mkfifoat(
+            CWD,
+            temp_dir.path().join("pipe"),
+            Mode::from_raw_mode(0o600),
+        )
+        .unwrap();
+        assert!(read_beneath(temp_dir.path(), "pipe", ByteLimit(10)).is_err());
         assert!(
-            read_beneath(room.path(), "none", ByteLimit(10))
+            read_beneath(temp_dir.path(), "none", ByteLimit(10))
                 .unwrap_err()
                 .is_not_found()
         );
         assert!(
-            read_beneath(room.path(), "none/x", ByteLimit(10))
+            read_beneath(temp_dir.path(), "none/x", ByteLimit(10))
                 .unwrap_err()
                 .is_not_found()
         );

@@ -124,8 +124,8 @@ impl Ledger {
             .map_err(&fail)?;
         let body =
             json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
-        let told = event(new.moment, new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
-        append_within(&transaction, told.with_artifact(digest), &fail)?;
+        let new_event = event(new.moment, new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
+        append_within(&transaction, new_event.with_artifact(digest), &fail)?;
         commit(transaction, new.moment.at, &fail)?;
         Ok(digest)
     }
@@ -175,8 +175,8 @@ impl Ledger {
             .and_then(|mut insert| insert.query_row(values, |row| number(row, 0)))
             .map_err(&fail)?;
         let body = json!({ "seq": seq, "phase": new.phase, "round": new.round, "provider": new.provider, "model": new.model });
-        let told = event(new.moment, new.crawl, &new.owner, "CRAWL_MESSAGE", body)?;
-        append_within(&transaction, told.with_artifact(digest), &fail)?;
+        let new_event = event(new.moment, new.crawl, &new.owner, "CRAWL_MESSAGE", body)?;
+        append_within(&transaction, new_event.with_artifact(digest), &fail)?;
         commit(transaction, new.moment.at, &fail)?;
         Ok(seq)
     }

@@ -5,7 +5,8 @@ use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
 use super::{
-    SkillStatus, Subject, member, move_on, optional_digest, stored, subject, tell, verification,
+    SkillStatus, Subject, append_skill_event, member, move_on, optional_digest, stored, subject,
+    verification,
 };
 use crate::artifact::put_within;
 use crate::chain::unreadable;
@@ -125,24 +126,24 @@ impl Ledger {
             .map_err(&fail)?;
         let packet = packet(&row)?;
         let kind = SkillArtifactKind::BuildPacket;
-        let kept = put_within(&transaction, kind.as_str(), &packet, &fail)?;
+        let digest = put_within(&transaction, kind.as_str(), &packet, &fail)?;
         attach_within(
             &transaction,
             new.proposal,
             Some(row.id),
             kind,
-            &kept,
+            &digest,
             new.moment,
             &fail,
         )?;
-        let body = json!({ "build": row.id, "attempt": row.attempt, "parent": row.parent, "agent": row.agent, "packet": kept });
-        tell(
+        let body = json!({ "build": row.id, "attempt": row.attempt, "parent": row.parent, "agent": row.agent, "packet": digest });
+        append_skill_event(
             &transaction,
             &skill,
             new.moment,
             "SKILL_BUILD_STARTED",
             body,
-            &[kept],
+            &[digest],
             &fail,
         )?;
         commit(transaction, new.moment.at, &fail)?;
@@ -184,7 +185,7 @@ impl Ledger {
                 status: skill.status.as_str(),
             });
         }
-        tell(
+        append_skill_event(
             &transaction,
             &skill,
             moment,
@@ -250,7 +251,7 @@ fn abort_running(
     for build in running {
         let end = SkillBuildEnd::Aborted(json!({ "interrupted": true }));
         end_within(transaction, build.id, moment, &end, fail)?;
-        tell(
+        append_skill_event(
             transaction,
             skill,
             moment,

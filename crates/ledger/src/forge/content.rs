@@ -4,7 +4,7 @@ use crucible_model::{Digest, Timestamp};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
-use super::{digest, json as json_of, member, stored, subject, tell};
+use super::{append_skill_event, digest, json as json_of, member, stored, subject};
 use crate::artifact::put_within;
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
@@ -111,20 +111,20 @@ impl Ledger {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let skill = subject(&transaction, proposal, &fail)?;
-        let kept = put_within(&transaction, kind.as_str(), bytes, &fail)?;
-        attach_within(&transaction, proposal, build, kind, &kept, moment, &fail)?;
+        let digest = put_within(&transaction, kind.as_str(), bytes, &fail)?;
+        attach_within(&transaction, proposal, build, kind, &digest, moment, &fail)?;
         let body = json!({ "kind": kind, "build": build });
-        tell(
+        append_skill_event(
             &transaction,
             &skill,
             moment,
             "SKILL_ARTIFACT",
             body,
-            &[kept],
+            &[digest],
             &fail,
         )?;
         commit(transaction, moment.at, &fail)?;
-        Ok(kept)
+        Ok(digest)
     }
 
     /// The artifacts of a skill, in the order in which they were kept.
@@ -197,7 +197,7 @@ impl Ledger {
         let body = json!({
             "promotion": new.promotion, "skill": new.skill, "outcome": new.outcome, "findings": new.findings, "duration_ms": new.duration_ms,
         });
-        tell(
+        append_skill_event(
             &transaction,
             &skill,
             new.moment,
@@ -246,7 +246,7 @@ pub(super) fn attach_within(
     proposal: u64,
     build: Option<u64>,
     kind: SkillArtifactKind,
-    kept: &Digest,
+    digest: &Digest,
     moment: Moment,
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<(), LedgerError> {
@@ -259,7 +259,7 @@ pub(super) fn attach_within(
                 sql_id(proposal),
                 build.map(sql_id),
                 kind.as_str(),
-                kept.to_string(),
+                digest.to_string(),
                 moment.at.to_string()
             ])
         })

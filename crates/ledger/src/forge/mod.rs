@@ -107,7 +107,7 @@ fn json(row: &Row<'_>, column: usize) -> Result<Value, rusqlite::Error> {
 }
 
 /// Appends an event to the story of a skill, within a transaction.
-fn tell(
+fn append_skill_event(
     transaction: &Connection,
     skill: &Subject,
     moment: Moment,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::proposal::unlike_proposed;
-use super::{SkillRow, SkillStatus, digest, member, move_on, skill_run_id, tell};
+use super::{SkillRow, SkillStatus, append_skill_event, digest, member, move_on, skill_run_id};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
 use crate::recorded_rows::commit;
@@ -114,10 +114,11 @@ impl Ledger {
             test: new.test,
             at: new.moment.at,
         };
-        let body = serde_json::to_value(row.told()).map_err(|_| LedgerError::Unreadable {
+        let body = serde_json::to_value(row.event_body()).map_err(|_| LedgerError::Unreadable {
             what: "a promotion".to_owned(),
         })?;
-        row.event = tell(&transaction, &skill, new.moment, EVENT, body, &[], &fail)?.seq;
+        row.event =
+            append_skill_event(&transaction, &skill, new.moment, EVENT, body, &[], &fail)?.seq;
         transaction
             .prepare_cached(&format!(
                 "INSERT INTO promotions ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
@@ -215,7 +216,7 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let run = skill_run_id(project, name)?;
-        let told: Option<u64> = snapshot
+        let newest_seq: Option<u64> = snapshot
             .prepare_cached(&format!(
                 "SELECT max(seq) FROM events WHERE run_id = ?1 AND event = '{EVENT}'"
             ))
@@ -230,12 +231,12 @@ impl Ledger {
             path: self.path().to_owned(),
             detail,
         };
-        match (&row, told) {
+        match (&row, newest_seq) {
             (None, None) => {}
             (Some(row), Some(seq)) if row.event == seq => {
                 let agrees = self.event_as_hashed(seq)?.is_some_and(|event| {
                     serde_json::from_value::<EventBody>(event.body)
-                        .is_ok_and(|told| told == row.told())
+                        .is_ok_and(|body| body == row.event_body())
                 });
                 if !agrees {
                     return Err(damaged(format!(
@@ -320,7 +321,7 @@ fn prefixed_columns() -> String {
 }
 
 impl PromotionRow {
-    fn told(&self) -> EventBody {
+    fn event_body(&self) -> EventBody {
         EventBody {
             proposal: self.proposal,
             verification: self.verification,
@@ -366,13 +367,13 @@ fn rows_against_events(
     while let Some(row) = rows.next()? {
         let seq: i64 = row.get(0)?;
         let text = |column| row.get::<_, Option<String>>(column).ok().flatten();
-        let told = text(10).and_then(|body| serde_json::from_str::<EventBody>(&body).ok());
+        let event_body = text(10).and_then(|body| serde_json::from_str::<EventBody>(&body).ok());
         let own_run = text(12)
             .and_then(|project| project.parse().ok())
             .zip(text(13))
             .and_then(|(project, name)| skill_run_id(&project, &name).ok());
         let is_own = text(11).is_some_and(|run| own_run.is_some_and(|own| own.as_str() == run));
-        let agrees = read(row).is_ok_and(|row| told.as_ref() == Some(&row.told()));
+        let agrees = read(row).is_ok_and(|row| event_body.as_ref() == Some(&row.event_body()));
         if !agrees || !is_own {
             found.push((
                 format!("event {seq}"),
@@ -396,14 +397,15 @@ fn events_without_rows(
         "SELECT seq FROM events WHERE event = '{EVENT}' AND seq NOT IN (SELECT event_seq FROM promotions) ORDER BY seq"
     );
     let mut statement = connection.prepare(&sql)?;
-    let gone = statement.query_map([], |row| row.get::<_, i64>(0))?;
-    gone.map(|seq| {
-        Ok((
-            format!("event {}", seq?),
-            "the row of this promotion was deleted",
-        ))
-    })
-    .collect()
+    let missing_rows = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    missing_rows
+        .map(|seq| {
+            Ok((
+                format!("event {}", seq?),
+                "the row of this promotion was deleted",
+            ))
+        })
+        .collect()
 }
 
 /// Skills whose status is not what their newest promotion says.

@@ -192,7 +192,7 @@ impl Ledger {
             new.moment,
             &fail,
         )?;
-        let mut kept = vec![spec];
+        let mut digests = vec![spec];
         let held_out = match &new.held_out {
             Some(bytes) => {
                 let digest =
@@ -206,7 +206,7 @@ impl Ledger {
                     new.moment,
                     &fail,
                 )?;
-                kept.push(digest);
+                digests.push(digest);
                 Some(digest)
             }
             None => None,
@@ -216,7 +216,7 @@ impl Ledger {
             "held_out": held_out, "io_schema": Digest::of(io_schema.as_bytes()),
         });
         let mut event = new.moment.event(run, ROLE, EVENT, body);
-        event.artifacts = kept;
+        event.artifacts = digests;
         append_within(&transaction, event, &fail)?;
         commit(transaction, new.moment.at, &fail)?;
         Ok(id)
@@ -290,7 +290,7 @@ pub(super) fn unlike_proposed(
                 .query_row([run.as_str()], |row| row.get(0))
                 .optional()?;
             let told = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
-            agrees = told.is_some_and(|told| skill.agrees_with(&told));
+            agrees = told.is_some_and(|recorded| skill.agrees_with(&recorded));
         }
         if !agrees {
             found.push((

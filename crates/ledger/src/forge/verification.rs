@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
 use super::{
-    SkillBuildStatus, SkillStatus, Subject, digest, json as json_of, member, move_on,
-    optional_digest, stored, subject, tell,
+    SkillBuildStatus, SkillStatus, Subject, append_skill_event, digest, json as json_of, member,
+    move_on, optional_digest, stored, subject,
 };
 use crate::chain::unreadable;
 use crate::error::LedgerError;
@@ -173,7 +173,7 @@ impl Ledger {
         let body = json!({
             "verification": row.id, "build": row.build, "level": row.level, "skill": row.skill, "test": row.test,
         });
-        tell(
+        append_skill_event(
             &transaction,
             &skill,
             new.moment,
@@ -233,7 +233,7 @@ impl Ledger {
             "findings": result.findings,
         });
         let logs: Vec<Digest> = result.log.into_iter().collect();
-        tell(
+        append_skill_event(
             &transaction,
             &skill,
             moment,
@@ -382,7 +382,7 @@ fn tell_end(
     fail: &impl Fn(rusqlite::Error) -> LedgerError,
 ) -> Result<(), LedgerError> {
     let body = json!({ "verification": verification, "status": end.status() });
-    tell(
+    append_skill_event(
         transaction,
         skill,
         moment,

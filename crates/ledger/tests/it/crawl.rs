@@ -197,12 +197,12 @@ fn session_is_recorded_in_row_and_chain() {
     );
 
     let events = ledger.events(Some(&crawl_run_id(id).unwrap())).unwrap();
-    let told: Vec<_> = events
+    let reported: Vec<_> = events
         .iter()
         .map(|event| (event.role.as_str(), event.event.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("crawler", "CRAWL_STARTED"),
             ("crawler", "CRAWL_SELECTED"),

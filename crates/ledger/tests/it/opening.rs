@@ -205,11 +205,11 @@ fn on_a_tiny_disk(test: &str, then: &str) {
         .env(CHILD, place.dir.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
     );
 }
 
@@ -270,16 +270,16 @@ fn non_regular_file_is_refused_at_once() {
     let path = place.dir.path().join("odd.db");
     pipe(&path);
     for opened in [Ledger::open(&path).map(Some), Ledger::open_existing(&path)] {
-        let told = opened.unwrap_err().to_string();
-        assert!(told.contains("it is no regular file"), "{told}");
+        let message = opened.unwrap_err().to_string();
+        assert!(message.contains("it is no regular file"), "{message}");
     }
     std::fs::remove_file(&path).unwrap();
     drop(Ledger::open(&path).unwrap());
     for beside in ["-wal", "-shm", "-journal"] {
         let odd = place.dir.path().join(format!("odd.db{beside}"));
         pipe(&odd);
-        let told = Ledger::open(&path).unwrap_err().to_string();
-        assert!(told.contains(beside), "{told}");
+        let message = Ledger::open(&path).unwrap_err().to_string();
+        assert!(message.contains(beside), "{message}");
         std::fs::remove_file(&odd).unwrap();
     }
     drop(Ledger::open(&path).unwrap());

@@ -42,11 +42,11 @@ fn receipt_is_found_by_phase_and_in_chain() {
     let newest = ledger
         .newest_spec_receipts(&project(), "Export.Data")
         .unwrap();
-    let told: Vec<_> = newest
+    let messages: Vec<_> = newest
         .iter()
         .map(|row| (row.phase.as_str(), row.sequence))
         .collect();
-    assert_eq!(told, [("design", 3), ("requirements", 4)]);
+    assert_eq!(messages, [("design", 3), ("requirements", 4)]);
     for (project, spec) in [
         (project(), "export.data"),
         (Digest::of(b"another"), "Export.Data"),

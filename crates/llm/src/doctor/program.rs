@@ -134,13 +134,13 @@ impl OwnProgram {
 }
 
 /// Finds a program and runs it for its version.
-pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> ProgramCheck {
+pub(super) async fn check(program_check: AskedProgram<'_>, context: &Context) -> ProgramCheck {
     let AskedProgram {
         program,
         needed_by,
         purpose,
         install,
-    } = asked;
+    } = program_check;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut check = ProgramCheck {
         name: text(program),
@@ -174,10 +174,10 @@ pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> Program
     };
     check.path = Some(text(&found));
     match context.sandbox.version_of(&found).await {
-        Ok(said) => {
-            check.version = said.number;
-            check.says = Some(said.line);
-            check.isolation = Some(said.isolation);
+        Ok(version) => {
+            check.version = version.number;
+            check.says = Some(version.line);
+            check.isolation = Some(version.isolation);
         }
         Err(error) => check.problem = Some(error.to_string()),
     }

@@ -146,13 +146,13 @@ pub(super) async fn check(
     };
     let program = match &settings.binary {
         Some(binary) if reach == Reach::Program => {
-            let asked = AskedProgram {
+            let program_check = AskedProgram {
                 program: binary,
                 needed_by: NeededBy::Provider,
                 purpose: kind.name(),
                 install,
             };
-            Some(program::check(asked, context).await)
+            Some(program::check(program_check, context).await)
         }
         Some(_) | None => None,
     };

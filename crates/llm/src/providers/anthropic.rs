@@ -111,23 +111,23 @@ struct AnthropicBackend {
 #[async_trait]
 impl LlmBackend for AnthropicBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: NAME,
             model: &inv.model,
         };
         let time = self.endpoint.time(inv.timeout);
-        let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
+        let (body, ignored) = messages::request(target, &inv, self.defaults)?;
         let payload = Payload::Json(to_wire(&body, ListBounds::LeftOut));
         // While many calls wait for their models, each keeps only the encoded request.
         let LlmInvocation {
             model, messages, ..
         } = inv;
         drop((body, messages));
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: NAME,
             model: &model,
         };
-        let answer = self.endpoint.send(asked, time, payload).await?;
-        messages::response(asked, &answer, ignored)
+        let answer = self.endpoint.send(target, time, payload).await?;
+        messages::response(target, &answer, ignored)
     }
 }

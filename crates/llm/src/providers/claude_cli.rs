@@ -141,15 +141,15 @@ struct ClaudeCliBackend {
 #[async_trait]
 impl LlmBackend for ClaudeCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: NAME,
             model: &inv.model,
         };
         let time = self.program.time(&inv);
         let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
         let (system, prompt) = conversation(&inv);
-        check_size(asked, "system prompt", system.len(), MAX_SYSTEM)?;
-        check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
+        check_size(target, "system prompt", system.len(), MAX_SYSTEM)?;
+        check_size(target, "prompt", prompt.len(), MAX_PROMPT)?;
         let call = |places: &Places| ProgramCall {
             args: arguments(&inv.model, &system),
             set: self.variables(max_tokens, places, time),
@@ -157,9 +157,9 @@ impl LlmBackend for ClaudeCliBackend {
             files: Vec::new(),
             stdin: prompt.into_bytes(),
         };
-        let ended = self.program.run(asked, time, call).await?;
-        let mut result =
-            output::read(asked, ended.code, &ended.stdout).map_err(|error| ended.explain(error))?;
+        let ended = self.program.run(target, time, call).await?;
+        let mut result = output::read(target, ended.code, &ended.stdout)
+            .map_err(|error| ended.explain(error))?;
         note_ignored(&mut result, &inv, &["max_tokens"]);
         Ok(result)
     }

@@ -158,13 +158,13 @@ struct CodexCliBackend {
 #[async_trait]
 impl LlmBackend for CodexCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: NAME,
             model: &inv.model,
         };
         let (system, prompt) = conversation(&inv);
-        check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
-        check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
+        check_size(target, "system prompt", system.len(), MAX_PROMPT)?;
+        check_size(target, "prompt", prompt.len(), MAX_PROMPT)?;
         let call = |places: &Places| ProgramCall {
             args: self.arguments(&inv.model, places),
             set: self.variables(places),
@@ -174,10 +174,10 @@ impl LlmBackend for CodexCliBackend {
         };
         let ended = self
             .program
-            .run(asked, self.program.time(&inv), call)
+            .run(target, self.program.time(&inv), call)
             .await?;
-        let mut result =
-            output::read(asked, ended.code, &ended.stdout).map_err(|error| ended.explain(error))?;
+        let mut result = output::read(target, ended.code, &ended.stdout)
+            .map_err(|error| ended.explain(error))?;
         note_ignored(&mut result, &inv, &[]);
         Ok(result)
     }

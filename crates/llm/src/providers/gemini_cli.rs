@@ -135,14 +135,14 @@ struct GeminiCliBackend {
 #[async_trait]
 impl LlmBackend for GeminiCliBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = CallTarget {
+        let target = CallTarget {
             provider: NAME,
             model: &inv.model,
         };
         let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
         let (system, prompt) = conversation(&inv);
-        check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
-        check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
+        check_size(target, "system prompt", system.len(), MAX_PROMPT)?;
+        check_size(target, "prompt", prompt.len(), MAX_PROMPT)?;
         let call = |places: &Places| ProgramCall {
             args: arguments(&inv.model),
             set: self.variables(places),
@@ -158,12 +158,12 @@ impl LlmBackend for GeminiCliBackend {
         };
         let ended = self
             .program
-            .run(asked, self.program.time(&inv), call)
+            .run(target, self.program.time(&inv), call)
             .await?;
         if ended.code != 0 {
-            return Err(output::failure(asked, &ended));
+            return Err(output::failure(target, &ended));
         }
-        let mut result = output::answer(asked, &ended.stdout)?;
+        let mut result = output::answer(target, &ended.stdout)?;
         if output::fills(&result, max_tokens) {
             // The client does not report a cut-off answer; only its length shows that.
             result
@@ -171,7 +171,7 @@ impl LlmBackend for GeminiCliBackend {
                 .insert(LlmResult::FINISH_REASON.to_owned(), Value::from("length"));
         }
         if result.raw_response.trim().is_empty() {
-            return Err(asked.wordless(Silence::Unexplained));
+            return Err(target.wordless(Silence::Unexplained));
         }
         note_ignored(&mut result, &inv, &FOLLOWED);
         Ok(result)

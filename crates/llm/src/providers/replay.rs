@@ -207,7 +207,7 @@ impl ReplayBackend {
         Some(outcome)
     }
 
-    fn miss(&self, phase: &str, asked: &RecordedRequest, key: &Digest) -> LlmError {
+    fn miss(&self, phase: &str, requested: &RecordedRequest, key: &Digest) -> LlmError {
         const NEXT: &str = "record again with the same provider, or use the version and input that the \
         recording was made with";
         if let Some(recorded) = self.outcomes.get(key) {
@@ -216,9 +216,9 @@ impl ReplayBackend {
                 recorded.len(),
                 key.short()
             );
-            return misconfigured(&asked.model, what, NEXT);
+            return misconfigured(&requested.model, what, NEXT);
         }
-        let shown = render(asked);
+        let shown = render(requested);
         // A request of another phase is unrelated, so a diff to it would not help.
         let same_phase = || {
             self.requests
@@ -247,21 +247,21 @@ impl ReplayBackend {
             }
             None => format!("the recording contains no calls (key {})", key.short()),
         };
-        misconfigured(&asked.model, what, NEXT)
+        misconfigured(&requested.model, what, NEXT)
     }
 }
 
 #[async_trait]
 impl LlmBackend for ReplayBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let asked = RecordedRequest::of(&inv);
-        let key = asked.key().map_err(|error| {
+        let request = RecordedRequest::of(&inv);
+        let key = request.key().map_err(|error| {
             misconfigured(&inv.model, error.to_string(), "correct the metadata")
         })?;
         match self.next(&key) {
             Some(CallOutcome::Answered(result)) => Ok(result.clone()),
             Some(CallOutcome::Failed(error)) => Err(error.clone()),
-            None => Err(self.miss(&inv.phase_id, &asked, &key)),
+            None => Err(self.miss(&inv.phase_id, &request, &key)),
         }
     }
 }
@@ -300,8 +300,9 @@ fn nearest<'a>(shown: &str, recorded: impl Iterator<Item = &'a RecordedRequest>)
 }
 
 /// The differing lines with one line of context, cut to fit a terminal.
-fn short_diff(recorded: &str, asked: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (recorded.lines().collect(), asked.lines().collect());
+fn short_diff(recorded: &str, requested: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (recorded.lines().collect(), requested.lines().collect());
     let deadline = Instant::now().into_std() + DIFF_TIME;
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
     let mut unified = vec!["--- recorded".to_owned(), "+++ asked now".to_owned()];

@@ -83,10 +83,10 @@ async fn a_prompt_beyond_the_context_is_unsupported() {
     ));
     let error = gateway().invoke(inv).await.unwrap_err();
     assert_eq!(error.class(), "unsupported", "{error}");
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.contains("context") && !said.contains("word word"),
-        "{said}"
+        message.contains("context") && !message.contains("word word"),
+        "{message}"
     );
     summary.passed("refused as unsupported");
 }

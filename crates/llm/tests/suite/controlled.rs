@@ -30,8 +30,8 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// A client program that echoes its input, after it tried to write files to its working directory and
 /// home.
-fn scribbler(room: &Path) -> Backend {
-    let program = room.join("claude");
+fn scribbler(scratch_dir: &Path) -> Backend {
+    let program = scratch_dir.join("claude");
     let script = "#!/bin/sh\ntouch here; touch \"$HOME/there\"; mkdir -p deep/er\n\
                   printf '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"%s\",\
                   \"modelUsage\":{\"m\":{\"inputTokens\":1,\"outputTokens\":2}}}' \"$(cat | wc -c)\"\n";
@@ -43,9 +43,9 @@ fn scribbler(room: &Path) -> Backend {
     };
     let mut context = context(&[
         ("PATH", "/usr/bin:/bin"),
-        ("HOME", &room.display().to_string()),
+        ("HOME", &scratch_dir.display().to_string()),
     ]);
-    context.temporary = room.join("tmp");
+    context.temporary = scratch_dir.join("tmp");
     std::fs::create_dir(&context.temporary).unwrap();
     construct("claude-cli", &settings, &context).unwrap()
 }
@@ -58,8 +58,8 @@ mod properties {
     /// Seed 002, property 1.
     #[test]
     fn no_call_leaves_anything_on_the_disk() {
-        let room = tempfile::tempdir().unwrap();
-        let program = scribbler(room.path());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let program = scribbler(temp_dir.path());
         let server = FakeOpenAi::answering(|request| {
             Reply::Answer(
                 request.body["messages"][1]["content"]
@@ -69,7 +69,7 @@ mod properties {
             )
         });
         let http = gateway(&server.base_url(), None);
-        let before = names_in(room.path());
+        let before = names_in(temp_dir.path());
         let runtime = runtime();
         let mut runner = TestRunner::new(ProptestConfig::with_cases(expensive_cases()));
         runner
@@ -81,9 +81,9 @@ mod properties {
                     .block_on(backend.invoke(inv))
                     .map_err(|e| TestCaseError::fail(e.to_string()))?;
                 prop_assert!(!result.raw_response.is_empty());
-                prop_assert_eq!(names_in(room.path()), before.clone());
+                prop_assert_eq!(names_in(temp_dir.path()), before.clone());
                 prop_assert_eq!(
-                    names_in(&room.path().join("tmp")),
+                    names_in(&temp_dir.path().join("tmp")),
                     Vec::<std::path::PathBuf>::new()
                 );
                 Ok(())

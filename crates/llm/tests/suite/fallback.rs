@@ -32,8 +32,8 @@ const FAULTS: [Fault; 6] = [
 /// The providers that can be prepared from settings alone.
 const PROVIDERS: [&str; 5] = ["claude-cli", "anthropic", "openai", "openrouter", "gateway"];
 
-fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
-    let program = room.path().join("client");
+fn candidate(name: &str, fault: Fault, temp_dir: &TempDir) -> NamedProvider {
+    let program = temp_dir.path().join("client");
     let settings = ProviderSettings {
         base_url: Some(
             if fault == Fault::BadUrl {
@@ -56,7 +56,7 @@ fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
             .to_owned(),
         ),
         binary: Some(if fault == Fault::NoBinary {
-            room.path().join("nothing")
+            temp_dir.path().join("nothing")
         } else {
             program
         }),
@@ -77,12 +77,12 @@ fn matters(name: &str, fault: Fault) -> bool {
     }
 }
 
-fn room() -> TempDir {
-    let room = tempfile::tempdir().unwrap();
-    let program = room.path().join("client");
+fn new_temp_dir() -> TempDir {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let program = temp_dir.path().join("client");
     std::fs::write(&program, "#!/bin/sh\nexit 1\n").unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    room
+    temp_dir
 }
 
 mod properties {
@@ -98,11 +98,11 @@ mod properties {
         ) {
             let (primary, first) = (PROVIDERS[primary], FAULTS[first]);
             let (fallback, second) = (PROVIDERS[fallback], FAULTS[second]);
-            let room = room();
+            let new_temp_dir = new_temp_dir();
             let context = context(&[("PATH", "/usr/bin:/bin"), ("A_KEY", "k-secret-value"), ("EMPTY", " ")]);
             let chosen = select(
-                candidate(primary, first, &room),
-                Fallback::To(Box::new(candidate(fallback, second, &room))),
+                candidate(primary, first, &new_temp_dir),
+                Fallback::To(Box::new(candidate(fallback, second, &new_temp_dir))),
                 &context,
             );
             match (matters(primary, first), matters(fallback, second)) {
@@ -135,11 +135,11 @@ mod properties {
 
 #[test]
 fn recorded_fallback_hides_home() {
-    let room = room();
-    let home = room.path().display().to_string();
+    let fixture = new_temp_dir();
+    let home = fixture.path().display().to_string();
     let chosen = select(
-        candidate("claude-cli", Fault::NoBinary, &room),
-        Fallback::To(Box::new(candidate("gateway", Fault::None, &room))),
+        candidate("claude-cli", Fault::NoBinary, &fixture),
+        Fallback::To(Box::new(candidate("gateway", Fault::None, &fixture))),
         &context(&[("A_KEY", "k"), ("HOME", &home)]),
     );
     let message = ReceiptWarning::fallback(&chosen.unwrap().fell_back.unwrap()).message;
@@ -151,8 +151,8 @@ fn recorded_fallback_hides_home() {
 
 #[test]
 fn unknown_primary_does_not_fall_back() {
-    let room = room();
-    let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &room)));
+    let fixture = new_temp_dir();
+    let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &fixture)));
     for (name, says) in [
         ("", "LLM provider must be specified"),
         ("claud-cli", "unknown provider"),

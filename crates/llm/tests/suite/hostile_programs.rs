@@ -10,8 +10,8 @@ use crate::support::{ask, client_settings, context};
 
 const CLIENTS: [&str; 3] = ["claude-cli", "codex-cli", "gemini-cli"];
 
-fn program(room: &Path, script: &str, mode: u32) -> PathBuf {
-    let path = room.join("client");
+fn program(scratch_dir: &Path, script: &str, mode: u32) -> PathBuf {
+    let path = scratch_dir.join("client");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
     path
@@ -26,12 +26,12 @@ fn settings(binary: PathBuf) -> ProviderSettings {
 
 #[test]
 fn unusable_program_is_detected_before_running() {
-    let room = tempfile::tempdir().unwrap();
-    let not_executable = program(room.path(), "exit 0", 0o644);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let not_executable = program(temp_dir.path(), "exit 0", 0o644);
     let candidates = [
-        room.path().to_owned(),
+        temp_dir.path().to_owned(),
         not_executable,
-        room.path().join("nothing"),
+        temp_dir.path().join("nothing"),
         PathBuf::from("no-such-client"),
     ];
     for client in CLIENTS {
@@ -55,13 +55,13 @@ fn unusable_program_is_detected_before_running() {
 
 #[tokio::test]
 async fn program_asking_for_password_gets_none() {
-    let room = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let script =
         "printf 'Password: '; head -c 5 >/dev/null; read answer </dev/tty && echo got it; exit 0";
-    let binary = program(room.path(), script, 0o755);
+    let binary = program(temp_dir.path(), script, 0o755);
     for client in CLIENTS {
         let mut context = context(&[("PATH", "/usr/bin:/bin")]);
-        context.temporary = room.path().to_owned();
+        context.temporary = temp_dir.path().to_owned();
         let backend = construct(client, &settings(binary.clone()), &context).unwrap();
         let begun = Instant::now();
         match backend.invoke(ask("x")).await {
@@ -85,12 +85,12 @@ async fn program_asking_for_password_gets_none() {
 
 #[tokio::test]
 async fn vanished_program_is_configuration_error() {
-    let room = tempfile::tempdir().unwrap();
-    let binary = program(room.path(), "exit 0", 0o755);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let binary = program(temp_dir.path(), "exit 0", 0o755);
     for client in CLIENTS {
         let mut context = context(&[("PATH", "/usr/bin:/bin")]);
-        context.temporary = room.path().to_owned();
-        program(room.path(), "exit 0", 0o755);
+        context.temporary = temp_dir.path().to_owned();
+        program(temp_dir.path(), "exit 0", 0o755);
         let backend = construct(client, &settings(binary.clone()), &context).unwrap();
         std::fs::remove_file(&binary).unwrap();
         let error = backend.invoke(ask("x")).await.unwrap_err();

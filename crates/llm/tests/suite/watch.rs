@@ -33,16 +33,16 @@ impl CallWatch for Told {
 
 #[tokio::test(start_paused = true)]
 async fn each_attempt_is_told_before_and_after() {
-    let told = Arc::new(Told::default());
+    let observer = Arc::new(Told::default());
     let backend = Scripted::new([Err(outage(503)), Ok(answer("at last"))])
         .backend()
-        .watched(told.clone());
+        .watched(observer.clone());
     client(backend, Recording::Off, RetryPolicy::PHASES)
         .call(ask("x"))
         .await
         .unwrap();
     assert_eq!(
-        told.all(),
+        observer.all(),
         [
             "asked patch",
             "answered patch",
@@ -54,20 +54,20 @@ async fn each_attempt_is_told_before_and_after() {
 
 #[tokio::test]
 async fn abandoned_attempt_is_reported_ended() {
-    let told = Arc::new(Told::default());
+    let observer = Arc::new(Told::default());
     let server = RawServer::mute();
-    let backend = gateway(&server.base_url(), None).watched(told.clone());
+    let backend = gateway(&server.base_url(), None).watched(observer.clone());
     tokio::select! {
         _ = backend.invoke(ask("x")) => panic!("it must not end by itself"),
         () = tokio::time::sleep(Duration::from_millis(50)) => {}
     }
-    assert_eq!(told.all(), ["asked patch", "answered patch"]);
+    assert_eq!(observer.all(), ["asked patch", "answered patch"]);
 }
 
 #[tokio::test]
 async fn what_the_budget_refuses_is_no_attempt() {
-    let told = Arc::new(Told::default());
-    let backend = Scripted::new([]).backend().watched(told.clone());
+    let observer = Arc::new(Told::default());
+    let backend = Scripted::new([]).backend().watched(observer.clone());
     let options = ClientOptions::new(CallBudget::new(BudgetLimits::calls(0)));
     assert!(
         ModelClient::new(backend, options)
@@ -75,17 +75,17 @@ async fn what_the_budget_refuses_is_no_attempt() {
             .await
             .is_err()
     );
-    assert_eq!(told.all(), Vec::<String>::new());
+    assert_eq!(observer.all(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn cloned_backend_keeps_models_and_observer() {
-    let told = Arc::new(Told::default());
+    let observer = Arc::new(Told::default());
     let models = std::collections::BTreeMap::from([("patch".to_owned(), "strong".to_owned())]);
     let backend = Scripted::new([])
         .backend()
         .with_phase_models(models.clone())
-        .watched(told.clone());
+        .watched(observer.clone());
     assert_eq!(backend.phase_models(), &models);
     let clone = backend.clone();
     for (backend, phase) in [(&backend, "one"), (&clone, "two")] {
@@ -98,7 +98,7 @@ async fn cloned_backend_keeps_models_and_observer() {
             .unwrap();
     }
     assert_eq!(
-        told.all(),
+        observer.all(),
         ["asked one", "answered one", "asked two", "answered two"]
     );
 }

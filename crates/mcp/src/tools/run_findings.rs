@@ -64,23 +64,23 @@ impl ToolKind for RunFindings {
         let arguments: Arguments = arguments::read(self.name(), arguments)?;
         let (_, _, world) = session.runs_here()?;
         let run = session.run(&world, &arguments.run)?;
-        let stand = status(&run.dir, &run.ledger)?;
+        let run_status = status(&run.dir, &run.ledger)?;
         let is_meant = |attempt: &&AttemptOutcome| {
             arguments
                 .attempt
                 .is_none_or(|number| number == attempt.number)
         };
-        let attempts: Vec<_> = stand.attempts.iter().filter(is_meant).collect();
+        let attempts: Vec<_> = run_status.attempts.iter().filter(is_meant).collect();
         if let (Some(number), []) = (arguments.attempt, &attempts[..]) {
             return Err(Failure::usage(format!("the run has no attempt {number}"))
                 .hint("`run_status` has the number of attempts."));
         }
         let document = FindingsDocument {
             schema_version: "crucible-mcp-findings-v1",
-            run_id: &stand.run.run_id,
-            state: stand.state.name(),
+            run_id: &run_status.run.run_id,
+            state: run_status.state.name(),
             attempts,
-            failure: stand.failure.as_ref(),
+            failure: run_status.failure.as_ref(),
         };
         Answer::document("The findings of the run.\n", "findings", &document)
     }

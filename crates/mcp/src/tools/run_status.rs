@@ -122,8 +122,8 @@ fn answer(
     events: &[EventRecord],
     after: u64,
 ) -> Result<Answer, Failure> {
-    let stand = status(&run.dir, &run.ledger)?;
-    let is_stuck = !is_at_work && stand.owed.is_none() && !stand.state.is_end();
+    let run_status = status(&run.dir, &run.ledger)?;
+    let is_stuck = !is_at_work && run_status.owed.is_none() && !run_status.state.is_end();
     let new = events.iter().filter(|event| event.seq > after);
     let shown = new.take(MAX_EVENTS).map(|event| StatusEvent {
         seq: event.seq,
@@ -141,7 +141,7 @@ fn answer(
         budgets,
         next,
         ..
-    } = stand;
+    } = run_status;
     let prompt = owed.as_ref().filter(|owed| !is_at_work && owed.is_change());
     let prompt = prompt.map(|owed| run.dir.read(&owed.prompt)).transpose()?;
     let document = StatusDocument {

@@ -51,7 +51,7 @@ fn content(blocks: Value) -> Result<CallToolResponse, ErrorData> {
     Ok(result.into())
 }
 
-fn said(text: impl Into<String>) -> Result<CallToolResponse, ErrorData> {
+fn text_response(text: impl Into<String>) -> Result<CallToolResponse, ErrorData> {
     content(json!([{ "type": "text", "text": text.into() }]))
 }
 
@@ -166,10 +166,10 @@ async fn ask(context: &Context, message: &str, schema: Value) -> Result<Value, E
 }
 
 /// The answer to a form, as the suite wants to read it.
-fn told(prefix: &str, answer: &Value) -> Result<CallToolResponse, ErrorData> {
+fn prefixed_response(prefix: &str, answer: &Value) -> Result<CallToolResponse, ErrorData> {
     let action = answer["action"].as_str().unwrap_or_default();
     let given = answer.get("content").unwrap_or(&Value::Null);
-    said(format!("{prefix}: action={action}, content={given}"))
+    text_response(format!("{prefix}: action={action}, content={given}"))
 }
 
 async fn sample(context: &Context, prompt: &str) -> Result<CallToolResponse, ErrorData> {
@@ -178,7 +178,7 @@ async fn sample(context: &Context, prompt: &str) -> Result<CallToolResponse, Err
     let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let answer = serde_json::to_value(answer).unwrap();
     let text = answer["content"]["text"].as_str().unwrap_or_default();
-    said(format!("LLM response: {text}"))
+    text_response(format!("LLM response: {text}"))
 }
 
 fn defaults() -> Value {
@@ -222,14 +222,14 @@ fn rounds(
     let unknown_state = || ErrorData::invalid_params("the state is not one of this server", None);
     match &*request.name {
         "test_input_required_result_elicitation" => match field(given, "user_name", "name") {
-            Some(Value::String(name)) => said(format!("Hello, {name}!")),
+            Some(Value::String(name)) => text_response(format!("Hello, {name}!")),
             _ => {
                 let inputs = json!({ "user_name": form("What is your name?", "name", "string") });
                 wanted(inputs, None).map(Into::into)
             }
         },
         "test_input_required_result_sampling" => match given.get("capital_question") {
-            Some(answer) => said(answer["content"].to_string()),
+            Some(answer) => text_response(answer["content"].to_string()),
             None => {
                 let inputs =
                     json!({ "capital_question": sampling("What is the capital of France?", 100) });
@@ -237,12 +237,12 @@ fn rounds(
             }
         },
         "test_input_required_result_list_roots" => match given.get("client_roots") {
-            Some(answer) => said(answer["roots"].to_string()),
+            Some(answer) => text_response(answer["roots"].to_string()),
             None => wanted(json!({ "client_roots": roots() }), None).map(Into::into),
         },
         "test_input_required_result_request_state"
         | "test_input_required_result_tampered_state" => match state {
-            Some(STATE) => said("state-ok"),
+            Some(STATE) => text_response("state-ok"),
             Some(_) => Err(unknown_state()),
             None => {
                 let inputs = json!({ "confirm": form("Please confirm", "ok", "boolean") });
@@ -252,7 +252,7 @@ fn rounds(
         "test_input_required_result_multiple_inputs" => {
             let keys = ["user_name", "greeting", "client_roots"];
             if state == Some(STATE) && keys.iter().all(|key| given.contains_key(*key)) {
-                return said("all inputs are here");
+                return text_response("all inputs are here");
             }
             let inputs = json!({
                 "user_name": form("What is your name?", "name", "string"),
@@ -271,7 +271,7 @@ fn rounds(
                 let question = form("Step 2: What is your favorite color?", "color", "string");
                 wanted(json!({ "step2": question }), Some(SECOND_STATE)).map(Into::into)
             }
-            Some(SECOND_STATE) => said("both steps are done"),
+            Some(SECOND_STATE) => text_response("both steps are done"),
             Some(_) => Err(unknown_state()),
         },
         // Only what the client has said that it can do is asked for.
@@ -291,7 +291,7 @@ fn rounds(
                 inputs.insert("client_roots".to_owned(), roots());
             }
             if inputs.is_empty() || !given.is_empty() {
-                return said("nothing is wanted");
+                return text_response("nothing is wanted");
             }
             wanted(Value::Object(inputs), None).map(Into::into)
         }
@@ -356,7 +356,7 @@ impl ServerHandler for Adapter {
             text.unwrap_or_default().to_owned()
         };
         match &*request.name {
-            "test_simple_text" => said("This is a simple text response for testing."),
+            "test_simple_text" => text_response("This is a simple text response for testing."),
             "test_image_content" => {
                 content(json!([{ "type": "image", "data": PNG, "mimeType": "image/png" }]))
             }
@@ -377,18 +377,18 @@ impl ServerHandler for Adapter {
             ])),
             "test_tool_with_logging" => {
                 log(&context).await?;
-                said("the messages were sent")
+                text_response("the messages were sent")
             }
             // In the newest revision a request says whether it wants messages.
             "test_logging_tool" => {
                 if context.meta.log_level().is_some() {
                     log(&context).await?;
                 }
-                said("messages were sent where they were wanted")
+                text_response("messages were sent where they were wanted")
             }
             "test_tool_with_progress" => {
                 progress(&context).await?;
-                said("the work is done")
+                text_response("the work is done")
             }
             "test_error_handling" => {
                 let text = "This tool intentionally returns an error for testing";
@@ -403,18 +403,18 @@ impl ServerHandler for Adapter {
                     "username": { "type": "string", "description": "User's response" },
                     "email": { "type": "string", "description": "User's email address" },
                 }, "required": ["username", "email"] });
-                told(
+                prefixed_response(
                     "User response",
                     &ask(&context, &argument("message"), schema).await?,
                 )
             }
             "test_elicitation_sep1034_defaults" => {
                 let answer = ask(&context, "Please check the values", defaults()).await?;
-                told("Elicitation completed", &answer)
+                prefixed_response("Elicitation completed", &answer)
             }
             "test_elicitation_sep1330_enums" => {
                 let answer = ask(&context, "Please choose", enums()).await?;
-                told("Elicitation completed", &answer)
+                prefixed_response("Elicitation completed", &answer)
             }
             "test_missing_capability" => Err(ErrorData::missing_required_client_capability(read(
                 json!({ "sampling": {} }),

@@ -49,13 +49,13 @@ fn passes(words: &[&str]) {
         .current_dir(results.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{stdout}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(said.contains("tools-call-simple-text"), "{said}");
+    assert!(stdout.contains("tools-call-simple-text"), "{stdout}");
 }
 
 mod slow {

@@ -86,21 +86,21 @@ impl Evidence {
         class: FileClass,
         tested: &HashSet<String>,
     ) -> (u64, Vec<String>) {
-        let (mut points, mut told) = (0, Vec::new());
+        let (mut points, mut reasons) = (0, Vec::new());
         let clues = self.files.get(path).copied().unwrap_or_default();
         // A test is part of every failure trace, which adds no information.
         if clues.fails {
             points += FOR_FAILING;
-            told.push("holds a failing test".to_owned());
+            reasons.push("holds a failing test".to_owned());
         } else if let Some(depth) = clues.frame {
             points += FOR_FRAME
                 .saturating_sub(depth.saturating_mul(LESS_PER_FRAME))
                 .max(LEAST_FOR_FRAME);
-            told.push("is on the way to a failure".to_owned());
+            reasons.push("is on the way to a failure".to_owned());
         }
         if let Some(more) = clues.import.and_then(|through| FOR_IMPORT.get(through)) {
             points += more;
-            told.push("is imported by a failing test".to_owned());
+            reasons.push("is imported by a failing test".to_owned());
         }
         if class == FileClass::Source
             && !tested.is_empty()
@@ -108,8 +108,8 @@ impl Evidence {
             && tested.contains(&tested_name(path))
         {
             points += FOR_NAME;
-            told.push("is named like a failing test".to_owned());
+            reasons.push("is named like a failing test".to_owned());
         }
-        (points, told)
+        (points, reasons)
     }
 }

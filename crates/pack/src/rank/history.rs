@@ -49,12 +49,12 @@ pub struct PastChange {
 
 /// Adds the points for history to each file; generated files get none, because they change with everything.
 pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
-    let told: Vec<&PastChange> = history
+    let relevant_commits: Vec<&PastChange> = history
         .commits
         .iter()
         .filter(|commit| (1..=MOST_FILES).contains(&commit.paths.len()))
         .collect();
-    if told.is_empty() {
+    if relevant_commits.is_empty() {
         return;
     }
     let best = best_of(scored);
@@ -65,7 +65,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
         .map(|(place, file)| (file.candidate.path.as_str(), place))
         .collect();
     let mut points: HashMap<usize, Past> = HashMap::new();
-    for commit in told {
+    for commit in relevant_commits {
         let shared = goal.shared_with_message(&commit.message).min(MOST_SHARED);
         let changed: Vec<usize> = commit
             .paths
@@ -78,7 +78,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
             let past = points.entry(place).or_default();
             if shared > 0 {
                 past.points += FOR_MESSAGE * shared * 2 / (count + 1);
-                past.named += 1;
+                past.mention_count += 1;
             }
             if let Some(good) = company.filter(|good| **good != place) {
                 past.points += FOR_COMPANY * 2 / count;
@@ -91,11 +91,11 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
     }
     drop(places);
     for (place, past) in points {
-        let shares = past.told(scored);
+        let shares = past.reasons(scored);
         let file = &mut scored[place];
         file.parts.history = past.points.min(MOST);
         if file.parts.history > 0 {
-            file.told = shares;
+            file.reasons = shares;
         }
     }
 }
@@ -105,18 +105,18 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
 struct Past {
     points: u64,
     /// Number of commits whose message shares something with the goal.
-    named: u64,
+    mention_count: u64,
     /// In how many commits together with which of the best.
     with: HashMap<usize, u64>,
 }
 
 impl Past {
-    fn told(&self, scored: &[Scored]) -> Vec<String> {
-        let mut told = Vec::new();
-        if self.named > 0 {
-            told.push(format!(
+    fn reasons(&self, scored: &[Scored]) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if self.mention_count > 0 {
+            reasons.push(format!(
                 "spoken of in {}",
-                counted(self.named, "commit message")
+                counted(self.mention_count, "commit message")
             ));
         }
         let mut with: Vec<(&u64, &str)> = self
@@ -131,9 +131,9 @@ impl Past {
             } else {
                 format!("{times} times")
             };
-            told.push(format!("changed together with `{path}` {times}"));
+            reasons.push(format!("changed together with `{path}` {times}"));
         }
-        told
+        reasons
     }
 }
 

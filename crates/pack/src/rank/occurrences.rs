@@ -61,7 +61,7 @@ impl Occurrences {
                 .fold(false, |any, state| any | self.automaton.is_special(state))
             {
                 for (number, state) in states.into_iter().enumerate() {
-                    self.tell(state, number * part + at + 1, &mut found);
+                    self.report_matches(state, number * part + at + 1, &mut found);
                 }
             }
         }
@@ -70,7 +70,7 @@ impl Occurrences {
         for (at, byte) in text.iter().enumerate().skip(PARTS * part) {
             state = self.automaton.next_state(Anchored::No, state, *byte);
             if self.automaton.is_special(state) {
-                self.tell(state, at + 1, &mut found);
+                self.report_matches(state, at + 1, &mut found);
             }
         }
     }
@@ -87,7 +87,12 @@ impl Occurrences {
     }
 
     /// Tells what ends at `end`.
-    fn tell(&self, state: StateID, end: usize, found: &mut impl FnMut(usize, usize, usize)) {
+    fn report_matches(
+        &self,
+        state: StateID,
+        end: usize,
+        found: &mut impl FnMut(usize, usize, usize),
+    ) {
         if !self.automaton.is_match(state) {
             return;
         }

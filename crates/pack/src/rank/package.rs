@@ -111,7 +111,7 @@ impl Package {
     pub(super) fn outlines<'f>(
         &mut self,
         files: impl Iterator<Item = (&'f RepoPath, u64)>,
-        room: &mut Room,
+        budget: &mut Room,
     ) -> BTreeSet<usize> {
         let (mut inside, mut related) = (Vec::new(), Vec::new());
         for (at, (path, size)) in files.enumerate() {
@@ -124,7 +124,7 @@ impl Package {
         let mut taken = BTreeSet::new();
         for turn in 0..inside.len().max(related.len()) {
             for (at, size) in [inside.get(turn), related.get(turn)].into_iter().flatten() {
-                if self.most > 0 && room.takes_outline(*size) {
+                if self.most > 0 && budget.takes_outline(*size) {
                     self.most -= 1;
                     taken.insert(*at);
                 }

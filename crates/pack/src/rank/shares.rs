@@ -77,7 +77,7 @@ pub(super) fn raise_imported(
         {
             if file.parts.imports < points {
                 file.parts.imports = points;
-                file.told.push(format!("is imported by `{importer}`"));
+                file.reasons.push(format!("is imported by `{importer}`"));
                 raised = true;
             }
         }
@@ -151,8 +151,8 @@ impl Room {
     }
 
     /// How many bytes of a file may be shown, beside those that are kept; nothing where there is no room for it.
-    pub(super) fn allowance(&self, file: &Scored, kept: u64) -> Option<u64> {
-        let (size, left) = (file.candidate.size, self.bytes.saturating_sub(kept));
+    pub(super) fn allowance(&self, file: &Scored, kept_bytes: u64) -> Option<u64> {
+        let (size, left) = (file.candidate.size, self.bytes.saturating_sub(kept_bytes));
         let relevance = file.parts.relevance();
         let share = match file.candidate.class {
             _ if file.parts.mentioned >= 1000 => self.whole / 2,

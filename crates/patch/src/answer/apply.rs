@@ -340,10 +340,10 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
         }
     }
     if !old_text.is_empty() && !old_text.ends_with(b"\n") {
-        let kept = out
+        let kept_len = out
             .strip_suffix(b"\n")
             .map(|text| text.strip_suffix(b"\r").unwrap_or(text).len());
-        out.truncate(kept.unwrap_or(out.len()));
+        out.truncate(kept_len.unwrap_or(out.len()));
     }
     Ok(out)
 }

@@ -54,13 +54,13 @@ pub fn with_lost(
     };
     let mut restored = Vec::new();
     for change in &changes {
-        let lost: Vec<&Definition> = change
+        let dropped: Vec<&Definition> = change
             .counts
             .iter()
             .filter(|(its, count)| **count < 0 && is_lost(its))
             .map(|(its, _)| its)
             .collect();
-        if lost.is_empty() {
+        if dropped.is_empty() {
             continue;
         }
         let moved = changes
@@ -70,12 +70,12 @@ pub fn with_lost(
         let moved = moved
             .filter(|(_, count)| **count > 0)
             .map(|(definition, _)| definition.name.clone());
-        let gone: BTreeSet<String> = may_drop.iter().cloned().chain(moved).collect();
-        if let Some(content) = spliced(change.path, before, &after, &gone) {
-            let kept = change.kept(&lost, &content);
-            if !kept.is_empty() {
+        let removed: BTreeSet<String> = may_drop.iter().cloned().chain(moved).collect();
+        if let Some(content) = spliced(change.path, before, &after, &removed) {
+            let remaining = change.kept(&dropped, &content);
+            if !remaining.is_empty() {
                 restored.push((change.path.clone(), content));
-                findings.push(finding(change.path, &kept));
+                findings.push(finding(change.path, &remaining));
             }
         }
     }
@@ -110,11 +110,12 @@ impl<'a> FileChange<'a> {
     }
 
     /// Which of the lost definitions `content` holds again: what is let go may take others with it.
-    fn kept<'d>(&self, lost: &[&'d Definition], content: &[u8]) -> Vec<&'d Definition> {
+    fn kept<'d>(&self, dropped: &[&'d Definition], content: &[u8]) -> Vec<&'d Definition> {
         let now = Language::of(self.path)
             .map(|language| definitions(language, content))
             .unwrap_or_default();
-        lost.iter()
+        dropped
+            .iter()
             .copied()
             .filter(|definition| now.contains_key(*definition))
             .collect()
@@ -126,7 +127,7 @@ fn spliced(
     path: &RepoPath,
     before: &Files,
     after: &Files,
-    gone: &BTreeSet<String>,
+    removed: &BTreeSet<String>,
 ) -> Option<Vec<u8>> {
     let (mark, old) = without_mark(before.get(path)?);
     let (_, new) = without_mark(after.get(path)?);
@@ -136,19 +137,19 @@ fn spliced(
     );
     let answer = new.replace("\r\n", "\n");
     let spliced = Target::of(path, old)?
-        .splice(path, &answer, Speaks::OfAll { gone })
+        .splice(path, &answer, Speaks::OfAll { gone: removed })
         .ok()?;
     (spliced.found > 0).then(|| [mark, spliced.text.as_bytes()].concat())
 }
 
-fn finding(path: &RepoPath, lost: &[&Definition]) -> Finding {
-    let mut names: Vec<String> = lost
+fn finding(path: &RepoPath, dropped: &[&Definition]) -> Finding {
+    let mut names: Vec<String> = dropped
         .iter()
         .take(MAX_NAMES)
         .map(ToString::to_string)
         .collect();
-    if lost.len() > MAX_NAMES {
-        names.push(format!("{} more", lost.len() - MAX_NAMES));
+    if dropped.len() > MAX_NAMES {
+        names.push(format!("{} more", dropped.len() - MAX_NAMES));
     }
     let hint = format!(
         "the answer gives the file whole but lacks {}; what it holds was put into the file and the rest was kept",

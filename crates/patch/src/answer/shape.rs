@@ -27,18 +27,18 @@ pub struct Reading {
 ///
 /// Those of [`read_answer`] for the form that the answer has, or else for the one that was asked for.
 pub fn read_any_answer(
-    asked: EditFormat,
+    requested: EditFormat,
     answer: &Untrusted,
     expected: &[RepoPath],
 ) -> Result<Reading, AnswerError> {
-    let own = read_answer(asked, answer, expected);
+    let own = read_answer(requested, answer, expected);
     let is_read = |proposal: &Proposal| match proposal {
         Proposal::Edits(_) => true,
         Proposal::Diff(diff) => parse(diff).is_ok(),
     };
     if own.as_ref().is_ok_and(is_read) {
         return own.map(|proposal| Reading {
-            format: asked,
+            format: requested,
             proposal,
         });
     }
@@ -50,18 +50,18 @@ pub fn read_any_answer(
             Some(replace::read(&lines, expected).map(Proposal::Edits)),
         ),
         (false, Some(found)) => (EditFormat::UnifiedDiff, read_diff(found)),
-        (false, None) if !matches!(asked, EditFormat::WholeFile | EditFormat::Definitions) => {
+        (false, None) if !matches!(requested, EditFormat::WholeFile | EditFormat::Definitions) => {
             let block = |content| EditKind::Block { content };
             let read = whole::read(&lines, expected, block).map(Proposal::Edits);
             // A block that cannot be read so is as likely what the answer talks about.
             (EditFormat::WholeFile, read.ok().map(Ok))
         }
-        _ => (asked, None),
+        _ => (requested, None),
     };
     let (format, proposal) = match other {
         Some(Ok(proposal)) => (format, Ok(proposal)),
-        Some(Err(error)) if format != asked => (format, Err(error)),
-        Some(Err(_)) | None => (asked, own),
+        Some(Err(error)) if format != requested => (format, Err(error)),
+        Some(Err(_)) | None => (requested, own),
     };
     proposal.map(|proposal| Reading { format, proposal })
 }

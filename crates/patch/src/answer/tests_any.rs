@@ -17,10 +17,10 @@ fn path(text: &str) -> RepoPath {
 }
 
 /// What the answer makes of `src/a.py`, with the form it was read as; or the code of the error.
-fn made_of(asked: EditFormat, answer: &str, before: &str) -> (String, String) {
+fn made_of(requested: EditFormat, answer: &str, before: &str) -> (String, String) {
     let expected = [path("src/a.py"), path("src/other.py")];
     let files = BTreeMap::from([(path("src/a.py"), before.as_bytes().to_vec())]);
-    let reading = match read_any_answer(asked, &Untrusted::new(answer), &expected) {
+    let reading = match read_any_answer(requested, &Untrusted::new(answer), &expected) {
         Ok(reading) => reading,
         Err(error) => return (error.code().to_string(), String::new()),
     };
@@ -36,8 +36,8 @@ fn made_of(asked: EditFormat, answer: &str, before: &str) -> (String, String) {
     (text, reading.format.as_str().to_owned())
 }
 
-fn made(asked: EditFormat, answer: &str) -> String {
-    made_of(asked, answer, BEFORE).0
+fn made(requested: EditFormat, answer: &str) -> String {
+    made_of(requested, answer, BEFORE).0
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn each_form_is_read_whatever_was_requested() {
     let definition = "FILE: src/a.py\n```python\ndef a():\n    return 2\n```\n";
     let prose = format!("Here is the fix.\n\n```diff\n{DIFF}```\n\nIt returns 2 now.\n");
     let bare = DIFF.replace("diff --git a/src/a.py b/src/a.py\n", "");
-    for asked in EditFormat::ALL {
+    for requested in EditFormat::ALL {
         for (answer, format) in [
             (blocks, "search-replace"),
             (&fenced, "search-replace"),
@@ -60,15 +60,15 @@ fn each_form_is_read_whatever_was_requested() {
         ] {
             let expected = (AFTER.to_owned(), format.to_owned());
             assert_eq!(
-                made_of(asked, answer, BEFORE),
+                made_of(requested, answer, BEFORE),
                 expected,
-                "{asked:?}: {answer}"
+                "{requested:?}: {answer}"
             );
         }
-        assert_eq!(made(asked, &whole), AFTER, "{asked:?}");
+        assert_eq!(made(requested, &whole), AFTER, "{requested:?}");
         // A whole file that gives one definition of two is made whole again only after this, by `with_lost`.
-        if asked != EditFormat::WholeFile {
-            assert_eq!(made(asked, definition), AFTER, "{asked:?}");
+        if requested != EditFormat::WholeFile {
+            assert_eq!(made(requested, definition), AFTER, "{requested:?}");
         }
     }
 }
@@ -77,8 +77,8 @@ fn each_form_is_read_whatever_was_requested() {
 fn markers_inside_file_content_are_content() {
     let marks = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n";
     let answer = format!("FILE: src/a.py\n```\ntext = (\n{marks})\n```\n");
-    for asked in EditFormat::ALL {
-        assert_ne!(made(asked, &answer), "y\n", "{asked:?}");
+    for requested in EditFormat::ALL {
+        assert_ne!(made(requested, &answer), "y\n", "{requested:?}");
     }
     let doc = format!("FILE: src/a.py\n````\nHow a diff looks:\n```\n{DIFF}```\n````\n");
     let (text, format) = made_of(EditFormat::WholeFile, &doc, BEFORE);
@@ -125,25 +125,25 @@ fn fragment_never_replaces_file_without_grammar() {
 fn whole_file_is_accepted_instead_of_definitions() {
     let before = "import os\n\nprint(1)\n\n\ndef a():\n    return 1\n";
     let after = "import os\n\nprint(2)\n\n\ndef a():\n    return 1\n";
-    let of = |asked, content: &str| {
+    let of = |requested, content: &str| {
         made_of(
-            asked,
+            requested,
             &format!("FILE: src/a.py\n```\n{content}```\n"),
             before,
         )
         .0
     };
-    for asked in EditFormat::ALL {
-        assert_eq!(of(asked, after), after, "{asked:?}");
+    for requested in EditFormat::ALL {
+        assert_eq!(of(requested, after), after, "{requested:?}");
     }
     // A piece with a statement is no whole file, and neither is one that does not follow the grammar.
-    for asked in [EditFormat::Definitions, EditFormat::SearchReplace] {
+    for requested in [EditFormat::Definitions, EditFormat::SearchReplace] {
         assert_eq!(
-            of(asked, "print(2)\n\n\ndef a():\n    return 1\n"),
+            of(requested, "print(2)\n\n\ndef a():\n    return 1\n"),
             "answer-not-a-definition"
         );
         assert_eq!(
-            of(asked, &after.replace("print(2)", "print(")),
+            of(requested, &after.replace("print(2)", "print(")),
             "answer-broken-syntax"
         );
     }

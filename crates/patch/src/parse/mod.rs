@@ -84,11 +84,11 @@ pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
 /// a link, or a submodule.
 fn is_type_change(files: &[FilePatch], file: &FilePatch) -> bool {
     let is_plain = |mode| matches!(mode, Some(FileMode::Regular | FileMode::Executable));
-    let gone = files
+    let deletion = files
         .iter()
         .find(|before| before.path == file.path && before.change == Change::Delete);
-    gone.is_some_and(|gone| {
-        let kinds = (gone.old_mode, file.new_mode);
+    deletion.is_some_and(|deletion| {
+        let kinds = (deletion.old_mode, file.new_mode);
         file.change == Change::Create
             && kinds.0 != kinds.1
             && !(is_plain(kinds.0) && is_plain(kinds.1))

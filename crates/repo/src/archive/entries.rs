@@ -104,7 +104,7 @@ impl<'a> Entries<'a> {
             }
             let mut content = Content {
                 inner: &mut entry,
-                left: size,
+                remaining_bytes: size,
                 fault: None,
                 flow: &flow,
             };
@@ -261,7 +261,7 @@ fn choose(
 /// The content of an entry; knows how much is missing, and why.
 struct Content<'a, R> {
     inner: R,
-    left: u64,
+    remaining_bytes: u64,
     fault: Option<ArchiveError>,
     flow: &'a Flow,
 }
@@ -269,7 +269,7 @@ struct Content<'a, R> {
 impl<R: Read> Content<'_, R> {
     /// All of it, of an entry that describes another one.
     fn all(&mut self, most: u64) -> Result<Vec<u8>, ArchiveError> {
-        if self.left > most {
+        if self.remaining_bytes > most {
             return Err(ArchiveError::TooLarge {
                 what: "bytes in the description of one entry",
                 limit: most,
@@ -294,7 +294,7 @@ impl<R: Read> Content<'_, R> {
     fn ended(&mut self) -> Result<(), ArchiveError> {
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None if self.left > 0 => Err(ArchiveError::Truncated {
+            None if self.remaining_bytes > 0 => Err(ArchiveError::Truncated {
                 what: "it ends in the middle of an entry",
             }),
             None => Ok(()),
@@ -306,7 +306,7 @@ impl<R: Read> Read for Content<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.inner.read(buffer) {
             Ok(count) => {
-                self.left = self.left.saturating_sub(count as u64);
+                self.remaining_bytes = self.remaining_bytes.saturating_sub(count as u64);
                 Ok(count)
             }
             Err(error) => {

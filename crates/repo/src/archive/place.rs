@@ -32,7 +32,7 @@ pub(super) struct Place {
     directories: BTreeMap<Vec<u8>, Named>,
     links: BTreeMap<Vec<u8>, Vec<u8>>,
     link_text: u64,
-    made: u64,
+    entry_count: u64,
     special_bits: u64,
     buffer: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl Place {
             directories: BTreeMap::new(),
             links: BTreeMap::new(),
             link_text: 0,
-            made: 0,
+            entry_count: 0,
             special_bits: 0,
             buffer: vec![0; 64 << 10],
         })
@@ -150,8 +150,8 @@ impl Place {
     }
 
     fn count(&mut self) -> Result<(), ArchiveError> {
-        self.made += 1;
-        if self.made > self.limits.entries {
+        self.entry_count += 1;
+        if self.entry_count > self.limits.entries {
             return Err(ArchiveError::TooLarge {
                 what: "entries",
                 limit: self.limits.entries,
@@ -279,23 +279,23 @@ impl Place {
             return Err(Refusal::Contradiction);
         }
         // The current position: one step for each directory below the top.
-        let mut way: Vec<u64> = steps(name).collect();
-        way.pop();
+        let mut position: Vec<u64> = steps(name).collect();
+        position.pop();
         let mut is_behind_link = false;
         for part in target.split(|byte| *byte == b'/') {
             match part {
                 b"" | b"." => {}
                 b".." if is_behind_link => return Err(Refusal::ThroughLink),
                 b".." => {
-                    way.pop();
-                    if way.is_empty() {
+                    position.pop();
+                    if position.is_empty() {
                         return Err(Refusal::LeadsOut);
                     }
                 }
                 part => {
-                    let step = step(way.last().copied().unwrap_or_default(), part);
+                    let step = step(position.last().copied().unwrap_or_default(), part);
                     is_behind_link |= names.contains(&step);
-                    way.push(step);
+                    position.push(step);
                 }
             }
         }

@@ -142,24 +142,24 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// A directory to unpack in, beside something that must not change.
 struct Bench {
-    room: TempDir,
+    temp_dir: TempDir,
 }
 
 impl Bench {
     fn new() -> Self {
-        let room = tempfile::tempdir().unwrap();
-        fs::create_dir(room.path().join("into")).unwrap();
-        fs::write(room.path().join("beside"), "beside").unwrap();
-        Self { room }
+        let temp_dir = tempfile::tempdir().unwrap();
+        fs::create_dir(temp_dir.path().join("into")).unwrap();
+        fs::write(temp_dir.path().join("beside"), "beside").unwrap();
+        Self { temp_dir }
     }
 
     fn unpack_bytes(&self, bytes: &[u8], limits: &ArchiveLimits) -> Result<Unpacked, ArchiveError> {
-        let archive = self.room.path().join("a.tar.gz");
+        let archive = self.temp_dir.path().join("a.tar.gz");
         fs::write(&archive, bytes).unwrap();
         let before = self.outside();
         let unpacked = unpack(
             &archive,
-            &self.room.path().join("into"),
+            &self.temp_dir.path().join("into"),
             limits,
             &AtomicBool::new(false),
         );
@@ -173,7 +173,7 @@ impl Bench {
 
     /// Lists everything except the unpacked files: names, kinds, lengths, times.
     fn outside(&self) -> Vec<(PathBuf, u32, u64, i64, i64, u64)> {
-        let mut all: Vec<_> = fs::read_dir(self.room.path())
+        let mut all: Vec<_> = fs::read_dir(self.temp_dir.path())
             .unwrap()
             .map(|entry| {
                 let path = entry.unwrap().path();
@@ -532,7 +532,7 @@ fn truncated_archive_is_refused() {
     let tar_bytes = tar(&[dir("t/"), file("t/x", "x".repeat(3000))]);
     let whole = gzip(&tar_bytes);
     let broken = |bytes: &[u8]| {
-        let _gone = fs::remove_dir_all(bench.room.path().join("into/t"));
+        let _gone = fs::remove_dir_all(bench.temp_dir.path().join("into/t"));
         bench
             .unpack_bytes(bytes, &ArchiveLimits::DEFAULT)
             .unwrap_err()
@@ -613,7 +613,7 @@ fn truncated_archive_is_refused() {
     assert!(matches!(broken(&gzip(&sum)), ArchiveError::Damaged { .. }));
     // tar fills its records with zeros.
     let padded = [tar_bytes, vec![0; 10_240]].concat();
-    let _gone = fs::remove_dir_all(bench.room.path().join("into/t"));
+    let _gone = fs::remove_dir_all(bench.temp_dir.path().join("into/t"));
     assert!(
         bench
             .unpack_bytes(&gzip(&padded), &ArchiveLimits::DEFAULT)
@@ -693,9 +693,9 @@ fn every_limit_is_an_error_that_names_it() {
 #[test]
 fn unpacking_stops_on_request() {
     let bench = Bench::new();
-    let archive = bench.room.path().join("a.tar.gz");
+    let archive = bench.temp_dir.path().join("a.tar.gz");
     fs::write(&archive, gzip(&tar(&[dir("t/"), file("t/x", "x")]))).unwrap();
-    let into = bench.room.path().join("into");
+    let into = bench.temp_dir.path().join("into");
     let stopped = unpack(
         &archive,
         &into,
@@ -755,12 +755,12 @@ fn listing(top: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 /// Packs this crate's own sources and unusual names in each of tar's formats; the result equals tar's.
 #[test]
 fn real_archives_unpack_like_tar() {
-    let room = tempfile::tempdir().unwrap();
-    let tree = room.path().join("source-1.0");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let tree = temp_dir.path().join("source-1.0");
     let run = |program: &str, args: &[&std::ffi::OsStr]| {
         let output = Command::new(program)
             .args(args)
-            .current_dir(room.path())
+            .current_dir(temp_dir.path())
             .output()
             .unwrap();
         assert!(output.status.success(), "{program} {args:?}: {output:?}");
@@ -785,7 +785,7 @@ fn real_archives_unpack_like_tar() {
             // No room for that long a name there.
             fs::remove_dir_all(tree.join("d".repeat(90))).unwrap();
         }
-        let archive = room.path().join(format!("{format}.tar.gz"));
+        let archive = temp_dir.path().join(format!("{format}.tar.gz"));
         run(
             "tar",
             &[
@@ -796,7 +796,7 @@ fn real_archives_unpack_like_tar() {
             ],
         );
         let [ours, theirs] =
-            ["ours", "theirs"].map(|name| room.path().join(format!("{format}-{name}")));
+            ["ours", "theirs"].map(|name| temp_dir.path().join(format!("{format}-{name}")));
         fs::create_dir(&ours).unwrap();
         fs::create_dir(&theirs).unwrap();
         run(
@@ -879,7 +879,7 @@ mod properties {
         ) {
             let bench = Bench::new();
             let result = bench.unpack(&[&[dir("t/")], entries.as_slice()].concat());
-            let into = fs::canonicalize(bench.room.path().join("into")).unwrap();
+            let into = fs::canonicalize(bench.temp_dir.path().join("into")).unwrap();
             if let Ok(unpacked) = result {
                 let top = into.join("t");
                 prop_assert_eq!(fs::canonicalize(&unpacked.tree).unwrap(), top.clone());

@@ -26,9 +26,9 @@ pub(super) async fn download(
     })?;
     let unfinished = Unfinished { path: Some(to) };
     let completed = gh.run(gh.fetch(request, file, limit)?).await?;
-    let said = shown(&completed.stderr.text());
+    let stderr = shown(&completed.stderr.text());
     let what = request.path();
-    let code = ended(completed.end, what, limit, gh.deadlines.download, &said)?;
+    let code = ended(completed.end, what, limit, gh.deadlines.download, &stderr)?;
     let total = completed.stdout.total;
     if code == 0 && completed.stdout.extent == Extent::Whole && total > 0 {
         unfinished.keep();
@@ -42,10 +42,10 @@ pub(super) async fn download(
     }
     let Some(status) = status_of(&completed.stderr.text()) else {
         return Err(match total {
-            0 => silence(code, what, said),
+            0 => silence(code, what, stderr),
             _ => GhError::Unreadable {
                 what: what.to_owned(),
-                why: format!("it was cut off ({said})"),
+                why: format!("it was cut off ({stderr})"),
             },
         });
     };

@@ -51,10 +51,10 @@ impl GhResponse {
 /// Returns when the download API's limit ends, from GitHub's response about the limits; only if it is
 /// exhausted.
 pub(super) fn exhausted_until(answer: &GhResponse) -> LimitReset {
-    let Ok(told) = answer.json::<Value>() else {
+    let Ok(body) = answer.json::<Value>() else {
         return LimitReset::default();
     };
-    let core = &told["resources"]["core"];
+    let core = &body["resources"]["core"];
     let at = core["reset"]
         .as_u64()
         .filter(|_| core["remaining"].as_u64() == Some(0));
@@ -79,8 +79,8 @@ pub(super) fn read(
     limit: ByteLimit,
     deadline: Duration,
 ) -> Result<GhResponse, GhError> {
-    let said = shown(&completed.stderr.text());
-    let code = ended(completed.end, what, limit, deadline, &said)?;
+    let stderr = shown(&completed.stderr.text());
+    let code = ended(completed.end, what, limit, deadline, &stderr)?;
     if completed.stdout.extent == Extent::Cut {
         return Err(GhError::TooLarge {
             what: what.to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn read(
                 why: "the output of `gh` is not a response of GitHub's API; check with `gh --version` that it is GitHub's own program"
                     .to_owned(),
             },
-            None => silence(code, what, said),
+            None => silence(code, what, stderr),
         });
     };
     match (code, head.status) {
@@ -106,7 +106,7 @@ pub(super) fn read(
         }),
         (_, 200..=299) => Err(GhError::Unreadable {
             what: what.to_owned(),
-            why: format!("it was cut off ({said})"),
+            why: format!("it was cut off ({stderr})"),
         }),
         (_, status) => Err(refusal(status, &head, body, what)),
     }
@@ -118,12 +118,12 @@ pub(super) fn ended(
     what: &str,
     limit: ByteLimit,
     deadline: Duration,
-    said: &str,
+    stderr: &str,
 ) -> Result<i32, GhError> {
     let what = what.to_owned();
     match end {
         End::Exited(NO_LOGIN) => Err(GhError::NotLoggedIn {
-            said: said.to_owned(),
+            said: stderr.to_owned(),
         }),
         End::Exited(code) => Ok(code),
         End::TimedOut => Err(GhError::TimedOut {
@@ -144,13 +144,13 @@ pub(super) fn ended(
 }
 
 /// The error of a `gh` that printed no answer at all.
-pub(super) fn silence(code: i32, what: &str, said: String) -> GhError {
+pub(super) fn silence(code: i32, what: &str, stderr: String) -> GhError {
     match code {
         0 => GhError::Unreadable {
             what: what.to_owned(),
             why: "`gh` printed nothing".to_owned(),
         },
-        _ => GhError::Unreachable { said },
+        _ => GhError::Unreachable { said: stderr },
     }
 }
 
@@ -168,58 +168,65 @@ pub(super) fn refusal_in_words(status: u16, body: &[u8], what: &str) -> GhError 
 }
 
 /// Returns the status that `gh` prints on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
-pub(super) fn status_of(said: &str) -> Option<u16> {
-    let line = said.lines().find(|line| line.starts_with("gh: "))?;
+pub(super) fn status_of(stderr: &str) -> Option<u16> {
+    let line = stderr.lines().find(|line| line.starts_with("gh: "))?;
     let digits = line.get(line.rfind("HTTP ")? + "HTTP ".len()..)?.get(..3)?;
     digits.parse().ok()
 }
 
 fn refusal(status: u16, head: &Head, body: &[u8], what: &str) -> GhError {
-    let said = message(body);
+    let reason = message(body);
     let what = what.to_owned();
     match status {
-        403 | 429 if status == 429 || is_limit(head, &said) => GhError::RateLimited(head.reset),
-        401 => GhError::NotLoggedIn { said },
-        403 => GhError::Forbidden { what, said },
+        403 | 429 if status == 429 || is_limit(head, &reason) => GhError::RateLimited(head.reset),
+        401 => GhError::NotLoggedIn { said: reason },
+        403 => GhError::Forbidden { what, said: reason },
         404 | 410 => GhError::NotFound { what },
-        400..=499 => GhError::Invalid { what, status, said },
-        _ => GhError::Server { status, said },
+        400..=499 => GhError::Invalid {
+            what,
+            status,
+            said: reason,
+        },
+        _ => GhError::Server {
+            status,
+            said: reason,
+        },
     }
 }
 
 /// Returns whether a 403 is a rate limit: the primary one leaves nothing, secondary ones state a time or say
 /// so.
-fn is_limit(head: &Head, said: &str) -> bool {
-    let said = said.to_ascii_lowercase();
+fn is_limit(head: &Head, message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
     let words = ["rate limit", "abuse detection"];
     head.remaining == Some(0)
         || head.reset.after.is_some()
-        || words.iter().any(|word| said.contains(word))
+        || words.iter().any(|word| message.contains(word))
 }
 
 /// Returns GitHub's message on a refusal, followed by its details.
 fn message(body: &[u8]) -> String {
-    let Ok(told) = serde_json::from_slice::<Value>(body) else {
+    let Ok(json) = serde_json::from_slice::<Value>(body) else {
         return line(
             &String::from_utf8_lossy(body.get(..body.len().min(4 * KEPT)).unwrap_or_default()),
             KEPT,
         );
     };
-    let mut said = told["message"]
+    let mut reason = json["message"]
         .as_str()
         .unwrap_or("it gave no reason")
         .to_owned();
-    for mistake in told["errors"].as_array().into_iter().flatten().take(5) {
+    for mistake in json["errors"].as_array().into_iter().flatten().take(5) {
         let words = mistake
             .as_str()
             .or_else(|| mistake["message"].as_str())
             .or_else(|| mistake["code"].as_str());
         if let Some(words) = words {
-            said.push_str("; ");
-            said.push_str(words);
+            reason.push_str("; ");
+            reason.push_str(words);
         }
     }
-    line(&said, KEPT)
+    line(&reason, KEPT)
 }
 
 /// Returns the text of `gh` on one short line, without hidden characters.
@@ -377,12 +384,12 @@ mod tests {
             r#"{{"message":"a\u001b[31m\u202eb\n{}"}}"#,
             "x".repeat(100_000)
         );
-        let GhError::Invalid { said, .. } = error(422, "", &body) else {
+        let GhError::Invalid { said: message, .. } = error(422, "", &body) else {
             panic!("another error")
         };
         assert!(
-            said.starts_with("a[31mb x") && said.chars().count() <= KEPT,
-            "{said}"
+            message.starts_with("a[31mb x") && message.chars().count() <= KEPT,
+            "{message}"
         );
     }
 

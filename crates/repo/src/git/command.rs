@@ -261,10 +261,10 @@ impl Runner {
     ) -> Result<Output, RepoError> {
         let command = describe(&call.words);
         let max_output = call.max_output.unwrap_or(MAX_OUTPUT);
-        let patience = call.patience.unwrap_or(PATIENCE);
+        let timeout = call.patience.unwrap_or(PATIENCE);
         let spawn = self.build(cwd, place, neutral, call);
         let completed = self.sandbox.run(spawn).await?;
-        finish(completed, command, max_output, patience)
+        finish(completed, command, max_output, timeout)
     }
 
     /// What git says about its version.
@@ -331,7 +331,7 @@ fn finish(
     completed: Completed,
     command: String,
     max_output: u64,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Output, RepoError> {
     let stderr = completed.stderr.text().trim().to_owned();
     match completed.end {
@@ -357,7 +357,7 @@ fn finish(
         }),
         End::TimedOut => Err(RepoError::TimedOut {
             command,
-            after: patience,
+            after: timeout,
         }),
     }
 }

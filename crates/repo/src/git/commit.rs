@@ -45,9 +45,9 @@ impl Git {
     ///
     /// Fails when git cannot be run, and for a commit that is larger than a megabyte.
     pub async fn commit_object(&self, commit: &Oid) -> Result<Option<CommitObject>, RepoError> {
-        let asked = commit.clone();
+        let requested = commit.clone();
         let read_here = self.read(&[], move |reader| {
-            let object = reader.object(&asked, MAX_COMMIT.0)?;
+            let object = reader.object(&requested, MAX_COMMIT.0)?;
             Ok((object.kind == ObjectKind::Commit)
                 .then(|| read(&object.bytes))
                 .flatten())

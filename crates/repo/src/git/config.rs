@@ -95,13 +95,13 @@ pub(crate) struct Listing {
     ours_count: bool,
 }
 
-/// Reads the configuration of the repository at `place`, for at most `patience`.
+/// Reads the configuration of the repository at `place`, for at most `timeout`.
 pub(crate) async fn list(
     runner: &Runner,
     place: &Place,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Listing, RepoError> {
-    let call = Call::new(["config", "--list", "--show-scope", "-z"]).within(patience);
+    let call = Call::new(["config", "--list", "--show-scope", "-z"]).within(timeout);
     let output = runner.run(&place.top, Some(place), &[], call).await?;
     let listing = parse(&output.stdout);
     match listing {
@@ -305,10 +305,10 @@ mod tests {
         let sandbox = std::sync::Arc::new(crucible_sandbox::Sandbox::new(None, &env));
         let runner = Runner::find(sandbox, &env).unwrap();
         let place = super::super::locate::locate(dir.path()).unwrap();
-        let patience = Duration::from_millis(300);
-        let stalled = list(&runner, &place, patience).await;
+        let timeout = Duration::from_millis(300);
+        let stalled = list(&runner, &place, timeout).await;
         assert!(
-            matches!(stalled, Err(RepoError::TimedOut { after, .. }) if after == patience),
+            matches!(stalled, Err(RepoError::TimedOut { after, .. }) if after == timeout),
             "{stalled:?}"
         );
         assert!(PATIENCE <= Duration::from_secs(20));

@@ -774,16 +774,19 @@ impl Places {
                 directory: directory.clone(),
             }));
         }
-        let kept = outermost(inside);
-        conflicts.extend(kept.iter().filter(|place| place.is_symlink()).map(|place| {
-            GuardConflict::Link {
-                place: place.clone(),
-            }
-        }));
+        let outermost_places = outermost(inside);
+        conflicts.extend(
+            outermost_places
+                .iter()
+                .filter(|place| place.is_symlink())
+                .map(|place| GuardConflict::Link {
+                    place: place.clone(),
+                }),
+        );
         let names = with_unknown_names(&places);
         if !names.is_empty() {
             let files = names.keys().copied().collect();
-            let kept: BTreeSet<PathBuf> = kept.iter().cloned().collect();
+            let kept: BTreeSet<PathBuf> = outermost_places.iter().cloned().collect();
             for directory in directories {
                 if let Some((other, id)) = other_name(directory, &files, &kept)? {
                     let place = names[&id].clone();
@@ -792,7 +795,7 @@ impl Places {
             }
         }
         Ok(Guards {
-            places: kept,
+            places: outermost_places,
             conflicts,
             unclear: BTreeSet::new(),
         })

@@ -195,7 +195,7 @@ mod tests {
         Git::open(sandbox, &env, repo.path()).await.unwrap()
     }
 
-    fn told(history: &[CommitFiles]) -> Vec<(&str, Vec<&str>)> {
+    fn messages_and_paths(history: &[CommitFiles]) -> Vec<(&str, Vec<&str>)> {
         fn one(commit: &CommitFiles) -> (&str, Vec<&str>) {
             (
                 &commit.message,
@@ -254,11 +254,11 @@ mod tests {
         let git = open(&repo).await;
         let history = git.history(&git.opened_at().commit, 500).await.unwrap();
         let zeros = "0".repeat(40);
-        let mut told = told(&history);
+        let mut commits = messages_and_paths(&history);
         // The two in the middle are of one second: their order is git's.
-        told.sort_by_key(|(message, _)| *message);
+        commits.sort_by_key(|(message, _)| *message);
         assert_eq!(
-            told,
+            commits,
             [
                 ("", vec![]),
                 (
@@ -300,7 +300,7 @@ mod tests {
         repo.git(["config", "log.showSignature", "true"]);
         let git = open(&repo).await;
         let history = git.history(&git.opened_at().commit, 500).await.unwrap();
-        assert_eq!(told(&history), [("Second", vec!["a"])]);
+        assert_eq!(messages_and_paths(&history), [("Second", vec!["a"])]);
         assert_eq!(git.tracked_names().await.unwrap().len(), 2);
         assert!(!mark.exists());
     }

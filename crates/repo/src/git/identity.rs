@@ -54,10 +54,10 @@ impl Git {
 /// if nothing is left.
 fn plain(value: &[u8]) -> Option<String> {
     let value = String::from_utf8_lossy(value);
-    let kept: String = value
+    let cleaned: String = value
         .chars()
         .filter(|c| !c.is_control() && !matches!(c, '<' | '>'))
         .collect();
-    let kept = kept.trim();
-    (!kept.is_empty()).then(|| kept.to_owned())
+    let cleaned = cleaned.trim();
+    (!cleaned.is_empty()).then(|| cleaned.to_owned())
 }

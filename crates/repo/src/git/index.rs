@@ -91,8 +91,8 @@ impl Git {
             .index
             .kept()
             .as_ref()
-            .filter(|kept| Arc::ptr_eq(&kept.list, &list))
-            .and_then(|kept| kept.tracked.clone());
+            .filter(|cached| Arc::ptr_eq(&cached.list, &list))
+            .and_then(|cached| cached.tracked.clone());
         if let Some(known) = known {
             return Ok(known.to_vec());
         }
@@ -113,13 +113,13 @@ impl Git {
             }
         });
         let tracked: Vec<TrackedFile> = tracked.collect();
-        if let Some(kept) = self
+        if let Some(cached) = self
             .index
             .kept()
             .as_mut()
-            .filter(|kept| Arc::ptr_eq(&kept.list, &list))
+            .filter(|cached| Arc::ptr_eq(&cached.list, &list))
         {
-            kept.tracked = Some(Arc::new(tracked.clone()));
+            cached.tracked = Some(Arc::new(tracked.clone()));
         }
         Ok(tracked)
     }
@@ -168,13 +168,13 @@ impl Git {
             return Ok(None);
         };
         let digest = Digest::of(&bytes);
-        if let Some(kept) = self
+        if let Some(cached) = self
             .index
             .kept()
             .as_ref()
-            .filter(|kept| kept.digest == digest)
+            .filter(|cached| cached.digest == digest)
         {
-            return Ok(Some(Arc::clone(&kept.list)));
+            return Ok(Some(Arc::clone(&cached.list)));
         }
         let Some(file) = index_file::read(&bytes, hash) else {
             return Ok(None);

@@ -22,7 +22,7 @@ pub(super) fn hard_linked(path: &Path) -> Option<(FileId, u64)> {
     is_linked.then(|| ((meta.dev(), meta.ino()), meta.nlink()))
 }
 
-/// Returns the first name of one of these files in a directory that is in none of the places `kept`.
+/// Returns the first name of one of these files in a directory that is in none of the places `guarded_places`.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub(super) fn hard_linked(path: &Path) -> Option<(FileId, u64)> {
 pub(super) fn other_name(
     directory: &Path,
     files: &HashSet<FileId>,
-    kept: &BTreeSet<PathBuf>,
+    guarded_places: &BTreeSet<PathBuf>,
 ) -> Result<Option<(PathBuf, FileId)>, RepoError> {
     let mut left = vec![directory.to_owned()];
     while let Some(at) = left.pop() {
@@ -41,7 +41,7 @@ pub(super) fn other_name(
         };
         for entry in entries.flatten() {
             let path = entry.path();
-            if kept.contains(&path) {
+            if guarded_places.contains(&path) {
                 continue;
             }
             match entry.metadata() {

@@ -236,8 +236,11 @@ impl Git {
     ///
     /// [`RepoError::MissingObject`] if there is no such commit.
     pub async fn tree_of(&self, commit: &Oid) -> Result<Oid, RepoError> {
-        let asked = commit.clone();
-        if let Some(tree) = self.read(&[], move |reader| reader.tree_of(&asked)).await? {
+        let requested = commit.clone();
+        if let Some(tree) = self
+            .read(&[], move |reader| reader.tree_of(&requested))
+            .await?
+        {
             return Ok(tree);
         }
         let name = format!("{commit}^{{tree}}");

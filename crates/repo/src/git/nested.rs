@@ -455,8 +455,11 @@ mod tests {
         .map(|name| root.join(name));
         expected.sort();
         assert_eq!(places(&root), expected);
-        let said = Found::default().search(&root, 5).unwrap_err().to_string();
-        assert!(said.contains("more than 5 entries"), "{said}");
-        assert!(said.contains("named node_modules or target"), "{said}");
+        let message = Found::default().search(&root, 5).unwrap_err().to_string();
+        assert!(message.contains("more than 5 entries"), "{message}");
+        assert!(
+            message.contains("named node_modules or target"),
+            "{message}"
+        );
     }
 }

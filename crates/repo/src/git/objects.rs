@@ -43,8 +43,10 @@ impl Git {
         if paths.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let (root, asked) = (tree.clone(), paths.to_vec());
-        let read = self.read(&[], move |reader| files_of(reader, &root, asked, limit.0));
+        let (root, requested) = (tree.clone(), paths.to_vec());
+        let read = self.read(&[], move |reader| {
+            files_of(reader, &root, requested, limit.0)
+        });
         if let Some(files) = read.await? {
             return within(files, limit);
         }
@@ -64,11 +66,11 @@ impl Git {
         tree: &Oid,
         paths: &[RepoPath],
     ) -> Result<BTreeMap<RepoPath, FileMode>, RepoError> {
-        let (root, asked) = (tree.clone(), paths.to_vec());
+        let (root, requested) = (tree.clone(), paths.to_vec());
         let read = self.read(&[], move |reader| {
             let tree = reader.tree_of(&root)?;
             let (mut known, mut modes) = (KnownTrees::default(), BTreeMap::new());
-            for path in asked {
+            for path in requested {
                 if let Some(Found {
                     mode: TreeMode::File(mode),
                     ..
@@ -226,11 +228,11 @@ impl Git {
         if oids.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let asked = oids.to_vec();
+        let requested = oids.to_vec();
         let read = self.read(env, move |reader| {
             let mut left = limit.0;
             let mut blobs = BTreeMap::new();
-            for oid in asked {
+            for oid in requested {
                 match reader.object(&oid, left) {
                     Ok(object) => {
                         left = left.saturating_sub(object.bytes.len() as u64);
@@ -277,9 +279,9 @@ impl Git {
         if oids.is_empty() {
             return Ok(Vec::new());
         }
-        let asked = oids.to_vec();
+        let requested = oids.to_vec();
         let read = self.read(&[], move |reader| {
-            asked
+            requested
                 .iter()
                 .map(|oid| reader.size(oid))
                 .collect::<Result<_, _>>()

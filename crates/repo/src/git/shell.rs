@@ -33,7 +33,7 @@ impl Script {
         while let Some(byte) = text.get(at) {
             let rest = &text[at..];
             // How much of the text belongs to the word, and whether it is a script of its own.
-            let (len, kept, script): (usize, Vec<u8>, Option<&[u8]>) = match byte {
+            let (len, literal, script): (usize, Vec<u8>, Option<&[u8]>) = match byte {
                 b'\\' => (2, rest.get(1).into_iter().copied().collect(), None),
                 b'\'' => {
                     let end = find(rest, 1, b'\'');
@@ -72,7 +72,7 @@ impl Script {
                 }
                 _ => (1, vec![*byte], None),
             };
-            word.get_or_insert_default().extend(kept);
+            word.get_or_insert_default().extend(literal);
             inner.extend(script);
             at += len;
         }
@@ -125,12 +125,12 @@ fn end_of_parentheses(text: &[u8]) -> usize {
 /// Returns text of double quotes without the backslashes that a shell removes.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = text.iter().peekable();
-    let mut kept = Vec::new();
+    let mut unescaped_bytes = Vec::new();
     while let Some(byte) = bytes.next() {
         let is_escape = *byte == b'\\' && bytes.peek().is_some_and(|next| b"$`\"\\".contains(next));
-        kept.extend(if is_escape { bytes.next() } else { Some(byte) });
+        unescaped_bytes.extend(if is_escape { bytes.next() } else { Some(byte) });
     }
-    kept
+    unescaped_bytes
 }
 
 #[cfg(test)]

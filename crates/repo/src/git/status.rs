@@ -122,9 +122,9 @@ impl Git {
         } else {
             Bytes::Same
         };
-        let (top, asked) = (self.top().to_owned(), commit.clone());
+        let (top, commit_id) = (self.top().to_owned(), commit.clone());
         let is_clean = self.read(&[], move |reader| {
-            let tree = reader.tree_of_commit(&asked)?;
+            let tree = reader.tree_of_commit(&commit_id)?;
             Ok(all_unchanged(&top, &index, &list.entries, bytes)
                 && (list.tree.as_ref() == Some(&tree) || holds(reader, &tree, &list.entries)?))
         });

@@ -42,7 +42,7 @@ pub(super) fn all_unchanged(
         top: top.to_owned(),
         checked: PathBuf::new(),
     };
-    let mut room = if bytes == Bytes::Same { MOST_READ } else { 0 };
+    let mut read_budget = if bytes == Bytes::Same { MOST_READ } else { 0 };
     entries.iter().all(|entry| {
         let Some(noted) = entry
             .stat
@@ -54,7 +54,7 @@ pub(super) fn all_unchanged(
             && fs::symlink_metadata(top.join(&entry.path)).is_ok_and(|now| {
                 is_noted(noted, &now)
                     && has_mode(entry.mode, &now)
-                    && (is_settled(noted, index) || has_content(top, entry, &mut room))
+                    && (is_settled(noted, index) || has_content(top, entry, &mut read_budget))
             })
             // An index entry without file metadata has a size of 0.
             && (noted.size != 0 || is_empty_blob(entry))
@@ -88,8 +88,8 @@ impl Directories {
 }
 
 /// Returns whether the file has the bytes of the entry and no attribute in the work tree applies; subtracts
-/// what is read from `room`.
-fn has_content(top: &Path, entry: &IndexEntry, room: &mut u64) -> bool {
+/// what is read from `read_budget`.
+fn has_content(top: &Path, entry: &IndexEntry, read_budget: &mut u64) -> bool {
     let has_attributes = |directory: &Path| {
         top.join(directory)
             .join(".gitattributes")
@@ -97,17 +97,17 @@ fn has_content(top: &Path, entry: &IndexEntry, room: &mut u64) -> bool {
             .is_ok()
     };
     let path = top.join(&entry.path);
-    if *room == 0 || entry.path.ancestors().skip(1).any(has_attributes) {
+    if *read_budget == 0 || entry.path.ancestors().skip(1).any(has_attributes) {
         return false;
     }
     let content = match entry.mode {
         FileMode::Symlink => fs::read_link(&path)
             .ok()
             .map(|target| target.into_os_string().into_vec()),
-        _ => read_regular_up_to(&path, ByteLimit(*room)).ok(),
+        _ => read_regular_up_to(&path, ByteLimit(*read_budget)).ok(),
     };
     content.is_some_and(|content| {
-        *room = room.saturating_sub(content.len() as u64);
+        *read_budget = read_budget.saturating_sub(content.len() as u64);
         super::store::has_name(&entry.oid, b"blob", &content)
     })
 }

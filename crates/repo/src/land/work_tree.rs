@@ -219,8 +219,8 @@ impl Side {
 /// Returns the paths that a change removes. A file can replace a directory if all of its contents are among
 /// them.
 fn going(changes: &[TreeChange]) -> BTreeSet<&Path> {
-    let gone = changes.iter().filter(|change| change.new_oid.is_none());
-    gone.map(|change| change.path.as_path()).collect()
+    let deletions = changes.iter().filter(|change| change.new_oid.is_none());
+    deletions.map(|change| change.path.as_path()).collect()
 }
 
 /// Those of the paths that are files after the changes.

@@ -23,8 +23,8 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
     let mut buffer = vec![0; caps.file_bytes];
     let mut left = caps.total_bytes;
     for (kind, path) in order {
-        let room = left.min(caps.file_bytes);
-        let Ok((read, total_bytes)) = read_beginning(root, path, &mut buffer[..room]) else {
+        let read_limit = left.min(caps.file_bytes);
+        let Ok((read, total_bytes)) = read_beginning(root, path, &mut buffer[..read_limit]) else {
             sampling.unreadable += 1;
             continue;
         };
@@ -41,8 +41,8 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
         if total_bytes > caps.file_bytes as u64 {
             sampling.caps_hit.insert(SampleCap::FileBytes);
         }
-        let is_last = extent == SampleExtent::Beginning && room < caps.file_bytes;
-        if room > 0 || total_bytes == 0 {
+        let is_last = extent == SampleExtent::Beginning && read_limit < caps.file_bytes;
+        if read_limit > 0 || total_bytes == 0 {
             sampling.files.push(SampledFile {
                 path: path.to_owned(),
                 kind,
@@ -90,8 +90,8 @@ fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, SampleExten
     )
 }
 
-/// Reads as much of a regular file as fits into `room`: how much that was, and how large the file is.
-fn read_beginning(root: &Root, path: &str, room: &mut [u8]) -> Result<(usize, u64), Errno> {
+/// Reads as much of a regular file as fits into `buffer`: how much that was, and how large the file is.
+fn read_beginning(root: &Root, path: &str, buffer: &mut [u8]) -> Result<(usize, u64), Errno> {
     // What was a file while it was listed may be a pipe by now; opening one must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = root.open_file(Path::new(path), flags, Mode::empty())?;
@@ -100,8 +100,10 @@ fn read_beginning(root: &Root, path: &str, room: &mut [u8]) -> Result<(usize, u6
         return Err(Errno::INVAL);
     }
     let size = u64::try_from(stat.st_size).unwrap_or_default();
-    let wanted = usize::try_from(size).unwrap_or(usize::MAX).min(room.len());
-    let read = rustix::io::pread(fd.as_fd(), &mut room[..wanted], 0)?;
+    let wanted = usize::try_from(size)
+        .unwrap_or(usize::MAX)
+        .min(buffer.len());
+    let read = rustix::io::pread(fd.as_fd(), &mut buffer[..wanted], 0)?;
     Ok((read, size))
 }
 

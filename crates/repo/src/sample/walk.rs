@@ -26,7 +26,7 @@ pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<Sampling, RepoError
         root,
         caps,
         buffer: Vec::with_capacity(BUFFER),
-        left: Left::new(caps),
+        remaining: Left::new(caps),
         found: Sampling::default(),
         odd: Vec::new(),
         passed_over: Vec::new(),
@@ -42,7 +42,7 @@ pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<Sampling, RepoError
     walk.found.odd_names = walk.odd.len() as u64;
     summary::write(&mut walk.found, &walk.odd, caps.names);
 
-    walk.left = Left::new(caps);
+    walk.remaining = Left::new(caps);
     let mut level = std::mem::take(&mut walk.passed_over);
     while !level.is_empty() {
         level = walk.seek_links(level);
@@ -54,7 +54,7 @@ struct Walk<'a> {
     root: &'a Root,
     caps: &'a SampleCaps,
     buffer: Vec<u8>,
-    left: Left,
+    remaining: Left,
     found: Sampling,
     /// Paths that are not examined because of a name in them, escaped.
     odd: Vec<String>,
@@ -284,12 +284,12 @@ impl Walk<'_> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            if entries.len() == self.caps.directory_entries.min(self.left.entries) {
-                return Ok(self.left.overfull(entries.len(), self.caps));
+            if entries.len() == self.caps.directory_entries.min(self.remaining.entries) {
+                return Ok(self.remaining.overfull(entries.len(), self.caps));
             }
             path_bytes += directory.len() + 1 + name.to_bytes().len();
-            if path_bytes > self.left.path_bytes {
-                self.left = Left {
+            if path_bytes > self.remaining.path_bytes {
+                self.remaining = Left {
                     entries: 0,
                     path_bytes: 0,
                 };
@@ -309,8 +309,8 @@ impl Walk<'_> {
             });
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        self.left.entries -= entries.len();
-        self.left.path_bytes -= path_bytes;
+        self.remaining.entries -= entries.len();
+        self.remaining.path_bytes -= path_bytes;
         Ok(DirectoryResult::Entries(entries))
     }
 }

@@ -155,7 +155,7 @@ pub(super) fn copy_all(
 impl Work<'_> {
     fn run(&self) -> Result<Copied, RepoError> {
         let mut done = Copied::nothing();
-        let mut room = Vec::new();
+        let mut buffer = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
             let start = self.next.fetch_add(self.run, Ordering::Relaxed);
             let rest = self.paths.get(start..).unwrap_or_default();
@@ -163,7 +163,7 @@ impl Work<'_> {
                 break;
             }
             for path in rest.iter().take(self.run) {
-                match self.copy(path, &mut room) {
+                match self.copy(path, &mut buffer) {
                     Ok(Outcome::Copied { bytes, entry }) => {
                         done.files += 1;
                         done.bytes += bytes;
@@ -186,7 +186,7 @@ impl Work<'_> {
         Ok(done)
     }
 
-    fn copy(&self, path: &Path, room: &mut Vec<u8>) -> Result<Outcome, RepoError> {
+    fn copy(&self, path: &Path, buffer: &mut Vec<u8>) -> Result<Outcome, RepoError> {
         let omit = |reason| Ok(Outcome::Omitted(reason));
         let source = match self.source.open_file(
             path,
@@ -211,20 +211,20 @@ impl Work<'_> {
             _ => return omit(OmitReason::Special),
         }
         if let Some(judging) = self.judging {
-            return self.copy_judged(judging, path, File::from(source), &stat, room);
+            return self.copy_judged(judging, path, File::from(source), &stat, buffer);
         }
         // The owner may always write in a copy; no bit that gives another user's rights comes along.
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fail = |errno| self.target.fail("write", path, errno);
         let target = self.target.open_file(path, flags, mode).map_err(fail)?;
-        let again = target
+        let target_fd = target
             .try_clone()
             .map_err(|error| RepoError::io("copy", path, error))?;
         let bytes = self
             .copy_bytes(source, target)
             .map_err(|error| RepoError::io("copy", path, error))?;
-        keep_time(&again, &stat, Recent::IsNew).map_err(fail)?;
+        keep_time(&target_fd, &stat, Recent::IsNew).map_err(fail)?;
         Ok(Outcome::Copied { bytes, entry: None })
     }
 
@@ -234,7 +234,7 @@ impl Work<'_> {
         path: &Path,
         mut source: File,
         stat: &Stat,
-        room: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
     ) -> Result<Outcome, RepoError> {
         let fail = |error| RepoError::io("copy", path, error);
         let size = u64::try_from(stat.st_size).unwrap_or_default();
@@ -262,35 +262,35 @@ impl Work<'_> {
                 .open_file(path, flags, mode)
                 .map_err(|errno| self.target.fail("write", path, errno))
         };
-        room.clear();
+        buffer.clear();
         let most = SMALL as u64 + 1;
         if size < most {
             Read::by_ref(&mut source)
                 .take(most)
-                .read_to_end(room)
+                .read_to_end(buffer)
                 .map_err(fail)?;
         }
         // One that grew over the bound while it was read is copied like any other large one.
-        let (target, bytes, digest) = if size < most && room.len() <= SMALL {
-            let judged = match kind::of_content(room) {
-                None => (judging.check)(FileContent::Whole(room)).map_err(fail)?,
+        let (target, bytes, digest) = if size < most && buffer.len() <= SMALL {
+            let judged = match kind::of_content(buffer) {
+                None => (judging.check)(FileContent::Whole(buffer)).map_err(fail)?,
                 some => some,
             };
             if let Some(reason) = judged {
                 return Ok(Outcome::Omitted(reason));
             }
             let mut target = File::from(make()?);
-            target.write_all(room).map_err(fail)?;
-            let digest = (judging.digests == Digests::Wanted).then(|| Digest::of(room));
-            (target, room.len() as u64, digest)
+            target.write_all(buffer).map_err(fail)?;
+            let digest = (judging.digests == Digests::Wanted).then(|| Digest::of(buffer));
+            (target, buffer.len() as u64, digest)
         } else {
             source.rewind().map_err(fail)?;
             let mut target = File::from(make()?);
-            let again = target.try_clone().map_err(fail)?;
-            self.copy_bytes(OwnedFd::from(source), OwnedFd::from(again))
+            let target_fd = target.try_clone().map_err(fail)?;
+            self.copy_bytes(OwnedFd::from(source), OwnedFd::from(target_fd))
                 .map_err(fail)?;
             target.rewind().map_err(fail)?;
-            let (bytes, found) = judge_large(judging, &mut target, room).map_err(fail)?;
+            let (bytes, found) = judge_large(judging, &mut target, buffer).map_err(fail)?;
             match found {
                 Ok(digest) => (target, bytes, digest),
                 Err(reason) => {
@@ -370,7 +370,7 @@ impl Work<'_> {
 fn judge_large(
     judging: &Judging<'_>,
     file: &mut File,
-    room: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> io::Result<(u64, Result<Option<Digest>, OmitReason>)> {
     let mut head = Vec::new();
     Read::by_ref(file).take(64).read_to_end(&mut head)?;
@@ -389,8 +389,8 @@ fn judge_large(
     if judging.digests == Digests::Unwanted {
         return Ok((tee.file.metadata()?.len(), Ok(None)));
     }
-    room.resize(SMALL, 0);
-    while tee.read(room)? > 0 {}
+    buffer.resize(SMALL, 0);
+    while tee.read(buffer)? > 0 {}
     Ok((tee.bytes, Ok(Some(tee.digest.finish()))))
 }
 
@@ -402,13 +402,13 @@ struct Tee<'a> {
 }
 
 impl Read for Tee<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.file.read(room) {
+            match self.file.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => {
                     let count = read?;
-                    self.digest.update(room.get(..count).unwrap_or_default());
+                    self.digest.update(buffer.get(..count).unwrap_or_default());
                     self.bytes += count as u64;
                     return Ok(count);
                 }

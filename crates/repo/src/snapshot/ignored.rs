@@ -318,12 +318,12 @@ impl Walk<'_> {
             return omit(path, OmitReason::Unreadable);
         };
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        let asked = if is_directory {
+        let queried_path = if is_directory {
             path.join("")
         } else {
             path.clone()
         };
-        if let Some(why) = (self.options.secret)(&asked) {
+        if let Some(why) = (self.options.secret)(&queried_path) {
             return omit(path, OmitReason::Secret(why));
         }
         match FileType::from_raw_mode(stat.st_mode) {
@@ -346,8 +346,8 @@ impl Walk<'_> {
             Use::Omit(reason) => omit(path, reason),
             Use::Forget => {}
             Use::Copy => {
-                let kept = names.iter().filter(|listed| !is_remade(&names, listed));
-                left.extend(kept.rev().map(|listed| join(&path, &listed.name)));
+                let remaining = names.iter().filter(|listed| !is_remade(&names, listed));
+                left.extend(remaining.rev().map(|listed| join(&path, &listed.name)));
                 part.directories.push(path);
             }
         }
@@ -498,9 +498,9 @@ impl IgnoredFiles {
             .iter()
             .map(|tree| &tree.path)
             .chain(&self.part.directories);
-        let mut held: Vec<PathBuf> = directories.map(|path| path.join("it")).collect();
-        held.extend(self.part.files.iter().chain(&self.part.links).cloned());
-        let made = make_dirs(to, &held)?;
+        let mut content_paths: Vec<PathBuf> = directories.map(|path| path.join("it")).collect();
+        content_paths.extend(self.part.files.iter().chain(&self.part.links).cloned());
+        let made = make_dirs(to, &content_paths)?;
         let limits = TreeLimits {
             total: ByteLimit(u64::MAX),
             ..TreeLimits::STANDARD

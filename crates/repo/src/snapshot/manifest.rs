@@ -260,7 +260,7 @@ impl CopyWalk<'_> {
 /// Returns the digest of a file of this size; `None` if its size has changed.
 fn digest_of(file: File, size: u64) -> io::Result<Option<Digest>> {
     let mut digest = DigestWriter::default();
-    let mut room = vec![
+    let mut buffer = vec![
         0;
         usize::try_from(size.saturating_add(1))
             .unwrap_or(PIECE)
@@ -269,10 +269,10 @@ fn digest_of(file: File, size: u64) -> io::Result<Option<Digest>> {
     let mut file = file.take(size.saturating_add(1));
     let mut read = 0;
     loop {
-        match file.read(&mut room) {
+        match file.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => {
-                digest.write_all(room.get(..count).unwrap_or_default())?;
+                digest.write_all(buffer.get(..count).unwrap_or_default())?;
                 read += count as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -27,13 +27,13 @@ pub(super) enum Listing {
 /// Number of names that may still be examined.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    left: usize,
+    remaining_entries: usize,
 }
 
 impl Allowance {
     pub(super) const fn of(limits: &TreeLimits) -> Self {
         Self {
-            left: limits.entries,
+            remaining_entries: limits.entries,
         }
     }
 
@@ -58,10 +58,10 @@ impl Allowance {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let Some(left) = self.left.checked_sub(1) else {
+            let Some(left) = self.remaining_entries.checked_sub(1) else {
                 return Ok(None);
             };
-            self.left = left;
+            self.remaining_entries = left;
             let kind = match entry.file_type() {
                 // Some file systems do not say it while they list.
                 FileType::Unknown => match rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW)

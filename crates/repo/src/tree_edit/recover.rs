@@ -371,12 +371,12 @@ fn others(
         } else {
             entry.before
         };
-        let is_so = if wanted.is_some() {
+        let matches_wanted = if wanted.is_some() {
             found.digest() == wanted
         } else {
             found.is_nothing()
         };
-        if !is_so {
+        if !matches_wanted {
             others.push(entry.path.clone());
         }
     }

@@ -651,10 +651,10 @@ fn killed_at(test: &str, fixture: &Fixture, renaming: Renaming, step: u32) -> Op
         child.env(IS_PLAIN, "1");
     }
     let output = child.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         output.status.success() || output.status.signal() == Some(9),
-        "{:?}: {said}",
+        "{:?}: {stderr}",
         output.status
     );
     output.status.signal()

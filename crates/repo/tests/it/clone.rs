@@ -31,15 +31,15 @@ async fn clone_from(
     at: CloneAt,
     limits: CloneLimits,
 ) -> (tempfile::TempDir, Result<Cloned, CloneError>) {
-    let room = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let request = CloneRequest {
         url,
         at,
-        into: room.path().join("tree"),
+        into: temp_dir.path().join("tree"),
         limits,
     };
-    let cloned = clone(sandbox(), &environment(room.path()), &request).await;
-    (room, cloned)
+    let cloned = clone(sandbox(), &environment(temp_dir.path()), &request).await;
+    (temp_dir, cloned)
 }
 
 async fn clone_of(repo: &Path, at: CloneAt) -> (tempfile::TempDir, Result<Cloned, CloneError>) {
@@ -207,15 +207,15 @@ async fn failed_clone_states_reason() {
         "{closed:?}"
     );
 
-    let room = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let url = CloneUrl::of_directory(&repo.top).unwrap();
     let request = CloneRequest {
         url,
         at: CloneAt::Head,
-        into: room.path().to_owned(),
+        into: temp_dir.path().to_owned(),
         limits: CloneLimits::DEFAULT,
     };
-    let taken = clone(sandbox(), &environment(room.path()), &request).await;
+    let taken = clone(sandbox(), &environment(temp_dir.path()), &request).await;
     assert!(
         matches!(
             taken,
@@ -269,10 +269,10 @@ fn only_https_and_file_addresses_are_accepted() {
         "https://me:hun/ter2@github.com",
         "ssh://me:hunter2@x y",
     ] {
-        let said = CloneUrl::parse(secret).unwrap_err().to_string();
+        let message = CloneUrl::parse(secret).unwrap_err().to_string();
         assert!(
-            !said.contains("me:") && !said.contains("ter2") && said.contains("...@"),
-            "{said}"
+            !message.contains("me:") && !message.contains("ter2") && message.contains("...@"),
+            "{message}"
         );
     }
     for (address, host) in [
@@ -572,13 +572,13 @@ async fn oversized_tree_is_refused_before_checkout() {
 }
 
 /// A program called git that follows our settings, and writes down how it is called to clone.
-fn fake_git(room: &Path, then: &str) -> Environment {
-    let bin = room.join("bin");
+fn fake_git(scratch_dir: &Path, then: &str) -> Environment {
+    let bin = scratch_dir.join("bin");
     std::fs::create_dir(&bin).unwrap();
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *core.hooksPath*) echo /dev/null; exit 0;; esac\n\
          {{ for word in \"$@\"; do echo \"word $word\"; done; env; }} > {}/called\n{then}\n",
-        room.display()
+        scratch_dir.display()
     );
     std::fs::write(bin.join("git"), script).unwrap();
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -598,11 +598,11 @@ fn fake_git(room: &Path, then: &str) -> Environment {
 }
 
 /// The real git, with one more variable of its own; it is found first on the `PATH`.
-fn git_with(room: &Path, variable: &str) -> Environment {
-    let bin = room.join("bin");
+fn git_with(scratch_dir: &Path, variable: &str) -> Environment {
+    let bin = scratch_dir.join("bin");
     std::fs::create_dir(&bin).unwrap();
     let path = std::env::var("PATH").unwrap();
-    let real = environment(room).find_program("git").unwrap();
+    let real = environment(scratch_dir).find_program("git").unwrap();
     let script = format!(
         "#!/bin/sh\nexport {variable}\nexec {} \"$@\"\n",
         real.display()
@@ -634,14 +634,14 @@ async fn old_git_fetches_nothing_for_partial_clone() {
     let blob = repo.oid("HEAD:a.txt").to_string();
     let (directory, file) = blob.split_at(2);
     std::fs::remove_file(repo.top.join(".git/objects").join(directory).join(file)).unwrap();
-    let room = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     // As before git knew how to leave it.
-    let env = git_with(room.path(), "GIT_NO_LAZY_FETCH=0");
+    let env = git_with(temp_dir.path(), "GIT_NO_LAZY_FETCH=0");
     let url = CloneUrl::of_directory(&repo.top).unwrap();
     let request = CloneRequest {
         url,
         at: CloneAt::Head,
-        into: room.path().join("tree"),
+        into: temp_dir.path().join("tree"),
         limits: CloneLimits::DEFAULT,
     };
     let partial = clone(sandbox(), &env, &request).await;
@@ -655,13 +655,13 @@ async fn old_git_fetches_nothing_for_partial_clone() {
 #[tokio::test]
 async fn a_repository_of_another_owner_is_cloned_too() {
     let repo = Repo::with(&[("a.txt", "a\n")]);
-    let room = tempfile::tempdir().unwrap();
-    let env = git_with(room.path(), "GIT_TEST_ASSUME_DIFFERENT_OWNER=1");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let env = git_with(temp_dir.path(), "GIT_TEST_ASSUME_DIFFERENT_OWNER=1");
     let url = CloneUrl::of_directory(&repo.top).unwrap();
     let request = CloneRequest {
         url,
         at: CloneAt::Head,
-        into: room.path().join("tree"),
+        into: temp_dir.path().join("tree"),
         limits: CloneLimits::DEFAULT,
     };
     let cloned = clone(sandbox(), &env, &request).await.unwrap();
@@ -670,10 +670,10 @@ async fn a_repository_of_another_owner_is_cloned_too() {
 
 #[tokio::test]
 async fn network_clone_allows_only_https() {
-    let room = tempfile::tempdir().unwrap();
-    let env = fake_git(room.path(), "exit 128");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let env = fake_git(temp_dir.path(), "exit 128");
     let url = CloneUrl::parse("https://git.example.org/o/r.git").unwrap();
-    let into = room.path().join("tree");
+    let into = temp_dir.path().join("tree");
     let request = CloneRequest {
         url,
         at: named("v1"),
@@ -685,7 +685,7 @@ async fn network_clone_allows_only_https() {
         matches!(failed, Err(CloneError::Repo(RepoError::GitFailed { .. }))),
         "{failed:?}"
     );
-    let called = std::fs::read_to_string(room.path().join("called")).unwrap();
+    let called = std::fs::read_to_string(temp_dir.path().join("called")).unwrap();
     let words: Vec<&str> = called
         .lines()
         .filter_map(|line| line.strip_prefix("word "))
@@ -757,18 +757,18 @@ async fn network_clone_allows_only_https() {
 async fn git_output_is_redacted_before_cutting() {
     let secret = crucible_testkit::made_up_token();
     for (script, before) in [("exit 128", 1980), ("exit 1", 10)] {
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let say = format!(
             "printf '%s' '{} {secret} end' >&2; {script}",
             "x".repeat(before)
         );
-        let env = fake_git(room.path(), &say);
+        let env = fake_git(temp_dir.path(), &say);
         let url = CloneUrl::parse("https://git.example.org/o/r.git").unwrap();
         let limits = CloneLimits::DEFAULT;
         let request = CloneRequest {
             url,
             at: CloneAt::Head,
-            into: room.path().join("tree"),
+            into: temp_dir.path().join("tree"),
             limits,
         };
         let said = clone(sandbox(), &env, &request)
@@ -781,12 +781,12 @@ async fn git_output_is_redacted_before_cutting() {
 
 #[tokio::test]
 async fn hanging_or_dropped_clone_ends() {
-    let room = tempfile::tempdir().unwrap();
-    let env = fake_git(room.path(), "exec sleep 600");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let env = fake_git(temp_dir.path(), "exec sleep 600");
     let request = CloneRequest {
         url: CloneUrl::parse("https://git.example.org/o/r.git").unwrap(),
         at: CloneAt::Head,
-        into: room.path().join("tree"),
+        into: temp_dir.path().join("tree"),
         limits: CloneLimits {
             time: Duration::from_millis(300),
             ..CloneLimits::DEFAULT
@@ -809,14 +809,14 @@ async fn users_proxy_is_used_for_the_host_only() {
             .unwrap();
         String::from_utf8_lossy(&request[..count]).into_owned()
     });
-    let room = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let path = std::env::var("PATH").unwrap();
     let env = Environment::from_pairs([("PATH", path.as_str()), ("HTTPS_PROXY", &address)], "/");
     let url = CloneUrl::parse("https://git.example.invalid/o/r.git").unwrap();
     let request = CloneRequest {
         url,
         at: CloneAt::Head,
-        into: room.path().join("tree"),
+        into: temp_dir.path().join("tree"),
         limits: CloneLimits::DEFAULT,
     };
     let refused = clone(sandbox(), &env, &request).await;
@@ -833,8 +833,8 @@ async fn users_proxy_is_used_for_the_host_only() {
 
 #[tokio::test]
 async fn git_ignoring_our_settings_is_refused() {
-    let room = tempfile::tempdir().unwrap();
-    let bin = room.path().join("bin");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let bin = temp_dir.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::fs::write(
         bin.join("git"),
@@ -843,11 +843,11 @@ async fn git_ignoring_our_settings_is_refused() {
     .unwrap();
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let env = Environment::from_pairs([("PATH", bin.as_os_str())], "/");
-    let url = CloneUrl::of_directory(room.path()).unwrap();
+    let url = CloneUrl::of_directory(temp_dir.path()).unwrap();
     let request = CloneRequest {
         url,
         at: CloneAt::Head,
-        into: room.path().join("tree"),
+        into: temp_dir.path().join("tree"),
         limits: CloneLimits::DEFAULT,
     };
     let old = clone(sandbox(), &env, &request).await;

@@ -281,13 +281,13 @@ async fn a_slow_answer_is_waited_for() {
         Times::Once,
         Misbehaviour::SlowBody(Duration::from_millis(1)),
     );
-    let told: Value = gh(&github)
+    let document: Value = gh(&github)
         .get(&repository())
         .await
         .unwrap()
         .json()
         .unwrap();
-    assert_eq!(told["full_name"], "acme/widget");
+    assert_eq!(document["full_name"], "acme/widget");
 }
 
 #[tokio::test]
@@ -424,10 +424,10 @@ async fn dropped_call_leaves_nothing() {
     );
     let gh = gh(&github);
     let (request, file) = (repository(), place.file());
-    let asked = github.requests().len();
+    let request_count = github.requests().len();
     tokio::select! {
         answer = gh.get(&request) => panic!("an answer came: {answer:?}"),
-        () = eventually("a request", || github.requests().len() > asked) => {}
+        () = eventually("a request", || github.requests().len() > request_count) => {}
     }
     let archive = archive_at("v1");
     tokio::select! {
@@ -524,8 +524,13 @@ async fn a_limited_download_learns_when_the_limit_ends() {
         Times::Always,
         Misbehaviour::primary_limit(1_900_000_000),
     );
-    let told = serde_json::json!({"resources": {"core": {"remaining": 0, "reset": 1_900_000_123}}});
-    github.misbehave("/rate_limit", Times::Always, Misbehaviour::answer(&told));
+    let document =
+        serde_json::json!({"resources": {"core": {"remaining": 0, "reset": 1_900_000_123}}});
+    github.misbehave(
+        "/rate_limit",
+        Times::Always,
+        Misbehaviour::answer(&document),
+    );
     let error = gh(&github)
         .download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20))
         .await

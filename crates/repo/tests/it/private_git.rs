@@ -51,8 +51,8 @@ fn busy() -> Repo {
 
 async fn copied(repo: &Repo, top: &Path, limits: HistoryLimits) -> PathBuf {
     let git = repo.try_open(top).await.unwrap();
-    let room = repo.dir.path().canonicalize().unwrap().join("room");
-    let copy = room.join("copy");
+    let scratch_dir = repo.dir.path().canonicalize().unwrap().join("room");
+    let copy = scratch_dir.join("copy");
     let options = SnapshotOptions {
         untracked: Untracked::Leave,
         secret: secret(),
@@ -60,7 +60,7 @@ async fn copied(repo: &Repo, top: &Path, limits: HistoryLimits) -> PathBuf {
     snapshot(&git, &copy, &options).await.unwrap();
     let head = git.head().await.unwrap().commit;
     let private = git
-        .private_git(&head, &room.join("git"), &secret(), limits)
+        .private_git(&head, &scratch_dir.join("git"), &secret(), limits)
         .await
         .unwrap();
     private.give_to(&git, &copy).await.unwrap();
@@ -157,7 +157,7 @@ async fn linked_and_shallow_trees_get_private_git() {
 #[tokio::test]
 async fn private_git_starts_git_once() {
     let repo = Repo::with(&[("a", "a\n"), ("d/e", "e\n"), (".gitignore", "out\n")]);
-    let room = repo.dir.path().canonicalize().unwrap().join("room");
+    let scratch_dir = repo.dir.path().canonicalize().unwrap().join("room");
     let (git, calls) = counted(&repo, &repo.top).await;
     let options = SnapshotOptions {
         untracked: Untracked::Leave,
@@ -165,11 +165,16 @@ async fn private_git_starts_git_once() {
     };
     let head = git.head().await.unwrap().commit;
     let private = git
-        .private_git(&head, &room.join("git"), &secret(), HistoryLimits::STANDARD)
+        .private_git(
+            &head,
+            &scratch_dir.join("git"),
+            &secret(),
+            HistoryLimits::STANDARD,
+        )
         .await
         .unwrap();
     for copy in ["one", "two"] {
-        let copy = room.join(copy);
+        let copy = scratch_dir.join(copy);
         snapshot(&git, &copy, &options).await.unwrap();
         private.give_to(&git, &copy).await.unwrap();
         assert_eq!(

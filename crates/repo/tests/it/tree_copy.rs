@@ -488,7 +488,7 @@ async fn every_kind_of_change_is_seen() {
     std::fs::create_dir_all(at(".git/x")).unwrap();
     std::fs::create_dir_all(at("sub/.git")).unwrap();
 
-    let told: Vec<(String, &str)> = setup
+    let messages: Vec<(String, &str)> = setup
         .changes(&copy)
         .iter()
         .map(|change| {
@@ -529,7 +529,10 @@ async fn every_kind_of_change_is_seen() {
         ("sub", "made directory"),
         ("sub/.git", "made directory"),
     ];
-    assert_eq!(told, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    assert_eq!(
+        messages,
+        expected.map(|(path, kind)| (path.to_owned(), kind))
+    );
 }
 
 #[tokio::test]

@@ -110,7 +110,11 @@ fn calls(record: &RunRecord, events: &[EventRecord]) -> Vec<Call> {
             micro_dollars: phase.llm.cost.map(|cost| cost.micro_dollars),
         };
         Some(
-            match event.body.get(AGENT).map(|told| of_agent(&call, told)) {
+            match event
+                .body
+                .get(AGENT)
+                .map(|agent_record| of_agent(&call, agent_record))
+            {
                 Some(calls) if !calls.is_empty() => calls,
                 Some(_) | None => vec![call],
             },

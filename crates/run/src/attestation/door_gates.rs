@@ -64,8 +64,8 @@ pub async fn rerun_gates(
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, PREFIX);
     for tip in tips {
-        let room = WorkDir::create(&world.tmp, PREFIX, "")?;
-        let tree = room.path().join("tree");
+        let temp_dir = WorkDir::create(&world.tmp, PREFIX, "")?;
+        let tree = temp_dir.path().join("tree");
         create_dir_all(&tree)?;
         reader.check_out_aside(&tip, &tree).await?;
         let git = world.repository(&tree).await?;

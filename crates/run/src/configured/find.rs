@@ -117,7 +117,7 @@ mod tests {
     fn invalid_setting_is_refused_with_its_key() {
         let web = ("find.find_mode", "resolver_plus_web");
         let docs = ("find.allow_domains", "docs.example");
-        for (set, told) in [
+        for (set, expected) in [
             (
                 &[("find.find_mode", "anywhere")][..],
                 "find.find_mode is \\\"anywhere\\\"",
@@ -142,7 +142,7 @@ mod tests {
             ),
         ] {
             let error = settings(set).unwrap_err();
-            assert!(error.contains(told), "{told} in {error}");
+            assert!(error.contains(expected), "{expected} in {error}");
         }
     }
 }

@@ -53,8 +53,8 @@ impl RoleBackends {
     ) -> Result<Self, Failure> {
         let named = config.llm.provider.as_deref().unwrap_or_default();
         let mut dispatch = assigned(runtime, config, named, file)?;
-        let asked = clients(dispatch.as_ref(), named);
-        if cassette.is_some() && !asked.contains(REPLAY) {
+        let client_names = clients(dispatch.as_ref(), named);
+        if cassette.is_some() && !client_names.contains(REPLAY) {
             check_cassette(cassette, named)?;
             return Err(Failure::usage(
                 "--cassette has no effect: no role uses the provider `replay`",
@@ -64,7 +64,7 @@ impl RoleBackends {
         let context = context(runtime, config)?;
         let (mut models, mut fell_back, mut answers) =
             (BTreeMap::new(), None, AnswersFrom::Provider);
-        if asked.contains(named) {
+        if client_names.contains(named) {
             let selected =
                 selected_with(runtime, config, &context, named).map_err(|error| {
                     let failure = Failure::from(error);
@@ -133,7 +133,7 @@ impl RoleBackends {
             provider
         };
         let chosen_of = |provider: &str| chosen.filter(|_| provider == owner);
-        let asked = chosen_of(&name)
+        let requested_model = chosen_of(&name)
             .or(backend.map(Backend::default_model))
             .or(stand_in(service));
         let mut of_roles = match backend {
@@ -148,10 +148,10 @@ impl RoleBackends {
                         continue;
                     };
                     let own = || backend.phase_models().get(role.name()).map(String::as_str);
-                    let asked = chosen_of(&other)
+                    let requested_model = chosen_of(&other)
                         .or_else(own)
                         .unwrap_or(backend.default_model());
-                    of_roles.insert(role.name().to_owned(), asked.to_owned());
+                    of_roles.insert(role.name().to_owned(), requested_model.to_owned());
                 }
                 // What no model of ours answers has no model.
                 Service::LocalExec
@@ -164,7 +164,7 @@ impl RoleBackends {
             }
         }
         Proposer {
-            model: asked.unwrap_or_default().to_owned(),
+            model: requested_model.unwrap_or_default().to_owned(),
             name,
             backend,
             of_roles,

@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    fn said(files: &BehaviorFiles) -> Vec<String> {
+    fn finding_texts(files: &BehaviorFiles) -> Vec<String> {
         let verdict = check_behaviors(files);
         verdict
             .findings()
@@ -443,7 +443,7 @@ mod tests {
             "  - B001: [totals](B001-totals.md \"the totals\"), see [web](https://example.invalid)\n",
             "\u{feff}- B001\n\n```\n- B002\n```\nB003 in words, and - B004\n- B2B and Behaviour\n",
         ] {
-            assert_eq!(said(&with_index(index)), [""; 0], "{index:?}");
+            assert_eq!(finding_texts(&with_index(index)), [""; 0], "{index:?}");
             assert_eq!(with_index(index).ids(), ["B001"], "{index:?}");
         }
     }
@@ -452,7 +452,7 @@ mod tests {
     fn partial_catalogue_is_refused() {
         assert!(check_behaviors(&BehaviorFiles::default()).passes());
         assert_eq!(
-            said(&BehaviorFiles::default()),
+            finding_texts(&BehaviorFiles::default()),
             ["behaviors-no-catalogue docs/behaviors/INDEX.md"]
         );
         let files = BehaviorFiles {
@@ -460,7 +460,7 @@ mod tests {
             ..whole()
         };
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-index-missing docs/behaviors/INDEX.md"]
         );
         let files = BehaviorFiles {
@@ -469,7 +469,7 @@ mod tests {
             ..whole()
         };
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-index-missing docs/behaviors/INDEX.md"]
         );
         let files = BehaviorFiles {
@@ -478,7 +478,7 @@ mod tests {
             ..whole()
         };
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-index-missing docs/behaviors/INDEX.md"]
         );
     }
@@ -487,21 +487,21 @@ mod tests {
     fn marker_entry_and_page_require_each_other() {
         let mut files = whole();
         files.markers.clear();
-        assert_eq!(said(&files), ["behaviors-entry-unmarked B001"]);
+        assert_eq!(finding_texts(&files), ["behaviors-entry-unmarked B001"]);
         let mut files = whole();
         files.pages.clear();
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-page-missing docs/behaviors/B001-totals.md"]
         );
         let mut files = with_index("- B001\n");
         files.pages.clear();
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-page-missing docs/behaviors/B001-<slug>.md"]
         );
         assert_eq!(
-            said(&with_index("none\n")),
+            finding_texts(&with_index("none\n")),
             [
                 "behaviors-page-unlisted docs/behaviors/B001-totals.md",
                 "behaviors-marker-unlisted B001"
@@ -512,7 +512,7 @@ mod tests {
     #[test]
     fn duplicates_are_reported() {
         assert_eq!(
-            said(&with_index("- B001\n- B001\n")),
+            finding_texts(&with_index("- B001\n- B001\n")),
             ["behaviors-entry-repeated B001"]
         );
         let mut files = whole();
@@ -521,7 +521,7 @@ mod tests {
             CatalogueText::Read(PAGE.to_owned()),
         );
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-page-repeated docs/behaviors/B001-totals.md"]
         );
     }
@@ -534,11 +534,11 @@ mod tests {
             .pages
             .insert("B001-totals.md".to_owned(), CatalogueText::Read(other));
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-page-other-id docs/behaviors/B001-totals.md"]
         );
         assert_eq!(
-            said(&with_index("- [B001](B002-totals.md)\n")),
+            finding_texts(&with_index("- [B001](B002-totals.md)\n")),
             ["behaviors-page-other-id B002-totals.md"]
         );
         for name in [
@@ -555,7 +555,7 @@ mod tests {
                 .pages
                 .insert(name.to_owned(), CatalogueText::Read(PAGE.to_owned()));
             assert_eq!(
-                said(&files),
+                finding_texts(&files),
                 [format!("behaviors-page-name docs/behaviors/{name}")]
             );
         }
@@ -580,7 +580,7 @@ mod tests {
             let files = with_index(&format!("- [B001]({link})\n"));
             let link = link.split('#').next().unwrap();
             assert_eq!(
-                said(&files),
+                finding_texts(&files),
                 [format!("behaviors-link-outside {link}")],
                 "{link:?}"
             );
@@ -607,7 +607,7 @@ mod tests {
                     .pages
                     .insert("B001-totals.md".to_owned(), CatalogueText::Read(text));
                 assert_eq!(
-                    said(&files),
+                    finding_texts(&files),
                     ["behaviors-heading-missing docs/behaviors/B001-totals.md"]
                 );
             }
@@ -617,7 +617,7 @@ mod tests {
     #[test]
     fn invalid_ids_and_unread_files_are_reported() {
         assert_eq!(
-            said(&with_index("- B001\n- B12: x\n")),
+            finding_texts(&with_index("- B001\n- B12: x\n")),
             ["behaviors-entry-invalid B12"]
         );
         let mut files = whole();
@@ -625,14 +625,17 @@ mod tests {
         files
             .markers
             .insert("src/b.py".to_owned(), vec![bad.clone(), bad]);
-        assert_eq!(said(&files), ["behaviors-marker-invalid src/b.py:7"]);
+        assert_eq!(
+            finding_texts(&files),
+            ["behaviors-marker-invalid src/b.py:7"]
+        );
         let mut files = whole();
         files.pages.insert(
             "B001-totals.md".to_owned(),
             CatalogueText::Unreadable("it is a link".to_owned()),
         );
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-unreadable docs/behaviors/B001-totals.md"]
         );
         let unreadable = Some(CatalogueText::Unreadable("it is a link".to_owned()));
@@ -641,20 +644,20 @@ mod tests {
             ..whole()
         };
         assert_eq!(
-            said(&files),
+            finding_texts(&files),
             ["behaviors-unreadable docs/behaviors/INDEX.md"]
         );
         let mut files = whole();
         files
             .unsearched
             .insert("src/big.c".to_owned(), "it is large".to_owned());
-        assert_eq!(said(&files), ["behaviors-search-cut src/big.c"]);
+        assert_eq!(finding_texts(&files), ["behaviors-search-cut src/big.c"]);
         assert!(check_behaviors(&files).passes());
         files.unsearched = (0..100)
             .map(|n| (format!("src/{n}.c"), "it is large".to_owned()))
             .collect();
         assert_eq!(
-            said(&files).last().unwrap(),
+            finding_texts(&files).last().unwrap(),
             "behaviors-search-cut 80 files more"
         );
     }
@@ -680,7 +683,7 @@ mod tests {
             });
         }
         files.index = Some(CatalogueText::Read(index));
-        assert_eq!(said(&files), [""; 0]);
+        assert_eq!(finding_texts(&files), [""; 0]);
         assert_eq!(files.ids().len(), 10_000);
         files.markers.clear();
         assert_eq!(check_behaviors(&files).findings().len(), 10_000);

@@ -174,12 +174,12 @@ fn sections(text: &str) -> Vec<Section> {
         let is_heading =
             (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
         let is_entry = level == 2 && is_id(IdKind::Outcome, word);
-        let meant = !is_entry && is_meant_as_id(IdKind::Outcome, word);
-        (is_heading && (level <= 2 || meant)).then(|| Section {
+        let is_id_like = !is_entry && is_meant_as_id(IdKind::Outcome, word);
+        (is_heading && (level <= 2 || is_id_like)).then(|| Section {
             from,
             line,
             id: is_entry.then(|| word.to_owned()),
-            meant: meant.then(|| word.to_owned()),
+            meant: is_id_like.then(|| word.to_owned()),
         })
     };
     key_lines::open_lines(text).filter_map(section).collect()

@@ -842,11 +842,11 @@ mod tests {
                 "{bad:?}: {codes:?}"
             );
         }
-        let told = Plan {
+        let rendered = Plan {
             goal: format!("\u{1b}[2J\u{202e}{}", "x".repeat(100_000)),
             ..plan()
         };
-        assert_eq!(Plan::parse(&told.render()), Ok(told));
+        assert_eq!(Plan::parse(&rendered.render()), Ok(rendered));
         let odd = Plan {
             gates: vec!["Lite".into()],
             results: vec!["R1".into()],

@@ -106,7 +106,7 @@ fn named(reason: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<String> {
+    fn finding_texts(text: &str) -> Vec<String> {
         let known = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
         let verdict = check_reasons(text, &known(&["B001"]), &known(&["R001"]));
         verdict
@@ -119,34 +119,41 @@ mod tests {
     #[test]
     fn each_reason_names_an_id_that_there_is() {
         let good = "\u{feff}# Reasons\r\n\r\n- R001: because of B250 in the goal\r\n- **R001, B001**: both\r\n* for the sake of B001\r\n  and R001\r\n";
-        assert_eq!(said(good), [""; 0]);
+        assert_eq!(finding_texts(good), [""; 0]);
         assert_eq!(
-            said("- R001: a\n- because I say so\n"),
+            finding_texts("- R001: a\n- because I say so\n"),
             ["plan-reason-without-id REASONS.md, line 2"]
         );
         assert_eq!(
-            said("plain words\n"),
+            finding_texts("plain words\n"),
             ["plan-reason-without-id REASONS.md, line 1"]
         );
-        assert_eq!(said("- R001, R002: a\n"), ["plan-reason-unresolved R002"]);
         assert_eq!(
-            said("- as B001 and B002 demand\n"),
+            finding_texts("- R001, R002: a\n"),
+            ["plan-reason-unresolved R002"]
+        );
+        assert_eq!(
+            finding_texts("- as B001 and B002 demand\n"),
             ["plan-reason-unresolved B002"]
         );
-        assert_eq!(said("- R1: a\n- r001: b\n").len(), 2);
+        assert_eq!(finding_texts("- R1: a\n- r001: b\n").len(), 2);
     }
 
     #[test]
     fn document_without_reasons_is_refused() {
         for empty in ["", "# R001\n", "```\n- R001: a\n```\n", "\u{200b}\n \n"] {
-            assert_eq!(said(empty), ["plan-reasons-empty REASONS.md"], "{empty:?}");
+            assert_eq!(
+                finding_texts(empty),
+                ["plan-reasons-empty REASONS.md"],
+                "{empty:?}"
+            );
         }
         assert_eq!(
-            said("- R001: a\n\n  more of it\n# Next\n  and more\n"),
+            finding_texts("- R001: a\n\n  more of it\n# Next\n  and more\n"),
             ["plan-reason-without-id REASONS.md, line 5"]
         );
         assert_eq!(
-            said(&"x".repeat(MAX_TEXT + 1)),
+            finding_texts(&"x".repeat(MAX_TEXT + 1)),
             ["plan-reasons-too-long REASONS.md"]
         );
     }

@@ -31,17 +31,17 @@ impl DemoStory {
     /// Returns the text of an event, with the beginning of its artifact; nothing for events that are not shown.
     #[must_use]
     pub fn lines(&self, event: &EventRecord) -> Vec<String> {
-        let said = |text: &str| vec![text.to_owned()];
+        let one_line = |text: &str| vec![text.to_owned()];
         match EventKind::of(&event.event) {
             Some(EventKind::RepositoryAnalysed) => {
-                said("1. Inspected the repository; its tests fail before any change.")
+                one_line("1. Inspected the repository; its tests fail before any change.")
             }
             Some(EventKind::ContextPacked) => vec![format!(
                 "2. What the model may see: {}",
                 self.packed().join(", ")
             )],
             Some(EventKind::PlanSigned) => {
-                let mut lines = said("3. The plan, reviewed and signed by its digest:");
+                let mut lines = one_line("3. The plan, reviewed and signed by its digest:");
                 lines.extend(self.excerpt("artifacts/PLAN.md", PLAN_LINES));
                 lines
             }
@@ -51,21 +51,21 @@ impl DemoStory {
                 vec![format!("\n{attempt}: calling the model.")]
             }
             Some(EventKind::PatchProposed) => {
-                let mut lines = said("  It proposes:");
+                let mut lines = one_line("  It proposes:");
                 let path = event.path.as_deref().unwrap_or_default();
                 lines.extend(self.excerpt(path, PATCH_LINES));
                 lines
             }
-            Some(EventKind::PatchAccepted) => {
-                said("  The patch gate accepts it; running the repository's own tests on a copy.")
-            }
+            Some(EventKind::PatchAccepted) => one_line(
+                "  The patch gate accepts it; running the repository's own tests on a copy.",
+            ),
             Some(EventKind::PatchRejected) => {
-                said("  The patch gate refuses it; the reason goes back to the model.")
+                one_line("  The patch gate refuses it; the reason goes back to the model.")
             }
             Some(EventKind::VerifyFailed) => {
-                said("  The tests fail; their output goes back to the model.")
+                one_line("  The tests fail; their output goes back to the model.")
             }
-            Some(EventKind::VerifyPassed) => said("  Verified."),
+            Some(EventKind::VerifyPassed) => one_line("  Verified."),
             _ => Vec::new(),
         }
     }

@@ -126,9 +126,9 @@ impl RoleService for CommandService {
 
     /// A patch is owed, and the output does not begin as one. Pure, so that a replay refuses the same.
     fn refuse(&self, action: Action, subject: String, answer: &str) -> Option<Finding> {
-        let owed = matches!(action, Action::Patch | Action::Fix);
+        let needs_patch = matches!(action, Action::Patch | Action::Fix);
         let text = without_mark(answer);
-        (owed && !text.starts_with("diff --git ")).then(|| {
+        (needs_patch && !text.starts_with("diff --git ")).then(|| {
             let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
             let hint = format!(
                 "The command's output must begin with `diff --git` but begins with {begins:?}; see logs/agents/."
@@ -194,20 +194,20 @@ impl AgentBackend {
     /// Prepares the copy of a call and its command.
     async fn prepare(
         &self,
-        room: &Path,
+        scratch_dir: &Path,
         inv: &LlmInvocation,
         call: &Call<'_>,
     ) -> Result<Spawn, RunError> {
         let git = Git::open(Arc::clone(&self.sandbox), &self.env, &self.record.repo).await?;
-        let git = git.with_scratch(room.join("git"));
-        fs::create_dir_all(&room.join("git"))?;
-        let copy = room.join("copy");
+        let git = git.with_scratch(scratch_dir.join("git"));
+        fs::create_dir_all(&scratch_dir.join("git"))?;
+        let copy = scratch_dir.join("copy");
         require_base(&git, &self.record).await?;
         copy_base(&git, &copy).await?;
         require_base(&git, &self.record).await?;
-        let asked = room.join("question");
-        fs::create_dir_all(&asked)?;
-        let prompt = asked.join("PROMPT.md");
+        let question_dir = scratch_dir.join("question");
+        fs::create_dir_all(&question_dir)?;
+        let prompt = question_dir.join("PROMPT.md");
         let question = question(inv);
         fs::write_atomic(&prompt, question.as_bytes())?;
         let agents = &self.record.settings.agents;
@@ -254,7 +254,7 @@ impl AgentBackend {
             },
             confinement: Confinement::Confined(Profile {
                 strength: self.record.settings.sandbox,
-                writable: vec![copy, asked],
+                writable: vec![copy, question_dir],
                 masked,
                 read_only: Vec::new(),
                 mounts: Vec::new(),
@@ -277,12 +277,12 @@ impl AgentBackend {
         for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
             let (mut log, _) = Scanner::builtin().redact_bytes(&self.keys.out_of(&stream.bytes));
             if stream.extent == Extent::Cut {
-                let told = format!(
+                let note = format!(
                     "\n[only the first {} of {} bytes were kept]\n",
                     stream.bytes.len(),
                     stream.total
                 );
-                log.extend_from_slice(told.as_bytes());
+                log.extend_from_slice(note.as_bytes());
             }
             self.dir
                 .write(&format!("{AGENT_LOGS}/{number:03}.{name}.log"), &log)?;
@@ -383,10 +383,10 @@ impl LlmBackend for AgentBackend {
         let call = role
             .and_then(|role| Call::of(role, target))
             .ok_or_else(|| wrong(format!("{} owes nothing at {target:?}", inv.phase_id)))?;
-        let room = fs::temp_dir_in(&self.dir.scratch(), "agent-")
+        let temp_dir = fs::temp_dir_in(&self.dir.scratch(), "agent-")
             .map_err(|error| wrong(error.to_string()))?;
         let spawn = self
-            .prepare(room.path(), &inv, &call)
+            .prepare(temp_dir.path(), &inv, &call)
             .await
             .map_err(|error| wrong(error.to_string()))?;
         let ended = self

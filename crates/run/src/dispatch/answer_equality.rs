@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn text_around_patch_is_ignored() {
-        let said = |text: &str| AnswerContent::at(layout::PATCH, text);
+        let content = |text: &str| AnswerContent::at(layout::PATCH, text);
         for same in [
             format!("{DIFF}\n"),
             format!("\u{feff}\n{DIFF}"),
@@ -58,7 +58,7 @@ mod tests {
             DIFF.replace("1111111..2222222", "3333333..4444444"),
             DIFF.replace("@@ -1 +1 @@", "@@ -1 +1 @@ fn a()"),
         ] {
-            assert_eq!(said(&same), said(DIFF), "{same:?}");
+            assert_eq!(content(&same), content(DIFF), "{same:?}");
         }
         for other in [
             DIFF.replace("+y", "+z"),
@@ -70,16 +70,19 @@ mod tests {
             ),
             DIFF.replace("diff --git a/a b/a\n", ""),
         ] {
-            assert_ne!(said(&other), said(DIFF), "{other:?}");
+            assert_ne!(content(&other), content(DIFF), "{other:?}");
         }
     }
 
     #[test]
     fn other_words_are_another_answer() {
-        let said = |text: &str| AnswerContent::at(layout::PLAN_DRAFT, text);
-        assert_eq!(said("Scope-Allow: a\n\n"), said("\u{feff}Scope-Allow: a"));
-        assert_ne!(said("Scope-Allow: a\n"), said("Scope-Allow: b\n"));
+        let content = |text: &str| AnswerContent::at(layout::PLAN_DRAFT, text);
+        assert_eq!(
+            content("Scope-Allow: a\n\n"),
+            content("\u{feff}Scope-Allow: a")
+        );
+        assert_ne!(content("Scope-Allow: a\n"), content("Scope-Allow: b\n"));
         // Elsewhere a diff is text like any other.
-        assert!(matches!(said(DIFF), AnswerContent::Text(_)));
+        assert!(matches!(content(DIFF), AnswerContent::Text(_)));
     }
 }

@@ -176,10 +176,10 @@ impl CodingAgentBackend {
         &self,
         git: &Git,
         world: &GateWorld<'_>,
-        room: &Path,
+        scratch_dir: &Path,
         number: u64,
     ) -> Result<WorkCopy, RunError> {
-        let copy = room.join("copy");
+        let copy = scratch_dir.join("copy");
         require_base(git, &self.record).await?;
         copy_base(git, &copy).await?;
         require_base(git, &self.record).await?;
@@ -198,7 +198,7 @@ impl CodingAgentBackend {
             .work_copy(
                 &self.record.base_commit,
                 &copy,
-                &room.join("before"),
+                &scratch_dir.join("before"),
                 &leftovers,
             )
             .await?;
@@ -220,10 +220,11 @@ impl CodingAgentBackend {
             let next = "fix that and continue with `crucible run advance`";
             LlmError::Misconfiguration(Fault::new(AGENT, &inv.model, what, next))
         };
-        let told = |error: &dyn std::fmt::Display| wrong(error.to_string());
+        let wrap_error = |error: &dyn std::fmt::Display| wrong(error.to_string());
         let number = inv.metadata.get(SEED).and_then(Value::as_u64).unwrap_or(1);
-        let room = fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| told(&error))?;
-        let (room, clock) = (room.path(), SystemClock);
+        let temp_dir =
+            fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| wrap_error(&error))?;
+        let (scratch_dir, clock) = (temp_dir.path(), SystemClock);
         let world = World {
             env: &self.env,
             clock: &clock,
@@ -232,22 +233,23 @@ impl CodingAgentBackend {
             tmp: self.tmp.clone(),
         };
         let git = world
-            .git(&self.record.repo, &room.join("git"))
+            .git(&self.record.repo, &scratch_dir.join("git"))
             .await
-            .map_err(|error| told(&error))?;
+            .map_err(|error| wrap_error(&error))?;
         let gates = &self.record.settings.gates;
         let base = TrialBase::of(&self.record, gates, &self.surveys);
         let gate_world = GateWorld::survey(&world, &git, base)
             .await
-            .map_err(|error| told(&error))?;
+            .map_err(|error| wrap_error(&error))?;
         let work = self
-            .copy(&git, &gate_world, room, number)
+            .copy(&git, &gate_world, scratch_dir, number)
             .await
-            .map_err(|error| told(&error))?;
-        let committed = fs::read_beneath(&room.join("copy"), DECLINED_FILE, MAX_DECLINED).ok();
+            .map_err(|error| wrap_error(&error))?;
+        let committed =
+            fs::read_beneath(&scratch_dir.join("copy"), DECLINED_FILE, MAX_DECLINED).ok();
         let log = logged(&self.dir).map_or(1, |last| last + 1);
         let log = format!("{AGENT_LOGS}/{log:03}");
-        fs::create_dir_all(&self.dir.path(AGENT_LOGS)).map_err(|error| told(&error))?;
+        fs::create_dir_all(&self.dir.path(AGENT_LOGS)).map_err(|error| wrap_error(&error))?;
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let interrupted = if turn == 0 {
             &self.interrupted[..]
@@ -262,12 +264,12 @@ impl CodingAgentBackend {
             http: Arc::clone(&self.connection.http),
             budget: Arc::clone(&self.connection.budget),
             prices: Arc::clone(&self.connection.prices),
-            exchanges: exchanges.map_err(|error| told(&error))?,
+            exchanges: exchanges.map_err(|error| wrap_error(&error))?,
             timeout: REQUEST_TIME,
         });
-        let endpoint = endpoint.await.map_err(|error| told(&error))?;
+        let endpoint = endpoint.await.map_err(|error| wrap_error(&error))?;
         let home = self.dir.scratch().join("agent-home");
-        fs::create_dir_all(&home).map_err(|error| told(&error))?;
+        fs::create_dir_all(&home).map_err(|error| wrap_error(&error))?;
         let prompt: Vec<&str> = inv
             .messages
             .iter()
@@ -281,20 +283,28 @@ impl CodingAgentBackend {
             home: &home,
             prompt: &prompt,
         };
-        launch.write_home().map_err(|error| told(&error))?;
-        let args = launch.args(turn > 0).map_err(|error| told(&error))?;
+        launch.write_home().map_err(|error| wrap_error(&error))?;
+        let args = launch.args(turn > 0).map_err(|error| wrap_error(&error))?;
         let spawn = self
-            .spawn(&gate_world, room, &endpoint, &launch, args, inv.timeout)
-            .map_err(|error| told(&error))?;
+            .spawn(
+                &gate_world,
+                scratch_dir,
+                &endpoint,
+                &launch,
+                args,
+                inv.timeout,
+            )
+            .map_err(|error| wrap_error(&error))?;
         let ended = self
             .watched(&endpoint, self.sandbox.run(spawn))
             .await
-            .map_err(|error| told(&error))?;
+            .map_err(|error| wrap_error(&error))?;
         let used = endpoint.used().borrow().clone();
         drop(endpoint);
-        self.keep(&log, &ended).map_err(|error| told(&error))?;
+        self.keep(&log, &ended)
+            .map_err(|error| wrap_error(&error))?;
         self.stopped(inv, &log, &ended, &used)?;
-        let copy = room.join("copy");
+        let copy = scratch_dir.join("copy");
         if let Some(text) = declined(&copy, committed.as_deref()) {
             return Ok(self.result(inv, text, &ended, &used, 0));
         }
@@ -341,14 +351,14 @@ impl CodingAgentBackend {
     fn spawn(
         &self,
         gate_world: &GateWorld<'_>,
-        room: &Path,
+        scratch_dir: &Path,
         endpoint: &Endpoint,
         launch: &Launch<'_>,
         args: Vec<OsString>,
         time: Duration,
     ) -> Result<Spawn, RunError> {
         let profile = &self.agent.profile;
-        let copy = room.join("copy");
+        let copy = scratch_dir.join("copy");
         let place = gate_world.place(&copy)?;
         let mut env: BTreeMap<OsString, OsString> = place.env.into_iter().collect();
         env.extend(launch.env());

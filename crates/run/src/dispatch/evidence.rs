@@ -41,7 +41,7 @@ pub(crate) struct Evidence<'e> {
 pub(crate) struct Listing {
     names: String,
     /// How many files are not named.
-    left: u64,
+    remaining_bytes: u64,
 }
 
 impl Listing {
@@ -59,7 +59,7 @@ impl Listing {
         listed.truncate(MOST_LISTED);
         Self {
             names: listed.join("\n"),
-            left,
+            remaining_bytes: left,
         }
     }
 
@@ -67,9 +67,9 @@ impl Listing {
     pub(crate) fn shown(&self, prompt: PromptBuilder) -> PromptBuilder {
         let names = Untrusted::new(self.names.clone());
         let prompt = prompt.untrusted("files of the repository, the likeliest first", &names);
-        if self.left > 0 {
+        if self.remaining_bytes > 0 {
             prompt
-                .number(self.left)
+                .number(self.remaining_bytes)
                 .ours(" more files are not listed.\n")
         } else {
             prompt
@@ -441,9 +441,15 @@ mod tests {
             assert!(!text.contains(nothing), "{nothing}: {text}");
         }
         // On disk every file is there for people and programs.
-        let laid = files(&asking, &evidence);
-        let holds = |part: &str| laid.iter().any(|(_, text)| text.as_str().contains(part));
-        assert!(laid.len() == 4 && holds("20 points") && holds("This is the first answer"));
+        let written_files = files(&asking, &evidence);
+        let holds = |part: &str| {
+            written_files
+                .iter()
+                .any(|(_, text)| text.as_str().contains(part))
+        };
+        assert!(
+            written_files.len() == 4 && holds("20 points") && holds("This is the first answer")
+        );
     }
 
     #[test]

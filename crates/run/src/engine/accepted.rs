@@ -46,14 +46,14 @@ impl Engine<'_> {
             "  verifying the change of attempt {earlier} again; no model is asked"
         ))?;
         let patch = self.dir.read(&attempt_file(earlier, attempt::PATCH))?;
-        let ground = PatchContext {
+        let context = PatchContext {
             git: &self.git,
             record: &self.record,
             format: EditFormat::UnifiedDiff,
             plan,
             gate_files: &analysis.gate_files,
         };
-        let judged = match gatekeeper::judge_again(&ground, &patch).await {
+        let judged = match gatekeeper::judge_again(&context, &patch).await {
             Ok(judged) => judged,
             Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
         };

@@ -230,7 +230,7 @@ impl Engine<'_> {
                 changed = used.changed(), if is_watched => {
                     is_watched = changed.is_ok();
                     let now = used.borrow_and_update().clone();
-                    self.journal.working(duty.role.name(), &told(&duty.label, &now))?;
+                    self.journal.working(duty.role.name(), &usage_line(&duty.label, &now))?;
                 }
             }
             tokio::select! {
@@ -325,13 +325,13 @@ impl Engine<'_> {
     /// Returns the step, such as `attempt 1`, that already judged this text as the answer for a target, if
     /// any.
     fn judged_as(&mut self, target: &str, text: &str) -> Result<Option<String>, RunError> {
-        let said = AnswerContent::at(target, text);
+        let answer_content = AnswerContent::at(target, text);
         let dir = &self.dir;
         let says_it = |path: &str| -> Result<bool, RunError> {
             let there = dir
                 .read_if_there(path)?
                 .and_then(|bytes| String::from_utf8(bytes).ok());
-            Ok(there.is_some_and(|there| AnswerContent::at(target, &there) == said))
+            Ok(there.is_some_and(|there| AnswerContent::at(target, &there) == answer_content))
         };
         for event in self.journal.events()? {
             let given = event.body.get(GIVEN).is_some()
@@ -395,12 +395,12 @@ impl Engine<'_> {
         if self.journal.has(&key) {
             return Ok(());
         }
-        let laid = EventKind::OutboxPrompted.name();
+        let prompted = EventKind::OutboxPrompted.name();
         let number = self
             .journal
             .events()?
             .iter()
-            .filter(|event| event.event == laid)
+            .filter(|event| event.event == prompted)
             .count() as u64
             + 1;
         let most = self.dispatch.budgets.max_outbox_prompts;
@@ -433,12 +433,12 @@ impl Engine<'_> {
         });
         let digest = self.dir.write_recorded(&path, text.as_bytes())?;
         // A person may read the prompt much later, so the prompt and the files it names are on disk before it is announced.
-        let laid: Vec<String> = evidence::names()
+        let paths: Vec<String> = evidence::names()
             .map(evidence_path)
             .chain([path.clone()])
             .collect();
         self.dir.flush(
-            &laid
+            &paths
                 .iter()
                 .map(String::as_str)
                 .filter(|path| self.dir.has(path))
@@ -475,7 +475,7 @@ impl Engine<'_> {
             }
         }
         let mut body = serde_json::json!({ "provider": name, "model": model });
-        duty.tell(&mut body);
+        duty.add_subject(&mut body);
         let (role, event, path) = (duty.role.name(), EventKind::ModelAsked, layout::CASSETTE);
         self.journal.record(Entry {
             role,
@@ -500,7 +500,7 @@ impl Engine<'_> {
             + 1;
         let key = format!("model-failed-{times}");
         let mut body = serde_json::json!({ LLM: llm });
-        duty.tell(&mut body);
+        duty.add_subject(&mut body);
         if let (true, Value::Object(fields)) = (role_service(name).writes_logs(), &mut body) {
             let logs = self.new_logs()?;
             if !logs.is_empty() {
@@ -523,7 +523,7 @@ impl Engine<'_> {
     /// Returns the command logs that no event records yet, with their digests.
     fn new_logs(&mut self) -> Result<BTreeMap<String, Digest>, RunError> {
         let events = self.journal.events()?;
-        let told = |path: &str| {
+        let is_recorded = |path: &str| {
             events.iter().any(|event| {
                 event
                     .body
@@ -534,7 +534,7 @@ impl Engine<'_> {
         let mut logs = BTreeMap::new();
         for path in agent::agent_logs(&self.dir)
             .into_iter()
-            .filter(|path| !told(path))
+            .filter(|path| !is_recorded(path))
         {
             let digest = Digest::of(&self.dir.read(&path)?);
             logs.insert(path, digest);
@@ -580,7 +580,7 @@ impl Duty<'_> {
     }
 
     /// Adds the subject of an event to it.
-    fn tell(&self, body: &mut Value) {
+    fn add_subject(&self, body: &mut Value) {
         let Value::Object(fields) = body else { return };
         match self.action {
             Action::Patch | Action::Fix => fields.insert("attempt".to_owned(), self.number.into()),
@@ -596,7 +596,7 @@ impl Duty<'_> {
 }
 
 /// One line on what an agent has used.
-fn told(label: &str, used: &EndpointUse) -> String {
+fn usage_line(label: &str, used: &EndpointUse) -> String {
     let tool = used.last_tool.as_ref().map(|tool| format!(", last {tool}"));
     let cost = match used.micro_dollars {
         0 => String::new(),

@@ -252,14 +252,14 @@ impl Engine<'_> {
         let mut judged = match &answer.unread {
             Some(finding) => Judged::malformed(finding.clone()),
             None => {
-                let ground = PatchContext {
+                let context = PatchContext {
                     git: &self.git,
                     record: &self.record,
                     format: attempt.format,
                     plan,
                     gate_files: &analysis.gate_files,
                 };
-                match gatekeeper::judge(&ground, text, number).await {
+                match gatekeeper::judge(&context, text, number).await {
                     Ok(judged) => judged,
                     Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
                 }
@@ -392,7 +392,7 @@ impl Engine<'_> {
         self.journal.record(entry)?;
         self.journal
             .working("verifier", "running the gates on the patched copy")?;
-        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let by = VerifyContext {
             git: &self.git,
             surveys: &self.surveys,
@@ -404,7 +404,8 @@ impl Engine<'_> {
         };
         let observer = self.journal.observer()?;
         let (trial, report) =
-            verification::verify(self.world, by, room.path(), change, outcome, observer).await?;
+            verification::verify(self.world, by, temp_dir.path(), change, outcome, observer)
+                .await?;
         let (stdout, stderr) = (
             attempt_file(number, attempt::STDOUT),
             attempt_file(number, attempt::STDERR),

@@ -218,10 +218,10 @@ impl Engine<'_> {
 
     /// Runs the gates on a copy of the base as it is. Returns those that are used from then on.
     async fn trial(&mut self) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
-        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let base = TrialBase::of(&self.record, &self.record.settings.gates, &self.surveys);
         let observer = self.journal.observer()?;
-        trial::run_base(self.world, &self.git, base, room.path(), observer).await
+        trial::run_base(self.world, &self.git, base, temp_dir.path(), observer).await
     }
 
     /// Runs the gates on a copy with broken sources, and returns which of them count.
@@ -231,7 +231,7 @@ impl Engine<'_> {
         gate_files: &[RepoPath],
         before: &TrialResult,
     ) -> Result<Proof, RunError> {
-        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
         let base = TrialBase::of(&self.record, gates, &self.surveys);
         let level = GateLevel::Lite;
@@ -239,7 +239,7 @@ impl Engine<'_> {
             git: &self.git,
             base,
             level,
-            room: room.path(),
+            room: temp_dir.path(),
             gate_files,
         };
         let proof = run_canary(self.world, on, before, observer).await?;

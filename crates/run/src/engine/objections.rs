@@ -97,7 +97,7 @@ impl Engine<'_> {
             .filter_map(|file| RepoPath::from_bytes(file.path.as_os_str().as_bytes()).ok())
             .collect();
         let base_files = base_files(verify_context!(self, on), on.change).await?;
-        let ground = Ground {
+        let objection_context = Ground {
             on,
             base_files,
             tracked,
@@ -106,10 +106,10 @@ impl Engine<'_> {
             policy,
             unusable: None,
             not_judged: 0,
-            objections: self.earlier_witnesses(attempt, &ground).await?,
+            objections: self.earlier_witnesses(attempt, &objection_context).await?,
         };
-        let stands = |one: &Objection| one.outcome == ObjectionOutcome::Witness;
-        if !check.objections.iter().any(stands) {
+        let is_witness = |one: &Objection| one.outcome == ObjectionOutcome::Witness;
+        if !check.objections.iter().any(is_witness) {
             let step = format!("{}-objector", attempt_step(outcome.number));
             let gates = &on.analysis.gates;
             let chat = objections_question(&self.record.goal, on.pack, gates, on.patch);
@@ -121,8 +121,10 @@ impl Engine<'_> {
                 step: step.clone(),
                 chat,
             };
-            let asked = self.ask_objector(clients, outcome.number, question).await?;
-            let Some(answer) = asked else { return Ok(None) };
+            let answer_opt = self.ask_objector(clients, outcome.number, question).await?;
+            let Some(answer) = answer_opt else {
+                return Ok(None);
+            };
             used.push(step);
             let raised = match answer.unread {
                 Some(unread) => Err(unread.to_string()),
@@ -134,8 +136,13 @@ impl Engine<'_> {
                     for (at, raised) in raised.iter().enumerate() {
                         let step =
                             format!("{}-second-author-{}", attempt_step(outcome.number), at + 1);
-                        let judged =
-                            self.judge_objection(clients, outcome.number, &ground, raised, &step);
+                        let judged = self.judge_objection(
+                            clients,
+                            outcome.number,
+                            &objection_context,
+                            raised,
+                            &step,
+                        );
                         let Some((objection, was_asked)) = judged.await? else {
                             return Ok(None);
                         };
@@ -154,7 +161,7 @@ impl Engine<'_> {
     async fn earlier_witnesses(
         &mut self,
         attempt: &Attempt<'_>,
-        ground: &Ground<'_>,
+        objection_context: &Ground<'_>,
     ) -> Result<Vec<Objection>, RunError> {
         let mut judged: Vec<Objection> = Vec::new();
         for earlier in attempt.ended {
@@ -176,7 +183,7 @@ impl Engine<'_> {
                     expected: witness.expected.clone(),
                     rests_on: witness.rests_on.clone(),
                 };
-                let mut prepared = self.prepare(ground, &raised).await?;
+                let mut prepared = self.prepare(objection_context, &raised).await?;
                 let spelled = witness
                     .second
                     .as_deref()
@@ -187,7 +194,10 @@ impl Engine<'_> {
                 let (outcome, reason) = loop {
                     match prepared.next(second) {
                         WitnessStep::Done(outcome, reason) => break (outcome, reason),
-                        step => self.run_objection(ground, &mut prepared, &step).await?,
+                        step => {
+                            self.run_objection(objection_context, &mut prepared, &step)
+                                .await?
+                        }
                     }
                 };
                 judged.push(Objection {
@@ -206,11 +216,11 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         number: u64,
-        ground: &Ground<'_>,
+        objection_context: &Ground<'_>,
         raised: &Raised,
         step: &str,
     ) -> Result<Option<(Objection, bool)>, RunError> {
-        let mut prepared = self.prepare(ground, raised).await?;
+        let mut prepared = self.prepare(objection_context, raised).await?;
         let mut second: Option<Option<String>> = None;
         let (outcome, reason) = loop {
             let spelled = second.iter().flatten().next();
@@ -242,7 +252,10 @@ impl Engine<'_> {
                     let is_read = answer.unread.is_none();
                     second = Some(read_expectation(&answer.text).filter(|_| is_read));
                 }
-                run => self.run_objection(ground, &mut prepared, &run).await?,
+                run => {
+                    self.run_objection(objection_context, &mut prepared, &run)
+                        .await?
+                }
             }
         };
         let was_asked = second.is_some();
@@ -261,36 +274,36 @@ impl Engine<'_> {
     /// Runs the test of an objection on the change.
     async fn run_objection(
         &mut self,
-        ground: &Ground<'_>,
+        objection_context: &Ground<'_>,
         prepared: &mut Prepared<'_>,
         step: &WitnessStep,
     ) -> Result<(), RunError> {
         let name = &prepared.raised.test.name;
         self.journal
             .working("verifier", &format!("running the objection {name}"))?;
-        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
         let on = ObjectionGround {
-            by: verify_context!(self, ground.on),
-            change: ground.on.change,
-            base_files: &ground.base_files,
-            tracked: &ground.tracked,
+            by: verify_context!(self, objection_context.on),
+            change: objection_context.on.change,
+            base_files: &objection_context.base_files,
+            tracked: &objection_context.tracked,
         };
         prepared
-            .run(self.world, on, room.path(), step, observer)
+            .run(self.world, on, temp_dir.path(), step, observer)
             .await
     }
 
     async fn prepare<'r>(
         &self,
-        ground: &Ground<'_>,
+        objection_context: &Ground<'_>,
         raised: &'r Raised,
     ) -> Result<Prepared<'r>, RunError> {
         let on = ObjectionGround {
-            by: verify_context!(self, ground.on),
-            change: ground.on.change,
-            base_files: &ground.base_files,
-            tracked: &ground.tracked,
+            by: verify_context!(self, objection_context.on),
+            change: objection_context.on.change,
+            base_files: &objection_context.base_files,
+            tracked: &objection_context.tracked,
         };
         Prepared::new(on, raised).await
     }

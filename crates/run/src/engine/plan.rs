@@ -156,8 +156,8 @@ impl Engine<'_> {
             }
             self.journal.record_file(role.name(), event, &key, path)?;
             // The record decides, not what code would say today.
-            let said = Review::parse_verdict(&self.dir.read_text(path)?);
-            approved &= said == Ok((ReviewVerdict::Approve, subject));
+            let parsed = Review::parse_verdict(&self.dir.read_text(path)?);
+            approved &= parsed == Ok((ReviewVerdict::Approve, subject));
         }
         if !approved {
             return Ok(false);

@@ -224,11 +224,11 @@ impl Engine<'_> {
         analysis: &Analysis,
         found: &Found,
     ) -> Result<Option<(FileRequest, ContextPack)>, RunError> {
-        let (asked, packed) = (
+        let (file_request_key, packed) = (
             self.allowances.key("file-request"),
             self.allowances.key("context-pack"),
         );
-        let is_asked = self.is_made(&asked, layout::FILE_REQUEST);
+        let is_asked = self.is_made(&file_request_key, layout::FILE_REQUEST);
         let earlier = if is_asked {
             None
         } else {
@@ -268,7 +268,7 @@ impl Engine<'_> {
         self.journal.record_file(
             RunRole::Chair.name(),
             EventKind::FilesRequested,
-            &asked,
+            &file_request_key,
             layout::FILE_REQUEST,
         )?;
         let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
@@ -306,8 +306,8 @@ impl Engine<'_> {
                 .has(layout::LEFT_OUT)
                 .then(|| self.dir.read_document(layout::LEFT_OUT))
                 .transpose()?;
-            if let Some(told) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
-                self.journal.note(&told)?;
+            if let Some(note) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
+                self.journal.note(&note)?;
             }
         }
         self.journal.record_file(

@@ -241,8 +241,8 @@ impl Engine<'_> {
                 self.dir.write_recorded(path, review.render().as_bytes())?;
             }
             self.journal.record_file(role.name(), event, &key, path)?;
-            let said = Review::parse_verdict(&self.dir.read_text(path)?);
-            if said != Ok((ReviewVerdict::Approve, subject)) {
+            let parsed = Review::parse_verdict(&self.dir.read_text(path)?);
+            if parsed != Ok((ReviewVerdict::Approve, subject)) {
                 return Ok(false);
             }
         }

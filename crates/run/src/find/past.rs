@@ -215,7 +215,7 @@ mod tests {
             })
             .collect();
         let past = PastRuns::like("fix it", &ledger, "/r", PATH).unwrap();
-        let kept: Vec<&String> = past.runs.iter().map(|run| &run.run_id).collect();
-        assert_eq!(kept, ids.iter().rev().take(8).collect::<Vec<_>>());
+        let run_ids: Vec<&String> = past.runs.iter().map(|run| &run.run_id).collect();
+        assert_eq!(run_ids, ids.iter().rev().take(8).collect::<Vec<_>>());
     }
 }

@@ -163,21 +163,21 @@ fn points(
     if let Some(kind) = goal.kind().filter(|kind| fits.kinds.contains(kind)) {
         reasons.push((FOR_KIND, format!("it is for goals that {}", kind.name())));
     }
-    let mut said: Vec<&str> = fits
+    let mut matched_words: Vec<&str> = fits
         .words
         .iter()
         .filter_map(|word| goal.says(word))
         .collect();
-    said.sort_unstable();
-    said.dedup();
-    if !said.is_empty() {
-        let told: Vec<String> = said
+    matched_words.sort_unstable();
+    matched_words.dedup();
+    if !matched_words.is_empty() {
+        let quoted_words: Vec<String> = matched_words
             .iter()
             .take(MOST_WORDS)
             .map(|word| format!("`{}`", short_line(word, MOST_TOLD)))
             .collect();
-        let points = told.iter().map(|_| FOR_WORD).sum();
-        reasons.push((points, format!("the goal says {}", told.join(", "))));
+        let points = quoted_words.iter().map(|_| FOR_WORD).sum();
+        reasons.push((points, format!("the goal says {}", quoted_words.join(", "))));
     }
     let mut alike: Vec<u32> = earlier
         .iter()
@@ -213,11 +213,11 @@ fn points(
         reasons.push((FOR_BUILD, format!("{system} builds it")));
     }
     let score = reasons.iter().map(|(points, _)| points).sum();
-    let told: Vec<String> = reasons
+    let reason_texts: Vec<String> = reasons
         .into_iter()
         .map(|(points, reason)| format!("{reason} ({points})"))
         .collect();
-    (score, told.join("; "))
+    (score, reason_texts.join("; "))
 }
 
 #[cfg(test)]

@@ -314,7 +314,7 @@ steps = ["Read the grammar first."]
 
     #[test]
     fn invalid_key_is_named() {
-        for (from, to, told) in [
+        for (from, to, expected) in [
             (
                 "[fits]",
                 "command = \"rm\"\n[fits]",
@@ -352,7 +352,7 @@ steps = ["Read the grammar first."]
             ("version", "id = \"again\"\nversion", "duplicate key"),
         ] {
             let told_as = fault(from, to);
-            assert!(told_as.contains(told), "{to}: {told_as}");
+            assert!(told_as.contains(expected), "{to}: {told_as}");
         }
     }
 
@@ -371,8 +371,11 @@ steps = ["Read the grammar first."]
         ));
         assert_eq!(Workflow::parse(b"\xff"), Err(WorkflowFault::NotUtf8));
         let key = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
-        let told = fault("Read the grammar first.", &key);
-        assert!(told.contains("secret") && !told.contains(&key), "{told}");
+        let message = fault("Read the grammar first.", &key);
+        assert!(
+            message.contains("secret") && !message.contains(&key),
+            "{message}"
+        );
     }
 
     mod properties {

@@ -90,19 +90,19 @@ impl<'t, R: FnMut(&RepoPath) -> Option<Vec<u8>>> Tree<'t, R> {
 
     /// Returns the files of a module and of its submodules.
     fn files_of(&self, declared_in: &str, module: &Module<'_>) -> Vec<&'t str> {
-        let beside = directory(declared_in);
+        let base_dir = directory(declared_in);
         if let Some(path) = module.path {
-            let path = normal(&format!("{beside}/{path}"));
+            let path = normal(&format!("{base_dir}/{path}"));
             return path
                 .and_then(|path| self.paths.get(path.as_str()).copied())
                 .into_iter()
                 .collect();
         }
         let stem = file_name(declared_in).trim_end_matches(".rs");
-        let below = format!("{beside}/{stem}");
+        let below = format!("{base_dir}/{stem}");
         let places = match stem {
-            "lib" | "main" | "mod" => [beside, &below],
-            _ => [&below, beside],
+            "lib" | "main" | "mod" => [base_dir, &below],
+            _ => [&below, base_dir],
         };
         for place in places {
             let base = format!("{place}/{}", module.name);

@@ -44,14 +44,14 @@ async fn judged(
 ) -> Result<Judged, RunError> {
     let mut record = record(git.top(), &[]);
     record.base_commit = base.clone();
-    let ground = PatchContext {
+    let context = PatchContext {
         git,
         record: &record,
         format,
         plan,
         gate_files: &[],
     };
-    judge(&ground, &Untrusted::new(answer), 1).await
+    judge(&context, &Untrusted::new(answer), 1).await
 }
 
 #[tokio::test]

@@ -86,13 +86,13 @@ impl NotAsked {
     /// Removes the files that a request names.
     #[must_use]
     pub(crate) fn without(mut self, request: &FileRequest) -> Self {
-        let asked: HashSet<&str> = request
+        let requested: HashSet<&str> = request
             .needs
             .iter()
             .map(|need| need.path.as_str())
             .collect();
         self.files
-            .retain(|file| !asked.contains(file.path.as_str()));
+            .retain(|file| !requested.contains(file.path.as_str()));
         self
     }
 }
@@ -207,18 +207,18 @@ pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String
         .iter()
         .map(|(reason, count)| format!("{count} ({reason})"))
         .collect();
-    let mut told = format!(
+    let mut summary = format!(
         "  the model sees {}",
         counted(pack.files.len() as u64, "file")
     );
     if outlines > 0 {
-        told.push_str(&format!(", {outlines} of them as an outline"));
+        summary.push_str(&format!(", {outlines} of them as an outline"));
     }
     if !reasons.is_empty() {
-        told.push_str(&format!("; not shown: {}", reasons.join(", ")));
+        summary.push_str(&format!("; not shown: {}", reasons.join(", ")));
     }
     Some(format!(
-        "{told}; see {} and {}",
+        "{summary}; see {} and {}",
         layout::LEFT_OUT,
         layout::CONTEXT_PACK
     ))
@@ -237,7 +237,7 @@ pub(crate) fn file_request(
     let mut needs: Vec<Need> = first.iter().map(full).collect();
     let named: HashSet<&str> = first.iter().map(RepoPath::as_str).collect();
     needs.extend(
-        asked(&ranking)
+        requested_files(&ranking)
             .into_iter()
             .filter(|need| !named.contains(need.path.as_str())),
     );
@@ -565,7 +565,7 @@ pub(crate) fn expected_results() -> &'static str {
 }
 
 /// Returns the request of a ranking: the chosen files, then those with a secret's name.
-fn asked(ranking: &Ranking) -> Vec<Need> {
+fn requested_files(ranking: &Ranking) -> Vec<Need> {
     let mut needs = ranking.needs();
     let secret = ranking
         .left_out
@@ -610,11 +610,11 @@ fn ranking(
     let pointers = Pointers::new(&record.repo, &failed, &paths);
     let goal = Goal::with_hints(&record.goal, &pointers.hints);
     let settings = &record.settings;
-    let mut room = mandatory_room(&record.repo, &settings.context);
-    let mut free: HashSet<RepoPath> = room.paths.into_iter().collect();
+    let mut mandatory = mandatory_room(&record.repo, &settings.context);
+    let mut free: HashSet<RepoPath> = mandatory.paths.into_iter().collect();
     for (path, size) in tracked {
         if first.contains(path) && free.insert(path.clone()) {
-            room.bytes = room.bytes.saturating_add(*size);
+            mandatory.bytes = mandatory.bytes.saturating_add(*size);
         }
     }
     let budget = Budget {
@@ -624,7 +624,7 @@ fn ranking(
     let limits = RankLimits {
         // Who names the files wants to see these.
         outlines: !settings.names_places(),
-        ..room_beside(&budget, free.len(), room.bytes)
+        ..room_beside(&budget, free.len(), mandatory.bytes)
     };
     let listed: Vec<ListedFile> = tracked
         .iter()
@@ -710,8 +710,8 @@ mod tests {
 
     #[test]
     fn generated_and_denied_files_are_not_read() {
-        let room = tempfile::tempdir().unwrap();
-        let mut record = record(room.path(), &[]);
+        let temp_dir = tempfile::tempdir().unwrap();
+        let mut record = record(temp_dir.path(), &[]);
         record.goal = "mend the parser".to_owned();
         let paths = [
             "Cargo.lock",
@@ -721,7 +721,7 @@ mod tests {
             "src/c.rs",
             "src/parser.rs",
         ];
-        let tracked = lay(room.path(), &paths, "fn parser() {}\n");
+        let tracked = lay(temp_dir.path(), &paths, "fn parser() {}\n");
         let looked_into = |most: u64| {
             let (ranking, unread) = ranking(&record, &analysis(), &tracked, &[], ByteLimit(most));
             let mut unread: Vec<String> = unread.iter().map(RepoPath::to_string).collect();
@@ -745,7 +745,7 @@ mod tests {
 
     #[test]
     fn uncertain_goal_opens_package_of_best_source() {
-        let room = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         let mut paths: Vec<String> = (0..9).map(|at| format!("src/p/part_{at}.rs")).collect();
         paths.extend([
             "src/p/parser.rs".to_owned(),
@@ -753,12 +753,13 @@ mod tests {
             "far/a.rs".to_owned(),
         ]);
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let tracked = lay(room.path(), &paths, &"fn unrelated() {}\n".repeat(300));
-        let mut record = record(room.path(), &[]);
+        let tracked = lay(temp_dir.path(), &paths, &"fn unrelated() {}\n".repeat(300));
+        let mut record = record(temp_dir.path(), &[]);
         (record.settings.max_files, record.settings.max_total_bytes) = (20, 60_000);
         let planned = |record: &RunRecord, analysis: &Analysis| {
             let (request, not_asked) = file_request(record, analysis, &tracked);
-            let pack = pack_context(room.path(), "r", &record.settings.context, &request).unwrap();
+            let pack =
+                pack_context(temp_dir.path(), "r", &record.settings.context, &request).unwrap();
             let plan = draft(record, analysis, &pack, &request, &not_asked, &tracked);
             (pack, plan, not_asked)
         };
@@ -822,8 +823,8 @@ mod tests {
 
     #[test]
     fn file_request_stays_within_readable_limit() {
-        let room = tempfile::tempdir().unwrap();
-        let mut record = record(room.path(), &[]);
+        let temp_dir = tempfile::tempdir().unwrap();
+        let mut record = record(temp_dir.path(), &[]);
         record.settings.max_files = 1 << 32;
         record.settings.max_total_bytes = 1 << 32;
         record.settings.named = vec!["f/0.rs".parse().unwrap()];
@@ -838,16 +839,16 @@ mod tests {
 
     #[test]
     fn mandatory_documents_and_named_files_get_budget_first() {
-        let room = tempfile::tempdir().unwrap();
-        let mut record = record(room.path(), &[]);
+        let temp_dir = tempfile::tempdir().unwrap();
+        let mut record = record(temp_dir.path(), &[]);
         let tracked = lay(
-            room.path(),
+            temp_dir.path(),
             &["AGENTS.md", "named.rs", "src/a.rs", "src/b.rs"],
             "0123456789",
         );
         record.goal = "mend a and b".to_owned();
         record.settings.named = vec!["named.rs".parse().unwrap()];
-        let asked = |record: &RunRecord| {
+        let request_for = |record: &RunRecord| {
             let (request, not_asked) = file_request(record, &analysis(), &tracked);
             let needs: Vec<String> = request.needs.into_iter().map(|need| need.path).collect();
             (
@@ -862,7 +863,7 @@ mod tests {
         record.settings.max_files = 9;
         for (bytes, count) in [(40, 4), (39, 3), (30, 3), (29, 2), (5, 2)] {
             record.settings.max_total_bytes = bytes;
-            let (needs, not_asked) = asked(&record);
+            let (needs, not_asked) = request_for(&record);
             assert_eq!(
                 (needs.len(), not_asked.len()),
                 (count, 4 - count),
@@ -874,14 +875,14 @@ mod tests {
             );
         }
         (record.settings.max_files, record.settings.max_total_bytes) = (3, 100);
-        assert_eq!(asked(&record).0.len(), 3);
+        assert_eq!(request_for(&record).0.len(), 3);
     }
 
     #[test]
     fn secret_file_name_is_requested_last_and_unread() {
-        let room = tempfile::tempdir().unwrap();
-        let mut record = record(room.path(), &[]);
-        let tracked = lay(room.path(), &[".env", "src/a.rs"], "parser");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let mut record = record(temp_dir.path(), &[]);
+        let tracked = lay(temp_dir.path(), &[".env", "src/a.rs"], "parser");
         record.goal = "mend the parser".to_owned();
         (record.settings.max_files, record.settings.max_total_bytes) = (9, 900);
         let (request, not_asked) = file_request(&record, &analysis(), &tracked);
@@ -912,12 +913,12 @@ mod tests {
             file(b"module", FileMode::Gitlink),
         ]);
         assert_eq!(plain, [("a.rs".parse().unwrap(), 3)]);
-        let said: Vec<(&str, &str)> = unfit
+        let reasons: Vec<(&str, &str)> = unfit
             .iter()
             .map(|file| (file.path.as_str(), file.reason.as_str()))
             .collect();
         assert_eq!(
-            said,
+            reasons,
             [
                 ("\"b\\xFF.rs\"", "has a name that a pack cannot hold"),
                 ("link", "is a symbolic link"),
@@ -942,10 +943,10 @@ mod tests {
         ]);
         assert_eq!(plain, [("src/a.rs".parse().unwrap(), 1)]);
         assert_eq!(unfit.len(), 2);
-        let told = format!("{unfit:?}");
+        let debug = format!("{unfit:?}");
         assert!(
-            told.contains("has a name that holds a secret") && !told.contains(&token),
-            "{told}"
+            debug.contains("has a name that holds a secret") && !debug.contains(&token),
+            "{debug}"
         );
     }
 }

@@ -201,8 +201,8 @@ mod tests {
             ),
             Definitions
         );
-        let told = chosen(WholeFile, Some(4096), &large, false).too_large;
-        assert_eq!(told, Some((python.len() as u64, 4096)));
+        let too_large = chosen(WholeFile, Some(4096), &large, false).too_large;
+        assert_eq!(too_large, Some((python.len() as u64, 4096)));
     }
 
     #[test]

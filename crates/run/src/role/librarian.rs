@@ -103,18 +103,18 @@ pub(crate) struct MandatoryRoom {
 /// Measures the mandatory documents without reading them.
 pub(crate) fn mandatory_room(top: &Path, settings: &ContextSettings) -> MandatoryRoom {
     let tree = WorkTree::new(top);
-    let mut room = MandatoryRoom::default();
+    let mut reserved = MandatoryRoom::default();
     // Building the pack reports what is wrong with them.
     let documents = mandatory(top, settings).unwrap_or_default();
     for path in documents.required.into_iter().chain(documents.optional) {
         if let Entry::File { size } | Entry::Linked { size, .. } = tree.entry(&path)
-            && !room.paths.contains(&path)
+            && !reserved.paths.contains(&path)
         {
-            room.bytes = room.bytes.saturating_add(size);
-            room.paths.push(path);
+            reserved.bytes = reserved.bytes.saturating_add(size);
+            reserved.paths.push(path);
         }
     }
-    room
+    reserved
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn user(
         .filter(|file| !mine.iter().any(|own| own.path == file.path));
     let may_change =
         |file: &&PackedFile| file.path.parse().is_ok_and(|path| plan.may_change(&path));
-    let (beside, others): (Vec<&PackedFile>, Vec<&PackedFile>) = others.partition(may_change);
+    let (editable, others): (Vec<&PackedFile>, Vec<&PackedFile>) = others.partition(may_change);
     let mut prompt = PromptBuilder::new()
         .ours("Goal: ")
         .operator(&plan.goal)
@@ -101,7 +101,7 @@ fn user(
         ("\nFiles for reading only:\n", others),
         (
             "\nOther sources of the same directory, to change only where the goal needs it:\n",
-            beside,
+            editable,
         ),
     ];
     for (mut heading, files) in groups {
@@ -215,14 +215,14 @@ fn answer_form(
             .operator(&scope.to_string().escape_debug().to_string())
             .ours("\n");
     }
-    let told = match requests.left {
+    let ending = match requests.left {
         0 => " (any source there)\n",
         _ => " (any source there; ask first for one that you do not see whole)\n",
     };
     for place in &plan.scope_sources {
         prompt = prompt
             .operator(&place.to_string().escape_debug().to_string())
-            .ours(told);
+            .ours(ending);
     }
     if !plan.names.iter().any(is_test_path) {
         prompt = prompt.ours("Leave existing tests as they are.\n");
@@ -454,7 +454,7 @@ mod tests {
                 "diff --git a/src/a.py b/src/a.py\n",
             ),
         ] {
-            let asked = user(
+            let prompt = user(
                 format,
                 &plan(),
                 &pack,
@@ -462,7 +462,7 @@ mod tests {
                 Some(&brief()),
                 &Requests::default(),
             );
-            let text = asked.as_str();
+            let text = prompt.as_str();
             assert!(text.starts_with("Goal: correct area\n"), "{text}");
             let order = [
                 "This check fails now",
@@ -504,7 +504,7 @@ mod tests {
                 unchanged: unchanged.iter().map(|path| (*path).to_owned()).collect(),
                 ..brief()
             };
-            let asked = user(
+            let prompt = user(
                 EditFormat::WholeFile,
                 &plan(),
                 &pack,
@@ -512,7 +512,7 @@ mod tests {
                 Some(&brief),
                 &Requests::default(),
             );
-            let text = asked.as_str();
+            let text = prompt.as_str();
             let (_, example) = text.rsplit_once("FILE: ").unwrap();
             let (_, shown) = text.rsplit_once("<<<DATA \"").unwrap();
             let path = example.lines().next().unwrap().to_owned();
@@ -557,7 +557,7 @@ mod tests {
                 "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n-import math\n+import math\n \n",
             ),
         ] {
-            let asked = |brief: &Brief| {
+            let prompt_for = |brief: &Brief| {
                 user(
                     format,
                     &plan(),
@@ -570,7 +570,7 @@ mod tests {
                 .to_owned()
             };
             in_order(
-                &asked(&only),
+                &prompt_for(&only),
                 &[
                     "How to answer",
                     "could not be used",
@@ -579,9 +579,9 @@ mod tests {
                     shown,
                 ],
             );
-            assert!(!asked(&only).contains("An earlier change"));
+            assert!(!prompt_for(&only).contains("An earlier change"));
             in_order(
-                &asked(&also),
+                &prompt_for(&also),
                 &[
                     "An earlier change",
                     "two failed",
@@ -599,18 +599,18 @@ mod tests {
     #[test]
     fn requests_are_offered_only_while_allowed() {
         let pack = pack(vec![file("src/a.py", PYTHON)]);
-        let asked = |requests: &Requests| {
+        let prompt_for = |requests: &Requests| {
             user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests)
                 .as_str()
                 .to_owned()
         };
-        let plain = asked(&Requests::default());
+        let plain = prompt_for(&Requests::default());
         assert!(
             !plain.contains("NEED:") && !plain.contains("SEARCH:"),
             "{plain}"
         );
         let answered = vec!["NEED: b.py: src/b.py is shown, for reading only".to_owned()];
-        let last = asked(&Requests {
+        let last = prompt_for(&Requests {
             answered: answered.clone(),
             left: 0,
         });
@@ -619,7 +619,7 @@ mod tests {
             &["You asked for more files", "NEED: b.py", "How to answer"],
         );
         assert!(!last.contains("If a file is missing"), "{last}");
-        let more = asked(&Requests { answered, left: 1 });
+        let more = prompt_for(&Requests { answered, left: 1 });
         in_order(
             &more,
             &[
@@ -630,7 +630,7 @@ mod tests {
             ],
         );
         // Only these lines are added.
-        let offered = asked(&Requests {
+        let offered = prompt_for(&Requests {
             answered: Vec::new(),
             left: 2,
         });
@@ -660,7 +660,7 @@ mod tests {
             scope_sources: vec!["lib/**".parse().unwrap()],
             ..plan()
         };
-        let asked = |left: u64| {
+        let prompt_for = |left: u64| {
             let requests = Requests {
                 answered: Vec::new(),
                 left,
@@ -679,10 +679,10 @@ mod tests {
             "def area",
             "You may change these files and no others:\nsrc\nlib/** (any source there",
         ];
-        in_order(&asked(0), &order);
-        assert!(asked(0).contains("lib/** (any source there)\n"));
+        in_order(&prompt_for(0), &order);
+        assert!(prompt_for(0).contains("lib/** (any source there)\n"));
         assert!(
-            asked(2).contains(
+            prompt_for(2).contains(
                 "lib/** (any source there; ask first for one that you do not see whole)\n"
             )
         );
@@ -696,7 +696,7 @@ mod tests {
             file("src/c.rs", "fn (\n"),
         ]);
         let plan = plan();
-        let asked = user(
+        let prompt = user(
             EditFormat::Definitions,
             &plan,
             &pack,
@@ -704,7 +704,7 @@ mod tests {
             None,
             &Requests::default(),
         );
-        let (before, named) = asked
+        let (before, named) = prompt
             .as_str()
             .split_once("give the complete new content instead")
             .unwrap();

@@ -202,8 +202,8 @@ pub(crate) fn read_plan(
         "Budgets",
         "Results",
     ] {
-        let said = lines.values.get(key);
-        if said.is_some_and(|said| ours.values.get(key) != Some(said)) {
+        let stated = lines.values.get(key);
+        if stated.is_some_and(|stated| ours.values.get(key) != Some(stated)) {
             verdict.push(Finding::error(
                 NOT_YOURS,
                 key,
@@ -261,13 +261,13 @@ pub(crate) fn read_plan(
     if !verdict.passes() {
         return Err(verdict);
     }
-    let said = |key: &str| Some(value(key).to_owned()).filter(|text| !says_none(text));
-    let behaviors = said("Behaviors").unwrap_or_default();
+    let stated_value = |key: &str| Some(value(key).to_owned()).filter(|text| !says_none(text));
+    let behaviors = stated_value("Behaviors").unwrap_or_default();
     let plan = Plan {
         scope_allow,
         scope_sources: Vec::new(),
         scope_deny,
-        stop: said("Stop").unwrap_or_else(|| by_code.stop.clone()),
+        stop: stated_value("Stop").unwrap_or_else(|| by_code.stop.clone()),
         behaviors: key_lines::list(&behaviors)
             .into_iter()
             .map(str::to_owned)
@@ -391,11 +391,12 @@ fn below(text: &str, wanted: &str) -> Vec<String> {
     }
     let marks =
         |c: char| c.is_ascii_digit() || matches!(c, '-' | '*' | '.' | ')' | ' ' | '\u{2022}' | '_');
-    let said = items.into_iter().map(|item| {
+    let entries = items.into_iter().map(|item| {
         item.trim_start_matches(marks)
             .trim_end_matches(['*', '_', ' '])
     });
-    said.filter(|item| !says_none(item))
+    entries
+        .filter(|item| !says_none(item))
         .map(shortened)
         .collect()
 }

@@ -47,25 +47,26 @@ impl MoreFiles {
                 continue;
             }
             let line = line.trim_start_matches(['-', '*', ' ']);
-            let (is_file, said) = match (line.strip_prefix("NEED:"), line.strip_prefix("SEARCH:")) {
-                (Some(path), _) => (true, path),
-                (None, Some(words)) => (false, words),
-                (None, None) => return None,
-            };
+            let (is_file, argument) =
+                match (line.strip_prefix("NEED:"), line.strip_prefix("SEARCH:")) {
+                    (Some(path), _) => (true, path),
+                    (None, Some(words)) => (false, words),
+                    (None, None) => return None,
+                };
             if request.wanted.len() >= MAX_LINES {
                 request.unread += 1;
                 continue;
             }
-            let said: String = said
+            let argument: String = argument
                 .trim()
                 .trim_matches(['`', '"', '\''])
                 .chars()
                 .take(LONGEST)
                 .collect();
             let wanted = if is_file {
-                file(&said)
+                file(&argument)
             } else {
-                Wanted::Search { words: said }
+                Wanted::Search { words: argument }
             };
             if !request.wanted.contains(&wanted) {
                 request.wanted.push(wanted);
@@ -90,9 +91,9 @@ impl Wanted {
 }
 
 /// Parses a path and optional lines.
-fn file(said: &str) -> Wanted {
-    let said = said.strip_prefix("./").unwrap_or(said);
-    let with_lines = said.rsplit_once(':').and_then(|(path, lines)| {
+fn file(text: &str) -> Wanted {
+    let text = text.strip_prefix("./").unwrap_or(text);
+    let with_lines = text.rsplit_once(':').and_then(|(path, lines)| {
         let (start, end) = lines.split_once('-').unwrap_or((lines, lines));
         Some((
             path,
@@ -108,7 +109,7 @@ fn file(said: &str) -> Wanted {
             lines: Some(lines),
         },
         None => Wanted::File {
-            path: said.to_owned(),
+            path: text.to_owned(),
             lines: None,
         },
     }

@@ -59,35 +59,35 @@ fn on<T>(files: &[(&str, &str)], act: impl FnOnce(&Tree<'_>) -> T) -> T {
 }
 
 /// What a goal opens, in one line: files, directories with `/`, `+` what is lifted, `?` tests, `-` what is denied.
-fn told(goal: &str) -> String {
+fn scope_text(goal: &str) -> String {
     let scope = on(FILES, |tree| read_goal(goal, tree));
     let lifted = |path: &RepoPath| if scope.names.contains(path) { "+" } else { "" };
-    let mut told: Vec<String> = scope
+    let mut described: Vec<String> = scope
         .files
         .iter()
         .map(|path| format!("{}{path}", lifted(path)))
         .collect();
-    told.extend(
+    described.extend(
         scope
             .directories
             .iter()
             .map(|place| format!("{}/", place.to_string().trim_end_matches('/'))),
     );
-    told.extend(scope.tests.iter().map(|path| format!("?{path}")));
-    told.extend(scope.denied.iter().map(|place| format!("-{place}")));
-    told.extend(
+    described.extend(scope.tests.iter().map(|path| format!("?{path}")));
+    described.extend(scope.denied.iter().map(|place| format!("-{place}")));
+    described.extend(
         scope
             .renames
             .iter()
             .map(|(old, new)| format!("{old}>{new}")),
     );
-    told.extend(
+    described.extend(
         scope
             .problems
             .iter()
             .map(|finding| finding.code.to_string()),
     );
-    told.join(" ")
+    described.join(" ")
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn goals_open_what_they_name() {
             "",
         ),
     ] {
-        assert_eq!(told(goal), opens, "{goal}");
+        assert_eq!(scope_text(goal), opens, "{goal}");
     }
 }
 
@@ -275,7 +275,7 @@ fn hostile_goals_end_and_open_nothing_outside() {
         assert!(scope.files.len() <= FILES.len(), "{piece}");
     }
     let bombs = "{a,{b,{c,{d,{e,{f,{g,{h,{i,{j,k}}}}}}}}}}/*.py [a-/*.py {/*.py \\*/.py";
-    assert_eq!(told(bombs), "");
+    assert_eq!(scope_text(bombs), "");
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn documents_that_a_test_names_are_no_additions() {
 
 #[test]
 fn paths_directories_and_globs_are_told_apart() {
-    let told = |text: &str| match on(FILES, |tree| expand(text, tree)) {
+    let expanded = |text: &str| match on(FILES, |tree| expand(text, tree)) {
         Expanded::Files(files) => files
             .iter()
             .map(RepoPath::as_str)
@@ -396,13 +396,17 @@ fn paths_directories_and_globs_are_told_apart() {
         Expanded::New(path) => format!("new {path}"),
         Expanded::NotAPath(why) => why,
     };
-    assert_eq!(told("./pkg/area.py"), "pkg/area.py");
-    assert_eq!(told("pkg/io/"), "pkg/io/");
-    assert_eq!(told("pkg/io"), "pkg/io/");
-    assert_eq!(told("src/*.rs"), "src/lexer.rs src/main.rs");
-    assert_eq!(told("no/such/*.rs"), "");
-    assert_eq!(told("no/such/"), "there is no such directory");
-    assert_eq!(told("pkg/new.py"), "new pkg/new.py");
-    assert!(told("../x").contains("segment") && told("/etc/*").is_empty());
-    assert!(told("src/[a.rs").contains("glob"), "{}", told("src/[a.rs"));
+    assert_eq!(expanded("./pkg/area.py"), "pkg/area.py");
+    assert_eq!(expanded("pkg/io/"), "pkg/io/");
+    assert_eq!(expanded("pkg/io"), "pkg/io/");
+    assert_eq!(expanded("src/*.rs"), "src/lexer.rs src/main.rs");
+    assert_eq!(expanded("no/such/*.rs"), "");
+    assert_eq!(expanded("no/such/"), "there is no such directory");
+    assert_eq!(expanded("pkg/new.py"), "new pkg/new.py");
+    assert!(expanded("../x").contains("segment") && expanded("/etc/*").is_empty());
+    assert!(
+        expanded("src/[a.rs").contains("glob"),
+        "{}",
+        expanded("src/[a.rs")
+    );
 }

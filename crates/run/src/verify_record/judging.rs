@@ -98,9 +98,9 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
 
 /// Returns the run's state by its events; a run that waits for a person is blocked, as its status says.
 fn reached(read: &RecordRead) -> Option<RunState> {
-    let told = state_of_events(&read.events);
-    if has_ended(told) || owed(&read.events).is_none() {
-        told
+    let recorded_state = state_of_events(&read.events);
+    if has_ended(recorded_state) || owed(&read.events).is_none() {
+        recorded_state
     } else {
         Some(RunState::Blocked)
     }
@@ -360,14 +360,14 @@ impl<'r> Judge<'r> {
     /// an interrupted step.
     fn unrecorded(&mut self, reached: Option<RunState>) {
         let ended = has_ended(reached);
-        let told = |code: Code, is_error: bool, subject: String, hint: String| match is_error {
+        let finding = |code: Code, is_error: bool, subject: String, hint: String| match is_error {
             true => Finding::error(code, subject, hint),
             false => Finding::warning(code, subject, hint),
         };
         for path in &self.read.unrecorded.paths {
             let hint = "no event of the run records it, so it is not trusted; remove it".to_owned();
             let is_error = ended && looks_like_an_artifact(path);
-            self.verdict.push(told(
+            self.verdict.push(finding(
                 FILE_UNRECORDED,
                 is_error,
                 path.to_string_lossy().into_owned(),
@@ -379,7 +379,7 @@ impl<'r> Judge<'r> {
                 "it has more than {most} files, more than a run creates, and the rest was not checked; remove files that are not the run's"
             );
             self.verdict
-                .push(told(FILES_UNLISTED, ended, self.read.name.clone(), hint));
+                .push(finding(FILES_UNLISTED, ended, self.read.name.clone(), hint));
         }
     }
 
@@ -657,11 +657,11 @@ impl<'r> Judge<'r> {
             let hint = "it does not say PASS, but the ledger says that the change passed";
             self.error(REPORT_DIFFERS, path, hint);
         }
-        for (what, said, is) in [
+        for (what, reported, is) in [
             ("plan", report.plan_digest, self.digest(layout::PLAN)),
             ("patch", report.patch_digest, self.digest(layout::PATCH)),
         ] {
-            if said.is_none() || said != is {
+            if reported.is_none() || reported != is {
                 self.error(
                     REPORT_DIFFERS,
                     path,

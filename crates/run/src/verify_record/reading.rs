@@ -230,7 +230,7 @@ pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunE
         files,
         unrecorded: unrecorded(dir, &events),
         booked,
-        kept: kept(ledger, &events)?,
+        kept: stored_contents(ledger, &events)?,
         recording,
         commit: CommitRead::NotLanded,
         tree: TreeRead::NotAsked,
@@ -350,18 +350,18 @@ fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
 }
 
 /// Returns the ledger's content of every file whose bytes it holds.
-fn kept(
+fn stored_contents(
     ledger: &Ledger,
     events: &[EventRecord],
 ) -> Result<BTreeMap<Digest, StoredBytes>, RunError> {
-    let mut kept = BTreeMap::new();
+    let mut digests = BTreeMap::new();
     for event in events {
         let path = event.path.as_deref().unwrap_or_default();
         let digest = event.body.get("digest").and_then(serde_json::Value::as_str);
         let Some(digest) = digest.and_then(|digest| digest.parse().ok()) else {
             continue;
         };
-        if NOT_KEPT.contains(&path) || kept.contains_key(&digest) {
+        if NOT_KEPT.contains(&path) || digests.contains_key(&digest) {
             continue;
         }
         let found = match ledger.artifact(&digest) {
@@ -370,9 +370,9 @@ fn kept(
             Err(LedgerError::Damaged { .. }) => StoredBytes::Altered,
             Err(error) => return Err(error.into()),
         };
-        kept.insert(digest, found);
+        digests.insert(digest, found);
     }
-    Ok(kept)
+    Ok(digests)
 }
 
 /// Returns the ledger's content of a document recorded by an event of this kind.

@@ -180,11 +180,11 @@ fn accounted_for(events: &[EventRecord]) -> BTreeSet<String> {
             }
         }
     }
-    let told = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
-    if !told(EventKind::Landed) {
+    let is_recorded = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
+    if !is_recorded(EventKind::Landed) {
         // A landing that was cut off runs its gates once more.
         known.extend(full_gates_files(full_gates_runs(events) + 1));
-        if told(EventKind::LandingStarted) {
+        if is_recorded(EventKind::LandingStarted) {
             // It may have been cut off between this file and its event; it is written again.
             known.insert(layout::LANDING.to_owned());
         }
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn too_many_unrecorded_files_are_reported() {
-        let room = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(room.path().to_owned());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp_dir.path().to_owned());
         let events = [begun()];
         for name in ["run.json", "artifacts/a", "artifacts/b"] {
             dir.write(name, b"x").unwrap();
@@ -273,15 +273,15 @@ mod tests {
 
     #[test]
     fn name_without_utf8_is_unrecorded() {
-        let room = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(room.path().to_owned());
+        let temp_dir = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp_dir.path().to_owned());
         let planted = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
         dir.write("reviews/x", b"x").unwrap();
-        crucible_host::fs::write_atomic(&room.path().join(&planted), b"x").unwrap();
-        let told = unrecorded(&dir, &[begun()]);
+        crucible_host::fs::write_atomic(&temp_dir.path().join(&planted), b"x").unwrap();
+        let listing = unrecorded(&dir, &[begun()]);
         assert!(
-            told.paths.contains(&planted) && looks_like_an_artifact(&planted),
-            "{told:?}"
+            listing.paths.contains(&planted) && looks_like_an_artifact(&planted),
+            "{listing:?}"
         );
         assert!(!AccountedFiles::of(&[begun()]).has(&planted));
     }

@@ -585,7 +585,7 @@ impl Place {
             .collect();
         assert_eq!(keys.len(), events.len(), "a step stands twice");
         let lines = String::from_utf8(self.event_lines()).unwrap();
-        let told: Vec<(u64, String)> = lines
+        let messages: Vec<(u64, String)> = lines
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
             .map(|line| {
@@ -599,7 +599,7 @@ impl Place {
             .iter()
             .map(|event| (event.seq, event.hash.to_string()))
             .collect();
-        assert_eq!(told, known);
+        assert_eq!(messages, known);
         let trace = String::from_utf8(dir.read("TRACE.md").unwrap()).unwrap();
         assert_eq!(
             trace.lines().filter(|line| line.starts_with("- ")).count(),

@@ -91,10 +91,10 @@ fn full_at(n: u64, place: &Place, disk: &Path, expected: &Story) {
         .unwrap();
     place.assert_ended_like_but_for_calls_that_failed(expected);
     // An answer that arrived and could not be written down has to be asked for again.
-    let asked = model.requests().len();
+    let request_count = model.requests().len();
     assert!(
-        (Script::Lands.attempts()..=Script::Lands.attempts() + 1).contains(&asked),
-        "asked {asked} times"
+        (Script::Lands.attempts()..=Script::Lands.attempts() + 1).contains(&request_count),
+        "asked {request_count} times"
     );
 }
 
@@ -155,11 +155,11 @@ fn with_small_disk(test: &str, disk: &str, part: Part) {
         some_events(&place, &disk, part);
         return;
     }
-    let room = tempfile::tempdir_in(memory()).unwrap();
+    let temp_dir = tempfile::tempdir_in(memory()).unwrap();
     for directory in ["work", disk] {
-        std::fs::create_dir_all(room.path().join(directory)).unwrap();
+        std::fs::create_dir_all(temp_dir.path().join(directory)).unwrap();
     }
-    let target = room.path().join(disk);
+    let target = temp_dir.path().join(disk);
     let isolated = |flags: &str| -> Output {
         Command::new("unshare")
             .args([
@@ -171,7 +171,7 @@ fn with_small_disk(test: &str, disk: &str, part: Part) {
             .arg(&target)
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
-            .env(PLACE, room.path())
+            .env(PLACE, temp_dir.path())
             .env(DISK, disk)
             .output()
             .unwrap()

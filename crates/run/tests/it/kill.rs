@@ -50,9 +50,9 @@ fn kill_and_finish(at: Kill, reference: &Reference) {
     let status = worker::start(&place, &model.base_url(), at).wait().unwrap();
     assert!(worker::was_killed(status), "{at:?} was never reached");
     finish(&place, &model, &untouched, &format!("{at:?}"), reference);
-    let asked = model.requests().len();
+    let request_count = model.requests().len();
     assert_eq!(
-        asked,
+        request_count,
         reference.script.attempts(),
         "the model was asked again after {at:?}"
     );

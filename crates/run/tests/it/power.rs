@@ -127,7 +127,7 @@ fn crash_at_each(cast: RoleServers, script: Script, part: usize, parts: usize) {
         .drive(&model.base_url(), Until::Landed, copies.clone())
         .unwrap();
     let story = place.story();
-    let asked = model.requests().len();
+    let request_count = model.requests().len();
     let kept = std::mem::take(&mut *copies.kept.lock().unwrap());
     let after = kept
         .iter()
@@ -166,7 +166,11 @@ fn crash_at_each(cast: RoleServers, script: Script, part: usize, parts: usize) {
         .collect();
     questions.sort();
     questions.dedup();
-    assert_eq!(questions.len(), asked, "a question was put in two ways");
+    assert_eq!(
+        questions.len(),
+        request_count,
+        "a question was put in two ways"
+    );
 }
 
 macro_rules! in_parts {

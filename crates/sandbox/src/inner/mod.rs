@@ -62,7 +62,7 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
             Err(report) => report,
         };
         // Ignored if the outer stage is gone.
-        let _ = tell(&mut socket, &last);
+        let _ = send_report(&mut socket, &last);
     }
     ExitCode::from(NOT_STARTED)
 }
@@ -119,7 +119,7 @@ fn run_request(socket: &mut UnixStream) -> Result<std::convert::Infallible, Repo
             missing: layers.missing,
         });
     }
-    tell(
+    send_report(
         socket,
         &Report::Ready {
             reached: layers.reached,
@@ -170,7 +170,7 @@ fn open_place(place: &Place) -> Result<Directory, Report> {
     Ok(directory)
 }
 
-fn tell(socket: &mut UnixStream, report: &Report) -> std::io::Result<()> {
+fn send_report(socket: &mut UnixStream, report: &Report) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     socket.write_all(&line)

@@ -65,7 +65,7 @@ const ASK: &str = "import socket, sys\n\
     \x20   except PermissionError: return 'denied'\n\
     \x20   except OSError: return 'broken'\n";
 
-fn asked(network: Network, script: &str) -> Completed {
+fn run_script(network: Network, script: &str) -> Completed {
     let scratch = Scratch::new();
     let spawn = scratch.python(&format!("{ASK}{script}"), |profile| {
         (profile.network, profile.calls) = (network, Calls::Connect);
@@ -82,7 +82,7 @@ fn an_allowed_port_is_reached_and_no_other() {
         "print(ask('localhost', {0}), ask('127.0.0.1', {0}), ask('127.0.0.1', {1}), ask('localhost', {1}), ask('::1', {1}))",
         allowed.port, other.port
     );
-    let done = asked(hosts(&[("localhost", allowed.port)]), &script);
+    let done = run_script(hosts(&[("localhost", allowed.port)]), &script);
     assert_eq!(
         done.stdout.text(),
         "same same refused refused refused\n",
@@ -136,7 +136,7 @@ fn bytes_flow_both_ways_over_many_connections() {
          with ThreadPoolExecutor(100) as pool: print(set(pool.map(lambda n: ask('localhost', {0}, str(n).encode()), range(300))))",
         server.port
     );
-    let done = asked(hosts(&[("localhost", server.port)]), &script);
+    let done = run_script(hosts(&[("localhost", server.port)]), &script);
     assert_eq!(
         done.stdout.text(),
         "same\n{'same'}\n",
@@ -157,7 +157,7 @@ fn inner_name_is_reachable_only_if_listed() {
         \x20   except OSError: return None\n\
         print([known(name) for name in names], ask('api.invalid', 443), ask('api.invalid', 81))";
     // Names of this ending mean nothing anywhere, so outside it fails; the ports of the web are below 1024.
-    let done = asked(
+    let done = run_script(
         Network::Hosts(vec![AllowedHost::web("api.invalid")]),
         script,
     );
@@ -189,7 +189,7 @@ fn an_address_is_itself_inside() {
         \x20   try: socket.create_connection((host, 443), 10)\n\
         \x20   except ConnectionResetError: pass\n\
         \x20   except OSError: print(host, 'is not there')";
-    let done = asked(
+    let done = run_script(
         hosts(&[
             ("192.0.2.1", 443),
             ("2001:db8::1", 443),
@@ -224,7 +224,7 @@ fn outer_close_and_reset_are_passed_inside() {
          try: print('ended well', s.recv(9))\n\
          except ConnectionResetError: print('reset')"
     );
-    let done = asked(hosts(&[("localhost", port)]), &script);
+    let done = run_script(hosts(&[("localhost", port)]), &script);
     assert_eq!(
         done.stdout.text(),
         "b'whole'\nreset\n",
@@ -295,7 +295,7 @@ fn only_tcp_reaches_the_allowed_hosts() {
     let port = udp.local_addr().unwrap().port();
     let script =
         format!("socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))");
-    asked(
+    run_script(
         hosts(&[("localhost", port)]),
         &format!("try: {script}\nexcept OSError: pass"),
     );

@@ -65,7 +65,7 @@ pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
             (Lead::Numbered(number).filter_highest()?, rest)
         }
     };
-    if goes_on(rest) {
+    if continues_word(rest) {
         return None;
     }
     let is_bare = letter == 'R' && !is_worded && !is_dashed;
@@ -168,7 +168,7 @@ fn spaced(text: &str) -> Option<&str> {
 }
 
 /// Whether the text after a number continues it as another word or number.
-fn goes_on(rest: &str) -> bool {
+fn continues_word(rest: &str) -> bool {
     let mut letters = rest.chars();
     match letters.next() {
         Some(c) if c.is_alphanumeric() || c == '_' => true,

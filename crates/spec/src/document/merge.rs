@@ -346,14 +346,14 @@ fn apply(
         .collect();
     // The ids of each earlier text. Identical blocks belong to either id.
     let mut texts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-    let mut said: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    let mut ids_by_part: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for block in &document.blocks {
         texts
             .entry(normal(&block.text))
             .or_default()
             .insert(block.id);
         for part in RequirementText::of(behind_heading(&block.text)).parts() {
-            said.entry(part).or_default().insert(block.id);
+            ids_by_part.entry(part).or_default().insert(block.id);
         }
     }
     let mut touched = Touched::default();
@@ -412,7 +412,7 @@ fn apply(
                 RequirementText::of(behind_heading(&old.text)),
                 RequirementText::of(&block.body),
             );
-            if let Some(other) = is.taken_from(&was, &said).filter(|_| !is_own) {
+            if let Some(other) = is.taken_from(&was, &ids_by_part).filter(|_| !is_own) {
                 findings.push(Fault::DoubleId.of(&format!(
                     "{} says now what {} says: {}",
                     shown(id, 'R'),
@@ -467,24 +467,24 @@ struct RequirementText {
 
 impl RequirementText {
     fn of(body: &str) -> Self {
-        let mut said = Self::default();
+        let mut content = Self::default();
         for line in scan(body).0 {
             if line.kind != LineKind::Text || is_label(line.text) {
                 continue;
             }
             match list_item(line.text) {
                 Some(check) => {
-                    said.checks.insert(words(check));
+                    content.checks.insert(words(check));
                 }
                 None => {
-                    said.statement.push(' ');
-                    said.statement.push_str(line.text);
+                    content.statement.push(' ');
+                    content.statement.push_str(line.text);
                 }
             }
         }
-        said.statement = words(&said.statement);
-        said.checks.remove("");
-        said
+        content.statement = words(&content.statement);
+        content.checks.remove("");
+        content
     }
 
     /// The parts that identify it: the statement, and all checks together.
@@ -496,7 +496,7 @@ impl RequirementText {
     }
 
     /// The requirement whose statement or checks this one has taken, if it gave up its own statement.
-    fn taken_from(&self, was: &Self, said: &BTreeMap<String, BTreeSet<u32>>) -> Option<u32> {
+    fn taken_from(&self, was: &Self, ids_by_part: &BTreeMap<String, BTreeSet<u32>>) -> Option<u32> {
         if self.statement == was.statement {
             return None;
         }
@@ -507,15 +507,16 @@ impl RequirementText {
             .parts()
             .filter(|part| !own.contains(part) && (!keeps_checks || part.starts_with("s ")));
         others
-            .filter_map(|part| said.get(&part)?.first().copied())
+            .filter_map(|part| ids_by_part.get(&part)?.first().copied())
             .next()
     }
 
     /// Whether anything of the earlier text remains: the statement, a check, or most of the words.
     fn shares(&self, was: &Self) -> bool {
-        let words = |said: &Self| -> BTreeSet<String> {
-            let checks = said.checks.iter().flat_map(|check| check.split(' '));
-            said.statement
+        let words = |content: &Self| -> BTreeSet<String> {
+            let checks = content.checks.iter().flat_map(|check| check.split(' '));
+            content
+                .statement
                 .split(' ')
                 .chain(checks)
                 .filter(|word| word.chars().count() > 3)
@@ -637,7 +638,7 @@ fn without_repeats(body: &str) -> (String, u64) {
     let (lines, _) = scan(body);
     let mut seen = BTreeSet::new();
     let mut repeats = 0;
-    let mut kept = Vec::with_capacity(lines.len());
+    let mut unique_lines = Vec::with_capacity(lines.len());
     for (place, line) in lines.iter().enumerate() {
         let goes_on = lines.get(place + 1).is_some_and(|next| {
             next.kind == LineKind::Fenced
@@ -650,13 +651,13 @@ fn without_repeats(body: &str) -> (String, u64) {
         {
             repeats += 1;
         } else {
-            kept.push(*line);
+            unique_lines.push(*line);
         }
     }
     if repeats == 0 {
         (body.to_owned(), 0)
     } else {
-        (tidied(kept), repeats)
+        (tidied(unique_lines), repeats)
     }
 }
 

@@ -91,7 +91,7 @@ impl Requirements {
     pub(crate) fn render_over(&self, earlier: &str) -> String {
         let before = Self::of_artifact(earlier);
         let pieces = Pieces::of(earlier);
-        let kept = |place: usize, text: &str| {
+        let unchanged_piece = |place: usize, text: &str| {
             let piece = pieces.0.get(place).filter(|piece| piece.text() == text);
             piece.filter(|_| pieces.0.len() == before.blocks.len() + 1)
         };
@@ -101,13 +101,13 @@ impl Requirements {
             .zip(1..)
             .map(|(block, place)| (block.id, place))
             .collect();
-        let mut parts = vec![(self.head.as_str(), Some(0), kept(0, &self.head))];
+        let mut parts = vec![(self.head.as_str(), Some(0), unchanged_piece(0, &self.head))];
         parts.extend(self.blocks.iter().map(|block| {
             let from = places.get(&block.id).copied();
             (
                 block.text.as_str(),
                 from,
-                from.and_then(|place| kept(place, &block.text)),
+                from.and_then(|place| unchanged_piece(place, &block.text)),
             )
         }));
         let same_blocks = self
@@ -121,16 +121,16 @@ impl Requirements {
             .0
             .iter()
             .zip(&parts)
-            .any(|(piece, (.., kept))| piece.names_removed && kept.is_none());
+            .any(|(piece, (.., unchanged))| piece.names_removed && unchanged.is_none());
         let in_place = named && same_blocks && !lost && self.retired == before.retired;
         let newline = match earlier.find('\n') {
             Some(at) if earlier.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
             _ => "\n",
         };
         let mut text = String::new();
-        for (place, (wanted, from, kept)) in parts.iter().enumerate() {
+        for (place, (wanted, from, unchanged)) in parts.iter().enumerate() {
             let next = parts.get(place + 1);
-            let bytes = kept.map_or_else(
+            let bytes = unchanged.map_or_else(
                 || wanted.replace('\n', newline),
                 |piece| piece.lines(in_place),
             );
@@ -139,7 +139,7 @@ impl Requirements {
                 Some((_, next, _)) => from.map(|place| place + 1) == *next,
                 None => same_blocks && (in_place || self.retired.is_empty()),
             };
-            if kept.is_some() && is_followed {
+            if unchanged.is_some() && is_followed {
                 text.push_str(&bytes);
                 continue;
             }

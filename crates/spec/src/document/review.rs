@@ -115,7 +115,7 @@ pub(crate) fn review(
     let count = read.remarks.len();
     for (place, remark) in read.remarks.into_iter().enumerate() {
         let name = shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F');
-        let (target, said) = match remark.target {
+        let (target, remark_text) = match remark.target {
             Target::Artifact(name) => (name, remark.text),
             Target::File(path) if shown_files.contains(path.as_str()) => {
                 (format!("`{path}`"), remark.text)
@@ -142,7 +142,7 @@ pub(crate) fn review(
             }
         };
         text.push_str(&format!(
-            "- {name} [{}] {target}: {said}\n",
+            "- {name} [{}] {target}: {remark_text}\n",
             remark.severity
         ));
     }

@@ -88,7 +88,7 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
 pub(crate) fn without_trace(body: &str) -> Option<String> {
     let mut level = None;
     let mut cut = false;
-    let mut kept = Vec::new();
+    let mut body_lines = Vec::new();
     for line in scan(body).0 {
         if let LineKind::Heading { level: own, title } = line.kind {
             if level.is_some_and(|outer| own <= outer) {
@@ -100,10 +100,10 @@ pub(crate) fn without_trace(body: &str) -> Option<String> {
             }
         }
         if level.is_none() {
-            kept.push(line);
+            body_lines.push(line);
         }
     }
-    cut.then(|| super::lines::tidied(kept))
+    cut.then(|| super::lines::tidied(body_lines))
 }
 
 fn cell(names: Option<&Vec<String>>) -> String {

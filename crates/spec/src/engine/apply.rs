@@ -229,14 +229,14 @@ impl FixupRun<'_> {
             at: self.clock.now(),
             clock: self.clock.source(),
         };
-        let told = receipt(
+        let new_receipt = receipt(
             self.lock.store().spec(),
             &self.id,
             bounded(entry, 0),
             exit,
             written,
         );
-        self.lock.promote(told, outputs, ledger)
+        self.lock.promote(new_receipt, outputs, ledger)
     }
 }
 

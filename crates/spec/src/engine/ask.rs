@@ -74,9 +74,9 @@ impl PhaseRun<'_> {
             let Some(messages) = self.definition.messages(&input) else {
                 return self.without_model(&input);
             };
-            let said = self.call(client, messages.clone(), deadline).await;
-            let said = said.map_err(|error| placed(error, &messages, &packet))?;
-            let refusal = match self.read(&said, &input) {
+            let reply = self.call(client, messages.clone(), deadline).await;
+            let reply = reply.map_err(|error| placed(error, &messages, &packet))?;
+            let refusal = match self.read(&reply, &input) {
                 Ok(()) => return Ok(()),
                 Err(refusal) => refusal,
             };
@@ -84,7 +84,7 @@ impl PhaseRun<'_> {
             add_findings(&mut self.entry, &mut self.untold, verdict);
             self.lock.write_context(
                 &format!("{}.answer-{number}.md", self.id()),
-                said.answer.as_str().as_bytes(),
+                reply.answer.as_str().as_bytes(),
             )?;
             if number >= self.order.attempts {
                 let phase = self.order.phase;
@@ -94,7 +94,7 @@ impl PhaseRun<'_> {
                 });
             }
             let (Refusal::Document(verdict) | Refusal::Fixup(verdict)) = refusal;
-            refused = Some((said.answer, verdict));
+            refused = Some((reply.answer, verdict));
             number += 1;
         }
     }
@@ -125,7 +125,7 @@ impl PhaseRun<'_> {
             metadata: BTreeMap::new(),
         };
         let models = client.may_answer(&invocation);
-        let asked = models.first().cloned().unwrap_or_default();
+        let primary_model = models.first().cloned().unwrap_or_default();
         let (outcome, sent) = client.call_counted(invocation).await;
         self.settled = self.begun.load(Ordering::SeqCst);
         match outcome {
@@ -133,10 +133,11 @@ impl PhaseRun<'_> {
                 self.tell_origin(client.origin(), sent);
                 self.tally
                     .answered(client.receipt(&result, &models, timeout), sent);
-                Ok(self.said(&result))
+                Ok(self.phase_answer(&result))
             }
             Err(CallError::Llm(error)) => {
-                let failed = LlmReceipt::of_failure(client.provider(), &asked, &error, timeout);
+                let failed =
+                    LlmReceipt::of_failure(client.provider(), &primary_model, &error, timeout);
                 self.tally.failed(Some(failed), sent);
                 match error.answer_fault() {
                     Some(fault) => Ok(PhaseAnswer {
@@ -184,7 +185,7 @@ impl PhaseRun<'_> {
         }
     }
 
-    fn said(&mut self, result: &LlmResult) -> PhaseAnswer {
+    fn phase_answer(&mut self, result: &LlmResult) -> PhaseAnswer {
         let redactions = result
             .extensions
             .get(LlmResult::REDACTIONS)
@@ -217,13 +218,13 @@ impl PhaseRun<'_> {
     }
 
     /// Parses an answer into outputs.
-    fn read(&mut self, said: &PhaseAnswer, input: &PhaseInput<'_>) -> Result<(), Refusal> {
-        if let Some(fault) = &said.fault {
+    fn read(&mut self, answer: &PhaseAnswer, input: &PhaseInput<'_>) -> Result<(), Refusal> {
+        if let Some(fault) = &answer.fault {
             return Err(Refusal::Document(Verdict::new(vec![fault.clone()])));
         }
         let document = self
             .definition
-            .read(&said.answer, input)
+            .read(&answer.answer, input)
             .map_err(Refusal::Document)?;
         self.take(document, input.packet)
     }
@@ -438,7 +439,7 @@ mod tests {
             Message::system(PromptBuilder::new().ours("You write.").build()),
             Message::user(user.build()),
         ];
-        let told = |line: u64, message: usize| {
+        let placed_message = |line: u64, message: usize| {
             let place = SecretPlace::Message(message);
             let error = CallError::Secret(SecretInRequest {
                 rule: "made-up".to_owned(),
@@ -460,8 +461,11 @@ mod tests {
             found as u64 + 1
         };
         let expected = |entry: &str, line| Some((entry.to_owned(), "made-up".to_owned(), line));
-        assert_eq!(told(at("two = 2"), 1), expected("src/keys.py", 2));
-        assert_eq!(told(at("their data"), 1), expected("context/idea.md", 3));
+        assert_eq!(placed_message(at("two = 2"), 1), expected("src/keys.py", 2));
+        assert_eq!(
+            placed_message(at("their data"), 1),
+            expected("context/idea.md", 3)
+        );
         // Our own words, an empty line and a line that does not exist belong to no entry.
         for (line, message) in [
             (1, 0),
@@ -472,7 +476,7 @@ mod tests {
             (1, 7),
         ] {
             assert_eq!(
-                told(line, message),
+                placed_message(line, message),
                 None,
                 "line {line} of message {message}"
             );

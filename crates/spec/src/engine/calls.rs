@@ -41,8 +41,8 @@ pub(super) struct LeftCalls {
 /// configured, it is in the project, and later attempts ignore it.
 pub(super) fn calls_under_way(lock: &SpecLock, id: &ReceiptId) -> Result<PathBuf, SpecError> {
     let name = format!("{id}.{}{ENDING}", random::token()?);
-    let kept = lock.store().calls()?;
-    Ok(kept
+    let calls_dir = lock.store().calls()?;
+    Ok(calls_dir
         .unwrap_or_else(|| lock.store().dir().join("context"))
         .join(name))
 }
@@ -58,12 +58,12 @@ pub(super) fn left_calls(
         .phase(phase)
         .and_then(|known| known.newest_real.as_ref());
     let spent = newest.filter(|newest| newest.phase(phase.as_str()).is_some_and(has_spent));
-    let Some(kept) = lock.store().calls()? else {
+    let Some(calls_dir) = lock.store().calls()? else {
         return Ok(Vec::new());
     };
     let mut left = Vec::new();
-    for (name, id) in names_in(&kept, |name| left_by(name, phase))? {
-        let path = kept.join(name);
+    for (name, id) in names_in(&calls_dir, |name| left_by(name, phase))? {
+        let path = calls_dir.join(name);
         // Two attempts in one second have the same id. If a recording was already moved, it is that of
         // the attempt which wrote the receipt.
         let is_put = || place_of(lock, &id).symlink_metadata().is_ok();
@@ -116,7 +116,7 @@ pub(super) fn take_over(
             Ok(None) => continue,
             Err(_) => Vec::from(*b"?\n"),
         };
-        match said(bytes, &head, header) {
+        match parse_recording(bytes, &head, header) {
             RecordedCalls::Calls(calls) => {
                 for call in calls {
                     if seen.insert(call.clone()) {
@@ -157,7 +157,7 @@ enum RecordedCalls {
     Unreadable,
 }
 
-fn said(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCalls {
+fn parse_recording(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> RecordedCalls {
     bytes.truncate(
         bytes
             .iter()

@@ -186,11 +186,11 @@ fn selectors_of(
         }
         PhaseId::Fixup => {
             let named = review_targets(&Untrusted::new(text(PhaseId::Review)));
-            let (include, gone) = there(&given, named);
-            if !gone.is_empty() {
+            let (include, missing) = there(&given, named);
+            if !missing.is_empty() {
                 let message = format!(
                     "the review names files that do not exist: {}",
-                    gone.join(", ")
+                    missing.join(", ")
                 );
                 warnings.push(ReceiptWarning {
                     kind: "review_target_missing".to_owned(),
@@ -212,9 +212,9 @@ fn there(
     paths: impl IntoIterator<Item = RepoPath>,
 ) -> (Vec<String>, Vec<String>) {
     let is_there = |path: &RepoPath| given.root.join(path.as_str()).is_file();
-    let (there, gone): (Vec<RepoPath>, Vec<RepoPath>) = paths.into_iter().partition(is_there);
+    let (there, missing): (Vec<RepoPath>, Vec<RepoPath>) = paths.into_iter().partition(is_there);
     let names = |paths: Vec<RepoPath>| paths.into_iter().map(|path| path.to_string()).collect();
-    (names(there), names(gone))
+    (names(there), names(missing))
 }
 
 /// Reads a file of the spec's directory as text.

@@ -64,7 +64,7 @@ pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptW
             .phase(*before)
             .is_some_and(|known| standing(state, known) == Standing::Stale)
     };
-    let names: Vec<&str> = ground(phase)
+    let names: Vec<&str> = prerequisites(phase)
         .into_iter()
         .filter(stale)
         .map(PhaseId::as_str)
@@ -86,18 +86,18 @@ pub(crate) fn made_from(phase: PhaseId) -> &'static [PhaseId] {
 }
 
 /// The phases that must succeed first: the one before it, and those whose artifacts it reads.
-fn ground(phase: PhaseId) -> Vec<PhaseId> {
-    let mut ground = made_from(phase).to_vec();
-    ground.extend(phase.predecessor());
-    ground.sort_unstable();
-    ground.dedup();
-    ground
+fn prerequisites(phase: PhaseId) -> Vec<PhaseId> {
+    let mut inputs = made_from(phase).to_vec();
+    inputs.extend(phase.predecessor());
+    inputs.sort_unstable();
+    inputs.dedup();
+    inputs
 }
 
 /// The reason why a phase may not run.
 fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
     // The closest earlier phase is named first; an earlier one only if that one is fine.
-    ground(phase).into_iter().rev().find_map(|before| {
+    prerequisites(phase).into_iter().rev().find_map(|before| {
         let found = state
             .phase(before)
             .map_or(Standing::NotRun, |known| standing(state, known));

@@ -126,12 +126,12 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
         );
     }
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for warning in std::mem::take(&mut entry.warnings) {
         let count = kinds.entry(warning.kind.clone()).or_default();
         *count += 1;
         if *count <= MOST_WARNINGS {
-            told.push(ReceiptWarning {
+            reported.push(ReceiptWarning {
                 message: short_line(&warning.message, WARNING),
                 ..warning
             });
@@ -144,8 +144,8 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
             message: format!("{over} more of these are not listed here"),
         })
     });
-    told.extend(more);
-    entry.warnings = told;
+    reported.extend(more);
+    entry.warnings = reported;
     entry
 }
 
@@ -231,12 +231,12 @@ mod tests {
         status: PhaseStatus,
         exit: ExitStatus,
         tally: &Tally,
-        said: &str,
+        text: &str,
     ) -> Value {
         let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
         let error = (status == PhaseStatus::Failed).then(|| PhaseFailure {
             class: "provider".to_owned(),
-            message: said.to_owned(),
+            message: text.to_owned(),
         });
         let made = PhaseEntry {
             status,

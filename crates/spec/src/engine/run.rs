@@ -545,12 +545,12 @@ fn begins_anew(highest: u32) -> ReceiptWarning {
             RequirementId(given)
         ),
     };
-    let gone = format!(
+    let message = format!(
         "artifacts/{} of the last run is missing",
         PhaseId::Requirements.artifact()
     );
     ReceiptWarning {
         kind: "previous_gone".to_owned(),
-        message: format!("{gone}, so the requirements start over; {ids}"),
+        message: format!("{message}, so the requirements start over; {ids}"),
     }
 }

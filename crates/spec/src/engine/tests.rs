@@ -327,12 +327,12 @@ fn failed_cleanup_is_reported_and_repeated() {
     let put = fixture.path(&format!("context/{}.calls.jsonl", run.id()));
     std::fs::create_dir(&put).unwrap();
     run.succeed(&mut fixture.ledger).unwrap();
-    let [told] = run.unfinished() else {
+    let [message] = run.unfinished() else {
         panic!("{:?}", run.unfinished())
     };
     assert!(
-        told.starts_with("cannot move or delete its recorded calls: "),
-        "{told}"
+        message.starts_with("cannot move or delete its recorded calls: "),
+        "{message}"
     );
     drop(lock);
     std::fs::remove_dir(&put).unwrap();
@@ -442,10 +442,10 @@ fn missing_reviewed_file_is_reported() {
     let mut run = fixture.begin(&lock, PhaseId::Fixup);
     fixture.gather(&mut run);
     assert_eq!(kinds(&run), ["review_target_missing"]);
-    let told = &run.warnings()[0].message;
+    let message = &run.warnings()[0].message;
     assert!(
-        told.contains("src/gone.rs") && !told.contains("src/there.rs"),
-        "{told}"
+        message.contains("src/gone.rs") && !message.contains("src/there.rs"),
+        "{message}"
     );
 }
 

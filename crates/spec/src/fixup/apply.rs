@@ -58,12 +58,12 @@ fn apply_in_turn(
     };
     if is_whole(&left) || is_whole(&choice.recovered) {
         // What this command recovered at its beginning has already been reported.
-        let told = recovered(&left)
+        let recovery_findings = recovered(&left)
             .into_iter()
             .chain(went_on(&choice.recovered));
         return Ok(AppliedFixup {
             files: fixup.files.clone(),
-            verdict: Verdict::new(told.collect()),
+            verdict: Verdict::new(recovery_findings.collect()),
         });
     }
 
@@ -106,18 +106,21 @@ fn apply_in_turn(
         let holds = |file: &&FixedFile| {
             present.digest(&file.path) == file.after && file.before != file.after
         };
-        let held: Vec<&str> = fixup
+        let applied_files: Vec<&str> = fixup
             .files
             .iter()
             .filter(holds)
             .map(|file| file.path.as_str())
             .collect();
-        let held = match held.as_slice() {
+        let applied_files = match applied_files.as_slice() {
             [] => String::new(),
-            held => format!(", and the fixup is already applied to {}", held.join(", ")),
+            applied_files => format!(
+                ", and the fixup is already applied to {}",
+                applied_files.join(", ")
+            ),
         };
         return Err(advice.blocked(&format!(
-            "{} has changed since the fixup was made{held}",
+            "{} has changed since the fixup was made{applied_files}",
             file.path
         )));
     }

@@ -244,13 +244,13 @@ fn dropped_function_is_restored_with_warning() {
         (patch.files.len(), changed.added(), changed.removed()),
         (1, 1, 1)
     );
-    let [told] = fixup.verdict.findings() else {
+    let [finding] = fixup.verdict.findings() else {
         panic!("{:?}", fixup.verdict)
     };
     assert_eq!(
-        (told.code.as_str(), told.hint.contains("twice")),
+        (finding.code.as_str(), finding.hint.contains("twice")),
         ("answer-spliced", true),
-        "{told}"
+        "{finding}"
     );
     assert_eq!(
         fixup.files[0].after,
@@ -432,17 +432,20 @@ fn pending_fixup_is_of_newest_real_success() {
         sha256: Digest::of(&fixup.diff),
         bytes: fixup.diff.len() as u64,
     };
-    let told = |stage, patch| {
+    let receipt_of = |stage, patch| {
         Some(FixupReceipt {
             stage,
             patch,
             files: fixup.files.clone(),
         })
     };
-    let set = |state: &mut SpecState, told: Option<FixupReceipt>| {
-        state.phases[4].last_success.as_mut().unwrap().phases[0].fixups = told;
+    let set = |state: &mut SpecState, fixup_receipt: Option<FixupReceipt>| {
+        state.phases[4].last_success.as_mut().unwrap().phases[0].fixups = fixup_receipt;
     };
-    set(&mut state, told(FixupStage::Pending, Some(record.clone())));
+    set(
+        &mut state,
+        receipt_of(FixupStage::Pending, Some(record.clone())),
+    );
     let found = waits(&state).unwrap().unwrap();
     assert_eq!(
         (found.diff, found.files),
@@ -450,7 +453,7 @@ fn pending_fixup_is_of_newest_real_success() {
     );
     for stage in [FixupStage::Applied, FixupStage::None] {
         let mut other = state.clone();
-        set(&mut other, told(stage, Some(record.clone())));
+        set(&mut other, receipt_of(stage, Some(record.clone())));
         assert_eq!(waits(&other).unwrap(), None);
     }
     for forge in [
@@ -470,7 +473,7 @@ fn pending_fixup_is_of_newest_real_success() {
         );
     };
     let mut unnamed = state.clone();
-    set(&mut unnamed, told(FixupStage::Pending, None));
+    set(&mut unnamed, receipt_of(FixupStage::Pending, None));
     blocked(&unnamed, "is not named by its receipt");
     std::fs::write(&diff, [&fixup.diff[..], b"\n"].concat()).unwrap();
     blocked(&state, "was changed after");
@@ -519,14 +522,14 @@ fn interrupted_application_is_recovered_first() {
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap();
     assert_eq!(applied.files, fixup.files);
-    let told: Vec<_> = applied
+    let findings: Vec<_> = applied
         .verdict
         .findings()
         .iter()
-        .map(|told| (told.code.as_str(), told.subject.as_str()))
+        .map(|finding| (finding.code.as_str(), finding.subject.as_str()))
         .collect();
     assert_eq!(
-        told,
+        findings,
         [("fixup-recovered", "a.rs"), ("fixup-recovered", "b.rs")]
     );
     let names: Vec<String> = fixture.tree().into_keys().collect();
@@ -612,12 +615,15 @@ fn journal_of_other_fixup_is_refused() {
             .map(drop)
             .unwrap_err(),
         ] {
-            let said = error.to_string();
-            assert!(matches!(error, SpecError::FixupBrokenOff { .. }), "{said}");
-            assert!(!said.contains("no file was changed"), "{said}");
+            let message = error.to_string();
             assert!(
-                said.contains(edits[0].0) && said.contains("remove it"),
-                "{said}"
+                matches!(error, SpecError::FixupBrokenOff { .. }),
+                "{message}"
+            );
+            assert!(!message.contains("no file was changed"), "{message}");
+            assert!(
+                message.contains(edits[0].0) && message.contains("remove it"),
+                "{message}"
             );
         }
         drop(lock);

@@ -70,7 +70,7 @@ impl FixupUnderWay {
 
     /// The first few files, or the path of the journal.
     fn file_names(&self) -> Vec<String> {
-        let mut told: Vec<String> = self
+        let mut names: Vec<String> = self
             .files
             .iter()
             .take(NAMED)
@@ -78,15 +78,15 @@ impl FixupUnderWay {
             .collect();
         match self.files.len().saturating_sub(NAMED) {
             0 => {}
-            more => told.push(format!("and {} more", counted(more as u64, "file"))),
+            more => names.push(format!("and {} more", counted(more as u64, "file"))),
         }
         if self.files.is_empty() {
-            told.push(format!(
+            names.push(format!(
                 "listed in {}, which cannot be read",
                 self.record.display()
             ));
         }
-        told
+        names
     }
 }
 

@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn age_is_shown_in_two_largest_units() {
-        let told = |seconds| age_words(Duration::from_secs(seconds));
-        assert_eq!(told(0), "0s");
-        assert_eq!(told(59), "59s");
-        assert_eq!(told(60), "1m");
-        assert_eq!(told(3_661), "1h 1m");
-        assert_eq!(told(90_000), "1d 1h");
-        assert_eq!(told(86_460), "1d", "a minute more than a day");
-        assert_eq!(told(1_209_600), "2w");
+        let age_text = |seconds| age_words(Duration::from_secs(seconds));
+        assert_eq!(age_text(0), "0s");
+        assert_eq!(age_text(59), "59s");
+        assert_eq!(age_text(60), "1m");
+        assert_eq!(age_text(3_661), "1h 1m");
+        assert_eq!(age_text(90_000), "1d 1h");
+        assert_eq!(age_text(86_460), "1d", "a minute more than a day");
+        assert_eq!(age_text(1_209_600), "2w");
         let allowed = |text| limit_words(parse_age(text).unwrap());
         for text in ["30s", "30m", "12h", "7d", "8d", "2w"] {
             assert_eq!(allowed(text), text);

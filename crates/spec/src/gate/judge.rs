@@ -203,7 +203,7 @@ impl<'a> Judge<'a> {
         ];
         let entry = receipt.phase(phase.as_str());
         let asks = entry.is_none_or(needs_model_call);
-        let asked = entry.and_then(|entry| entry.llm.as_ref());
+        let call = entry.and_then(|entry| entry.llm.as_ref());
         let lacks = lacks.into_iter().chain([
             (receipt.emitted_at.is_none(), "emitted_at"),
             (
@@ -214,10 +214,7 @@ impl<'a> Judge<'a> {
                 entry.is_none_or(|entry| entry.finished_at.is_none()),
                 "finished_at",
             ),
-            (
-                asks && asked.is_none_or(|llm| llm.provider.is_none()),
-                "llm",
-            ),
+            (asks && call.is_none_or(|llm| llm.provider.is_none()), "llm"),
             (
                 asks && entry.is_none_or(|entry| entry.packet.is_none()),
                 "packet",

@@ -147,10 +147,10 @@ impl GateReport {
         let failing_first = |hook: &HookReceipt| hook.end == HookEnd::Passed;
         (report.hooks, report.hooks_left_out) = fitting(hooks, HOOK_BYTES, failing_first);
         // Leaves room for the two counts.
-        let room = MAX_BYTES.saturating_sub(printed(&report) + 100);
+        let byte_budget = MAX_BYTES.saturating_sub(printed(&report) + 100);
         let findings = verdict.findings().iter().map(short_finding).collect();
         (report.findings, report.findings_left_out) =
-            fitting(findings, room, |found| Reverse(found.level));
+            fitting(findings, byte_budget, |found| Reverse(found.level));
         report
     }
 
@@ -176,10 +176,10 @@ fn exit_status(verdict: &Verdict) -> ExitStatus {
 /// lowest rank take precedence.
 fn fitting<T: Serialize, R: Ord>(
     items: Vec<T>,
-    room: usize,
+    byte_budget: usize,
     rank: impl Fn(&T) -> R,
 ) -> (Vec<T>, u64) {
-    let mut left = room;
+    let mut left = byte_budget;
     let mut places: Vec<usize> = (0..items.len()).collect();
     places.sort_by_key(|place| rank(&items[*place]));
     // The first item that is too large ends the list, so that no later item appears without an earlier
@@ -194,13 +194,15 @@ fn fitting<T: Serialize, R: Ord>(
             None => false,
         })
         .count();
-    let mut kept: Vec<bool> = vec![false; items.len()];
-    places[..fit].iter().for_each(|place| kept[*place] = true);
+    let mut is_included: Vec<bool> = vec![false; items.len()];
+    places[..fit]
+        .iter()
+        .for_each(|place| is_included[*place] = true);
     let out = items.len() - fit;
     let fitting = items
         .into_iter()
-        .zip(kept)
-        .filter_map(|(item, kept)| kept.then_some(item))
+        .zip(is_included)
+        .filter_map(|(item, is_included)| is_included.then_some(item))
         .collect();
     (fitting, u64::try_from(out).unwrap_or(u64::MAX))
 }
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
     use crate::receipt::{HookMoment, OnFail};
 
-    fn hook(end: HookEnd, on_fail: OnFail, said: &str) -> HookReceipt {
+    fn hook(end: HookEnd, on_fail: OnFail, output: &str) -> HookReceipt {
         HookReceipt {
             name: "lint".to_owned(),
             moment: HookMoment::PreGate,
@@ -271,7 +273,7 @@ mod tests {
             duration_ms: u64::MAX,
             on_fail,
             isolation: None,
-            said: said.to_owned(),
+            said: output.to_owned(),
         }
     }
 

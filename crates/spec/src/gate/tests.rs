@@ -37,11 +37,11 @@ fn judged(state: &SpecState, policy: &GatePolicy) -> Verdict {
 
 /// The codes of the findings, each with its level, unordered.
 fn codes(verdict: &Verdict) -> Vec<String> {
-    let told = |finding: &Finding| match finding.level {
+    let code_of = |finding: &Finding| match finding.level {
         Level::Error => finding.code.to_string(),
         Level::Warning | Level::Info => format!("({})", finding.code),
     };
-    let mut codes: Vec<String> = verdict.findings().iter().map(told).collect();
+    let mut codes: Vec<String> = verdict.findings().iter().map(code_of).collect();
     codes.sort();
     codes
 }

@@ -351,12 +351,12 @@ fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join("\n");
-    let mut said = tail(&printed).to_owned();
+    let mut output = tail(&printed).to_owned();
     if let Some(remark) = remark {
-        said = if said.is_empty() {
+        output = if output.is_empty() {
             remark
         } else {
-            format!("{said}\n{remark}")
+            format!("{output}\n{remark}")
         };
     }
     HookReceipt {
@@ -364,7 +364,7 @@ fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
         exit_code,
         duration_ms: u64::try_from(completed.duration.as_millis()).unwrap_or(u64::MAX),
         isolation: Some(completed.receipt),
-        said,
+        said: output,
         ..base
     }
 }
@@ -472,10 +472,10 @@ mod tests {
             names,
             "CRUCIBLE_HOOK CRUCIBLE_HOOK_NAME CRUCIBLE_PHASE CRUCIBLE_PROJECT CRUCIBLE_SPEC_ID HOME PATH PWD TERM"
         );
-        let told = std::fs::read(bench.project.path().join("told")).unwrap();
-        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        let input = std::fs::read(bench.project.path().join("told")).unwrap();
+        let input: serde_json::Value = serde_json::from_slice(&input).unwrap();
         assert_eq!(
-            (&told["schema_version"], &told["status"]),
+            (&input["schema_version"], &input["status"]),
             (&"crucible-hook-v1".into(), &"success".into())
         );
         assert!(done.isolation.is_some());
@@ -600,9 +600,9 @@ mod tests {
     fn hook_output_keeps_last_1000_bytes() {
         let bench = Bench::new();
         let padded = |spaces: usize| bench.one(&format!("printf 'x%{spaces}s' ''")).said;
-        let kept = usize::try_from(KEPT.0).unwrap();
-        assert_eq!(padded(kept - 1), "x", "the whole stream fits");
-        assert_eq!(padded(kept), "", "its first byte does not");
+        let limit = usize::try_from(KEPT.0).unwrap();
+        assert_eq!(padded(limit - 1), "x", "the whole stream fits");
+        assert_eq!(padded(limit), "", "its first byte does not");
         let text = |bytes: usize| format!("a{}", "b".repeat(bytes - 1));
         assert_eq!(tail(&text(SAID)), text(SAID));
         assert_eq!(tail(&text(SAID + 1)), "b".repeat(SAID));

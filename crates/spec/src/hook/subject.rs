@@ -45,7 +45,7 @@ impl HookSubject {
 
     /// The object on the standard input of this hook, as one line.
     pub(super) fn document(&self, name: &str, moment: HookMoment) -> Vec<u8> {
-        let told = HookDocument {
+        let hook_document = HookDocument {
             schema_version: HOOK_SCHEMA,
             hook: moment,
             name,
@@ -60,7 +60,7 @@ impl HookSubject {
             verdict: self.verdict,
         };
         // It consists of texts and numbers, so serialisation cannot fail.
-        let mut line = serde_json::to_vec(&told).unwrap_or_default();
+        let mut line = serde_json::to_vec(&hook_document).unwrap_or_default();
         line.push(b'\n');
         line
     }

@@ -195,30 +195,31 @@ mod tests {
     #[test]
     fn next_step_is_one_sentence_about_phase() {
         let status = spec_status(&done_up_to(Some(PhaseId::Requirements), noon()), noon());
-        let told = ResumeOverview::new(
+        let overview = ResumeOverview::new(
             status,
             PhaseId::Requirements,
             ConfigSummary::of("gateway"),
             vec![PhaseId::Requirements],
         );
         assert_eq!(
-            told.next_steps,
+            overview.next_steps,
             "Run the design phase to generate the architecture"
         );
-        assert_eq!(told.current_inputs, BTreeMap::new(), "no idea is kept");
-        let told = told.with_idea();
+        assert_eq!(overview.current_inputs, BTreeMap::new(), "no idea is kept");
+        let overview = overview.with_idea();
         assert_eq!(
-            told.current_inputs,
+            overview.current_inputs,
             BTreeMap::from([("idea".to_owned(), "context/idea.md".to_owned())])
         );
         let status = spec_status(&done_up_to(Some(PhaseId::Design), noon()), noon());
-        let told = ResumeOverview::new(status, PhaseId::Tasks, ConfigSummary::of(""), Vec::new())
-            .of_a_dry_run(None);
+        let overview =
+            ResumeOverview::new(status, PhaseId::Tasks, ConfigSummary::of(""), Vec::new())
+                .of_a_dry_run(None);
         assert_eq!(
-            told.next_steps,
+            overview.next_steps,
             "Run the tasks phase to list the steps to take"
         );
-        let inputs: Vec<_> = told
+        let inputs: Vec<_> = overview
             .current_inputs
             .iter()
             .map(|(key, name)| format!("{key}={name}"))
@@ -231,30 +232,31 @@ mod tests {
             ]
         );
         let status = spec_status(&done_up_to(Some(PhaseId::Final), noon()), noon());
-        let told = ResumeOverview::new(
+        let overview = ResumeOverview::new(
             status,
             PhaseId::Final,
             ConfigSummary::of("gateway"),
             Vec::new(),
         );
-        assert_eq!(told.next_steps, DONE);
+        assert_eq!(overview.next_steps, DONE);
         let mut state = done_up_to(Some(PhaseId::Final), noon());
         state.problems.push(ReceiptProblem {
             file: "notes.txt".to_owned(),
             phase: None,
             kind: ReceiptProblemKind::ForeignName,
         });
-        let told = ResumeOverview::new(
+        let overview = ResumeOverview::new(
             spec_status(&state, noon()),
             PhaseId::Final,
             ConfigSummary::of("gateway"),
             Vec::new(),
         );
         assert!(
-            told.next_steps
+            overview
+                .next_steps
                 .starts_with("Run `crucible gate export-data`"),
             "{}",
-            told.next_steps
+            overview.next_steps
         );
     }
 

@@ -398,13 +398,13 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
     let receipt = phase.newest_real.as_ref().or(phase.newest.as_ref());
     let entry: Option<&PhaseEntry> =
         receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
-    let asked = phase
+    let last_call_entry = phase
         .asked
         .as_ref()
         .and_then(|receipt| receipt.phase(phase.phase.as_str()));
     let llm = entry
         .and_then(|entry| entry.llm.as_ref())
-        .or(asked.and_then(|asked| asked.llm.as_ref()));
+        .or(last_call_entry.and_then(|earlier| earlier.llm.as_ref()));
     let cost = llm.and_then(|llm| llm.cost.as_ref());
     let emitted_at = receipt.and_then(|receipt| receipt.emitted_at);
     // A success that every gate refuses must look different from others.
@@ -527,10 +527,10 @@ pub(crate) fn brief(text: &str, longest: usize) -> String {
     if line.chars().map(cost).sum::<usize>() <= longest {
         return line;
     }
-    let mut room = longest - '…'.len_utf8();
+    let mut remaining = longest - '…'.len_utf8();
     let fits = |c: &char| {
-        let left = room.checked_sub(cost(*c));
-        room = left.unwrap_or(0);
+        let left = remaining.checked_sub(cost(*c));
+        remaining = left.unwrap_or(0);
         left.is_some()
     };
     let mut cut: String = line

@@ -101,8 +101,8 @@ pub fn build_packet_with(
     left_out.iter_mut().for_each(|row| redacted(&mut row.name));
     for file in &mut passed_over {
         redacted(&mut file.name);
-        if let PassedOverReason::Unreadable(said) = &mut file.why {
-            redacted(said);
+        if let PassedOverReason::Unreadable(error) = &mut file.why {
+            redacted(error);
         }
     }
     left_out.sort_by(|a, b| a.name.cmp(&b.name));

@@ -172,8 +172,8 @@ impl fmt::Display for PassedOver {
                 "it leads out of the project, or to files that are never shown to a model",
             ),
             PassedOverReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
-            PassedOverReason::Unreadable(said) => {
-                write!(f, "it cannot be read ({})", short_line(said, LONGEST_NAME))
+            PassedOverReason::Unreadable(error) => {
+                write!(f, "it cannot be read ({})", short_line(error, LONGEST_NAME))
             }
         }
     }
@@ -227,9 +227,9 @@ impl PacketLimits {
         entries
             .iter()
             .map(|entry| entry.content.as_str())
-            .fold(self, |room, text| Self {
-                max_bytes: room.max_bytes.saturating_sub(text.len() as u64),
-                max_lines: room.max_lines.saturating_sub(lines_of(text)),
+            .fold(self, |limits, text| Self {
+                max_bytes: limits.max_bytes.saturating_sub(text.len() as u64),
+                max_lines: limits.max_lines.saturating_sub(lines_of(text)),
             })
     }
 }

@@ -114,12 +114,12 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
         prompt = prompt.untrusted(name, &Untrusted::new(shown));
     }
     let all = verdict.findings();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut places = String::new();
     for finding in all.iter().take(SHOWN_FINDINGS) {
         let line = match Fault::named(&finding.code) {
             Some(fault) => {
-                told.insert(fault);
+                reported.insert(fault);
                 format!("{}: {}\n", finding.code, finding.subject)
             }
             None => format!("{finding}\n"),
@@ -134,7 +134,7 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
         &Untrusted::new(places),
     );
     prompt = prompt.ours("\nThis time:\n");
-    for fault in told {
+    for fault in reported {
         prompt = prompt.ours("- ").ours(fault.hint()).ours("\n");
     }
     prompt.ours("- Correct what was found, and keep what was right.\n")

@@ -384,11 +384,11 @@ mod tests {
                     .iter()
                     .all(|warning| !warning.kind.is_empty())
             );
-            let told = phase
+            let call = phase
                 .llm
                 .as_ref()
                 .map(|llm| (llm.provider.is_some(), llm.budget_exhausted));
-            assert!(told.is_none_or(|(named, exhausted)| named && exhausted != Some(true)));
+            assert!(call.is_none_or(|(named, exhausted)| named && exhausted != Some(true)));
         }
     }
 
@@ -496,10 +496,10 @@ mod tests {
             (OLD.replace("export-data", "\u{1b}[2J"), "control character"),
         ] {
             match read(&text, id) {
-                Err(ReceiptFault::Unreadable(said)) => {
+                Err(ReceiptFault::Unreadable(error)) => {
                     assert!(
-                        said.contains(why) && said.chars().count() <= 200,
-                        "{why}: {said}"
+                        error.contains(why) && error.chars().count() <= 200,
+                        "{why}: {error}"
                     );
                 }
                 other => panic!("{why}: {other:?}"),

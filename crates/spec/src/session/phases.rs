@@ -166,16 +166,16 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     /// Runs one phase until its receipt is written.
     fn phase(&mut self, phase: PhaseId) -> Result<SpecReceipt, Failure> {
         self.prepare_model()?;
-        let Some(asked) = &self.model else {
+        let Some(model) = &self.model else {
             return Err(no_provider());
         };
-        let format = asked.backend.capabilities().edit_format;
-        let mut order = self.order(phase, format, asked.model.clone(), asked.warnings.clone());
+        let format = model.backend.capabilities().edit_format;
+        let mut order = self.order(phase, format, model.model.clone(), model.warnings.clone());
         if phase == PhaseId::Fixup {
             order.fixups = self.fixups()?;
         }
         let mut run = PhaseRun::begin(&self.lock, self.session.runtime.clock, order, &self.ledger)?;
-        let worked = self.worked(&mut run, asked);
+        let worked = self.worked(&mut run, model);
         self.host.calls_ended();
         let promoted = match worked {
             Ok(Ok(())) => run.succeed(&mut self.ledger).map_err(Stopped::Failed),
@@ -198,7 +198,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
             .session
             .record
             .as_ref()
-            .map(|record| record.copy(&asked.backend, run.calls()));
+            .map(|record| record.copy(&model.backend, run.calls()));
         if let Some(Err(error)) = copied {
             let runtime = self.session.runtime;
             runtime.notices.notice(&one_line(&format!(
@@ -213,7 +213,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
     fn worked(
         &self,
         run: &mut PhaseRun<'_>,
-        asked: &PhaseModel,
+        model: &PhaseModel,
     ) -> Result<Result<(), SpecError>, Failure> {
         let phase = run.phase();
         let subject = HookSubject {
@@ -228,7 +228,7 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
         };
         let done = before
             .and_then(|()| self.prepared(run))
-            .and_then(|()| self.client(run, asked));
+            .and_then(|()| self.client(run, model));
         let done = match done {
             Ok(client) => self.host.drive(run.ask(&client))?,
             Err(error) => Err(error),
@@ -342,22 +342,22 @@ impl<'a, H: SessionHost> PhaseWork<'a, H> {
         }
     }
 
-    fn client(&self, run: &mut PhaseRun<'_>, asked: &PhaseModel) -> Result<ModelClient, SpecError> {
-        let speaker = asked.backend.speaker();
+    fn client(&self, run: &mut PhaseRun<'_>, model: &PhaseModel) -> Result<ModelClient, SpecError> {
+        let speaker = model.backend.speaker();
         let header = CassetteHeader::new(
             speaker.provider.clone(),
             speaker.model.clone(),
-            asked.backend.capabilities(),
+            model.backend.capabilities(),
         );
         Ok(ModelClient::new(
-            asked
+            model
                 .backend
                 .clone()
-                .watched(run.watch(asked.watch.clone())),
+                .watched(run.watch(model.watch.clone())),
             ClientOptions {
                 recording: run.recording(&header)?,
-                prices: Arc::clone(&asked.prices),
-                ..ClientOptions::new(Arc::clone(&asked.budget))
+                prices: Arc::clone(&model.prices),
+                ..ClientOptions::new(Arc::clone(&model.budget))
             },
         ))
     }

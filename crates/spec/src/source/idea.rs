@@ -179,7 +179,7 @@ impl IdeaBuilder {
                 line: 0,
             });
         }
-        match read_regular_up_to(&place, ByteLimit(self.room())) {
+        match read_regular_up_to(&place, ByteLimit(self.remaining_bytes())) {
             Ok(bytes) => self.text(name, bytes),
             Err(FsError::TooLarge { limit, .. }) => {
                 let prefix = read_prefix(&place, COUNTED)?;
@@ -200,9 +200,9 @@ impl IdeaBuilder {
     ///
     /// [`SpecError::GitHub`] if it cannot be read; [`SpecError::Source`] if it is on another host than `gh` uses, or not an issue.
     pub async fn issue(&mut self, gh: &Gh, issue: &IssueRef) -> Result<(), SpecError> {
-        let told = issue::read(gh, issue).await?;
-        self.notes.extend(told.notes);
-        self.text(&issue.to_string(), told.text.into_bytes())
+        let issue_text = issue::read(gh, issue).await?;
+        self.notes.extend(issue_text.notes);
+        self.text(&issue.to_string(), issue_text.text.into_bytes())
     }
 
     /// Returns the idea.
@@ -299,11 +299,14 @@ impl IdeaBuilder {
                     ),
                 ));
             }
-            let said = |said: String| said.replace(&directory.display().to_string(), name);
-            let (path, file) = match entry.map_err(|error| refused(name, &said(error)))? {
-                WalkedEntry::File(path) => (path.clone(), Some(path)),
-                WalkedEntry::Other(path) => (path, None),
+            let relative_message = |relative_message: String| {
+                relative_message.replace(&directory.display().to_string(), name)
             };
+            let (path, file) =
+                match entry.map_err(|error| refused(name, &relative_message(error)))? {
+                    WalkedEntry::File(path) => (path.clone(), Some(path)),
+                    WalkedEntry::Other(path) => (path, None),
+                };
             let below = path
                 .strip_prefix(directory)
                 .unwrap_or(&path)
@@ -349,7 +352,7 @@ impl IdeaBuilder {
         if place != file {
             return passed_over(PassedOverReason::NotAFile);
         }
-        let bytes = match read_regular_up_to(&place, ByteLimit(self.room())) {
+        let bytes = match read_regular_up_to(&place, ByteLimit(self.remaining_bytes())) {
             Ok(bytes) => bytes,
             Err(FsError::TooLarge { .. }) => {
                 // A picture is skipped whatever its size; a text would be missed.
@@ -371,7 +374,7 @@ impl IdeaBuilder {
     }
 
     fn add(&mut self, heading: Heading, name: &str, text: String) {
-        if text.len() as u64 > self.room() {
+        if text.len() as u64 > self.remaining_bytes() {
             self.leave_unread(name, text.len() as u64, lines_of(&text));
         } else if !says_nothing(&text) {
             self.bytes = self.bytes.saturating_add(text.len() as u64);
@@ -395,7 +398,7 @@ impl IdeaBuilder {
         });
     }
 
-    fn room(&self) -> u64 {
+    fn remaining_bytes(&self) -> u64 {
         self.limit.0.saturating_sub(self.bytes)
     }
 }

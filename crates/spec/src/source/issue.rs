@@ -141,26 +141,38 @@ fn comments(number: u64) -> String {
 /// recognised.
 fn redacted(error: GhError) -> GhError {
     match error {
-        GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: clean(&said) },
-        GhError::Forbidden { what, said } => GhError::Forbidden {
-            what,
-            said: clean(&said),
+        GhError::NotLoggedIn { said: message } => GhError::NotLoggedIn {
+            said: clean(&message),
         },
-        GhError::Invalid { what, status, said } => GhError::Invalid {
+        GhError::Forbidden {
+            what,
+            said: message,
+        } => GhError::Forbidden {
+            what,
+            said: clean(&message),
+        },
+        GhError::Invalid {
             what,
             status,
-            said: clean(&said),
-        },
-        GhError::Server { status, said } => GhError::Server {
+            said: message,
+        } => GhError::Invalid {
+            what,
             status,
-            said: clean(&said),
+            said: clean(&message),
+        },
+        GhError::Server {
+            status,
+            said: message,
+        } => GhError::Server {
+            status,
+            said: clean(&message),
         },
         other => other,
     }
 }
 
-fn clean(said: &str) -> String {
-    let seen: String = single_spaced(said)
+fn clean(message: &str) -> String {
+    let seen: String = single_spaced(message)
         .chars()
         .filter(|c| !is_hidden(*c))
         .collect();

@@ -211,7 +211,7 @@ impl SpecStore {
     ///
     /// [`SpecError::Unknown`] if a link or a file is in its path; file system errors.
     pub fn exists(&self) -> Result<bool, SpecError> {
-        for place in self.way() {
+        for place in self.ancestor_dirs() {
             match standing(place)? {
                 Standing::Directory => {}
                 Standing::Nothing => return Ok(false),
@@ -225,10 +225,10 @@ impl SpecStore {
 
     /// The directories from the project to the spec, its own last. The project may be a clone from
     /// anyone, so a link in place of any of them could lead anywhere.
-    fn way(&self) -> impl Iterator<Item = &Path> {
-        let mut way: Vec<&Path> = self.dir.ancestors().take(self.looked_at).collect();
-        way.reverse();
-        way.into_iter()
+    fn ancestor_dirs(&self) -> impl Iterator<Item = &Path> {
+        let mut ancestors: Vec<&Path> = self.dir.ancestors().take(self.looked_at).collect();
+        ancestors.reverse();
+        ancestors.into_iter()
     }
 
     pub(crate) fn project(&self) -> &SpecProject {
@@ -294,7 +294,7 @@ impl SpecStore {
     /// on disk or in the project's list, has the same name in another case.
     pub fn lock(&self, owner: &str, claim: LockClaim) -> Result<SpecLock, SpecError> {
         self.is_spelled_so()?;
-        for place in self.way() {
+        for place in self.ancestor_dirs() {
             ensure_directory(place)?;
         }
         let path = self.dir.join(LOCK);

@@ -164,10 +164,10 @@ mod tests {
                 .lock("a test", super::super::LockClaim::IfFree)
         };
         lock("s1").unwrap();
-        let said = lock("S1").unwrap_err();
+        let error = lock("S1").unwrap_err();
         assert!(
-            matches!(&said, SpecError::SpelledOtherwise { other, .. } if other.as_str() == "s1"),
-            "{said}"
+            matches!(&error, SpecError::SpelledOtherwise { other, .. } if other.as_str() == "s1"),
+            "{error}"
         );
         assert!(!project.spec(&"S1".parse().unwrap()).exists());
         lock("s1").unwrap();
@@ -181,8 +181,8 @@ mod tests {
             "version: \"1\"\nname: x\nspecs: [{id: Later}]\n",
         )
         .unwrap();
-        let said = lock("later").unwrap_err().to_string();
-        assert!(said.contains("later differs from Later"), "{said}");
+        let message = lock("later").unwrap_err().to_string();
+        assert!(message.contains("later differs from Later"), "{message}");
         lock("Later").unwrap();
     }
 

@@ -100,7 +100,7 @@ pub(super) fn promote(
     let new = ReadReceipt { receipt, digest };
     complete_ledger(store, ledger, project, &cache)?;
     mark(store, digest)?;
-    let told = stage(dir, outputs, &bytes)
+    let outcome = stage(dir, outputs, &bytes)
         .and_then(|()| still_held())
         .and_then(|()| {
             recorded_receipts::record(
@@ -112,7 +112,7 @@ pub(super) fn promote(
                 ReceiptWriter::ThisMachine,
             )
         });
-    if let Err(error) = told {
+    if let Err(error) = outcome {
         take_back(dir);
         if standing(&dir.join(STAGING)).is_ok_and(|stands| stands == Standing::Nothing) {
             unmark(store);

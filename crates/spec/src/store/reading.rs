@@ -446,7 +446,7 @@ pub(super) fn state(
         } = cache.counting(phase);
         let receipt = |read: Option<ReadReceipt>| read.map(|read| read.receipt);
         let last_success = receipt(last_success);
-        let told = last_success
+        let phase_entry = last_success
             .as_ref()
             .and_then(|success| success.phase(phase.as_str()));
         let mut track = |records: &[FileRecord], wanted: fn(&FileRecord) -> bool| {
@@ -460,8 +460,8 @@ pub(super) fn state(
         };
         phases.push(PhaseState {
             phase,
-            outputs: told.map_or_else(Vec::new, |told| track(&told.outputs, |_| true)),
-            inputs: told.map_or_else(Vec::new, |told| track(&told.inputs, is_of_the_spec)),
+            outputs: phase_entry.map_or_else(Vec::new, |entry| track(&entry.outputs, |_| true)),
+            inputs: phase_entry.map_or_else(Vec::new, |entry| track(&entry.inputs, is_of_the_spec)),
             newest: receipt(newest),
             asked: newest_real
                 .as_ref()

@@ -105,12 +105,12 @@ fn compare(
         // Most receipts are those recorded last, which need no further query.
         let is_this = |row: &&SpecReceiptRow| row.receipt_id == id.as_str() && row.digest == digest;
         if let Some(row) = newest.iter().find(is_this) {
-            told_of(cache, &id, row);
+            report_mismatch(cache, &id, row);
             continue;
         }
         let known = ledger.spec_receipts_of_id(project, spec, id.as_str())?;
         match known.iter().find(is_this) {
-            Some(row) => told_of(cache, &id, row),
+            Some(row) => report_mismatch(cache, &id, row),
             None if known.is_empty() => unknown.push((id, digest)),
             None => cache.problem(&id, ReceiptProblemKind::LedgerDiffers),
         }
@@ -126,19 +126,19 @@ fn compare(
             }
         }
     }
-    let gone = newest.into_iter().filter_map(|row| {
+    let missing = newest.into_iter().filter_map(|row| {
         let id: ReceiptId = row.receipt_id.parse().ok()?;
         let here = cache.listing.of_phase(id.phase()).next();
         let is_newer = here.is_none_or(|here| here.sequence() <= row.sequence);
         let is_gone = cache.listing.find(&id).is_none() && row.sequence >= cache.listing.lowest();
         (is_newer && is_gone && unfinished != Some(&id)).then(|| (id, row, here.cloned()))
     });
-    let gone: Vec<_> = gone.collect();
-    if gone.is_empty() {
+    let missing: Vec<_> = missing.collect();
+    if missing.is_empty() {
         return Ok(());
     }
     let began = first_event(cache, ledger, project, spec)?;
-    for (id, row, here) in gone {
+    for (id, row, here) in missing {
         if began.is_some_and(|began| row.event < began) {
             continue;
         }
@@ -157,7 +157,7 @@ fn compare(
 }
 
 /// Reports a receipt that the ledger has recorded differently.
-fn told_of(cache: &mut ReceiptCache<'_>, id: &ReceiptId, row: &SpecReceiptRow) {
+fn report_mismatch(cache: &mut ReceiptCache<'_>, id: &ReceiptId, row: &SpecReceiptRow) {
     if row.writer == ReceiptWriter::Unknown && cache.counts(id) {
         cache.not_from_here.push(id.file_name());
     }

@@ -74,7 +74,7 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
     wanted.specs[place] = entry.clone();
     let fits = |after: &Parsed| {
         let (old, new) = (before.entries(), after.entries());
-        let kept = |(at, (old, new)): (usize, (&Node, &Node))| {
+        let is_unchanged = |(at, (old, new)): (usize, (&Node, &Node))| {
             let (old_rest, new_rest) = (others(old, "tags"), others(new, "tags"));
             old.means(new)
                 || (at == place
@@ -84,7 +84,7 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
         };
         after.workspace == wanted
             && old.len() == new.len()
-            && old.iter().zip(new).enumerate().all(kept)
+            && old.iter().zip(new).enumerate().all(is_unchanged)
             && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
     };
     let node = before.entries().get(place).ok_or_else(refusal)?;
@@ -342,12 +342,12 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
         match node.pair(name) {
             Some((key, old)) => {
                 let start = key.end + colon(text, key.end);
-                let gone = start..if old.end > old.start { old.end } else { start };
+                let removed = start..if old.end > old.start { old.end } else { start };
                 // A comment must not be lost with the value that it describes.
-                if holds_comment(text, &gone, old) {
+                if holds_comment(text, &removed, old) {
                     return None;
                 }
-                cuts.push((gone, format!(" {value}")));
+                cuts.push((removed, format!(" {value}")));
             }
             None => missing.push((name, value)),
         }
@@ -382,10 +382,10 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
 
 /// Whether the replaced range contains a comment: between its values, or after the indicator of a block
 /// scalar.
-fn holds_comment(text: &str, gone: &Range<usize>, value: &Node) -> bool {
+fn holds_comment(text: &str, removed: &Range<usize>, value: &Node) -> bool {
     let mut scalars = Vec::new();
     scalars_of(value, &mut scalars);
-    let mut from = gone.start;
+    let mut from = removed.start;
     for scalar in scalars {
         let written = text.get(scalar.start..scalar.end).unwrap_or_default();
         let sign = written
@@ -397,7 +397,7 @@ fn holds_comment(text: &str, gone: &Range<usize>, value: &Node) -> bool {
         }
         from = scalar.end.max(from);
     }
-    text.get(from..gone.end)
+    text.get(from..removed.end)
         .is_some_and(|rest| rest.contains('#'))
 }
 

@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    fn said(result: Result<impl std::fmt::Debug, SpecError>) -> String {
+    fn error_text(result: Result<impl std::fmt::Debug, SpecError>) -> String {
         result.unwrap_err().to_string()
     }
 
@@ -295,13 +295,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
         file.create("x").unwrap();
-        assert!(said(file.create("y")).contains("already exists"));
+        assert!(error_text(file.create("y")).contains("already exists"));
         assert_eq!(
             file.add(&entry("a"), OnListed::Refuse).unwrap(),
             EntryChange::Added
         );
         let text = std::fs::read_to_string(file.path()).unwrap();
-        assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("--force"));
+        assert!(error_text(file.add(&entry("a"), OnListed::Refuse)).contains("--force"));
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), text);
         assert_eq!(
             file.add(&entry("a"), OnListed::Replace).unwrap(),
@@ -343,21 +343,21 @@ mod tests {
             "what it says stays"
         );
         std::fs::write(file.path(), format!("version: \"{secret}\"\nname: x\n")).unwrap();
-        assert!(!said(file.load()).contains(&secret));
+        assert!(!error_text(file.load()).contains(&secret));
     }
 
     #[test]
     fn non_text_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let file = WorkspaceFile::of(dir.path());
-        assert!(said(file.load()).contains("No such file"));
+        assert!(error_text(file.load()).contains("No such file"));
         std::fs::write(file.path(), b"version: \"1\"\nname: \xff\n").unwrap();
-        assert!(said(file.load()).contains("line 2 is not UTF-8"));
+        assert!(error_text(file.load()).contains("line 2 is not UTF-8"));
         std::fs::write(file.path(), vec![b'#'; 2 << 20]).unwrap();
-        assert!(said(file.load()).contains("larger than"));
+        assert!(error_text(file.load()).contains("larger than"));
         std::fs::remove_file(file.path()).unwrap();
         symlink("/dev/zero", file.path()).unwrap();
-        assert!(said(file.load()).contains("no regular file"));
+        assert!(error_text(file.load()).contains("no regular file"));
     }
 
     #[test]
@@ -368,11 +368,11 @@ mod tests {
         let file = WorkspaceFile::of(dir.path());
         symlink("real.yaml", file.path()).unwrap();
         assert_eq!(file.load().unwrap().name, "x");
-        assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("is a link"));
+        assert!(error_text(file.add(&entry("a"), OnListed::Refuse)).contains("is a link"));
         assert!(file.path().is_symlink() && real.load().unwrap().specs.is_empty());
         std::fs::remove_file(real.path()).unwrap();
         assert!(
-            said(file.create("y")).contains("already exists"),
+            error_text(file.create("y")).contains("already exists"),
             "not made through a link"
         );
     }
@@ -392,7 +392,7 @@ mod tests {
             );
         }
         set_mode(file.path(), 0o444).unwrap();
-        assert!(said(file.add(&entry("b"), OnListed::Refuse)).contains("read-only"));
+        assert!(error_text(file.add(&entry("b"), OnListed::Refuse)).contains("read-only"));
         assert_eq!(file.load().unwrap().specs.len(), 2);
     }
 
@@ -459,7 +459,7 @@ mod tests {
         let found = WorkspaceFile::discover(&lower).unwrap();
         assert_eq!(found, WorkspaceFile::of(&upper));
         assert!(
-            said(found.load()).contains("No such file"),
+            error_text(found.load()).contains("No such file"),
             "the one above is not taken instead"
         );
     }

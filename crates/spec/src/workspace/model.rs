@@ -362,8 +362,11 @@ specs:
     #[test]
     fn duplicate_id_is_reported_with_both_lines() {
         let text = "version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n\n- {tags: [t], id: 'a'}\n";
-        let said = flaw(text);
-        assert!(said.contains("listed twice, in lines 4 and 7"), "{said}");
+        let message = flaw(text);
+        assert!(
+            message.contains("listed twice, in lines 4 and 7"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -379,22 +382,22 @@ specs:
             &"a".repeat(300),
         ] {
             let text = format!("version: \"1\"\nname: x\nspecs:\n- id: {id}\n");
-            let said = SpecWorkspace::read(&text).unwrap_err().0;
+            let message = SpecWorkspace::read(&text).unwrap_err().0;
             assert!(
-                said.starts_with("line 4") || said.contains("not a valid workspace"),
-                "{said}"
+                message.starts_with("line 4") || message.contains("not a valid workspace"),
+                "{message}"
             );
-            assert!(!said.contains('\u{1b}'), "{said}");
+            assert!(!message.contains('\u{1b}'), "{message}");
         }
     }
 
     #[test]
     fn other_version_is_reported_despite_further_errors() {
         for rest in ["name: x\n", "title: {de: x}\nspecs: 3\n"] {
-            let said = flaw(&format!("version: \"2\"\n{rest}"));
+            let message = flaw(&format!("version: \"2\"\n{rest}"));
             assert!(
-                said.contains("line 1: the version is \"2\"") && said.contains("newer"),
-                "{said}"
+                message.contains("line 1: the version is \"2\"") && message.contains("newer"),
+                "{message}"
             );
         }
     }
@@ -440,16 +443,19 @@ specs:
             ("- a\n", "expected"),
             ("a: [\n", "not valid YAML"),
         ] {
-            let said = flaw(text);
-            assert!(said.contains(word), "{text:?}: {said}");
-            assert!(!said.contains('\n') && said.chars().count() < 500, "{said}");
-            of_no_library(&said);
+            let message = flaw(text);
+            assert!(message.contains(word), "{text:?}: {message}");
+            assert!(
+                !message.contains('\n') && message.chars().count() < 500,
+                "{message}"
+            );
+            of_no_library(&message);
         }
     }
 
     /// Checks that a message contains no terms of the library.
     #[track_caller]
-    fn of_no_library(said: &str) {
+    fn of_no_library(message: &str) {
         for word in [
             "budget",
             "breach",
@@ -461,7 +467,7 @@ specs:
             "Documents {",
             "event",
         ] {
-            assert!(!said.contains(word), "{word}: {said}");
+            assert!(!message.contains(word), "{word}: {message}");
         }
     }
 
@@ -495,7 +501,7 @@ specs:
         assert!(wide.contains("values"), "{wide}");
         [repeats, nested, wide]
             .iter()
-            .for_each(|said| of_no_library(said));
+            .for_each(|message| of_no_library(message));
     }
 
     #[test]

@@ -290,7 +290,7 @@ impl Style {
 mod tests {
     use super::*;
 
-    fn seen<'t>(text: &'t str, node: &Node) -> &'t str {
+    fn source_text<'t>(text: &'t str, node: &Node) -> &'t str {
         &text[node.start..node.end]
     }
 
@@ -298,16 +298,16 @@ mod tests {
     fn a_node_knows_where_it_stands() {
         let text = "\u{feff}# ä\nname: 'ü'\r\nspecs: # here\n  - id: a\n    note: |\n      x\n\n  - {id: b}  # c\n\nlast:\n";
         let root = Node::read(text).unwrap();
-        assert_eq!(seen(text, &root.pair("name").unwrap().1), "'ü'");
+        assert_eq!(source_text(text, &root.pair("name").unwrap().1), "'ü'");
         let specs = &root.pair("specs").unwrap().1;
         assert_eq!((specs.items().len(), specs.column), (2, 2));
         assert!(
             text[specs.start..].starts_with("- id: a"),
             "{}",
-            seen(text, specs)
+            source_text(text, specs)
         );
-        assert!(seen(text, &specs.items()[0]).ends_with('x'));
-        assert_eq!(seen(text, &specs.items()[1]), "{id: b}");
+        assert!(source_text(text, &specs.items()[0]).ends_with('x'));
+        assert_eq!(source_text(text, &specs.items()[1]), "{id: b}");
         assert!(root.pair("last").unwrap().1.is_null());
     }
 

@@ -24,11 +24,11 @@ struct Room {
 
 impl Room {
     fn new() -> Self {
-        let room = Self {
+        let fixture = Self {
             dir: tempfile::tempdir().unwrap(),
         };
-        room.write(".git/HEAD", "ref: refs/heads/main\n");
-        room
+        fixture.write(".git/HEAD", "ref: refs/heads/main\n");
+        fixture
     }
 
     /// A folder of Spec Kit.
@@ -69,7 +69,7 @@ impl Room {
 
 #[test]
 fn folder_is_found_by_name_and_by_path() {
-    let room = Room::spec_kit();
+    let fixture = Room::spec_kit();
     for (here, named) in [
         ("", "001-area"),
         ("", "specs/001-area"),
@@ -77,15 +77,15 @@ fn folder_is_found_by_name_and_by_path() {
         ("specs", "../specs/001-area"),
         ("src", "001-area"),
     ] {
-        let outline = room.read_from(here, named).unwrap();
+        let outline = fixture.read_from(here, named).unwrap();
         assert_eq!(outline.name, "specs/001-area", "{here} {named}");
         assert_eq!(outline.format, SpecFormat::SpecKit);
         assert!(outline.verdict.passes(), "{:?}", outline.verdict);
         assert_eq!(outline.tasks[0].serves, ["US1", "FR-001"]);
     }
-    room.write("packages/a/specs/002-b/spec.md", SPEC_KIT);
+    fixture.write("packages/a/specs/002-b/spec.md", SPEC_KIT);
     assert_eq!(
-        room.read("packages/a/specs/002-b").name,
+        fixture.read("packages/a/specs/002-b").name,
         "packages/a/specs/002-b"
     );
     for (named, why) in [
@@ -97,28 +97,28 @@ fn folder_is_found_by_name_and_by_path() {
         ("a\u{202e}b", "not a name"),
         ("..", "there is no spec of this name"),
     ] {
-        let error = room.read_from("", named).unwrap_err();
+        let error = fixture.read_from("", named).unwrap_err();
         assert!(error.contains(why), "{named}: {error}");
     }
 }
 
 #[test]
 fn every_format_is_detected_and_ambiguity_refused() {
-    let room = Room::spec_kit();
-    room.write(
+    let fixture = Room::spec_kit();
+    fixture.write(
         ".kiro/specs/lamp/requirements.md",
         "### Requirement 1\n\n#### Acceptance Criteria\n\n1. WHEN a THE SYSTEM SHALL b\n",
     );
-    room.write(
+    fixture.write(
         ".kiro/specs/lamp/tasks.md",
         "- [ ] 1. Do\n  - _Requirements: 1.1_\n",
     );
-    room.write("openspec/changes/log/tasks.md", "- [ ] 1.1 Do\n");
-    room.write(
+    fixture.write("openspec/changes/log/tasks.md", "- [ ] 1.1 Do\n");
+    fixture.write(
         "openspec/changes/log/specs/log/spec.md",
         "## ADDED Requirements\n\n### Requirement: Log\n\nThe system SHALL log.\n",
     );
-    room.write(
+    fixture.write(
         "openspec/specs/old/spec.md",
         "## Requirements\n\n### Requirement: Old\nText\n",
     );
@@ -128,23 +128,23 @@ fn every_format_is_detected_and_ambiguity_refused() {
         ("openspec/changes/log", SpecFormat::OpenSpec, "log: Log"),
         ("old", SpecFormat::OpenSpec, "Old"),
     ] {
-        let outline = room.read(named);
+        let outline = fixture.read(named);
         assert_eq!(
             (outline.format, outline.requirements[0].id.as_str()),
             (format, requirement)
         );
         assert!(outline.verdict.passes(), "{named}: {:?}", outline.verdict);
     }
-    room.write("specs/lamp/spec.md", SPEC_KIT);
-    let error = room.read_from("", "lamp").unwrap_err();
+    fixture.write("specs/lamp/spec.md", SPEC_KIT);
+    let error = fixture.read_from("", "lamp").unwrap_err();
     assert!(error.contains("specs/lamp, .kiro/specs/lamp"), "{error}");
     // Crucible's own spec has its name for itself.
-    room.write(
+    fixture.write(
         ".crucible/specs/lamp/artifacts/00-requirements.md",
         "# Requirements: x\n\n### R-001: A\na\n",
     );
-    assert_eq!(room.read("lamp").format, SpecFormat::Crucible);
-    assert_eq!(room.read("lamp").name, "lamp");
+    assert_eq!(fixture.read("lamp").format, SpecFormat::Crucible);
+    assert_eq!(fixture.read("lamp").name, "lamp");
 }
 
 #[test]
@@ -226,55 +226,59 @@ fn hostile_files_have_one_finding_each() {
         ),
     ];
     for (at, (edit, expected)) in cases.into_iter().enumerate() {
-        let room = Room::spec_kit();
-        edit(&room);
-        assert_eq!(room.codes("001-area"), expected, "case {at}");
+        let fixture = Room::spec_kit();
+        edit(&fixture);
+        assert_eq!(fixture.codes("001-area"), expected, "case {at}");
     }
 }
 
 #[test]
 fn limits_are_reported() {
-    let room = Room::spec_kit();
+    let fixture = Room::spec_kit();
     let many: String = (0..1001).map(|at| format!("- [ ] T{at:04} a\n")).collect();
-    room.write("specs/001-area/tasks.md", many);
-    let outline = room.read("001-area");
+    fixture.write("specs/001-area/tasks.md", many);
+    let outline = fixture.read("001-area");
     assert_eq!(outline.tasks.len(), 1000);
-    assert_eq!(room.codes("001-area"), ["outline-too-many"]);
-    room.write("specs/001-area/tasks.md", TASKS);
+    assert_eq!(fixture.codes("001-area"), ["outline-too-many"]);
+    fixture.write("specs/001-area/tasks.md", TASKS);
     let tests: String = (0..51)
         .map(|at| format!("  - Test: tests/a.py::t{at}\n"))
         .collect();
-    room.write("specs/001-area/spec.md", format!("{SPEC_KIT}{tests}"));
-    assert_eq!(room.codes("001-area"), ["outline-too-many"]);
-    room.write("specs/001-area/spec.md", "# Nothing\n");
-    room.write("specs/001-area/tasks.md", "# None\n");
-    assert_eq!(room.codes("001-area"), ["outline-empty"]);
-    room.write("openspec/changes/many/tasks.md", "- [ ] 1.1 a\n");
+    fixture.write("specs/001-area/spec.md", format!("{SPEC_KIT}{tests}"));
+    assert_eq!(fixture.codes("001-area"), ["outline-too-many"]);
+    fixture.write("specs/001-area/spec.md", "# Nothing\n");
+    fixture.write("specs/001-area/tasks.md", "# None\n");
+    assert_eq!(fixture.codes("001-area"), ["outline-empty"]);
+    fixture.write("openspec/changes/many/tasks.md", "- [ ] 1.1 a\n");
     for at in 0..201 {
-        room.write(
+        fixture.write(
             &format!("openspec/changes/many/specs/c{at}/spec.md"),
             "## ADDED Requirements\n### Requirement: A\na\n",
         );
     }
-    assert_eq!(room.codes("many"), ["outline-too-many"]);
-    std::fs::remove_dir_all(room.path().join("openspec/changes/many/specs")).unwrap();
-    symlink(room.path(), room.path().join("openspec/changes/many/specs")).unwrap();
-    assert_eq!(room.codes("many"), ["outline-link"]);
+    assert_eq!(fixture.codes("many"), ["outline-too-many"]);
+    std::fs::remove_dir_all(fixture.path().join("openspec/changes/many/specs")).unwrap();
+    symlink(
+        fixture.path(),
+        fixture.path().join("openspec/changes/many/specs"),
+    )
+    .unwrap();
+    assert_eq!(fixture.codes("many"), ["outline-link"]);
 }
 
 #[test]
 fn requirement_digest_ignores_its_test_lines() {
-    let room = Room::spec_kit();
-    let digest = |room: &Room| room.read("001-area").requirement_tests()[1].text;
-    let before = digest(&room);
-    room.write(
+    let fixture = Room::spec_kit();
+    let digest = |fixture: &Room| fixture.read("001-area").requirement_tests()[1].text;
+    let before = digest(&fixture);
+    fixture.write(
         "specs/001-area/spec.md",
         SPEC_KIT.replace("test_a", "test_b"),
     );
-    assert_eq!(digest(&room), before);
-    room.write(
+    assert_eq!(digest(&fixture), before);
+    fixture.write(
         "specs/001-area/spec.md",
         SPEC_KIT.replace("multiply", "add"),
     );
-    assert_ne!(digest(&room), before);
+    assert_ne!(digest(&fixture), before);
 }

@@ -132,12 +132,12 @@ fn oversized_required_content_lists_sizes() {
     let manifest = over(build_packet(candidates, limits(50_000, 10)));
     assert_eq!(manifest.schema_version, "crucible-packet-v1");
     assert_eq!((manifest.bytes, manifest.lines), (5 + 60 * 1024, 2));
-    let told: Vec<(&str, u64)> = manifest
+    let messages: Vec<(&str, u64)> = manifest
         .entries
         .iter()
         .map(|row| (row.name.as_str(), row.bytes))
         .collect();
-    assert_eq!(told, [("idea", 5), ("one-line.json", 60 * 1024)]);
+    assert_eq!(messages, [("idea", 5), ("one-line.json", 60 * 1024)]);
     let left: Vec<(&str, u64)> = manifest
         .left_out
         .iter()
@@ -421,12 +421,12 @@ fn the_manifest_is_as_its_schema_says() {
     let schema = include_str!("../../../../docs/schemas/crucible-packet-v1.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     let valid = |manifest: &PacketManifest| {
-        let told = serde_json::from_slice(&manifest.to_json().unwrap()).unwrap();
+        let document = serde_json::from_slice(&manifest.to_json().unwrap()).unwrap();
         let problem = schema
-            .iter_errors(&told)
+            .iter_errors(&document)
             .next()
             .map(|error| error.to_string());
-        assert_eq!(problem, None, "{told:#}");
+        assert_eq!(problem, None, "{document:#}");
     };
     let passed_over = [
         PassedOverReason::SecretName,
@@ -490,7 +490,7 @@ fn candidate() -> impl Strategy<Value = PacketEntry> {
 }
 
 /// The error as text, because it has no equality.
-fn told(result: Result<Packet, SpecError>) -> Result<Packet, String> {
+fn with_error_text(result: Result<Packet, SpecError>) -> Result<Packet, String> {
     result.map_err(|error| format!("{error:?}"))
 }
 
@@ -541,7 +541,7 @@ mod properties {
             max_bytes in 0_u64..200,
         ) {
             let limits = limits(max_bytes, 30);
-            prop_assert_eq!(told(build_packet(one, limits)), told(build_packet(other, limits)));
+            prop_assert_eq!(with_error_text(build_packet(one, limits)), with_error_text(build_packet(other, limits)));
         }
 
         #[test]

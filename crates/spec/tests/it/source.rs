@@ -353,9 +353,9 @@ fn non_text_is_skipped_or_refused() {
             ("pipe.md", &PassedOverReason::NotAFile),
         ]
     );
-    let said = all.passed_over[0].to_string();
+    let message = all.passed_over[0].to_string();
     assert_eq!(
-        said,
+        message,
         "config/.env.local is not shown: its name suggests that it contains secrets"
     );
     for named in ["latin.md", "nul.md", "pipe.md"] {
@@ -852,14 +852,14 @@ fn link_target_decides_whether_source_is_read() {
     // Entries of a directory that are not regular files are listed.
     let idea = path_idea(&root.join("a"), LIMIT).unwrap();
     assert_eq!(idea.text.as_str(), "# From wishes/idea.md\n\nx\n");
-    let told: Vec<(&str, &PassedOverReason)> = idea
+    let messages: Vec<(&str, &PassedOverReason)> = idea
         .passed_over
         .iter()
         .map(|file| (file.name.as_str(), &file.why))
         .collect();
     let no_file = &PassedOverReason::NotAFile;
     assert_eq!(
-        told,
+        messages,
         [("wishes/notes.md", no_file), ("wishes/pipe", no_file)]
     );
 }
@@ -884,13 +884,13 @@ fn links_and_pipes_matching_a_pattern_are_named() {
         ["docs/a.md", "more/b.md", "skip/c.md", "x.md"]
     );
     let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
-    let told: Vec<&str> = packet
+    let messages: Vec<&str> = packet
         .manifest
         .passed_over
         .iter()
         .map(|file| file.name.as_str())
         .collect();
-    assert_eq!(told, ["docs/link.md", "docs/more", "docs/pipe.md"]);
+    assert_eq!(messages, ["docs/link.md", "docs/more", "docs/pipe.md"]);
     // A named link is followed if it stays in the project.
     let found = select(
         root,
@@ -908,11 +908,11 @@ fn links_and_pipes_matching_a_pattern_are_named() {
             .collect::<Vec<_>>(),
         ["docs/link.md", "docs/a.md"]
     );
-    let told: Vec<&str> = packet
+    let messages: Vec<&str> = packet
         .manifest
         .passed_over
         .iter()
         .map(|file| file.name.as_str())
         .collect();
-    assert_eq!(told, ["docs/more", "docs/pipe.md"]);
+    assert_eq!(messages, ["docs/more", "docs/pipe.md"]);
 }

@@ -157,7 +157,7 @@ impl FakeRepo {
         } else {
             body.into()
         };
-        let mut told = json!({
+        let mut issue = json!({
             "number": number,
             "title": title,
             "body": body,
@@ -167,9 +167,9 @@ impl FakeRepo {
             "user": {"login": "somebody"},
         });
         for (field, value) in other.as_object().into_iter().flatten() {
-            told[field] = value.clone();
+            issue[field] = value.clone();
         }
-        self.issues.insert(number, told);
+        self.issues.insert(number, issue);
         self
     }
 
@@ -259,7 +259,7 @@ impl FakeRepo {
 
     /// The repository as the API tells it.
     pub(super) fn json(&self) -> Value {
-        let mut told = json!({
+        let mut body = json!({
             "id": self.full_name.len(),
             "name": self.name(),
             "full_name": self.full_name,
@@ -283,9 +283,9 @@ impl FakeRepo {
             "score": 1.0,
         });
         for (field, value) in &self.lies {
-            told[field] = value.clone();
+            body[field] = value.clone();
         }
-        told
+        body
     }
 }
 

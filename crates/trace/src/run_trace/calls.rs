@@ -108,8 +108,8 @@ impl Builder<'_> {
     /// one run do not overlap.
     fn question_of(&self, call: &CallView) -> Option<&ExchangeView> {
         let is_around = |question: &&ExchangeView| {
-            let asked = question.asked_at.unwrap_or(question.ended_at);
-            asked <= call.started_at && call.started_at <= question.ended_at
+            let asked_at = question.asked_at.unwrap_or(question.ended_at);
+            asked_at <= call.started_at && call.started_at <= question.ended_at
         };
         self.run.exchanges.iter().rfind(is_around)
     }

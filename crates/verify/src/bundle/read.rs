@@ -303,12 +303,12 @@ mod tests {
         let children = [Ok("b".into()), Err(broken), Ok("a".into())];
         let paths = collected.sorted("logs", children.into_iter());
         assert_eq!(paths, [PathBuf::from("a"), PathBuf::from("b")]);
-        let told = &collected.manifest().left_out;
-        assert_eq!(told.len(), 1);
+        let left_out = &collected.manifest().left_out;
+        assert_eq!(left_out.len(), 1);
         assert_eq!(
             (
-                told[0].path.as_str(),
-                told[0].reason.contains("permission denied")
+                left_out[0].path.as_str(),
+                left_out[0].reason.contains("permission denied")
             ),
             ("logs", true)
         );

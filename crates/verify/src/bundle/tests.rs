@@ -358,12 +358,15 @@ fn only_unrecorded_files_are_left_out() {
     };
     assert_eq!(text("reviews/review_cost.md"), "APPROVE");
     let manifest: BundleManifest = serde_json::from_str(&text(MANIFEST_NAME)).unwrap();
-    let told = manifest
+    let left_out = manifest
         .left_out
         .iter()
         .find(|gap| gap.path.contains("review_cost.md"))
         .unwrap();
-    assert!(told.reason.contains("no event of the run"), "{told:?}");
+    assert!(
+        left_out.reason.contains("no event of the run"),
+        "{left_out:?}"
+    );
     assert_eq!(manifest.left_out.len(), 2, "{:?}", manifest.left_out);
     assert!(
         !manifest

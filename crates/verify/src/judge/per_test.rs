@@ -59,7 +59,7 @@ impl TestList {
     }
 
     /// The first names on one line, and how many more there are.
-    fn told(&self) -> String {
+    fn summary_line(&self) -> String {
         let shown = self.names.iter().take(MAX_TOLD).map(|name| {
             let cut: String = name.chars().take(MAX_NAME).collect();
             if cut.len() < name.len() {
@@ -258,7 +258,10 @@ pub(crate) fn compare(
         verdict.push(Finding::error(
             RELATED,
             gate.as_str(),
-            format!("other cases of tests that pass now fail: {}", cases.told()),
+            format!(
+                "other cases of tests that pass now fail: {}",
+                cases.summary_line()
+            ),
         ));
     }
     if !otherwise.is_empty() {
@@ -267,7 +270,7 @@ pub(crate) fn compare(
             gate.as_str(),
             format!(
                 "steps that failed before the change fail with other output now: {}",
-                otherwise.told()
+                otherwise.summary_line()
             ),
         ));
     }
@@ -334,7 +337,7 @@ fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: Test
             verdict.push(Finding::error(
                 code,
                 gate,
-                format!("{what}: {}", list.told()),
+                format!("{what}: {}", list.summary_line()),
             ));
         }
     };
@@ -360,7 +363,7 @@ fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: Test
     );
     let mut by_files = |list: &TestList, code, what: &str| {
         if !list.is_empty() {
-            let hint = format!("{what}: {}", list.told());
+            let hint = format!("{what}: {}", list.summary_line());
             verdict.push(match files {
                 TestFiles::Fixed => Finding::error(code, gate, hint),
                 TestFiles::Editable => Finding::warning(code, gate, hint),
@@ -382,7 +385,7 @@ fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: Test
             verdict.push(Finding::warning(
                 code,
                 gate,
-                format!("{what}: {}", list.told()),
+                format!("{what}: {}", list.summary_line()),
             ));
         }
     };
@@ -433,19 +436,19 @@ fn without_clock(name: &str) -> Option<String> {
             five[2] == b':' && [0, 1, 3, 4].into_iter().all(|at| five[at].is_ascii_digit())
         })
     };
-    let mut kept = String::with_capacity(name.len());
+    let mut normalized = String::with_capacity(name.len());
     let mut rest = name;
     let mut has_clock = false;
     while !rest.is_empty() {
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (part, after) = rest.split_at(end);
         has_clock |= is_clock(part);
-        kept.push_str(if is_clock(part) { "<time>" } else { part });
+        normalized.push_str(if is_clock(part) { "<time>" } else { part });
         let other = after.find(is_part).unwrap_or(after.len());
-        kept.push_str(&after[..other]);
+        normalized.push_str(&after[..other]);
         rest = &after[other..];
     }
-    has_clock.then_some(kept)
+    has_clock.then_some(normalized)
 }
 
 /// Returns a test's results in both runs, and the flaky tests. A flaky test passes only if it passed before.

@@ -12,10 +12,10 @@ const MARKS: [(&str, TestStatus); 4] = [
 ];
 
 /// Reads standard output; `None` if the counts at its end say otherwise.
-pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
-    let mut results = told.new_results();
+pub(super) fn read(output: &CommandOutput<'_>) -> Option<TestResults> {
+    let mut results = output.new_results();
     // A line parts the tests from the messages of those that failed, and another one these from the counts.
-    let lines = told.stdout.lines().map(str::trim);
+    let lines = output.stdout.lines().map(str::trim);
     let mut ends = lines
         .enumerate()
         .filter(|(_, line)| *line == "─")
@@ -27,12 +27,12 @@ pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
             line.ends_with(&format!(" test {word}")) || line.ends_with(&format!(" tests {word}"))
         })
     };
-    let mut between = told.stdout.lines().take(counts).skip(end).map(str::trim);
+    let mut between = output.stdout.lines().take(counts).skip(end).map(str::trim);
     // A second run follows.
     if ends.next().is_some() || between.any(is_count) {
         return None;
     }
-    for line in told.stdout.lines().take(end) {
+    for line in output.stdout.lines().take(end) {
         let Some(content) = line.strip_prefix("  ").map(str::trim_end) else {
             continue;
         };
@@ -44,7 +44,7 @@ pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
         }
     }
     let counted = |words: &[&str]| {
-        told.stdout.lines().skip(counts).find_map(|line| {
+        output.stdout.lines().skip(counts).find_map(|line| {
             let (count, rest) = line.trim().split_once(' ')?;
             words.contains(&rest).then(|| count.parse::<usize>().ok())?
         })
@@ -55,7 +55,7 @@ pub(super) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
     let is_whole = number(TestStatus::Failed) == failed
         && (failed > 0 || passed.is_some())
         && passed.is_none_or(|passed| number(TestStatus::Passed) == passed)
-        && !told
+        && !output
             .stdout
             .lines()
             .skip(end)

@@ -113,8 +113,8 @@ impl Runner for Cargo {
         Some(Reporting::lines(call.with_args(args)))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(libtest::read(told))
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        Some(libtest::read(output))
     }
 
     fn suite(&self) -> &'static str {
@@ -129,18 +129,18 @@ impl Runner for Cargo {
         SIGNS
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        if told.ended_tests() {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        if output.ended_tests() {
             None
         } else {
-            toolchain(told).or_else(|| subcommand(told))
+            toolchain(output).or_else(|| subcommand(output))
         }
     }
 }
 
 /// A toolchain that is named and not installed: `error: toolchain '1.80' is not installed`.
-pub(super) fn toolchain(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-    let line = told.stderr.lines().find(|line| {
+pub(super) fn toolchain(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    let line = output.stderr.lines().find(|line| {
         line.starts_with("error: ")
             && line.contains("toolchain '")
             && line.contains("' is not installed")
@@ -153,10 +153,10 @@ pub(super) fn toolchain(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
 }
 
 /// A subcommand that is not installed: "error: no such command: `nextest`".
-fn subcommand(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-    let line = told
+fn subcommand(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    let line = output
         .line_with("error: no such command: `")
-        .or_else(|| told.line_with("error: no such subcommand: `"))?;
+        .or_else(|| output.line_with("error: no such subcommand: `"))?;
     let name = line.split('`').nth(1).filter(|name| {
         name.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')

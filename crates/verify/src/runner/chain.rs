@@ -81,13 +81,14 @@ impl Runner for Chain {
         "javascript"
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        let steps = ended_steps(told.report.as_deref()?);
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        let steps = ended_steps(output.report.as_deref()?);
         let first = steps.iter().position(|step| step.runs_tests);
-        let [stdout, stderr] = [&told.stdout, &told.stderr].map(|text| outputs(text, steps.len()));
-        let mut results = told.new_results();
+        let [stdout, stderr] =
+            [&output.stdout, &output.stderr].map(|text| outputs(text, steps.len()));
+        let mut results = output.new_results();
         for (index, (step, printed)) in steps.iter().zip(stdout.iter().zip(&stderr)).enumerate() {
-            let own = own_results(told, step, printed);
+            let own = own_results(output, step, printed);
             let failed = own.with_status(TestStatus::Failed).next().is_some();
             for (name, status) in own.tests {
                 // Two steps may have tests of the same name.
@@ -109,14 +110,14 @@ impl Runner for Chain {
         Some(results)
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        obstacle_of_manager(told)
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        obstacle_of_manager(output)
     }
 }
 
 /// Returns the tests of one step.
 fn own_results(
-    told: &CommandOutput<'_>,
+    output: &CommandOutput<'_>,
     step: &EndedStep,
     printed: (&Option<String>, &Option<String>),
 ) -> TestResults {
@@ -128,40 +129,41 @@ fn own_results(
             extent: all.extent,
         }
     };
-    let report = told.run.report.as_ref().map(|report| RunnerReport {
+    let report = output.run.report.as_ref().map(|report| RunnerReport {
         bytes: step.report.as_bytes().to_vec(),
         ..report.clone()
     });
     let run = GateRun {
-        id: told.run.id.clone(),
+        id: output.run.id.clone(),
         command: Vec::new(),
         end: GateEnd::Exited(step.code),
-        stdout: captured(&told.run.stdout, printed.0),
-        stderr: captured(&told.run.stderr, printed.1),
+        stdout: captured(&output.run.stdout, printed.0),
+        stderr: captured(&output.run.stderr, printed.1),
         report,
         isolation: None,
         results: None,
-        ..*told.run
+        ..*output.run
     };
-    let told = CommandOutput::of(&run);
+    let output = CommandOutput::of(&run);
     let is_found = |results: &TestResults| !results.tests.is_empty();
     let in_report = || {
-        told.report
+        output
+            .report
             .as_deref()
-            .map(|report| tap::read(report, &told))
+            .map(|report| tap::read(report, &output))
     };
     // What another program prints may look like tests.
     let in_output = || {
-        format::any_stream(&told)
-            .or_else(|| mocha::read_counted(&told).filter(is_found))
-            .or_else(|| ava::read(&told).filter(is_found))
+        format::any_stream(&output)
+            .or_else(|| mocha::read_counted(&output).filter(is_found))
+            .or_else(|| ava::read(&output).filter(is_found))
             .filter(|_| step.runs_tests)
     };
-    jest_json::read(&told)
+    jest_json::read(&output)
         .filter(is_found)
         .or_else(|| in_report().filter(is_found))
         .or_else(in_output)
-        .unwrap_or_else(|| told.new_results())
+        .unwrap_or_else(|| output.new_results())
 }
 
 /// Returns how a script of several steps reports; `None` if its steps cannot be separated.
@@ -634,8 +636,8 @@ mod tests {
 
     /// Runs the test script of a package with these files, and returns its results.
     fn run_of(test: &str, files: &[(&str, &str)]) -> TestResults {
-        let room = tempfile::tempdir().unwrap();
-        let (package, private) = (room.path().join("a"), room.path().join("private"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (package, private) = (temp_dir.path().join("a"), temp_dir.path().join("private"));
         for dir in [&package.join("node_modules/.bin"), &private] {
             std::fs::create_dir_all(dir).unwrap();
         }

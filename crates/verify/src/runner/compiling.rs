@@ -39,8 +39,8 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
     if !matches!(run.end, GateEnd::Exited(code) if code != 0) {
         return None;
     }
-    let told = CommandOutput::of(run);
-    if told.ended_tests()
+    let output = CommandOutput::of(run);
+    if output.ended_tests()
         || run
             .results
             .as_ref()
@@ -48,7 +48,7 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
     {
         return None;
     }
-    let errors: Vec<&str> = told.lines().filter(|line| is_error(line)).collect();
+    let errors: Vec<&str> = output.lines().filter(|line| is_error(line)).collect();
     let is_waiting = |line: &&str| WAITING.iter().any(|sign| line.contains(sign));
     let first = errors.first().filter(|_| !errors.iter().any(is_waiting))?;
     let remedy = if first.contains("[-Werror") {
@@ -90,11 +90,11 @@ pub fn concerns_compiling(goal: &str, cause: &str) -> bool {
         .rsplit_once("[-W")
         .map(|(_, option)| option.split(']').next().unwrap_or_default());
     let quoted = cause.split(['‘', '’', '`', '\'']).skip(1).step_by(2);
-    let told = quoted
+    let terms = quoted
         .chain(option)
         .flat_map(words)
         .filter(|word| word.len() > 2 && word != "error");
-    told.into_iter().any(|word| of_goal.contains(&word))
+    terms.into_iter().any(|word| of_goal.contains(&word))
 }
 
 /// Whether a compiler or a linker names an error on this line.

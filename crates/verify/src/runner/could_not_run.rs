@@ -34,12 +34,12 @@ pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
             },
         }),
         GateEnd::Exited(code) => {
-            let told = CommandOutput::of(run);
-            let nothing = || nothing_ran(&told).then(|| no_tests(run));
+            let output = CommandOutput::of(run);
+            let nothing = || nothing_ran(&output).then(|| no_tests(run));
             if *code == 0 {
                 nothing()
             } else {
-                obstacle(&told).or_else(nothing)
+                obstacle(&output).or_else(nothing)
             }
         }
         GateEnd::Signalled(_)
@@ -63,15 +63,15 @@ fn no_tests(run: &GateRun) -> CouldNotRun {
 
 /// Returns the runners that may have printed the output: the one that reported, the one that was started, and
 /// for one that calls others, all.
-fn candidates<'t>(told: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
-    let started = runner_of(&told.run.command);
+fn candidates<'t>(output: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
+    let started = runner_of(&output.run.command);
     let is_open = started.is_none_or(|runner| runner.calls_others());
-    let known = runner_of_run(told.run).into_iter().chain(started);
+    let known = runner_of_run(output.run).into_iter().chain(started);
     known.chain(runners().iter().copied().filter(move |_| is_open))
 }
 
-fn nothing_ran(told: &CommandOutput<'_>) -> bool {
-    let runners = &told.tally().runners;
+fn nothing_ran(output: &CommandOutput<'_>) -> bool {
+    let runners = &output.tally().runners;
     if runners
         .values()
         .any(|counts| counts.ran() > 0 || counts.skipped > 0)
@@ -79,16 +79,17 @@ fn nothing_ran(told: &CommandOutput<'_>) -> bool {
         return false;
     }
     let says = |sign: &str| {
-        told.lines()
+        output
+            .lines()
             .any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(sign))
     };
-    if candidates(told).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
+    if candidates(output).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
         return true;
     }
     // A program that is not a runner may print a runner's counts, for example a build that tests one of its
     // tools.
-    let is_known = runner_of_run(told.run).is_some();
-    let mut kinds = candidates(told)
+    let is_known = runner_of_run(output.run).is_some();
+    let mut kinds = candidates(output)
         .filter(|_| is_known)
         .filter_map(|runner| runner.counts());
     runners.values().all(|counts| counts.unfinished == 0)
@@ -103,22 +104,24 @@ pub(crate) fn missing(run: &GateRun) -> Option<CouldNotRun> {
         .flatten()
 }
 
-fn obstacle(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-    let counts = || told.tally().runners.values();
+fn obstacle(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    let counts = || output.tally().runners.values();
     let passed = |results: TestResults| results.with_status(TestStatus::Passed).next().is_some();
-    if counts().any(|counts| counts.passed > 0) || TestResults::read(told.run).is_some_and(passed) {
+    if counts().any(|counts| counts.passed > 0) || TestResults::read(output.run).is_some_and(passed)
+    {
         return None;
     }
     let signs = |runner: &dyn Runner| {
-        let told_by =
-            |(sign, remedy): &(&str, &str)| Some(CouldNotRun::says(told.line_with(sign)?, *remedy));
+        let told_by = |(sign, remedy): &(&str, &str)| {
+            Some(CouldNotRun::says(output.line_with(sign)?, *remedy))
+        };
         runner
             .signs()
             .iter()
-            .filter(|_| !told.ended_tests())
+            .filter(|_| !output.ended_tests())
             .find_map(told_by)
     };
-    candidates(told)
-        .find_map(|runner| runner.obstacle(told).or_else(|| signs(runner)))
-        .or_else(|| super::python::missing_module_of_command(told))
+    candidates(output)
+        .find_map(|runner| runner.obstacle(output).or_else(|| signs(runner)))
+        .or_else(|| super::python::missing_module_of_command(output))
 }

@@ -89,8 +89,8 @@ impl Runner for Ctest {
         ))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        junit::read(told, |case| case.name.clone())
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        junit::read(output, |case| case.name.clone())
     }
 
     fn suite(&self) -> &'static str {

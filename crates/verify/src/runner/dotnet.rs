@@ -74,8 +74,8 @@ impl Runner for Dotnet {
         ])))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        trx::read(told)
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        trx::read(output)
     }
 
     fn suite(&self) -> &'static str {

@@ -63,10 +63,10 @@ impl Runner for Go {
         Some(shown(stdout))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        let mut results = told.new_results();
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        let mut results = output.new_results();
         let mut with_failures = BTreeSet::new();
-        for event in told.report.as_deref()?.lines().filter_map(Event::read) {
+        for event in output.report.as_deref()?.lines().filter_map(Event::read) {
             let status = match event.action.as_str() {
                 "pass" => TestStatus::Passed,
                 "fail" => TestStatus::Failed,

@@ -55,20 +55,20 @@ impl Runner for Just {
         }
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
         let remedy =
             "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
         let signs = [
             "error: Justfile does not contain recipe",
             "error: No justfile found",
         ];
-        if let Some(line) = signs.iter().find_map(|sign| told.line_with(sign)) {
+        if let Some(line) = signs.iter().find_map(|sign| output.line_with(sign)) {
             return Some(CouldNotRun::says(line, remedy));
         }
-        let line = told
+        let line = output
             .line_with("` failed ")
             .filter(|line| line.ends_with("with exit code 127"));
-        let named = told
+        let named = output
             .lines()
             .find(|line| line.ends_with(": not found") || line.ends_with("ommand not found"));
         let program = named?.rsplit(": ").nth(1).unwrap_or_default();

@@ -92,16 +92,16 @@ impl Runner for Make {
         }
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
         let is_make = |line: &&str| line.starts_with("make") || line.starts_with("gmake");
-        let mut lines = told.lines().filter(is_make);
+        let mut lines = output.lines().filter(is_make);
         if let Some(line) = lines.find(|line| line.contains("*** No rule to make target")) {
             let remedy =
                 "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
             return Some(CouldNotRun::says(line, remedy));
         }
         // make names the program itself, or the shell did before.
-        let ended = told
+        let ended = output
             .lines()
             .filter(is_make)
             .any(|line| line.ends_with("] Error 127"));
@@ -110,7 +110,7 @@ impl Runner for Make {
                 || line.ends_with("ommand not found")
                 || line.ends_with(": No such file or directory")
         };
-        let line = told.stderr.lines().find(named).filter(|_| ended)?;
+        let line = output.stderr.lines().find(named).filter(|_| ended)?;
         let program = line.rsplit(": ").nth(1).unwrap_or_default();
         Some(CouldNotRun::says(
             line,

@@ -52,8 +52,8 @@ impl Runner for Maven {
         })
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        junit::read(told, junit::class_and_name)
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        junit::read(output, junit::class_and_name)
     }
 
     fn suite(&self) -> &'static str {

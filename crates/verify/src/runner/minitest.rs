@@ -55,9 +55,9 @@ impl Runner for Minitest {
     }
 
     /// `FooTest#test_bar = 0.00 s = .`
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        let mut results = told.new_results();
-        for line in told.stdout.lines() {
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        let mut results = output.new_results();
+        for line in output.stdout.lines() {
             let Some((rest, mark)) = line.trim_end().rsplit_once(" s = ") else {
                 continue;
             };

@@ -46,10 +46,10 @@ impl Runner for Mix {
     }
 
     /// A heading `DemoTest [test/demo_test.exs]`, then `  * test adds (0.1ms) [L#3]`; failures follow as `  1) test adds (DemoTest)`.
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
         let mut module = "";
         let mut found: BTreeMap<String, TestStatus> = BTreeMap::new();
-        for line in told.stdout.lines() {
+        for line in output.stdout.lines() {
             if let Some(test) = line.strip_prefix("  * ") {
                 let Some((name, behind)) = test.rsplit_once(" (") else {
                     continue;
@@ -82,7 +82,7 @@ impl Runner for Mix {
                 );
             }
         }
-        let mut results = told.new_results();
+        let mut results = output.new_results();
         found
             .iter()
             .for_each(|(name, status)| super::format::add(&mut results, name, *status));

@@ -48,8 +48,8 @@ impl Runner for Mocha {
         Some(Reporting::lines(call.appended(&["--reporter=spec"])))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(read(told))
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        Some(read(output))
     }
 
     fn suite(&self) -> &'static str {
@@ -79,16 +79,16 @@ impl Runner for Mocha {
         }
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        missing_package(told)
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        missing_package(output)
     }
 }
 
 /// Groups and tests by their indentation: `✔ one (12ms)`, `1) two`, `- three`, up to `3 passing (5ms)`.
-fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut results = Numbered::new(told.new_results());
+fn read(output: &CommandOutput<'_>) -> TestResults {
+    let mut results = Numbered::new(output.new_results());
     let mut groups: Vec<(usize, &str)> = Vec::new();
-    for line in told.stdout.lines() {
+    for line in output.stdout.lines() {
         let content = line.trim_start_matches(' ').trim_end();
         let indent = line.len() - line.trim_start_matches(' ').len();
         if content.contains(" passing (") && content.ends_with(')') {
@@ -114,9 +114,9 @@ fn read(told: &CommandOutput<'_>) -> TestResults {
 }
 
 /// Reads the same from the output of a script that calls mocha, if its counts show that every test is there.
-pub(super) fn read_counted(told: &CommandOutput<'_>) -> Option<TestResults> {
+pub(super) fn read_counted(output: &CommandOutput<'_>) -> Option<TestResults> {
     let number = |word: &str| {
-        let mut found = told.stdout.lines().filter_map(|line| {
+        let mut found = output.stdout.lines().filter_map(|line| {
             let (count, rest) = line.trim().split_once(' ')?;
             let is_it = rest == word
                 || rest
@@ -128,7 +128,7 @@ pub(super) fn read_counted(told: &CommandOutput<'_>) -> Option<TestResults> {
     };
     let ((passing, is_one), (failing, _), (pending, _)) =
         (number("passing"), number("failing"), number("pending"));
-    let results = read(told);
+    let results = read(output);
     let count = passing? + failing.unwrap_or_default() + pending.unwrap_or_default();
     (is_one && results.tests.len() == count).then_some(results)
 }

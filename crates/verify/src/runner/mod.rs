@@ -158,10 +158,10 @@ impl TestResults {
     /// Parses the results per test of a gate's command; `None` if its runner reported none.
     #[must_use]
     pub fn read(run: &GateRun) -> Option<Self> {
-        let told = CommandOutput::of(run);
+        let output = CommandOutput::of(run);
         let results = match runner_of_run(run) {
-            Some(runner) => runner.results(&told),
-            None => format::any_stream(&told),
+            Some(runner) => runner.results(&output),
+            None => format::any_stream(&output),
         };
         results.filter(|results| !results.tests.is_empty())
     }

@@ -62,8 +62,8 @@ impl Runner for Nextest {
         Some(Reporting::lines(call.appended(&more)))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(nextest::read(told))
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        Some(nextest::read(output))
     }
 
     fn suite(&self) -> &'static str {
@@ -90,7 +90,7 @@ impl Runner for Nextest {
         cargo::SIGNS
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        cargo::Cargo.obstacle(told)
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        cargo::Cargo.obstacle(output)
     }
 }

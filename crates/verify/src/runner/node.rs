@@ -102,11 +102,11 @@ impl Runner for Node {
         })
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        let in_report = jest_json::read(told).filter(|results| !results.tests.is_empty());
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        let in_report = jest_json::read(output).filter(|results| !results.tests.is_empty());
         Some(in_report.unwrap_or_else(|| {
-            let report = told.report.as_deref().filter(|report| !report.is_empty());
-            tap::read(report.unwrap_or(&told.stdout), told)
+            let report = output.report.as_deref().filter(|report| !report.is_empty());
+            tap::read(report.unwrap_or(&output.stdout), output)
         }))
     }
 
@@ -118,8 +118,8 @@ impl Runner for Node {
         Some(TestRunner::Node)
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        missing_package(told)
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        missing_package(output)
     }
 }
 

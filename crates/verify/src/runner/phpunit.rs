@@ -43,8 +43,8 @@ impl Runner for Phpunit {
         Some(Reporting::files(call.appended(&["--log-junit", at.file])))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        junit::read(told, junit::class_and_name)
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        junit::read(output, junit::class_and_name)
     }
 
     fn suite(&self) -> &'static str {

@@ -42,8 +42,8 @@ impl Runner for Prove {
         Some(Reporting::unchanged(call))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(tap::read(&told.stdout, told))
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        Some(tap::read(&output.stdout, output))
     }
 
     fn suite(&self) -> &'static str {

@@ -78,8 +78,8 @@ impl Runner for Pytest {
         Some(Reporting::files(call.appended(&more)))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        junit::read(told, node_id)
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        junit::read(output, node_id)
     }
 
     fn suite(&self) -> &'static str {
@@ -120,10 +120,10 @@ impl Runner for Pytest {
         ]
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        plugin(told).or_else(|| {
-            let ran = told.lines().filter_map(summary).any(ran_tests);
-            let errors: Vec<_> = python::import_errors(told.lines()).collect();
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        plugin(output).or_else(|| {
+            let ran = output.lines().filter_map(summary).any(ran_tests);
+            let errors: Vec<_> = python::import_errors(output.lines()).collect();
             (!ran && !errors.is_empty())
                 .then(|| python::not_importable(&errors))
                 .flatten()
@@ -191,7 +191,7 @@ fn ran_tests(tallies: &str) -> bool {
 }
 
 /// A plugin that the settings want and that is not installed.
-fn plugin(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
+fn plugin(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
     const OPTIONS: [(&str, &str); 9] = [
         ("--cov", "pytest-cov"),
         ("--no-cov", "pytest-cov"),
@@ -206,11 +206,11 @@ fn plugin(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let install = |names: &str| {
         format!("run `python3 -m pip install {names}` with the Python that the gate starts")
     };
-    if let Some(line) = told.line_with("Missing required plugins: ") {
+    if let Some(line) = output.line_with("Missing required plugins: ") {
         let names = line.split_once("plugins: ")?.1.replace(", ", " ");
         return Some(CouldNotRun::says(line, install(&names)));
     }
-    if let Some(line) = told.line_with("error: unrecognized arguments: ") {
+    if let Some(line) = output.line_with("error: unrecognized arguments: ") {
         let words = line.split_once("arguments: ")?.1;
         let known = |word: &str| {
             OPTIONS
@@ -226,7 +226,7 @@ fn plugin(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         };
         return Some(CouldNotRun::says(line, remedy));
     }
-    let line = told.line_with("Error importing plugin \"")?;
+    let line = output.line_with("Error importing plugin \"")?;
     Some(CouldNotRun::says(line, install(line.split('"').nth(1)?)))
 }
 

@@ -96,13 +96,13 @@ fn top_level(module: &str) -> &str {
 }
 
 /// A module that the command itself starts and that is not there: `python3: No module named mypy`.
-pub(super) fn missing_module_of_command(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-    let line = told
+pub(super) fn missing_module_of_command(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    let line = output
         .stderr
         .lines()
         .find(|line| line.contains(": No module named "))?;
     let name = line.split_once(": No module named ")?.1.trim_matches('\'');
-    let starts = told
+    let starts = output
         .run
         .command
         .windows(2)

@@ -23,8 +23,11 @@ fn without_unset(command: &str) -> String {
         })
     };
     let words = command.split_whitespace().enumerate();
-    let kept = words.filter(|(at, word)| *at == 0 || !is_unset(word));
-    kept.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+    let remaining = words.filter(|(at, word)| *at == 0 || !is_unset(word));
+    remaining
+        .map(|(_, word)| word)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns whether these commands run only containers and suites that are separate gates of this tree; `made` has their variables.

@@ -72,9 +72,9 @@ impl Runner for Rspec {
         Some(Reporting::files(call.appended(&more)))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        let report: Report = serde_json::from_str(told.report.as_deref()?.trim()).ok()?;
-        let mut results = told.new_results();
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        let report: Report = serde_json::from_str(output.report.as_deref()?.trim()).ok()?;
+        let mut results = output.new_results();
         for example in report.examples {
             let status = match example.status.as_str() {
                 "passed" => TestStatus::Passed,

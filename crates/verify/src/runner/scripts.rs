@@ -145,8 +145,8 @@ impl Runner for Scripts {
         }
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        if told
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        if output
             .run
             .command
             .first()
@@ -154,17 +154,17 @@ impl Runner for Scripts {
         {
             return None;
         }
-        if let Some(line) = told
+        if let Some(line) = output
             .line_with("Missing script: \"")
-            .or_else(|| told.line_with("ERR_PNPM_NO_SCRIPT"))
+            .or_else(|| output.line_with("ERR_PNPM_NO_SCRIPT"))
         {
             let remedy = "add the script to package.json, or name the tests: `crucible run start --test \"COMMAND\"`";
             return Some(CouldNotRun::says(line, remedy));
         }
         let not_found =
             |line: &&str| line.ends_with(": not found") || line.ends_with(": command not found");
-        let line = told.lines().find(not_found);
-        match (told.code(), line) {
+        let line = output.lines().find(not_found);
+        match (output.code(), line) {
             (Some(127), Some(line)) => Some(CouldNotRun::says(line, self.install)),
             (Some(127), None) => Some(CouldNotRun {
                 cause: "a program of the script is missing".to_owned(),
@@ -338,15 +338,15 @@ fn calls_other_suite(script: &str, view: &TreeView) -> bool {
 }
 
 /// Returns why the package manager that a gate starts could not run its script.
-pub(super) fn obstacle_of_manager(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
+pub(super) fn obstacle_of_manager(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
     MANAGERS
         .into_iter()
-        .find_map(|manager| manager.obstacle(told))
+        .find_map(|manager| manager.obstacle(output))
 }
 
 /// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository
 /// is the repository's fault.
-pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
+pub(super) fn missing_package(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
     let signs = [
         "Cannot find module '",
         "Cannot find package '",
@@ -354,7 +354,7 @@ pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
         "Failed to resolve import \"",
         "Failed to load url ",
     ];
-    let line = told.lines().find(|line| {
+    let line = output.lines().find(|line| {
         signs.iter().any(|sign| {
             let name = line.split_once(sign).map(|(_, rest)| rest);
             name.is_some_and(|name| {
@@ -362,7 +362,7 @@ pub(super) fn missing_package(told: &CommandOutput<'_>) -> Option<CouldNotRun> {
             })
         })
     })?;
-    let manager = told.run.command.first().and_then(|program| {
+    let manager = output.run.command.first().and_then(|program| {
         MANAGERS
             .into_iter()
             .find(|manager| program.rsplit('/').next() == Some(manager.program))

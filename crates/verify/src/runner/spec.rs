@@ -83,8 +83,8 @@ pub trait Runner: Sync {
     }
 
     /// Reads the results test by test.
-    fn results(&self, told: &CommandOutput) -> Option<TestResults> {
-        format::any_stream(told)
+    fn results(&self, output: &CommandOutput) -> Option<TestResults> {
+        format::any_stream(output)
     }
 
     /// Returns whether it starts other runners, so that its output may be theirs.
@@ -123,8 +123,8 @@ pub trait Runner: Sync {
     }
 
     /// Returns why it could not run, if [`Runner::signs`] is not sufficient.
-    fn obstacle(&self, told: &CommandOutput) -> Option<CouldNotRun> {
-        let _ = told;
+    fn obstacle(&self, output: &CommandOutput) -> Option<CouldNotRun> {
+        let _ = output;
         None
     }
 }

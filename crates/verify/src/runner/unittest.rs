@@ -115,8 +115,8 @@ impl Runner for Unittest {
         Some(Reporting::lines(call.with_args(args)))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        Some(unittest::read(told))
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        Some(unittest::read(output))
     }
 
     fn suite(&self) -> &'static str {
@@ -144,13 +144,13 @@ impl Runner for Unittest {
         ]
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        let results = unittest::read(told);
-        let errors: Vec<_> = python::import_errors(told.lines()).collect();
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        let results = unittest::read(output);
+        let errors: Vec<_> = python::import_errors(output.lines()).collect();
         // A module that cannot be imported counts as one failed test.
         let is_all = !errors.is_empty() && results.tests.len() <= errors.len();
         let passed = results.with_status(TestStatus::Passed).next().is_some();
-        let total = told
+        let total = output
             .tally()
             .runners
             .get(&TestRunner::Unittest)

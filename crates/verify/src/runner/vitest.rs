@@ -53,8 +53,8 @@ impl Runner for Vitest {
         ])))
     }
 
-    fn results(&self, told: &CommandOutput<'_>) -> Option<TestResults> {
-        jest_json::read(told)
+    fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
+        jest_json::read(output)
     }
 
     fn suite(&self) -> &'static str {
@@ -85,7 +85,7 @@ impl Runner for Vitest {
         }
     }
 
-    fn obstacle(&self, told: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        missing_package(told)
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+        missing_package(output)
     }
 }

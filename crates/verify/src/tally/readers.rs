@@ -95,7 +95,10 @@ impl Reports {
 
     fn end(&self) -> Option<TestCounts> {
         let unfinished = self.announced.unfinished();
-        self.told.map(|told| TestCounts { unfinished, ..told })
+        self.told.map(|counts| TestCounts {
+            unfinished,
+            ..counts
+        })
     }
 }
 
@@ -354,8 +357,8 @@ impl Reader for GoTests {
     }
 
     fn end(&mut self) -> Option<TestCounts> {
-        let told = self.told.ran().saturating_add(self.told.skipped);
-        let unfinished = self.begun.saturating_sub(told);
+        let reported = self.told.ran().saturating_add(self.told.skipped);
+        let unfinished = self.begun.saturating_sub(reported);
         (self.begun > 0).then_some(TestCounts {
             unfinished,
             ..self.told
@@ -449,11 +452,11 @@ struct Node {
 
 impl Reader for Node {
     fn line(&mut self, line: &str) {
-        let told = line
+        let count_line = line
             .strip_prefix("# ")
             .or_else(|| line.strip_prefix("ℹ "))
             .and_then(|rest| rest.split_once(' '));
-        if let Some((word, count)) = told {
+        if let Some((word, count)) = count_line {
             // tape aligns the numbers.
             let Some(count) = number(count.trim_start()) else {
                 return;
@@ -484,10 +487,10 @@ impl Reader for Node {
     }
 
     fn end(&mut self) -> Option<TestCounts> {
-        self.told.map(|told| TestCounts {
-            passed: told.passed.saturating_sub(self.files_passed),
-            failed: told.failed.saturating_sub(self.files_failed),
-            ..told
+        self.told.map(|counts| TestCounts {
+            passed: counts.passed.saturating_sub(self.files_passed),
+            failed: counts.failed.saturating_sub(self.files_failed),
+            ..counts
         })
     }
 }
@@ -554,9 +557,9 @@ impl Reader for Tap {
     }
 
     fn end(&mut self) -> Option<TestCounts> {
-        let told = self.told.ran().saturating_add(self.told.skipped);
-        let seen = (self.plans > 0 && told > 0) || self.version;
-        let missing = self.planned.saturating_sub(told);
+        let reported = self.told.ran().saturating_add(self.told.skipped);
+        let seen = (self.plans > 0 && reported > 0) || self.version;
+        let missing = self.planned.saturating_sub(reported);
         let unfinished = if self.plans == 0 {
             missing.max(1)
         } else {

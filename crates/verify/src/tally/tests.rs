@@ -199,12 +199,12 @@ fn counts([passed, failed, skipped, unfinished]: [u64; 4]) -> TestCounts {
 #[test]
 fn every_runner_is_recognised_uniquely() {
     for (runner, output, expected) in ROWS {
-        let mut told = read(output, expected[1]).runners;
+        let mut runners = read(output, expected[1]).runners;
         if *runner == TestRunner::GoTests {
-            told.remove(&TestRunner::GoPackages);
+            runners.remove(&TestRunner::GoPackages);
         }
         assert_eq!(
-            told,
+            runners,
             BTreeMap::from([(*runner, counts(*expected))]),
             "{output}"
         );
@@ -226,14 +226,14 @@ fn runner_counts_are_separate_and_summed() {
         &format!("{CARGO}{NODE}"),
         "Ran 2 tests in 0.1s\n\nOK\n",
     );
-    let told = TestTally::read(&run);
-    assert_eq!(told.basis, TallyBasis::Whole);
+    let tally = TestTally::read(&run);
+    assert_eq!(tally.basis, TallyBasis::Whole);
     let expected = [
         (TestRunner::Libtest, counts([4, 0, 1, 0])),
         (TestRunner::Node, counts([2, 0, 2, 0])),
         (TestRunner::Unittest, counts([2, 0, 0, 0])),
     ];
-    assert_eq!(told.runners, BTreeMap::from(expected));
+    assert_eq!(tally.runners, BTreeMap::from(expected));
     let again = TestTally::read(&run_of("x", exit(0), "running 1 test\n", CARGO));
     assert_eq!(again.runners[&TestRunner::Libtest], counts([4, 0, 1, 1]));
 }
@@ -418,7 +418,7 @@ fn missing_baseline_requires_only_completion() {
 #[test]
 fn failed_tests_override_exit_code() {
     let error = [("verify-tests-failed".to_owned(), Level::Error)];
-    let told = unittest(3, "FAILED (failures=1)");
+    let counts = unittest(3, "FAILED (failures=1)");
     // Code under test can forge the runner's last line; the headings remain.
     let headed = format!(
         "{}\nFAIL: test_a (t.T.test_a)\n{}\n\n{}",
@@ -427,7 +427,7 @@ fn failed_tests_override_exit_code() {
         unittest(3, "OK")
     );
     let pytest = "collected 2 items\n==== 1 failed, 1 passed in 0.02s ====\n";
-    for output in [&told, &headed, pytest, CARGO_FAILED] {
+    for output in [&counts, &headed, pytest, CARGO_FAILED] {
         assert_eq!(judged(None, TestFiles::Editable, output), error, "{output}");
         for (earlier, passed) in [(output, false), (&unittest(3, "OK"), true), ("", true)] {
             let found = judged(Some(before(earlier, passed)), TestFiles::Fixed, output);
@@ -443,7 +443,7 @@ fn failed_tests_override_exit_code() {
     }
     let more = unittest(3, "FAILED (failures=2)");
     assert_eq!(
-        judged(Some(before(&told, true)), TestFiles::Fixed, &more),
+        judged(Some(before(&counts, true)), TestFiles::Fixed, &more),
         error
     );
     // Another line that begins so is no heading.

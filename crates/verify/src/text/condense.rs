@@ -19,11 +19,11 @@ pub(super) const GAP: &str = "[…]";
 /// Returns the log without those lines, or unchanged if it has no such lines.
 pub(super) fn condense(log: &str) -> Cow<'_, str> {
     let lines: Vec<&str> = log.lines().collect();
-    let kept = without_repetitions(without_frames(without_passed(&lines)));
-    if kept == lines {
+    let condensed = without_repetitions(without_frames(without_passed(&lines)));
+    if condensed == lines {
         return Cow::Borrowed(log);
     }
-    let mut out = kept.join("\n");
+    let mut out = condensed.join("\n");
     out.push('\n');
     Cow::Owned(out)
 }

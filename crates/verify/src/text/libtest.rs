@@ -114,12 +114,12 @@ impl Quiet {
     fn write(mut self, total: &str, out: &mut Vec<String>) {
         self.marks.sort_unstable();
         self.failed.sort_unstable();
-        let mut told = 0;
+        let mut printed = 0;
         for row in self.marks.chunks(ROW) {
-            told += row.len();
+            printed += row.len();
             let mut text = String::from_utf8_lossy(row).into_owned();
             if row.len() == ROW || !self.failed.is_empty() {
-                text.push_str(&format!(" {told}/{total}"));
+                text.push_str(&format!(" {printed}/{total}"));
             }
             out.push(text);
         }
@@ -133,8 +133,8 @@ impl Quiet {
 /// Returns the marks of `..i 3/7`; empty if the line is not such a row.
 fn marks_of(line: &str) -> &str {
     let (marks, count) = line.split_once(' ').unwrap_or((line, "0/0"));
-    let counts = count.split_once('/').is_some_and(|(told, total)| {
-        [told, total]
+    let counts = count.split_once('/').is_some_and(|(done, total)| {
+        [done, total]
             .iter()
             .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     });

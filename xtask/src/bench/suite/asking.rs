@@ -98,7 +98,7 @@ impl Asking {
 
 /// A question about some text.
 pub(super) fn question(text: &str) -> LlmInvocation {
-    let asked = PromptBuilder::new()
+    let prompt = PromptBuilder::new()
         .ours("Review this.\n")
         .untrusted("lib.rs", &Untrusted::new(text))
         .build();
@@ -109,7 +109,7 @@ pub(super) fn question(text: &str) -> LlmInvocation {
         timeout: TIMEOUT,
         messages: vec![
             Message::system(PromptBuilder::new().ours("You review code.\n").build()),
-            Message::user(asked),
+            Message::user(prompt),
         ],
         metadata: BTreeMap::from([("max_tokens".to_owned(), 4096.into())]),
     }

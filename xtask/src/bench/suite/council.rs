@@ -175,11 +175,11 @@ pub(super) fn peak_of(mut command: Command) -> Result<(String, u64), TaskError> 
         command: format!("{command:?}"),
         source,
     })?;
-    let told = child
+    let stdout = child
         .stdout
         .take()
         .map_or(Err(io::ErrorKind::BrokenPipe.into()), first_line);
-    let peak = told.and_then(|line| {
+    let peak = stdout.and_then(|line| {
         let status = fs::read_to_string(PathBuf::from(format!("/proc/{}/status", child.id())))?;
         Ok((line, peak_in(&status)?))
     });

@@ -177,7 +177,7 @@ impl Fixture {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(body.to_vec());
-            said(&String::from_utf8_lossy(body))
+            reply_for(&String::from_utf8_lossy(body))
         });
         let server = server.map_err(TaskError::io("start", "the model's server"))?;
         let asking = Asking::new(NAME, server.address())?;
@@ -395,7 +395,7 @@ fn longest_of_each(bodies: &[Vec<u8>], steps: &[usize]) -> Vec<Vec<u8>> {
 }
 
 /// What the model says to a request: a configuration, a judgement, or so many words.
-fn said(body: &str) -> String {
+fn reply_for(body: &str) -> String {
     let wanted = wanted(body);
     if body.contains("You judge whether positions changed") {
         return "YES".to_owned();
@@ -498,7 +498,7 @@ mod tests {
             seats: 4,
             loops: 3,
         };
-        let triage: Value = serde_json::from_str(&said(&format!(
+        let triage: Value = serde_json::from_str(&reply_for(&format!(
             "You configure a council {}",
             shape.question(9)
         )))
@@ -508,8 +508,8 @@ mod tests {
             (&json!("debate"), &json!(3))
         );
         assert_eq!(triage["council"].as_array().unwrap().len(), 4);
-        assert_eq!(said("You judge whether positions changed"), "YES");
-        let words = said(&format!(
+        assert_eq!(reply_for("You judge whether positions changed"), "YES");
+        let words = reply_for(&format!(
             "You hold one seat of a council {}",
             shape.question(900)
         ))

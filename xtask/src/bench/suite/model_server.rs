@@ -120,7 +120,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             shared.connections.fetch_add(1, Ordering::SeqCst);
         }
         served += 1;
-        let asked = Instant::now();
+        let started_at = Instant::now();
         let answer = (shared.answerer)(&body);
         std::mem::swap(
             &mut body,
@@ -130,7 +130,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                 .unwrap_or_else(PoisonError::into_inner),
         );
         if !shared.latency.is_zero() {
-            thread::sleep(shared.latency.saturating_sub(asked.elapsed()));
+            thread::sleep(shared.latency.saturating_sub(started_at.elapsed()));
         }
         stream.write_all(&answer)?;
     }

@@ -37,9 +37,9 @@ impl Bench for SkillRun {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
-        let room = scratch()?;
+        let temp_dir = scratch()?;
         let program = context.program()?;
-        let stand = Stand::new(program, room.path())?;
+        let stand = Stand::new(program, temp_dir.path())?;
         // A start is short and noisy: more rounds cost little.
         let rounds = context.rounds.saturating_mul(4);
         let pair = side_by_side(rounds, || stand.ours(), || stand.plain())?;
@@ -62,8 +62,8 @@ struct Stand {
 }
 
 impl Stand {
-    fn new(program: PathBuf, room: &Path) -> Result<Self, TaskError> {
-        let (project, home) = (room.join("project"), room.join("home"));
+    fn new(program: PathBuf, scratch_dir: &Path) -> Result<Self, TaskError> {
+        let (project, home) = (scratch_dir.join("project"), scratch_dir.join("home"));
         let git = project.join(".git");
         for directory in [&git, &home] {
             std::fs::create_dir_all(directory).map_err(TaskError::io("create", directory))?;
@@ -75,7 +75,7 @@ impl Stand {
             home,
         };
         stand.crucible(&["skill", "init"])?;
-        let io = room.join("io.json");
+        let io = scratch_dir.join("io.json");
         let schema = r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#;
         std::fs::write(&io, schema).map_err(TaskError::io("write", &io))?;
         let io = io.display().to_string();

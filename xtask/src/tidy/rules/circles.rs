@@ -276,7 +276,7 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
@@ -285,7 +285,7 @@ mod tests {
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_str()))
             .collect();
-        said(
+        rule_findings(
             &Circles,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         )

@@ -127,17 +127,17 @@ fn headings(workspace: &Workspace) -> BTreeMap<(&str, &str), usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
-    fn said_of(code: &str, page: (&str, &str)) -> Vec<String> {
+    fn findings_of(code: &str, page: (&str, &str)) -> Vec<String> {
         let files = [
             ("crates/a/src/lib.rs", code),
             page,
             ("docs/codes/README.md", "## how to read these"),
         ];
-        said(
+        rule_findings(
             &Codes,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         )
@@ -147,17 +147,17 @@ mod tests {
     fn codes_and_headings_that_match_are_fine() {
         let code = "const A: Code = Code::new(\"patch-path-denied\");\n#[cfg(test)] mod tests { const B: Code = Code::new(\"x-y\"); }";
         let page = "# patch\n\n## patch-path-denied\n\ntext\n```\n## not-a-heading\n```\n";
-        assert_eq!(said_of(code, ("docs/codes/patch.md", page)), [""; 0]);
+        assert_eq!(findings_of(code, ("docs/codes/patch.md", page)), [""; 0]);
     }
 
     #[test]
     fn codes_and_headings_without_counterpart_are_named() {
-        let said = said_of(
+        let findings = findings_of(
             "\nconst A: Code = model::Code::new(\"patch-new\");",
             ("docs/codes/patch.md", "\n## patch-old\n"),
         );
         assert_eq!(
-            said,
+            findings,
             [
                 "crates/a/src/lib.rs:2: `patch-new` has no heading `## patch-new` in docs/codes/patch.md",
                 "docs/codes/patch.md:2: no code in the source is named `patch-old`",
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn misplaced_malformed_or_hidden_code_is_named() {
-        let wrong_page = said_of(
+        let wrong_page = findings_of(
             "const A: Code = Code::new(\"patch-new\");",
             ("docs/codes/pack.md", "## patch-new\n"),
         );
@@ -180,7 +180,7 @@ mod tests {
         ] {
             let code = format!("fn f() {{ {code}; }}");
             assert_eq!(
-                said_of(&code, ("docs/codes/patch.md", "")).len(),
+                findings_of(&code, ("docs/codes/patch.md", "")).len(),
                 1,
                 "{code}"
             );

@@ -204,7 +204,7 @@ impl TestIndex {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
@@ -220,7 +220,7 @@ mod tests {
         )
     }
 
-    fn said_of(table: &str) -> Vec<String> {
+    fn findings_of(table: &str) -> Vec<String> {
         let files = [
             (TABLE, table),
             ("crates/a/src/lib.rs", "mod inner; fn plain() {}"),
@@ -234,19 +234,19 @@ mod tests {
             ),
             ("crates/a/tests/scenarios/003_empty/input.json", "{}"),
         ];
-        said(
+        rule_findings(
             &Conformance,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         )
     }
 
     fn said_of_row(id: &str, row: &str) -> Vec<String> {
-        said_of(&table(|other| (other == id).then(|| row.to_owned())))
+        findings_of(&table(|other| (other == id).then(|| row.to_owned())))
     }
 
     #[test]
     fn a_whole_table_is_fine() {
-        assert_eq!(said_of(&table(|_| None)), [""; 0]);
+        assert_eq!(findings_of(&table(|_| None)), [""; 0]);
         let row = "| T12 | words | holds | `a::inner::tests::one`, `crucible_a::inner::many`, `a::whole::two`, `a::scenarios::003_empty` | `crucible x` |";
         assert_eq!(said_of_row("T12", row), [""; 0]);
     }
@@ -257,11 +257,11 @@ mod tests {
             said_of_row("C25", ""),
             ["docs/conformance.md:1: row `C25` is missing"]
         );
-        let said = said_of_row(
+        let findings = said_of_row(
             "C25",
             "| C24 | again | open |  |  |\n| Z99 | what | open |  |  |",
         );
-        assert_eq!(said.len(), 3, "{said:?}");
+        assert_eq!(findings.len(), 3, "{findings:?}");
     }
 
     #[test]

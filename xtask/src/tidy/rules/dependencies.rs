@@ -133,12 +133,12 @@ fn check_purity(package: &Package, file: &SourceFile, parsed: &Parsed, report: &
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::*;
 
-    fn said_of(package: Package, code: &str) -> Vec<String> {
+    fn findings_of(package: Package, code: &str) -> Vec<String> {
         let path = package.targets[0].path.clone();
-        said(
+        rule_findings(
             &Dependencies,
             &Workspace::of(&[(&path, code)], vec![package]),
         )
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_library_outside_its_wall_is_named() {
-        let said = said_of(
+        let findings = findings_of(
             Package::sample("crucible-run")
                 .needs("rusqlite")
                 .needs("clap")
@@ -154,7 +154,7 @@ mod tests {
             "",
         );
         assert_eq!(
-            said,
+            findings,
             [
                 "crates/run/Cargo.toml:1: `run` depends on `clap`, which belongs to cli, xtask",
                 "crates/run/Cargo.toml:1: `run` depends on `rusqlite`, which belongs to ledger, xtask",
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_pure_crate_that_reaches_outside_is_named() {
         assert_eq!(
-            said_of(Package::sample("crucible-pack").needs("tokio"), "").len(),
+            findings_of(Package::sample("crucible-pack").needs("tokio"), "").len(),
             1
         );
         for code in [
@@ -178,7 +178,7 @@ mod tests {
             "fn f() { jiff::Timestamp::now(); }",
         ] {
             assert_eq!(
-                said_of(Package::sample("crucible-model"), code).len(),
+                findings_of(Package::sample("crucible-model"), code).len(),
                 1,
                 "{code}"
             );
@@ -188,19 +188,19 @@ mod tests {
     #[test]
     fn owners_tests_and_impure_crates_are_free() {
         assert_eq!(
-            said_of(
+            findings_of(
                 Package::sample("crucible-ledger").needs("rusqlite"),
                 "use std::fs;"
             ),
             [""; 0]
         );
         assert_eq!(
-            said_of(Package::sample("crucible-run").tests_need("rusqlite"), ""),
+            findings_of(Package::sample("crucible-run").tests_need("rusqlite"), ""),
             [""; 0]
         );
         let tested = "//! Says `std::fs`.\n#[cfg(test)] mod tests { use std::fs; }";
         assert_eq!(
-            said_of(
+            findings_of(
                 Package::sample("crucible-patch").tests_need("tempfile"),
                 tested
             ),

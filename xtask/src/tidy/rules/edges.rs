@@ -192,12 +192,12 @@ fn layer(name: &str) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::*;
 
-    fn said_of(table: &str, packages: Vec<Package>) -> Vec<String> {
+    fn findings_of(table: &str, packages: Vec<Package>) -> Vec<String> {
         let text = format!("# Title\n```edges\n{table}\n```\n");
-        said(&Edges, &Workspace::of(&[(TABLE, &text)], packages))
+        rule_findings(&Edges, &Workspace::of(&[(TABLE, &text)], packages))
     }
 
     fn sample() -> Vec<Package> {
@@ -214,16 +214,16 @@ mod tests {
     #[test]
     fn a_table_that_equals_cargo_is_fine() {
         assert_eq!(
-            said_of("model:\nhost: model\ntestkit:\ncli: host", sample()),
+            findings_of("model:\nhost: model\ntestkit:\ncli: host", sample()),
             [""; 0]
         );
     }
 
     #[test]
     fn differences_are_named_both_ways() {
-        let said = said_of("model: host\nhost:\ncli: host\ngone: model", sample());
+        let findings = findings_of("model: host\nhost:\ncli: host\ngone: model", sample());
         assert_eq!(
-            said,
+            findings,
             [
                 "ARCHITECTURE.md:1: `testkit` has no row in the `edges` block",
                 "ARCHITECTURE.md:3: the row says `model` depends on `host`, and cargo does not",
@@ -239,9 +239,9 @@ mod tests {
             Package::sample("crucible-run").needs("crucible-council"),
             Package::sample("crucible-council"),
         ];
-        let said = said_of("run: council\ncouncil:", packages);
+        let findings = findings_of("run: council\ncouncil:", packages);
         assert_eq!(
-            said,
+            findings,
             [
                 "crates/run/Cargo.toml:1: `run` (layer 4) depends on `council`, which is not below it"
             ]
@@ -255,9 +255,9 @@ mod tests {
             Package::sample("crucible-pack").tests_need("crucible-patch"),
             Package::sample("crucible-patch"),
         ];
-        let said = said_of("surprise:\npack:\npatch:\nbroken row", packages);
+        let findings = findings_of("surprise:\npack:\npatch:\nbroken row", packages);
         assert_eq!(
-            said,
+            findings,
             [
                 "ARCHITECTURE.md:6: `broken row` is no `crate: dep dep`",
                 "crates/pack/Cargo.toml:1: the tests of `pack` depend on `patch`: only `testkit` is free",

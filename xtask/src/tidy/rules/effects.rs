@@ -86,20 +86,20 @@ fn printers(tokens: &[Token]) -> impl Iterator<Item = (usize, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
-    fn said_of(package: &str, code: &str) -> Vec<String> {
+    fn findings_of(package: &str, code: &str) -> Vec<String> {
         let package = Package::sample(package);
         let path = package.targets[0].path.clone();
-        said(&Effects, &Workspace::of(&[(&path, code)], vec![package]))
+        rule_findings(&Effects, &Workspace::of(&[(&path, code)], vec![package]))
     }
 
     #[test]
     fn library_that_prints_exits_or_spawns_is_named() {
         assert_eq!(
-            said_of(
+            findings_of(
                 "crucible-a",
                 "fn f() {\n println!(\"x\");\n std::process::exit(1);\n Command::new(\"ls\");\n}"
             ),
@@ -110,7 +110,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            said_of(
+            findings_of(
                 "crucible-host",
                 "fn f() { tokio::process::Command::new(\"ls\"); }"
             )
@@ -118,7 +118,7 @@ mod tests {
             1
         );
         assert_eq!(
-            said_of("crucible", "fn f() { std::process::Command::new(\"ls\"); }").len(),
+            findings_of("crucible", "fn f() { std::process::Command::new(\"ls\"); }").len(),
             1
         );
     }
@@ -126,40 +126,40 @@ mod tests {
     #[test]
     fn crate_lifting_the_ban_is_named() {
         let code = "#[expect(clippy::disallowed_methods, reason = \"quick\")] fn f() {}";
-        assert_eq!(said_of("crucible-run", code).len(), 1);
-        assert_eq!(said_of("crucible-host", code), [""; 0]);
+        assert_eq!(findings_of("crucible-run", code).len(), 1);
+        assert_eq!(findings_of("crucible-host", code), [""; 0]);
     }
 
     #[test]
     fn owners_tests_and_argument_parsers_are_free() {
         assert_eq!(
-            said_of("crucible-sandbox", "fn f() { Command::new(\"ls\"); }"),
+            findings_of("crucible-sandbox", "fn f() { Command::new(\"ls\"); }"),
             [""; 0]
         );
         assert_eq!(
-            said_of(
+            findings_of(
                 "crucible-terminal",
                 "fn f() { println!(\"x\"); std::process::exit(1); }"
             ),
             [""; 0]
         );
         assert_eq!(
-            said_of("crucible", "fn f() { clap::Command::new(\"x\"); }"),
+            findings_of("crucible", "fn f() { clap::Command::new(\"x\"); }"),
             [""; 0]
         );
         assert_eq!(
-            said_of(
+            findings_of(
                 "crucible-a",
                 "#[cfg(test)] mod tests { fn f() { println!(\"x\"); } }"
             ),
             [""; 0]
         );
         assert_eq!(
-            said_of("crucible-testkit", "fn f() { Command::new(\"git\"); }"),
+            findings_of("crucible-testkit", "fn f() { Command::new(\"git\"); }"),
             [""; 0]
         );
         assert_eq!(
-            said_of("xtask", "fn f() { println!(\"x\"); Command::new(\"ls\"); }"),
+            findings_of("xtask", "fn f() { println!(\"x\"); Command::new(\"ls\"); }"),
             [""; 0]
         );
     }

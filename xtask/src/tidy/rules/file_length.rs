@@ -32,7 +32,7 @@ impl Rule for FileLength {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
@@ -49,9 +49,9 @@ mod tests {
             ("crates/b/src/lib.rs", tested.as_str()),
         ];
         let packages = vec![Package::sample("crucible-a"), Package::sample("crucible-b")];
-        let said = said(&FileLength, &Workspace::of(&files, packages));
+        let findings = rule_findings(&FileLength, &Workspace::of(&files, packages));
         assert_eq!(
-            said,
+            findings,
             ["crates/a/src/lib.rs:1001: 1001 lines without the tests; split it below 1000"]
         );
     }

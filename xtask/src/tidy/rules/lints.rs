@@ -127,7 +127,7 @@ fn is_conditional(attribute: &Attribute) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
@@ -136,9 +136,9 @@ mod tests {
         "[package]\n\n[lints]\nworkspace = true\n",
     );
 
-    fn said_of(code: &str) -> Vec<String> {
+    fn findings_of(code: &str) -> Vec<String> {
         let files = [("crates/a/src/lib.rs", code), MANIFEST];
-        said(
+        rule_findings(
             &Lints,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         )
@@ -157,7 +157,7 @@ mod tests {
             "#[cfg_attr(unix, ignore)] fn f() {}",
             "/// ```ignore\n/// f()\n/// ```\nfn f() {}",
         ] {
-            assert_eq!(said_of(code).len(), 1, "{code}");
+            assert_eq!(findings_of(code).len(), 1, "{code}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
             "#[arg(allow(x), long)] struct A;",
             "#[serde(rename = \"ignore\")] struct A;",
         ] {
-            assert_eq!(said_of(code), [""; 0], "{code}");
+            assert_eq!(findings_of(code), [""; 0], "{code}");
         }
     }
 
@@ -182,12 +182,12 @@ mod tests {
                 "[workspace.lints.rust]\ndead_code = \"allow\"\n",
             ),
         ];
-        let said = said(
+        let findings = rule_findings(
             &Lints,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         );
-        assert_eq!(said.len(), 2);
-        assert!(said[0].starts_with("Cargo.toml:2: "));
-        assert!(said[1].starts_with("crates/a/Cargo.toml:1: "));
+        assert_eq!(findings.len(), 2);
+        assert!(findings[0].starts_with("Cargo.toml:2: "));
+        assert!(findings[1].starts_with("crates/a/Cargo.toml:1: "));
     }
 }

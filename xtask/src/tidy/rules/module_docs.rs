@@ -33,7 +33,7 @@ impl Rule for ModuleDocs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
@@ -49,9 +49,9 @@ mod tests {
             ("crates/a/tests/whole.rs", "fn outside_src() {}\n"),
         ];
         let workspace = Workspace::of(&files, vec![Package::sample("crucible-a")]);
-        let said = said(&ModuleDocs, &workspace);
-        assert_eq!(said.len(), 2);
-        assert!(said[0].starts_with("crates/a/src/bare.rs:1: "));
-        assert!(said[1].starts_with("crates/a/src/empty.rs:1: "));
+        let findings = rule_findings(&ModuleDocs, &workspace);
+        assert_eq!(findings.len(), 2);
+        assert!(findings[0].starts_with("crates/a/src/bare.rs:1: "));
+        assert!(findings[1].starts_with("crates/a/src/empty.rs:1: "));
     }
 }

@@ -181,13 +181,13 @@ fn report_idioms(path: &str, line: usize, text: &str, report: &mut Report<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
     fn problems(path: &str, text: &str) -> Vec<String> {
         let files = [(path, text)];
-        said(
+        rule_findings(
             &Prose,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         )
@@ -249,7 +249,7 @@ mod tests {
                 ),
                 (path, code),
             ];
-            said(
+            rule_findings(
                 &Prose,
                 &Workspace::of(&files, vec![Package::sample("crucible-crawl")]),
             )

@@ -33,7 +33,7 @@ impl Rule for Reachability {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::super::super::workspace::Package;
     use super::*;
 
@@ -44,13 +44,13 @@ mod tests {
             ("crates/a/src/broken.rs", "\nfn ("),
             ("crates/a/src/stray.rs", ""),
         ];
-        let said = said(
+        let findings = rule_findings(
             &Reachability,
             &Workspace::of(&files, vec![Package::sample("crucible-a")]),
         );
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("crates/a/src/broken.rs:2: does not parse"));
-        assert!(said[1].starts_with("crates/a/src/stray.rs:1: no `mod` reaches"));
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(findings[0].starts_with("crates/a/src/broken.rs:2: does not parse"));
+        assert!(findings[1].starts_with("crates/a/src/stray.rs:1: no `mod` reaches"));
     }
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
             ("crates/a/tests/fixtures/broken.rs", "fn ("),
         ];
         assert_eq!(
-            said(
+            rule_findings(
                 &Reachability,
                 &Workspace::of(&files, vec![Package::sample("crucible-a")])
             ),

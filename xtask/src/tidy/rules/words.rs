@@ -46,7 +46,7 @@ impl Rule for Words {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::said;
+    use super::super::super::rule_findings;
     use super::*;
 
     #[test]
@@ -58,8 +58,8 @@ mod tests {
             ("Cargo.lock", text.as_str()),
             ("notes.md", "crates and .io apart"),
         ];
-        let said = said(&Words, &Workspace::of(&files, vec![]));
-        assert_eq!(said.len(), 1);
-        assert!(said[0].starts_with("README.md:2: "));
+        let findings = rule_findings(&Words, &Workspace::of(&files, vec![]));
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].starts_with("README.md:2: "));
     }
 }

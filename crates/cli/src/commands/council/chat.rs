@@ -93,11 +93,11 @@ impl Conversation<'_> {
             let line = match self.listen(limit.saturating_add(input::SPACE_AROUND))? {
                 Line::Text(line) => line,
                 Line::TooLong(bytes) => {
-                    self.tell(&CouncilError::QueryTooLong { bytes, limit }.into());
+                    self.print_error(&CouncilError::QueryTooLong { bytes, limit }.into());
                     continue;
                 }
                 Line::NotText => {
-                    self.tell(
+                    self.print_error(
                         &Failure::usage("the question is not UTF-8")
                             .hint("Write it as UTF-8 text."),
                     );
@@ -122,7 +122,7 @@ impl Conversation<'_> {
                 ChatInput::Usage => output.line("Type 'trace on' or 'trace off'.\n"),
                 ChatInput::Help => output.line(WORDS),
                 ChatInput::Answer(question) if question.len() > limit => {
-                    self.tell(
+                    self.print_error(
                         &CouncilError::QueryTooLong {
                             bytes: question.len(),
                             limit,
@@ -190,7 +190,7 @@ impl Conversation<'_> {
                     ));
                 }
                 output.line("");
-                self.tell(&error);
+                self.print_error(&error);
             }
         }
         Ok(())
@@ -223,7 +223,7 @@ impl Conversation<'_> {
     }
 
     /// Prints an error as a part of the conversation.
-    fn tell(&self, error: &Failure) {
+    fn print_error(&self, error: &Failure) {
         // Indent continuation lines, so that quoted text cannot pass for ours.
         let set_off = |text: &str| text.trim_end().replace('\n', "\n  ");
         let mut text = format!("error: {}\n", set_off(&error.message));

@@ -59,12 +59,12 @@ enum CrawlCommand {
 impl Crawl {
     /// The output mode: JSON if standard output is not a terminal, unless text is requested.
     pub(crate) fn mode(&self, json: bool) -> OutputMode {
-        let asked = if json || self.wants_lines() {
+        let requested_format = if json || self.wants_lines() {
             Some(FormatName::Json)
         } else {
             self.output_args().format
         };
-        let (format, errors) = match asked {
+        let (format, errors) = match requested_format {
             Some(FormatName::Json) => (Format::Json, Format::Json),
             Some(FormatName::Pretty) => (Format::Human, Format::Human),
             None if std::io::stdout().is_terminal() => (Format::Human, Format::Human),

@@ -44,13 +44,13 @@ impl Plan {
             } else {
                 show::plan(&app.output, &planned);
             }
-            Ok(judged(app, &planned))
+            Ok(report_verdict(app, &planned))
         })
     }
 }
 
 /// The exit status of a command that printed this plan.
-fn judged(app: &App, planned: &PlannedCrawl) -> ExitStatus {
+fn report_verdict(app: &App, planned: &PlannedCrawl) -> ExitStatus {
     if planned.planned.plan.safety_validated {
         return ExitStatus::Success;
     }

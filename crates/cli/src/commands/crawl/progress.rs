@@ -18,14 +18,14 @@ pub(crate) struct CrawlProgress {
 struct Wait {
     spinner: Spinner,
     /// The seconds left at the last report of a wait; none outside of a wait.
-    told: Option<u64>,
+    last_shown_s: Option<u64>,
 }
 
 impl CrawlProgress {
     pub(crate) fn new(output: &Output) -> Self {
         let wait = Wait {
             spinner: Spinner::behind(output.prefix()),
-            told: None,
+            last_shown_s: None,
         };
         Self {
             output: output.clone(),
@@ -42,7 +42,7 @@ impl CrawlProgress {
 impl CrawlObserver for CrawlProgress {
     fn progress(&self, what: &str) {
         let mut shown = self.shown.lock();
-        shown.told = None;
+        shown.last_shown_s = None;
         if self.output.is_live() {
             shown.spinner.turn(what);
         } else {
@@ -64,8 +64,11 @@ impl CrawlObserver for CrawlProgress {
         let words = format!("{why}: continuing in {seconds} s");
         if self.output.is_live() {
             shown.spinner.turn(&words);
-        } else if shown.told.is_none_or(|told| seconds + SPARSE <= told) {
-            shown.told = Some(seconds);
+        } else if shown
+            .last_shown_s
+            .is_none_or(|last_shown| seconds + SPARSE <= last_shown)
+        {
+            shown.last_shown_s = Some(seconds);
             self.output.remark(&one_line(&words));
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Search {
 
 impl Search {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let query = self.asked(app)?;
+        let query = self.search_query(app)?;
         let options = self.searching.options(app);
         let config = app.config(app.env.working_directory(), &[])?;
         if self.searching.auto_select {
@@ -52,14 +52,13 @@ impl Search {
     }
 
     /// The query: as given, or asked for on a terminal.
-    fn asked(&self, app: &App) -> Result<String, Failure> {
+    fn search_query(&self, app: &App) -> Result<String, Failure> {
         let given = self.query.as_ref().or(self.named.as_ref()).cloned();
-        let asked = match given {
+        let text = match given {
             None if ask::may_ask(&self.output_args) => ask::ask(app, "Search for:")?,
             given => given,
         };
-        asked
-            .filter(|query| !query.trim().is_empty())
+        text.filter(|query| !query.trim().is_empty())
             .ok_or_else(|| {
                 Failure::usage("no search query given")
                     .hint("Pass one: crucible crawl search QUERY, or --query QUERY.")

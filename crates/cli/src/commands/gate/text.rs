@@ -31,12 +31,12 @@ fn phases(report: &GateReport) -> String {
     let mut rows = table(["phase", "state", "last success", ""]);
     for phase in &report.phases {
         if phase.required || phase.status != Standing::NotRun {
-            let asked = if phase.required { "" } else { "not required" };
+            let note = if phase.required { "" } else { "not required" };
             rows.add_row([
                 phase.phase_id.as_str(),
                 phase.status.words(),
                 &last_success(phase),
-                asked,
+                note,
             ]);
         }
     }

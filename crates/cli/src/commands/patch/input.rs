@@ -76,10 +76,10 @@ impl PatchInput {
 
 /// The patch that standard input brings.
 fn piped(app: &App) -> Result<Vec<u8>, Failure> {
-    let said = InputNotice::Saying("reading the patch from standard input");
+    let notice = InputNotice::Saying("reading the patch from standard input");
     let most = usize::try_from(MAX_PATCH.0).unwrap_or(usize::MAX);
     let bytes = app
-        .read_input(most, said)?
+        .read_input(most, notice)?
         .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
     if bytes.len() > most {
         return Err(Failure::new(

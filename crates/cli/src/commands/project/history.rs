@@ -39,7 +39,7 @@ impl History {
                 why: SpecAbsence::Nothing | SpecAbsence::NotBegun,
                 ..
             }) if self.is_listed(app, named, &project)? => (Vec::new(), Vec::new()),
-            told => told?,
+            receipts_result => receipts_result?,
         };
         let history = spec_history(&self.spec, &receipts, &problems);
         if app.output.is_json() {

@@ -146,7 +146,7 @@ fn show(app: &App, event: &EventRecord) -> Result<(), Failure> {
 /// Tells why the following ends, beside the events.
 fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> {
     let status = status(dir, ledger)?;
-    let said = if status.state.is_end() {
+    let message = if status.state.is_end() {
         format!(
             "{} is {}. {}",
             status.run.run_id,
@@ -161,9 +161,9 @@ fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, Failure> 
         )
     };
     if app.output.is_json() {
-        app.output.remark(&one_line(&said));
+        app.output.remark(&one_line(&message));
     } else {
-        app.output.line(&one_line(&said));
+        app.output.line(&one_line(&message));
     }
     Ok(match status.state {
         RunState::Verified | RunState::Landed => ExitStatus::Success,

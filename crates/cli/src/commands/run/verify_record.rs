@@ -50,12 +50,12 @@ fn passed(check: &RecordCheck) -> String {
         .commit
         .as_ref()
         .map_or_else(String::new, |commit| format!(", commit {commit}"));
-    let held = match check.reached {
+    let summary = match check.reached {
         Some(state) if state.is_end() => format!("the record is intact; the run is {reached}"),
         _ => format!("the record is intact up to the run's state ({reached})"),
     };
     format!(
-        "{held}: {}, {}{commit}",
+        "{summary}: {}, {}{commit}",
         counted(check.events, "event"),
         counted(check.files, "recorded file")
     )

@@ -109,7 +109,7 @@ impl Build {
         let mut view = View {
             output: app.output.clone(),
             spinner: Spinner::timed(),
-            told: false,
+            has_printed: false,
         };
         let built = app.block_on(async {
             build_skill(&world, project, &mut ledger, &request, &mut view)
@@ -185,32 +185,32 @@ impl From<Agent> for AuthorKind {
 struct View {
     output: Output,
     spinner: Spinner,
-    told: bool,
+    has_printed: bool,
 }
 
 impl View {
-    fn say(&self, line: &str) {
+    fn print_remark(&self, line: &str) {
         self.spinner.beside(|| self.output.remark(line));
     }
 }
 
 impl BuildWitness for View {
     fn note(&mut self, line: &str) {
-        self.say(&one_line(line));
+        self.print_remark(&one_line(line));
     }
 
     fn working(&mut self, agent: &str, _since: Duration) {
         let line = format!("{agent} works on the copy");
         if self.output.is_live() {
             self.spinner.turn(&line);
-        } else if !self.told {
-            self.told = true;
-            self.say(&one_line(&line));
+        } else if !self.has_printed {
+            self.has_printed = true;
+            self.print_remark(&one_line(&line));
         }
     }
 
     fn touched(&mut self, path: &Path, what: Touched) {
-        self.say(&format!(
+        self.print_remark(&format!(
             "  {} {}",
             what.as_str(),
             one_line(&path.to_string_lossy())

@@ -22,23 +22,23 @@ impl Init {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
         let skeleton = Skeleton::of(project.package())?;
-        let laid = skeleton.lay(&project, &app.home()?)?;
+        let written = skeleton.lay(&project, &app.home()?)?;
         keep_out_of_git(project.root())?;
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
-                "schema_version": "skill-init.v1", "project": project.root(), "package": project.package(), "written": laid.written,
-                "kept": laid.kept, "settings_to_add": laid.settings_to_add,
+                "schema_version": "skill-init.v1", "project": project.root(), "package": project.package(), "written": written.written,
+                "kept": written.kept, "settings_to_add": written.settings_to_add,
             }))?;
             return Ok(ExitStatus::Success);
         }
-        for path in &laid.written {
+        for path in &written.written {
             app.output.line(&format!("wrote {path}"));
         }
-        for path in &laid.kept {
+        for path in &written.kept {
             app.output
                 .line(&format!("{path} is there already and was left as it is"));
         }
-        if let Some(settings) = &laid.settings_to_add {
+        if let Some(settings) = &written.settings_to_add {
             app.output
                 .remark("note: pyproject.toml is yours; the tools need these lines in it:");
             app.output.remark(settings.trim_end());

@@ -75,7 +75,7 @@ impl Verify {
         // Where it was interrupted it stopped in the middle, and nobody has said so yet.
         verification.abort(&mut ledger)?;
         let verified = verified?;
-        self.tell(app, &verification, &verified)?;
+        self.print_verification(app, &verification, &verified)?;
         Ok(match (verified.verdict.passes(), verified.timed_out()) {
             (true, _) => ExitStatus::Success,
             (false, true) => ExitStatus::TimedOut,
@@ -83,7 +83,7 @@ impl Verify {
         })
     }
 
-    fn tell(
+    fn print_verification(
         &self,
         app: &App,
         verification: &SkillVerification<'_>,

@@ -8,7 +8,7 @@ use crucible_terminal::{Output, Shared, Spinner};
 pub(crate) struct PhaseProgress {
     output: Output,
     /// The provider and the model: `gateway (gpt-oss-20b)`.
-    asked: String,
+    models: String,
     shown: Shared<Calls>,
 }
 
@@ -20,7 +20,7 @@ struct Calls {
 }
 
 impl PhaseProgress {
-    pub(crate) fn new(output: &Output, asked: String) -> Self {
+    pub(crate) fn new(output: &Output, models: String) -> Self {
         let calls = Calls {
             spinner: Spinner::timed(),
             phase: String::new(),
@@ -28,7 +28,7 @@ impl PhaseProgress {
         };
         Self {
             output: output.clone(),
-            asked,
+            models,
             shown: Shared::new(calls),
         }
     }
@@ -54,7 +54,7 @@ impl CallWatch for PhaseProgress {
         } else {
             String::new()
         };
-        let words = format!("{phase_id}: asking {}{again}", self.asked);
+        let words = format!("{phase_id}: asking {}{again}", self.models);
         if self.output.is_live() {
             shown.spinner.turn(&words);
         } else {

@@ -55,18 +55,22 @@ impl SpecRun {
         let task = outline
             .task(&self.task)
             .ok_or_else(|| unknown_task(&outline, &self.task))?;
-        let kept = outline.spec_task(task);
+        let spec_task = outline.spec_task(task);
         let directory = app.absolute(&self.options.repo);
         let top = app
             .repository_of(&directory)
             .ok_or_else(|| no_repository(&directory))?;
         let world = app.world_here()?;
-        let defined = app.drive(defined_tests(&world, &top, &kept.requirements))?;
+        let defined = app.drive(defined_tests(&world, &top, &spec_task.requirements))?;
         let goal = task_goal(&outline, task, &defined);
         if !app.output.is_json() {
             goal.lines()
                 .for_each(|line| app.output.remark(&format!("  {}", one_line(line))));
-            let named: usize = kept.requirements.iter().map(|row| row.tests.len()).sum();
+            let named: usize = spec_task
+                .requirements
+                .iter()
+                .map(|row| row.tests.len())
+                .sum();
             if named == 0 {
                 app.output.remark(
                     "note: its requirements name no test, so the run cannot prove them; add lines `Test: NAME in PATH`",
@@ -74,7 +78,7 @@ impl SpecRun {
             }
         }
         start_and_advance(app, &goal, &self.options, |options| {
-            options.task = Some(kept)
+            options.task = Some(spec_task)
         })
     }
 }

@@ -67,9 +67,9 @@ fn print(output: &Output, status: &Status) {
     output.line(&lines_of(&rows));
     output.line("");
     for phase in &status.phase_statuses {
-        for (kind, said) in [("failed", &phase.error), ("warning", &phase.first_warning)] {
-            if let Some(said) = said {
-                output.line(&format!("{} {kind}: {}", phase.phase_id, one_line(said)));
+        for (kind, message) in [("failed", &phase.error), ("warning", &phase.first_warning)] {
+            if let Some(message) = message {
+                output.line(&format!("{} {kind}: {}", phase.phase_id, one_line(message)));
             }
         }
     }

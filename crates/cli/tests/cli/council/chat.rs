@@ -25,10 +25,10 @@ const ATTACK: &str = "The costs of waiting are left out.";
 
 /// A model that takes the capital for simple and everything else for a matter of four loops.
 fn oracle() -> FakeApi {
-    FakeApi::answering(|request| Reply::Answer(said(request)))
+    FakeApi::answering(|request| Reply::Answer(reply_for(request)))
 }
 
-fn said(request: &SeenRequest) -> String {
+fn reply_for(request: &SeenRequest) -> String {
     match council_call(request) {
         CouncilCall::Triage if request.conversation().contains("capital") => {
             simple_triage().to_string()
@@ -142,7 +142,7 @@ fn chat_continues_after_reporting_an_error() {
         CouncilCall::Triage if request.conversation().contains("microservices") => {
             Reply::Answer("I would ask everybody.".to_owned())
         }
-        _ => Reply::Answer(said(request)),
+        _ => Reply::Answer(reply_for(request)),
     });
     let ran = chat(&server, format!("{SERVICES}\n{CAPITAL}\n").as_bytes());
     let (told, rest) = ran
@@ -235,9 +235,9 @@ fn each_question_has_own_budget_and_no_history() {
         "{}",
         ran.stdout
     );
-    let asked = server.completions();
-    assert_eq!(asked.len(), 14 + 14 + 2);
-    for request in &asked[14..] {
+    let requests = server.completions();
+    assert_eq!(requests.len(), 14 + 14 + 2);
+    for request in &requests[14..] {
         assert!(
             !request.conversation().contains("microservices"),
             "{}",
@@ -390,10 +390,10 @@ fn unwritable_output_stops_further_questions() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.starts_with("error: the result could not be written"),
-        "{told}"
+        stderr.starts_with("error: the result could not be written"),
+        "{stderr}"
     );
     assert_eq!(asked(&server), []);
 }
@@ -409,10 +409,10 @@ fn unreadable_input_is_an_error() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.starts_with("error: cannot read standard input: "),
-        "{told}"
+        stderr.starts_with("error: cannot read standard input: "),
+        "{stderr}"
     );
 }
 

@@ -120,12 +120,12 @@ fn triage_violations_are_all_reported() {
     let server = under(Reply::Answer(broken.to_string()));
     let ran = Fixture::with(&server).run(["ask", QUESTION]).exits(3);
     assert_eq!(ran.stdout, "");
-    let (took, told): (Vec<&str>, Vec<&str>) = ran
+    let (took, messages): (Vec<&str>, Vec<&str>) = ran
         .stderr
         .lines()
         .partition(|line| line.starts_with("no answer; 1 call, "));
     assert_eq!(took.len(), 1, "{}", ran.stderr);
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(messages.join("\n"), @"
       ... call 1: triage
     error: the triage of gpt-oss-20b breaks 4 rules: the council has 7 seats; 3 to 5 are allowed; 2 seats have the role red_team; exactly one must; loop_count is 99; 2 to 5 are allowed; short_circuit_allowed is true but complexity is complex; only simple questions may skip the council; ask again, or choose a stronger triage model
       hint: Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.
@@ -215,16 +215,16 @@ fn degradations_before_error_go_to_stderr_only() {
     };
     let server = council(triage("parallel", &roles), fails);
     let fixture = Fixture::with(&server);
-    let told = fixture.run(["ask", QUESTION]).exits(70);
-    assert!(told.stdout.is_empty(), "{}", told.stdout);
-    let line = |beginning: &str| told.stderr.lines().find(|line| line.starts_with(beginning));
+    let ran = fixture.run(["ask", QUESTION]).exits(70);
+    assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    let line = |beginning: &str| ran.stderr.lines().find(|line| line.starts_with(beginning));
     assert!(
         line("warning: loop 1: creative gave no position").is_some(),
         "{}",
-        told.stderr
+        ran.stderr
     );
     // The triage, three seats and the red team; of the two that failed nobody tells the tokens.
-    let took = line("no answer; 5 calls, at least ").unwrap_or_else(|| panic!("{}", told.stderr));
+    let took = line("no answer; 5 calls, at least ").unwrap_or_else(|| panic!("{}", ran.stderr));
     assert!(took.ends_with(" s"), "{took}");
     let document = fixture.run(["ask", QUESTION, "--json"]).exits(70);
     assert!(
@@ -386,12 +386,12 @@ fn interrupt_during_seat_calls_ends_at_once() {
         );
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("error: interrupted"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("error: interrupted"), "{stderr}");
         if records {
             assert!(
-                said.contains("calls.jsonl; of all else nothing was kept"),
-                "{said}"
+                stderr.contains("calls.jsonl; of all else nothing was kept"),
+                "{stderr}"
             );
             let recorded = std::fs::read_to_string(fixture.path("calls.jsonl")).unwrap();
             assert_eq!(
@@ -400,7 +400,7 @@ fn interrupt_during_seat_calls_ends_at_once() {
                 "the header and the triage: {recorded}"
             );
         } else {
-            assert!(said.contains("No partial result was saved"), "{said}");
+            assert!(stderr.contains("No partial result was saved"), "{stderr}");
         }
     }
 }

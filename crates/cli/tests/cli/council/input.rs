@@ -220,9 +220,13 @@ fn context_reaches_the_triage_and_nobody_else() {
     let calls = asked(&server);
     assert!(calls.contains(&CouncilCall::Synthesis), "{calls:?}");
     for (call, request) in calls.iter().zip(server.completions()) {
-        let told = request.conversation();
-        let knows = ["audience", "board members", "a=b"].map(|word| told.contains(word));
-        assert_eq!(knows, [*call == CouncilCall::Triage; 3], "{call:?}: {told}");
+        let prompt = request.conversation();
+        let knows = ["audience", "board members", "a=b"].map(|word| prompt.contains(word));
+        assert_eq!(
+            knows,
+            [*call == CouncilCall::Triage; 3],
+            "{call:?}: {prompt}"
+        );
     }
 }
 

@@ -22,7 +22,7 @@ fn waiting(call: Call) -> Child {
         .unwrap()
 }
 
-fn tell(child: &mut Child, question: &str) {
+fn send_question(child: &mut Child, question: &str) {
     child
         .stdin
         .take()
@@ -47,10 +47,10 @@ fn recording_to_a_file_in_use_is_refused() {
             super::input::hears_interrupts(id)
         });
     }
-    tell(&mut first, QUESTION);
+    send_question(&mut first, QUESTION);
     wait_for("the first to be asked", || asked(&server).len() == 2);
     let begun = std::fs::read(&file).unwrap();
-    tell(&mut second, QUESTION);
+    send_question(&mut second, QUESTION);
     let refused = second.wait_with_output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(

@@ -478,13 +478,13 @@ fn cost_is_estimated_from_prices_and_limited() {
         (exact..=exact + 11).contains(&number("micro_dollars")),
         "{usage}"
     );
-    let asked = server.completions().len();
+    let request_count = server.completions().len();
     let call = fixture
         .call(["ask", QUESTION, "--json"])
         .env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.06");
     let error = call.run().exits(70).error();
     assert_eq!(error["budget_exhausted"], true);
-    assert!(server.completions().len() > asked, "{error:#}");
+    assert!(server.completions().len() > request_count, "{error:#}");
 }
 
 /// The same document, but for the time that it took.
@@ -534,19 +534,19 @@ fn recorded_question_replays_without_a_model() {
             .run()
             .ok()
             .json();
-        let asked = server.requests().len();
+        let request_count = server.requests().len();
         let again = fixture
             .call(args)
             .args(["--provider", "replay", "--cassette", "calls.jsonl"])
             .run()
             .ok();
         assert_eq!(timeless(again.json()), timeless(told), "{grammar}");
-        assert_eq!(server.requests().len(), asked, "{grammar}");
+        assert_eq!(server.requests().len(), request_count, "{grammar}");
         let lines = std::fs::read_to_string(fixture.home().join("calls.jsonl"))
             .unwrap()
             .lines()
             .count();
-        assert_eq!(lines, asked + 1, "{grammar}");
+        assert_eq!(lines, request_count + 1, "{grammar}");
         // Another question is not in it, and nobody is asked instead.
         let other = fixture.run([
             "ask",

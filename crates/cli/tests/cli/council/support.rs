@@ -22,7 +22,7 @@ pub(crate) fn council(
 ) -> FakeApi {
     FakeApi::answering(move |request| {
         let call = council_call(request);
-        special(&call).unwrap_or_else(|| Reply::Answer(said(&call, &triage)))
+        special(&call).unwrap_or_else(|| Reply::Answer(reply_for(&call, &triage)))
     })
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn bypassed() -> FakeApi {
 }
 
 /// What each part says when nothing else is wanted of it.
-fn said(call: &CouncilCall, triage: &Value) -> String {
+fn reply_for(call: &CouncilCall, triage: &Value) -> String {
     match call {
         CouncilCall::Triage => triage.to_string(),
         CouncilCall::Direct => "Paris.".to_owned(),

@@ -323,10 +323,10 @@ fn a_ref_chooses_what_is_looked_at() {
 fn plan_without_model_suggests_providers_and_offline() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture.run(&["plan", "acme/widget"]).exits(1);
-    let said = &ran.stderr;
+    let stderr = &ran.stderr;
     assert!(
-        said.contains("--gpt-provider") && said.contains("--offline"),
-        "{said}"
+        stderr.contains("--gpt-provider") && stderr.contains("--offline"),
+        "{stderr}"
     );
     for (only, missing) in [
         ("--gpt-provider", "--claude-provider"),
@@ -335,10 +335,10 @@ fn plan_without_model_suggests_providers_and_offline() {
         let ran = fixture
             .run(&["plan", "acme/widget", only, "gateway"])
             .exits(1);
-        let said = &ran.stderr;
+        let stderr = &ran.stderr;
         assert!(
-            said.contains("no provider is set") && said.contains(missing),
-            "{said}"
+            stderr.contains("no provider is set") && stderr.contains(missing),
+            "{stderr}"
         );
     }
     let call = fixture

@@ -299,8 +299,8 @@ fn ledger_locked_by_another_process_exits_9() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    let mut told = std::io::BufReader::new(holder.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+    let mut stdout = std::io::BufReader::new(holder.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
     assert_eq!(line, "held\n");
     let ran = fixture.run(&["search", "widget", "--json"]).exits(9);
     assert_eq!(

@@ -69,17 +69,17 @@ fn search_results_come_ranked_in_the_expected_order() {
 fn repeated_search_is_served_from_cache() {
     let fixture = CrawlDesk::with_widget();
     let first = fixture.run(&["search", "widget"]).ok().json();
-    let asked = fixture.github.count("/");
-    assert!(asked > 0 && first["cached"] == false);
+    let request_count = fixture.github.count("/");
+    assert!(request_count > 0 && first["cached"] == false);
     let second = fixture.run(&["search", "widget"]).ok().json();
     assert_eq!(
         (fixture.github.count("/"), &second["cached"]),
-        (asked, &json!(true))
+        (request_count, &json!(true))
     );
     assert_eq!(second["results"], first["results"]);
     let passed_by = fixture.run(&["search", "widget", "--no-cache"]).ok().json();
-    assert!(fixture.github.count("/") > asked && passed_by["cached"] == false);
-    let asked = fixture.github.count("/");
+    assert!(fixture.github.count("/") > request_count && passed_by["cached"] == false);
+    let request_count = fixture.github.count("/");
     assert_eq!(
         fixture
             .run(&["search", "widget", "--max-results", "11"])
@@ -87,14 +87,14 @@ fn repeated_search_is_served_from_cache() {
             .json()["cached"],
         false
     );
-    assert!(fixture.github.count("/") > asked);
+    assert!(fixture.github.count("/") > request_count);
 }
 
 #[test]
 fn a_search_after_its_time_asks_again() {
     let fixture = CrawlDesk::with_widget();
     fixture.run(&["search", "widget"]).ok();
-    let asked = fixture.github.count("/");
+    let request_count = fixture.github.count("/");
     let at = |clock: &str| {
         fixture
             .finish(
@@ -107,9 +107,9 @@ fn a_search_after_its_time_asks_again() {
             .clone()
     };
     assert_eq!(at("2026-03-01T12:14:59Z"), true);
-    assert_eq!(fixture.github.count("/"), asked);
+    assert_eq!(fixture.github.count("/"), request_count);
     assert_eq!(at("2026-03-01T12:15:01Z"), false);
-    assert!(fixture.github.count("/") > asked);
+    assert!(fixture.github.count("/") > request_count);
 }
 
 #[test]

@@ -60,12 +60,12 @@ fn interrupt_during_download_leaves_only_aborted_session() {
         let output = end_with(child, signal);
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         assert!(output.stdout.is_empty());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.lines().all(|line| line.starts_with("[crawl] ")),
-            "{said}"
+            stderr.lines().all(|line| line.starts_with("[crawl] ")),
+            "{stderr}"
         );
-        assert!(said.contains("[crawl] error: interrupted"), "{said}");
+        assert!(stderr.contains("[crawl] error: interrupted"), "{stderr}");
         assert_eq!(fixture.left_in_tmp(), Vec::<String>::new());
         wait_for("gh to be gone", || at_work_in(&fixture.tmp()).is_empty());
         assert_eq!(fixture.last_session()["status"], "aborted");
@@ -73,11 +73,11 @@ fn interrupt_during_download_leaves_only_aborted_session() {
 }
 
 /// The same call by way of `env`, which sets what a signal does to it.
-fn start_with(call: Call, manner: &str) -> Child {
+fn start_with(call: Call, signal_option: &str) -> Child {
     let told = call.command();
     let mut command = Command::new("env");
     command
-        .arg(manner)
+        .arg(signal_option)
         .arg(told.get_program())
         .args(told.get_args())
         .env_clear();
@@ -147,13 +147,13 @@ fn interrupted_dry_run_mentions_no_session() {
         });
         let output = end_with(child, "INT");
         assert_eq!(output.status.code(), Some(130), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(
-            said.contains("`crucible crawl history` shows the session"),
+            stderr.contains("`crucible crawl history` shows the session"),
             promised,
-            "{said}"
+            "{stderr}"
         );
-        assert!(said.contains("Fetched files were removed"), "{said}");
+        assert!(stderr.contains("Fetched files were removed"), "{stderr}");
     }
 }
 

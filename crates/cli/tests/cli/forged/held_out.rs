@@ -16,14 +16,14 @@ const SPECIAL: &str = "\n\ndef total(items):\n    return {(1, 2): 3}.get(tuple(i
 const RIGHT: &str = "\n\ndef total(items):\n    return sum(items)\n";
 
 /// A directory with one held-out test.
-fn held_out(room: &Path) -> PathBuf {
-    let tests = room.join("held/tests");
+fn held_out(scratch_dir: &Path) -> PathBuf {
+    let tests = scratch_dir.join("held/tests");
     std::fs::create_dir_all(&tests).unwrap();
     let test = format!(
         "import unittest\n\nfrom shop import price\n\n\nclass Held(unittest.TestCase):\n    def test_{MARK}(self):\n        self.assertEqual(price.total([5, 6, 7]), 18)\n"
     );
     std::fs::write(tests.join("test_held.py"), test).unwrap();
-    room.join("held")
+    scratch_dir.join("held")
 }
 
 /// Starts a run with held-out tests and lands it.
@@ -50,8 +50,8 @@ fn landed(total: &str, held: &Path) -> (Fixture, Ran, Ran, String) {
         .arg(repo.path())
         .run();
     let landed = with_toolchain(fixture.call(["run", "land", &id_of(&started.json())])).run();
-    let asked = format!("{:?}", server.requests());
-    (fixture, started, landed, asked)
+    let requests = format!("{:?}", server.requests());
+    (fixture, started, landed, requests)
 }
 
 /// Whether a file below this directory contains the mark, but for the held-out test itself.
@@ -70,8 +70,8 @@ fn leaks(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn change_for_tested_input_alone_is_refused_before_landing() {
-    let room = tempfile::tempdir().unwrap();
-    let held = held_out(room.path());
+    let temp_dir = tempfile::tempdir().unwrap();
+    let held = held_out(temp_dir.path());
     let (fixture, started, landed, asked) = landed(SPECIAL, &held);
     assert_eq!(started.json()["state"], "verified", "{}", started.stderr);
     let told = format!("{}{}", landed.stdout, landed.stderr);
@@ -93,8 +93,8 @@ fn change_for_tested_input_alone_is_refused_before_landing() {
 
 #[test]
 fn right_change_lands_with_digests_of_held_out_tests() {
-    let room = tempfile::tempdir().unwrap();
-    let held = held_out(room.path());
+    let temp_dir = tempfile::tempdir().unwrap();
+    let held = held_out(temp_dir.path());
     let (fixture, _, landed, _) = landed(RIGHT, &held);
     assert_eq!(landed.code, Some(0), "{}\n{}", landed.stdout, landed.stderr);
     let run = fixture.runs().remove(0);
@@ -122,8 +122,8 @@ fn right_change_lands_with_digests_of_held_out_tests() {
 
 #[test]
 fn tested_code_cannot_read_held_out_tests() {
-    let room = tempfile::tempdir().unwrap();
-    let held = held_out(room.path());
+    let temp_dir = tempfile::tempdir().unwrap();
+    let held = held_out(temp_dir.path());
     let path = held.join("tests/test_held.py");
     let reader = format!(
         "\n\ndef total(items):\n    try:\n        with open({path:?}) as file:\n            return len(file.read())\n    except OSError:\n        return sum(items)\n"
@@ -156,8 +156,8 @@ fn held_out_tests_in_the_repository_are_refused() {
 
 #[test]
 fn proposers_cannot_read_held_out_tests() {
-    let room = tempfile::tempdir().unwrap();
-    let held = held_out(room.path());
+    let temp_dir = tempfile::tempdir().unwrap();
+    let held = held_out(temp_dir.path());
     let test = held.join("tests/test_held.py");
     // The repository has a link to it, and the model asks for the file by every name.
     let asks = format!(
@@ -180,10 +180,10 @@ fn proposers_cannot_read_held_out_tests() {
             .arg(repo.path())
     };
     start().run();
-    let asked = format!("{:?}", server.requests());
+    let requests = format!("{:?}", server.requests());
     assert!(
-        asked.contains("test_held.py") && !asked.contains(MARK),
-        "{asked}"
+        requests.contains("test_held.py") && !requests.contains(MARK),
+        "{requests}"
     );
     // A command of the user prints what it can read as its answer.
     let command = format!("cat {}", test.display());

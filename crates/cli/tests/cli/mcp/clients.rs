@@ -54,9 +54,9 @@ impl Setup {
         );
         let words: Vec<_> = line.split(' ').collect();
         let output = self.command(words[0], &words[1..]).output().unwrap();
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-        assert!(output.status.success(), "{line}: {said:?}");
-        said.concat()
+        let stderr = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(output.status.success(), "{line}: {stderr:?}");
+        stderr.concat()
     }
 }
 
@@ -109,10 +109,10 @@ fn codex_offers_the_tools_to_its_model() {
         .output()
         .unwrap();
     let asked = api.completions();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first = &asked.first().unwrap_or_else(|| panic!("{said}")).raw;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let first = &asked.first().unwrap_or_else(|| panic!("{stderr}")).raw;
     for tool in ["check_patch", "submit_proposal", "list_runs"] {
-        assert!(first.contains(tool), "{tool} in {first}\n{said}");
+        assert!(first.contains(tool), "{tool} in {first}\n{stderr}");
     }
 }
 
@@ -122,9 +122,9 @@ fn inspector_lists_and_calls_tools() {
     let inspect = |words: &[&str]| -> Value {
         let all = [&["--cli", "crucible", "mcp"], words].concat();
         let output = setup.command("mcp-inspector", &all).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}\n{errors}"))
+        serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}\n{errors}"))
     };
     let listed = inspect(&["--method", "tools/list"]);
     assert_eq!(listed["tools"].as_array().unwrap().len(), 7, "{listed:#}");

@@ -84,9 +84,9 @@ fn apply_uses_only_fixups_pending_at_start() {
             ran.stdout
         );
     }
-    let told = resume(&fixture, &project, ["--apply-fixups", "--json"]).ok();
+    let result = resume(&fixture, &project, ["--apply-fixups", "--json"]).ok();
     assert_eq!(
-        (told.json()["ran"].clone(), told.stderr.as_str()),
+        (result.json()["ran"].clone(), result.stderr.as_str()),
         (json!([]), "")
     );
     assert_eq!(

@@ -197,13 +197,13 @@ fn own_receipts_pass_and_temporary_files_are_skipped() {
     let project = project(&fixture);
     spec(&fixture, &project, ["--through", "final"]).ok();
     std::fs::write(spec_dir(&project).join("receipts/.tmp-aB3dE6"), "half").unwrap();
-    let told = codes(
+    let codes_found = codes(
         &fixture,
         &project,
         ["--min-phase", "final", "--max-phase-age", "1h"],
         0,
     );
-    assert_eq!(told, ["gate-fixups-pending"]);
+    assert_eq!(codes_found, ["gate-fixups-pending"]);
     resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     let strict = [
         "--min-phase",

@@ -625,13 +625,13 @@ fn failing_required_hook_is_finding_in_every_format() {
     settings(&format!(
         "[hooks.late]\non = \"pre_gate\"\n{fails}[hooks.z]\non = \"post_gate\"\ncommand = [\"touch\", \"ran\"]\n"
     ));
-    let told = codes(
+    let codes_found = codes(
         gate(&spec, &fixture)
             .args(["--json", "--min-phase", "review"])
             .run(),
         1,
     );
-    assert_eq!(told, ["gate-phase-missing", "gate-hook-failed"]);
+    assert_eq!(codes_found, ["gate-phase-missing", "gate-hook-failed"]);
     assert!(
         !spec.root().join("ran").exists(),
         "after such a hook no other runs"

@@ -73,9 +73,9 @@ fn gate_hooks_receive_the_gates_result() {
     let schema = include_str!("../../../../../docs/schemas/crucible-hook-v1.schema.json");
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     let told = |name: &str| -> Value {
-        let told: Value = serde_json::from_str(&text(&project.join(name))).unwrap();
-        assert!(schema.is_valid(&told), "{told}");
-        told
+        let document: Value = serde_json::from_str(&text(&project.join(name))).unwrap();
+        assert!(schema.is_valid(&document), "{document}");
+        document
     };
     let (before, after) = (told("before.json"), told("after.json"));
     assert_eq!(
@@ -771,14 +771,14 @@ fn phase_hooks_see_draft_and_are_in_receipt() {
         (&"full".into(), &"none".into())
     );
     assert_eq!(phase["warnings"][0]["type"], "hook_failed");
-    let told: Value = serde_json::from_str(&text(&project.join("told.json"))).unwrap();
-    let digest = told["artifact"]["sha256"].as_str().unwrap();
+    let document: Value = serde_json::from_str(&text(&project.join("told.json"))).unwrap();
+    let digest = document["artifact"]["sha256"].as_str().unwrap();
     assert!(
         text(&project.join("digest")).starts_with(digest),
-        "{told:#}"
+        "{document:#}"
     );
     assert_eq!(
-        (&told["receipt_id"], &told["status"]),
+        (&document["receipt_id"], &document["status"]),
         (&receipt["receipt_id"], &"success".into())
     );
     assert_eq!(phase["outputs"][0]["sha256"], digest);
@@ -819,7 +819,7 @@ fn failing_post_phase_hook_prevents_promotion() {
     );
 
     // One that comes before keeps the model from being asked, and one that hangs ends with its own code.
-    let asked = support::asked(&server).len();
+    let request_count = support::asked(&server).len();
     let slow = hook(
         "wait",
         "pre_phase",
@@ -834,7 +834,7 @@ fn failing_post_phase_hook_prevents_promotion() {
         message.starts_with("the hook wait took longer than 1 s"),
         "{message}"
     );
-    assert_eq!(support::asked(&server).len(), asked);
+    assert_eq!(support::asked(&server).len(), request_count);
     let receipt = support::newest(&project);
     assert_eq!(receipt["phases"][0]["hooks"][0]["end"], "timed_out");
     assert_eq!(

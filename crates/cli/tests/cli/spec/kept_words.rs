@@ -60,8 +60,8 @@ fn applying(fixture: &Fixture, project: &Path) -> Child {
 fn ended(project: &Path, child: Child) -> (Option<i32>, String) {
     std::fs::write(project.join("go"), "").unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let stderr = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(stderr).unwrap())
 }
 
 #[test]
@@ -78,18 +78,18 @@ fn lost_lock_after_changes_names_files_and_command() {
         ["--phase", "fixup", "--dry-run", "--force"],
     )
     .ok();
-    let (code, said) = ended(&project, child);
-    assert_eq!(code, Some(9), "{said}");
+    let (code, output) = ended(&project, child);
+    assert_eq!(code, Some(9), "{output}");
     for part in [
         "--force",
         "the files are changed: src/area.py",
         "--phase fixup --apply-fixups` again for the receipt",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     assert!(
-        !said.contains("nothing of this run was kept") && !said.contains("no file was changed"),
-        "{said}"
+        !output.contains("nothing of this run was kept") && !output.contains("no file was changed"),
+        "{output}"
     );
     resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "applied");
@@ -107,14 +107,14 @@ fn failed_receipt_write_reports_changed_files() {
     let kept = std::fs::read(&report).unwrap();
     std::fs::remove_file(&report).unwrap();
     std::fs::create_dir(&report).unwrap();
-    let (code, said) = ended(&project, child);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, output) = ended(&project, child);
+    assert_eq!(code, Some(1), "{output}");
     for part in [
         "a directory has its name",
         "the files are changed: src/area.py",
         "again for the receipt",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     let receipt = newest(&project);
     assert_eq!(
@@ -283,10 +283,10 @@ fn git_and_crucible_files_are_no_idea_source() {
         "{}",
         ran.stderr
     );
-    let asked = server.completions()[0].conversation();
+    let requests = server.completions()[0].conversation();
     assert!(
-        !asked.contains("of nobody's interest") && asked.contains("# Shop"),
-        "{asked}"
+        !requests.contains("of nobody's interest") && requests.contains("# Shop"),
+        "{requests}"
     );
 }
 

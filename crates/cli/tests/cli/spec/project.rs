@@ -504,7 +504,7 @@ fn history_lists_tokens_cost_and_sums() {
             .run(),
     );
     let timeline = history["timeline"].as_array().unwrap();
-    let told: Vec<(&str, &str)> = timeline
+    let messages: Vec<(&str, &str)> = timeline
         .iter()
         .map(|row| {
             (
@@ -514,7 +514,7 @@ fn history_lists_tokens_cost_and_sums() {
         })
         .collect();
     assert_eq!(
-        told,
+        messages,
         [
             ("requirements", "success"),
             ("design", "failed"),

@@ -182,9 +182,9 @@ fn new_fixups_stay_pending_until_seen() {
         std::fs::read_to_string(project.join("src/area.py")).unwrap(),
         crate::support::WRONG
     );
-    let way = "next: crucible resume export-data --phase fixup --apply-fixups";
+    let next_line = "next: crucible resume export-data --phase fixup --apply-fixups";
     assert!(
-        ran.stdout.starts_with("no pending fixup") && ran.stdout.contains(way),
+        ran.stdout.starts_with("no pending fixup") && ran.stdout.contains(next_line),
         "{}",
         ran.stdout
     );
@@ -459,16 +459,20 @@ fn dry_run_calls_nothing_and_lists_inputs() {
     .exits(1);
 
     spec(&fixture, &project, []).ok();
-    let told = resume(
+    let result = resume(
         &fixture,
         &project,
         ["--phase", "design", "--dry-run", "--json"],
     )
     .ok()
     .json();
-    valid(&told, RESUME_SCHEMA);
+    valid(&result, RESUME_SCHEMA);
     assert_eq!(
-        (&told["phase"], &told["current_inputs"], &told["next_steps"]),
+        (
+            &result["phase"],
+            &result["current_inputs"],
+            &result["next_steps"]
+        ),
         (
             &json!("design"),
             &json!({"requirements_artifact": "00-requirements.md"}),
@@ -513,41 +517,41 @@ fn json_documents_are_valid_small_and_without_artifacts() {
     });
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
-    let told = spec(&fixture, &project, ["--through", "tasks", "--json"]).ok();
-    assert_eq!(told.stderr, "", "a document stands alone");
-    assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
+    let ran = spec(&fixture, &project, ["--through", "tasks", "--json"]).ok();
+    assert_eq!(ran.stderr, "", "a document stands alone");
+    assert!(ran.stdout.len() < 8192, "{}", ran.stdout.len());
     assert!(
-        !told.stdout.contains("long sentence") && !told.stdout.contains("export their data"),
+        !ran.stdout.contains("long sentence") && !ran.stdout.contains("export their data"),
         "{}",
-        told.stdout
+        ran.stdout
     );
-    let told = told.json();
-    valid(&told, SPEC_SCHEMA);
+    let document = ran.json();
+    valid(&document, SPEC_SCHEMA);
     assert_eq!(
-        told["config_summary"],
+        document["config_summary"],
         json!({"execution_strategy": "controlled", "provider": "gateway"})
     );
-    assert_eq!(told["ran"], json!(["requirements", "design", "tasks"]));
-    let phase = &told["phases"][1];
+    assert_eq!(document["ran"], json!(["requirements", "design", "tasks"]));
+    let phase = &document["phases"][1];
     assert_eq!(
         (&phase["phase_id"], &phase["status"]),
         (&json!("design"), &json!("completed"))
     );
     assert!(phase["last_run"].is_string());
     assert_eq!(
-        told["phases"][3],
+        document["phases"][3],
         json!({"phase_id": "review", "status": "not_run", "last_run": null, "warnings": 0})
     );
-    let told = resume(&fixture, &project, ["--json"]).ok();
-    assert_eq!(told.stderr, "");
-    assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
-    let told = told.json();
-    valid(&told, RESUME_SCHEMA);
+    let ran = resume(&fixture, &project, ["--json"]).ok();
+    assert_eq!(ran.stderr, "");
+    assert!(ran.stdout.len() < 8192, "{}", ran.stdout.len());
+    let document = ran.json();
+    valid(&document, RESUME_SCHEMA);
     assert_eq!(
-        (&told["phase"], &told["ran"]),
+        (&document["phase"], &document["ran"]),
         (&json!("review"), &json!(["review"]))
     );
-    assert_eq!(told["next"]["phase_id"], "fixup");
+    assert_eq!(document["next"]["phase_id"], "fixup");
     let failed = fixture
         .call(["resume", SPEC, "--phase", "final", "--json"])
         .current_dir(&project)
@@ -892,7 +896,7 @@ fn prompt_template_of_a_phase_shapes_its_questions() {
     assert!(begins(1).starts_with("# Instructions\n\n"), "{}", begins(1));
 
     // One that is for another provider is refused before anybody is asked.
-    let asked = server.requests().len();
+    let request_count = server.requests().len();
     for (template, part) in [
         ("claude", "not for this provider"),
         ("fancy", "does not exist"),
@@ -908,5 +912,5 @@ fn prompt_template_of_a_phase_shapes_its_questions() {
             refused.stderr
         );
     }
-    assert_eq!(server.requests().len(), asked);
+    assert_eq!(server.requests().len(), request_count);
 }

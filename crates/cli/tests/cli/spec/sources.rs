@@ -25,7 +25,7 @@ fn shown(server: &FakeApi) -> String {
         .to_owned()
 }
 
-fn kept(project: &Path) -> String {
+fn stored_idea(project: &Path) -> String {
     std::fs::read_to_string(spec_dir(project).join("context/idea.md")).unwrap_or_default()
 }
 
@@ -55,7 +55,7 @@ fn sources_are_joined_in_their_order_and_kept() {
     with_idea(call(&fixture, &server, options), &project, "From a pipe.\n").ok();
     let idea = "# From wish.md\n\nUsers can export their data.\n\n# From standard input\n\nFrom a pipe.\n\n\
         # From notes/a.md\n\nExports are complete.\n\n# From notes/b.md\n\nExports are JSON.\n";
-    assert_eq!(kept(&project), idea);
+    assert_eq!(stored_idea(&project), idea);
     assert!(shown(&server).contains(idea));
     assert!(
         !shown(&server).contains(fixture.path("").to_str().unwrap()),
@@ -99,7 +99,7 @@ fn an_issue_is_asked_for_through_gh() {
         (0, 0)
     );
     run("https://github.com/acme/shop/issues/12").ok();
-    assert_eq!(kept(&project), "# Export\n\nUsers can export.\n");
+    assert_eq!(stored_idea(&project), "# Export\n\nUsers can export.\n");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_kept_idea_serves_where_nothing_is_said() {
         .current_dir(&project)
         .run()
         .ok();
-    assert_eq!(kept(&project), "users can export their data\n");
+    assert_eq!(stored_idea(&project), "users can export their data\n");
     assert_eq!(
         server.completions().len(),
         2,
@@ -395,7 +395,7 @@ fn oversized_idea_leaves_the_sizes_of_sources() {
         (&7.into(), &"packet_over_limit".into())
     );
     assert_eq!(
-        (server.completions().len(), kept(&project).as_str()),
+        (server.completions().len(), stored_idea(&project).as_str()),
         (0, "")
     );
 }
@@ -430,7 +430,7 @@ fn a_packet_over_its_limit_leaves_its_sizes() {
     }
     assert_eq!(server.completions().len(), 0);
     assert_eq!(
-        kept(&project),
+        stored_idea(&project),
         "",
         "an idea of which there was no packet is not kept"
     );

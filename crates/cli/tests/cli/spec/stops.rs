@@ -458,14 +458,14 @@ fn full_disk_fails_phase_and_spec_resumes() {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     let output = story.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
-        "{:?}\n{said}\n{}",
+        "{:?}\n{stdout}\n{}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
-    let failed: u32 = said
+    let failed: u32 = stdout
         .lines()
         .last()
         .unwrap()
@@ -473,5 +473,5 @@ fn full_disk_fails_phase_and_spec_resumes() {
         .unwrap()
         .parse()
         .unwrap();
-    assert!(failed >= 12, "the disk was hardly ever full: {said}");
+    assert!(failed >= 12, "the disk was hardly ever full: {stdout}");
 }

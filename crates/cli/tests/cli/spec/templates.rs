@@ -131,9 +131,9 @@ fn the_commands_of_a_templates_readme_run() {
         let commands: String = blocks.collect();
         let ran = shell(&fixture, &project, &variables, &commands).ok();
         assert!(ran.stdout.contains("20-tasks.md"), "{}", ran.stdout);
-        let asked = server.completions();
-        assert_eq!(asked.len(), 3 * (place + 1));
-        let question = asked[3 * place].conversation();
+        let requests = server.completions();
+        assert_eq!(requests.len(), 3 * (place + 1));
+        let question = requests[3 * place].conversation();
         assert!(
             question.contains(template.idea.lines().next().unwrap()),
             "the idea is asked about: {question}"

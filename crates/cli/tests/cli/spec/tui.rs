@@ -341,8 +341,8 @@ fn stopped_tui_returns_terminal_and_resumes() {
     tmux.starts_the_tui();
     tmux.press(&["j"]);
     tmux.shows("> in progress login");
-    for way in ["key", "TSTP"] {
-        match way {
+    for stop_method in ["key", "TSTP"] {
+        match stop_method {
             "key" => tmux.press(&["C-z"]),
             signal => {
                 let sent = Command::new("kill")
@@ -363,13 +363,13 @@ fn stopped_tui_returns_terminal_and_resumes() {
             .unwrap();
         assert!(
             modes.contains("icanon") && !modes.contains('-'),
-            "{way}: {screen}"
+            "{stop_method}: {screen}"
         );
         assert_eq!(
             tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"])
                 .trim(),
             "1 0",
-            "{way}"
+            "{stop_method}"
         );
         tmux.types("clear; fg");
         tmux.shows("> in progress login");

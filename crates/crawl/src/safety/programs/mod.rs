@@ -248,14 +248,14 @@ pub(super) fn installs_by_pip(words: &[&str]) -> bool {
 /// The beginnings that this prefix allows, each with what may follow: the prefix itself if it is more
 /// specific than the form.
 pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
-    let asked: Vec<&str> = prefix.trim_end().split(' ').collect();
+    let prefix_words: Vec<&str> = prefix.trim_end().split(' ').collect();
     let mut found = Vec::new();
     for (head, form) in forms() {
         let begins = [head, form.words].concat();
-        let shown = if begins.starts_with(&asked) {
+        let shown = if begins.starts_with(&prefix_words) {
             &begins
-        } else if begins_with_form(&asked, &begins) {
-            &asked
+        } else if begins_with_form(&prefix_words, &begins) {
+            &prefix_words
         } else {
             continue;
         };
@@ -284,8 +284,8 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
 }
 
 /// Whether a prefix such as `cp target/` or `make -j` begins with the words of a form.
-fn begins_with_form(asked: &[&str], begins: &[&str]) -> bool {
-    asked.len() >= begins.len() && asked.starts_with(begins)
+fn begins_with_form(words: &[&str], begins: &[&str]) -> bool {
+    words.len() >= begins.len() && words.starts_with(begins)
 }
 
 /// The tools of Node projects, each with what may follow.

@@ -443,8 +443,8 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut 
             "with a target this deletes what is there; leave one of them out",
         );
     }
-    let told = ["-t", "--target", "--prefix", "--root", "--dry-run"];
-    super::form::warn_of_outside("pip install", rest, &told, sink);
+    let path_options = ["-t", "--target", "--prefix", "--root", "--dry-run"];
+    super::form::warn_of_outside("pip install", rest, &path_options, sink);
 }
 
 /// Whether the name indicates requirements: pip would accept any text.

@@ -248,10 +248,10 @@ async fn unreviewed_final_step_is_noted() {
 async fn one_backend_can_play_both_roles() {
     let mut stage = Stage::of([Reply::Hang], [Reply::Hang]);
     stage.gpt = crucible_testkit::FakeApi::answering(|request| {
-        let asked = request.conversation();
-        says(&if asked.contains("is to be reviewed") {
+        let prompt = request.conversation();
+        says(&if prompt.contains("is to be reviewed") {
             critique(&[], true)
-        } else if asked.contains("is over") {
+        } else if prompt.contains("is over") {
             synthesis(&[build()])
         } else {
             plan(&[build()])

@@ -65,7 +65,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The whole inspection as text, for comparison with the expected one.
-fn told(inspection: &Inspection) -> String {
+fn inspection_text(inspection: &Inspection) -> String {
     let value = serde_json::json!({
         "artifact": inspection.artifact,
         "build_dir": inspection.build_dir,
@@ -90,7 +90,7 @@ fn fixtures_match_expectations() {
         ("monorepo", Some("packages/core"), "monorepo-core.json"),
     ];
     for (name, subpath, golden) in cases {
-        let found = told(&look(&fixture(name), subpath).unwrap());
+        let found = inspection_text(&look(&fixture(name), subpath).unwrap());
         let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/it/inspect/golden")
             .join(golden);

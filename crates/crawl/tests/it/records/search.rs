@@ -138,11 +138,11 @@ async fn page_count_follows_wanted_results() {
     let github = widgets(75);
     for (wanted, pages, results) in [(10, 1, 10), (30, 1, 30), (31, 2, 31), (1000, 3, 75)] {
         let before = (github.count("/search/"), github.count("/releases"));
-        let asked = Asked {
+        let request_counts = Asked {
             max_results: MaxResults::for_library(wanted),
             ..Asked::of(&github)
         };
-        let found = asked.by(&mut CrawlSession::dry()).await.unwrap();
+        let found = request_counts.by(&mut CrawlSession::dry()).await.unwrap();
         assert_eq!(
             (found.result_count, found.results.len()),
             (results, results as usize),
@@ -170,28 +170,28 @@ async fn page_count_follows_wanted_results() {
 async fn rate_limit_between_pages_gives_partial_results() {
     let (home, github) = (Home::new(), widgets(40));
     github.misbehave("?page=2&", Times::Always, exhausted());
-    let asked = Asked {
+    let request_counts = Asked {
         max_results: MaxResults::for_library(60),
         ..Asked::of(&github)
     };
-    let found = asked.within(home.dir.path()).await;
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!(
         (found.result_count, found.rate_limited, found.cached),
         (30, true, false)
     );
     assert!(
-        asked
+        request_counts
             .ears
             .heard_of("warning: ")
             .iter()
             .any(|said| said.contains("rate limit")),
         "{:?}",
-        asked.ears.heard_of("warning: ")
+        request_counts.ears.heard_of("warning: ")
     );
     // Available answers are not requested again; missing ones are.
     github.behave();
     let (searches, releases) = (github.count("/search/"), github.count("/releases"));
-    let found = asked.within(home.dir.path()).await;
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!(
         (found.result_count, found.rate_limited, found.cached),
         (40, false, false)
@@ -209,8 +209,8 @@ async fn rate_limit_between_pages_gives_partial_results() {
 async fn rate_limit_at_start_gives_empty_result() {
     let (home, github) = (Home::new(), widgets(3));
     github.misbehave("/search/", Times::Always, exhausted());
-    let asked = Asked::of(&github);
-    let found = asked.within(home.dir.path()).await;
+    let request_counts = Asked::of(&github);
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!(
         (found.result_count, found.rate_limited, found.cached),
         (0, true, false)
@@ -218,7 +218,7 @@ async fn rate_limit_at_start_gives_empty_result() {
     assert!(found.results.is_empty());
     github.behave();
     assert_eq!(
-        asked.within(home.dir.path()).await.result_count,
+        request_counts.within(home.dir.path()).await.result_count,
         3,
         "nothing of that was kept"
     );
@@ -228,11 +228,11 @@ async fn rate_limit_at_start_gives_empty_result() {
 async fn rate_limited_releases_are_not_cached() {
     let (home, github) = (Home::new(), widgets(30));
     github.misbehave("/releases", Times::Always, exhausted());
-    let asked = Asked {
+    let request_counts = Asked {
         max_results: MaxResults::for_library(60),
         ..Asked::of(&github)
     };
-    let found = asked.within(home.dir.path()).await;
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, true));
     assert!(found.results.iter().all(|item| !item.has_releases));
     // Eight requests may be in flight when the first answer arrives; no others follow, and no other page.
@@ -243,7 +243,7 @@ async fn rate_limited_releases_are_not_cached() {
     );
     assert_eq!(github.count("/search/"), 1);
     github.behave();
-    let found = asked.within(home.dir.path()).await;
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!((found.rate_limited, found.cached), (false, false));
 }
 
@@ -251,7 +251,7 @@ async fn rate_limited_releases_are_not_cached() {
 async fn repeated_search_uses_cache() {
     let (home, github) = (Home::new(), widgets(3));
     let first = Asked::of(&github).within(home.dir.path()).await;
-    let asked = github.requests().len();
+    let request_count = github.requests().len();
     for seconds in [0, 1, 899] {
         let second = Asked {
             now: later(seconds),
@@ -263,7 +263,7 @@ async fn repeated_search_uses_cache() {
     }
     assert_eq!(
         github.requests().len(),
-        asked,
+        request_count,
         "GitHub was not asked at all"
     );
     // Another query or another number of results is another search.
@@ -304,15 +304,15 @@ async fn expired_cache_is_refreshed_and_cleared() {
 async fn incomplete_page_is_not_cached() {
     let (home, github) = (Home::new(), widgets(3));
     github.search_is_incomplete();
-    let asked = Asked::of(&github);
-    assert_eq!(asked.within(home.dir.path()).await.result_count, 3);
+    let request_counts = Asked::of(&github);
+    assert_eq!(request_counts.within(home.dir.path()).await.result_count, 3);
     assert!(
-        asked.ears.heard_of("warning: ")[0].contains("incomplete"),
+        request_counts.ears.heard_of("warning: ")[0].contains("incomplete"),
         "{:?}",
-        asked.ears.heard_of("warning: ")
+        request_counts.ears.heard_of("warning: ")
     );
     assert!(
-        !asked.within(home.dir.path()).await.cached,
+        !request_counts.within(home.dir.path()).await.cached,
         "what was found in a part is nothing to remember"
     );
 }
@@ -386,16 +386,19 @@ async fn invalid_cache_entry_is_ignored() {
 async fn later_search_error_is_only_warning() {
     let (home, github) = (Home::new(), widgets(31));
     github.misbehave("?page=1&", Times::Once, Misbehaviour::status(500));
-    let asked = Asked {
+    let request_counts = Asked {
         max_results: MaxResults::for_library(60),
         ..Asked::of(&github)
     };
-    let error = asked.by(&mut begin(home.dir.path())).await.unwrap_err();
+    let error = request_counts
+        .by(&mut begin(home.dir.path()))
+        .await
+        .unwrap_err();
     assert!(matches!(error, SearchError::GitHub(_)), "{error}");
     github.misbehave("?page=2&", Times::Once, Misbehaviour::status(500));
-    let found = asked.within(home.dir.path()).await;
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, false));
-    let warnings = asked.ears.heard_of("warning: ");
+    let warnings = request_counts.ears.heard_of("warning: ");
     assert!(
         warnings
             .iter()
@@ -412,17 +415,17 @@ async fn failed_release_query_prevents_caching() {
         Times::Always,
         Misbehaviour::status(500),
     );
-    let asked = Asked::of(&github);
-    let found = asked.within(home.dir.path()).await;
+    let request_counts = Asked::of(&github);
+    let found = request_counts.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (3, false));
-    let warnings = asked.ears.heard_of("warning: ");
+    let warnings = request_counts.ears.heard_of("warning: ");
     assert!(
         warnings.iter().any(|said| said.contains("releases")),
         "{warnings:?}"
     );
     github.behave();
-    assert!(!asked.within(home.dir.path()).await.cached);
-    assert!(asked.within(home.dir.path()).await.cached);
+    assert!(!request_counts.within(home.dir.path()).await.cached);
+    assert!(request_counts.within(home.dir.path()).await.cached);
 }
 
 #[tokio::test]
@@ -449,11 +452,11 @@ async fn search_result_ignores_answer_order() {
             let pause = Misbehaviour::Late(Duration::from_millis(300));
             github.misbehave(&format!("/acme/widget-{slow:02}/"), Times::Once, pause);
         }
-        let asked = Asked {
+        let request_counts = Asked {
             max_results: MaxResults::for_command_line(30),
             ..Asked::of(&github)
         };
-        let found = asked.by(&mut CrawlSession::dry()).await.unwrap();
+        let found = request_counts.by(&mut CrawlSession::dry()).await.unwrap();
         let bytes = CheckedArtifact::new(ArtifactType::Search, &found)
             .unwrap()
             .json()

@@ -74,7 +74,7 @@ impl<'s> Walk<'s> {
                 Effect::Open(mode) => self.opens(node, arguments, mode, Some(0)),
                 Effect::Database => self.database(node, arguments),
                 Effect::ByName(at) => self.by_name(node, arguments, at, path),
-                Effect::Pool if place.stands != Use::With => {
+                Effect::Pool if place.usage != Use::With => {
                     self.report(node, Effect::Outlives, path);
                 }
                 Effect::Type if !plainly(arguments, 1) || parts(arguments).is_empty() => {
@@ -226,13 +226,13 @@ impl<'s> Walk<'s> {
             .iter()
             .any(|part| part.kind().ends_with("_splat"));
         let opener = self.keyword(arguments, "opener").is_some();
-        let said = self.argument(arguments, mode, "mode");
+        let mode_argument = self.argument(arguments, mode, "mode");
         let reading = |mode: Node<'_>| {
             self.source
                 .literal(mode)
                 .is_some_and(|mode| mode.bytes().all(|byte| b"rbtU".contains(&byte)))
         };
-        if !splat && !opener && said.is_none_or(reading) {
+        if !splat && !opener && mode_argument.is_none_or(reading) {
             return;
         }
         if !splat && !opener && target.is_some_and(|target| self.writes_in_tests(target)) {
@@ -372,7 +372,7 @@ impl<'s> Walk<'s> {
         let [operator] = operators.as_slice() else {
             return false;
         };
-        let of_it = matches!(operator.kind(), "in" | "not in");
+        let is_membership = matches!(operator.kind(), "in" | "not in");
         let name = parts(asks)
             .first()
             .filter(|name| name.id() != environment.id())
@@ -383,7 +383,7 @@ impl<'s> Walk<'s> {
                 .iter()
                 .any(|secret| secret.as_str() == name)
         };
-        of_it
+        is_membership
             && name
                 .and_then(|name| self.source.fold(name, &self.names))
                 .is_some_and(|name| granted(&name))
@@ -438,7 +438,7 @@ impl<'s> Walk<'s> {
                 Place {
                     when: When::Import,
                     scope: Scope::Open,
-                    stands: Use::Value,
+                    usage: Use::Value,
                 },
                 text,
             );

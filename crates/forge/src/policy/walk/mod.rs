@@ -31,7 +31,7 @@ pub(super) struct Walk<'s> {
     tests: Option<&'s SkillPaths>,
     /// What was judged as one text already.
     judged: Range<usize>,
-    said: BTreeSet<(usize, &'static str)>,
+    reported: BTreeSet<(usize, &'static str)>,
     verdict: Verdict,
 }
 
@@ -70,12 +70,15 @@ enum Use {
 struct Place {
     when: When,
     scope: Scope,
-    stands: Use,
+    usage: Use,
 }
 
 impl Place {
     fn of(self, stands: Use) -> Self {
-        Self { stands, ..self }
+        Self {
+            usage: stands,
+            ..self
+        }
     }
 }
 
@@ -119,7 +122,7 @@ impl<'s> Walk<'s> {
             annotations: if lazy { When::Call } else { When::Import },
             tests,
             judged: 0..0,
-            said: BTreeSet::new(),
+            reported: BTreeSet::new(),
             verdict: Verdict::default(),
         };
         if walk.names.clarity() == Clarity::Unclear {
@@ -135,7 +138,7 @@ impl<'s> Walk<'s> {
             Place {
                 when: When::Import,
                 scope: Scope::Open,
-                stands: Use::Value,
+                usage: Use::Value,
             },
         );
         walk.verdict
@@ -205,7 +208,7 @@ impl<'s> Walk<'s> {
                     Place {
                         when: When::Call,
                         scope: Scope::Open,
-                        stands: Use::Value,
+                        usage: Use::Value,
                     },
                 );
             }
@@ -307,10 +310,10 @@ impl<'s> Walk<'s> {
             self.each([node.child_by_field_name("name")], place.of(Use::Target));
             // What it is assigned is what it is worth, too.
             let followed = matches!(
-                place.stands,
+                place.usage,
                 Use::Base | Use::Callee | Use::Alias | Use::Read
             ) && place.scope == Scope::Open;
-            let stands = if followed { place.stands } else { Use::Value };
+            let stands = if followed { place.usage } else { Use::Value };
             self.each([node.child_by_field_name("value")], place.of(stands));
             return;
         }
@@ -420,7 +423,7 @@ impl<'s> Walk<'s> {
     /// Judges a name or a dotted expression by what it may mean.
     fn mention(&mut self, node: Node<'s>, place: Place) -> Seen {
         let mut seen = Seen::Nothing;
-        if node.kind() == "identifier" && place.stands == Use::Target {
+        if node.kind() == "identifier" && place.usage == Use::Target {
             return self.bound_in_tests(node, place.scope);
         }
         if self.steers(node, place) == Seen::Finding {
@@ -428,12 +431,12 @@ impl<'s> Walk<'s> {
         }
         for path in self.names.meanings(node) {
             let module = table::is_module(&path) || self.names.imports(&path);
-            let followed = match place.stands {
+            let followed = match place.usage {
                 Use::Base => true,
                 Use::Alias => place.scope == Scope::Open,
                 Use::Value | Use::Callee | Use::Target | Use::With | Use::Read => false,
             };
-            if module && !followed && place.stands != Use::Target {
+            if module && !followed && place.usage != Use::Target {
                 self.say(
                     node,
                     Code::new("forge-reflection"),
@@ -443,14 +446,14 @@ impl<'s> Walk<'s> {
                 seen = Seen::Finding;
                 continue;
             }
-            let called = matches!(place.stands, Use::Callee);
+            let called = matches!(place.usage, Use::Callee);
             let found = match self.power(&path) {
                 Effect::Open(_) | Effect::Database | Effect::ByName(_) | Effect::Pool if called => {
                     Seen::Nothing
                 }
                 // An alias means the same.
                 Effect::ByName(_) | Effect::Open(_) | Effect::Database | Effect::Type
-                    if place.stands == Use::Alias && followed_alias(place) =>
+                    if place.usage == Use::Alias && followed_alias(place) =>
                 {
                     Seen::Nothing
                 }
@@ -470,8 +473,8 @@ impl<'s> Walk<'s> {
                 Effect::Pool => self.report(node, Effect::Outlives, &path),
                 // With a class that reads secrets, each one is read by its name: see `call` and `subscript`.
                 Effect::Secret if self.allows(Effect::Secret) && path.starts_with("os.") => {
-                    let alias = place.stands == Use::Alias && followed_alias(place);
-                    if matches!(place.stands, Use::Base | Use::Read)
+                    let alias = place.usage == Use::Alias && followed_alias(place);
+                    if matches!(place.usage, Use::Base | Use::Read)
                         || alias
                         || self.asks_for_secret(node)
                     {

@@ -24,8 +24,8 @@ impl<'s> Walk<'s> {
             return;
         }
         let own = self.is_own_object(object) && self.names.is_member(text);
-        let handed_on = place.stands != Use::Callee && matches!(text, "replace" | "open");
-        let writes = (words::is_writer(text) || handed_on) && !own && self.paths_are_about();
+        let is_passed_on = place.usage != Use::Callee && matches!(text, "replace" | "open");
+        let writes = (words::is_writer(text) || is_passed_on) && !own && self.paths_are_about();
         if writes
             && !self.writes_in_tests(object)
             && self.report(node, Effect::Write, text) == Seen::Finding
@@ -38,12 +38,12 @@ impl<'s> Walk<'s> {
         {
             return;
         }
-        if self.is_class_itself(object) && self.names.is_method(text) && place.stands != Use::Target
+        if self.is_class_itself(object) && self.names.is_method(text) && place.usage != Use::Target
         {
             self.report(node, Effect::Reflection, "a method without its object");
             return;
         }
-        if place.stands == Use::Target {
+        if place.usage == Use::Target {
             let foreign = self
                 .names
                 .meanings(object)
@@ -87,10 +87,10 @@ impl<'s> Walk<'s> {
                 .meanings(value)
                 .iter()
                 .any(|path| path == "os.environ");
-        if place.stands == Use::Target {
+        if place.usage == Use::Target {
             self.runs(node, place, "a change of an element");
         }
-        if reads && place.stands != Use::Target {
+        if reads && place.usage != Use::Target {
             let index = node.child_by_field_name("subscript");
             self.secret(node, index);
             self.visit(value, place.of(Use::Read));

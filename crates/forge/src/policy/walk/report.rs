@@ -86,7 +86,7 @@ impl<'s> Walk<'s> {
 
     pub(super) fn say(&mut self, node: Node<'s>, code: Code, what: &str, hint: &'static str) {
         if self.verdict.findings().len() >= MOST_FINDINGS
-            || !self.said.insert((node.start_byte(), hint))
+            || !self.reported.insert((node.start_byte(), hint))
         {
             return;
         }

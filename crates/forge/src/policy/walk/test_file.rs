@@ -180,7 +180,7 @@ impl<'s> Walk<'s> {
                 Some(base)
             };
             let plain = named.is_some_and(|named| {
-                let means = self.names.meanings(named);
+                let meanings = self.names.meanings(named);
                 let text = self.source.of(named);
                 let own = self.names.is_class(text) || !self.names.is_own(text);
                 let known = |path: &String| {
@@ -192,8 +192,10 @@ impl<'s> Walk<'s> {
                         || BASES.iter().any(|known| path.starts_with(known))
                 };
                 match named.kind() {
-                    "identifier" if means.is_empty() => own,
-                    "identifier" | "attribute" => !means.is_empty() && means.iter().all(known),
+                    "identifier" if meanings.is_empty() => own,
+                    "identifier" | "attribute" => {
+                        !meanings.is_empty() && meanings.iter().all(known)
+                    }
                     _ => false,
                 }
             });
@@ -205,7 +207,7 @@ impl<'s> Walk<'s> {
 
     /// What a test binds to `….execute` would run in the place of the skill's own.
     pub(super) fn replaces_execute(&mut self, node: Node<'s>, word: &str, place: Place) -> Seen {
-        let bound = place.stands == Use::Target
+        let bound = place.usage == Use::Target
             || node
                 .parent()
                 .is_some_and(|outer| outer.kind() == "as_pattern_target");
@@ -242,7 +244,7 @@ impl<'s> Walk<'s> {
         }
         let text = self.source.of(node);
         // Where one of its methods is called as it may be, nothing comes by here.
-        if node.kind() == "identifier" && text == "monkeypatch" && place.stands != Use::Target {
+        if node.kind() == "identifier" && text == "monkeypatch" && place.usage != Use::Target {
             return self.fakes(node, "monkeypatch as a value");
         }
         let word = node
@@ -311,9 +313,9 @@ impl<'s> Walk<'s> {
                 "setattr" => {
                     let by_text = text(0).is_some_and(|target| own(&target));
                     let by_object = first.is_some_and(|target| {
-                        let means = self.names.meanings(target);
-                        !means.is_empty()
-                            && means.iter().all(|path| {
+                        let meanings = self.names.meanings(target);
+                        !meanings.is_empty()
+                            && meanings.iter().all(|path| {
                                 text(1).is_some_and(|name| own(&format!("{path}.{name}")))
                             })
                     });

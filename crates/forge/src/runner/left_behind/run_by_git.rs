@@ -35,13 +35,13 @@ impl DirectoryState {
         let mut seen = 0;
         for path in guarded {
             let entries = self.entries_of(path, &mut seen);
-            let told = |path: &Path| self.told(path, ResidueReason::RunByGit);
+            let residue = |path: &Path| self.residue_at(path, ResidueReason::RunByGit);
             let changed = entries.into_iter().filter(|(path, meta)| {
                 self.is_new(path, meta) && (self.found.contains_key(path) || !is_placeholder(meta))
             });
-            let changed: Vec<_> = changed.map(|(path, _)| told(&path)).collect();
+            let changed: Vec<_> = changed.map(|(path, _)| residue(&path)).collect();
             if path.is_dir() && !path.is_symlink() {
-                left.groups.push((told(path), changed));
+                left.groups.push((residue(path), changed));
             } else {
                 left.each.extend(changed);
             }

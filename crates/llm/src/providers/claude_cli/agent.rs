@@ -286,15 +286,18 @@ mod tests {
                 .collect();
             args.join(" ")
         };
-        let said = args(Limit::At(1_500_000));
+        let arguments = args(Limit::At(1_500_000));
         assert!(
-            said.contains(
+            arguments.contains(
                 "--tools Edit,Write,Glob,Grep,Read --allowedTools Edit Write Glob Grep Read --"
             ),
-            "{said}"
+            "{arguments}"
         );
-        assert!(said.ends_with("--max-budget-usd 1.500000"), "{said}");
+        assert!(
+            arguments.ends_with("--max-budget-usd 1.500000"),
+            "{arguments}"
+        );
         assert!(!args(Limit::Unlimited).contains("budget"));
-        assert!(!said.contains("key"));
+        assert!(!arguments.contains("key"));
     }
 }

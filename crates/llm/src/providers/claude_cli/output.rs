@@ -18,17 +18,21 @@ use crate::invocation::LlmResult;
 use crate::price::micro_dollars;
 
 /// Parses the output of a program that exited with this code.
-pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+pub(super) fn read(
+    target: CallTarget<'_>,
+    code: i32,
+    stdout: &[u8],
+) -> Result<LlmResult, LlmError> {
     let Some(result) = last_object(stdout) else {
         let what = if stdout.trim_ascii().is_empty() {
             format!("the program ended with code {code} and printed nothing")
         } else {
             format!("the program ended with code {code} and printed no JSON")
         };
-        return Err(asked.unreadable(what, AGAIN));
+        return Err(target.unreadable(what, AGAIN));
     };
     if result.get("type").and_then(Value::as_str) != Some("result") {
-        return Err(asked.unreadable(
+        return Err(target.unreadable(
             "the last thing the program printed is not its result",
             AGAIN,
         ));
@@ -37,12 +41,12 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
         .get("api_error_status")
         .filter(|status| !status.is_null())
     {
-        return Err(api_error(asked, status));
+        return Err(api_error(target, status));
     }
     match result.get("api_error").and_then(Value::as_str) {
-        Some("connection_failed") => return Err(broken_connection(asked)),
+        Some("connection_failed") => return Err(broken_connection(target)),
         Some("max_output_tokens") => {
-            return Err(asked.unusable(
+            return Err(target.unusable(
                 AnswerFault::TooLarge,
                 "the answer was cut off at its token limit",
                 "raise max_tokens or ask for less at once",
@@ -62,32 +66,32 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
         || subtype.starts_with("error")
     {
         return Err(if asks_for_login(text) {
-            no_key(asked, "claude")
+            no_key(target, "claude")
         } else {
-            asked.unreadable(
+            target.unreadable(
                 format!("the program reports an error (exit code {code})"),
                 AGAIN,
             )
         });
     }
     if code != 0 {
-        return Err(asked.unreadable(format!("the program ended with code {code}"), AGAIN));
+        return Err(target.unreadable(format!("the program ended with code {code}"), AGAIN));
     }
     if text.trim().is_empty() {
         let next = "try again or choose another model";
-        return Err(asked.unusable(AnswerFault::Empty, "the answer contains no text", next));
+        return Err(target.unusable(AnswerFault::Empty, "the answer contains no text", next));
     }
     let Some(by_model) = result
         .get("modelUsage")
         .and_then(Value::as_object)
         .filter(|usage| !usage.is_empty())
     else {
-        return Err(asked.unreadable(
+        return Err(target.unreadable(
             "the program answered by itself, without asking a model",
             AGAIN,
         ));
     };
-    Ok(answer(asked, text, &result, by_model))
+    Ok(answer(target, text, &result, by_model))
 }
 
 /// The last JSON object: the whole output, or else the last line that is one.
@@ -99,11 +103,11 @@ fn last_object(stdout: &[u8]) -> Option<Map<String, Value>> {
     object(stdout).or_else(|| stdout.rsplit(|&byte| byte == b'\n').find_map(object))
 }
 
-fn api_error(asked: CallTarget<'_>, status: &Value) -> LlmError {
+fn api_error(target: CallTarget<'_>, status: &Value) -> LlmError {
     let number = status.as_u64().or_else(|| status.as_str()?.parse().ok());
     match number.and_then(|number| u16::try_from(number).ok()) {
-        Some(status) => asked.on_status(status, &BTreeMap::new()),
-        None => asked.unreadable(
+        Some(status) => target.on_status(status, &BTreeMap::new()),
+        None => target.unreadable(
             "the program reports an error of the API without a status",
             "try again",
         ),
@@ -120,7 +124,7 @@ fn asks_for_login(text: &str) -> bool {
 }
 
 fn answer(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     text: &str,
     result: &Map<String, Value>,
     by_model: &Map<String, Value>,
@@ -177,8 +181,8 @@ fn answer(
     }
     LlmResult {
         raw_response: text.to_owned(),
-        provider: asked.provider.to_owned(),
-        model_used: model_name(speaker.map(String::as_str), asked.model),
+        provider: target.provider.to_owned(),
+        model_used: model_name(speaker.map(String::as_str), target.model),
         tokens_input: Some(total(&INPUT)),
         tokens_output: Some(total(&["outputTokens"])),
         timed_out: Some(false),

@@ -27,7 +27,11 @@ struct Turn {
 }
 
 /// Parses the output of a program that exited with this code.
-pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+pub(super) fn read(
+    target: CallTarget<'_>,
+    code: i32,
+    stdout: &[u8],
+) -> Result<LlmResult, LlmError> {
     let Turn {
         text,
         usage,
@@ -41,27 +45,27 @@ pub(super) fn read(asked: CallTarget<'_>, code: i32, stdout: &[u8]) -> Result<Ll
             text,
         ) {
             (Some(reason), Some(text)) => {
-                Ok(result(asked, text, usage.as_ref(), Some(cut_by(reason))))
+                Ok(result(target, text, usage.as_ref(), Some(cut_by(reason))))
             }
-            (Some(_), None) => Err(asked.wordless(Silence::TokenLimit)),
-            (None, _) => Err(failed(asked, &reason)),
+            (Some(_), None) => Err(target.wordless(Silence::TokenLimit)),
+            (None, _) => Err(failed(target, &reason)),
         };
     }
     if !began {
-        return Err(asked.unreadable(
+        return Err(target.unreadable(
             format!("the program ended with code {code} and reported no event"),
             AGAIN,
         ));
     }
     let Some(usage) = usage.filter(|_| code == 0) else {
-        return Err(asked.unreadable(
+        return Err(target.unreadable(
             format!("the program ended with code {code} before the turn was completed"),
             AGAIN,
         ));
     };
     match text {
-        Some(text) => Ok(result(asked, text, Some(&usage), None)),
-        None => Err(asked.wordless(Silence::Unexplained)),
+        Some(text) => Ok(result(target, text, Some(&usage), None)),
+        None => Err(target.wordless(Silence::Unexplained)),
     }
 }
 
@@ -89,7 +93,7 @@ fn turn(stdout: &[u8]) -> Turn {
 }
 
 fn result(
-    asked: CallTarget<'_>,
+    target: CallTarget<'_>,
     text: String,
     usage: Option<&Value>,
     finish: Option<&'static str>,
@@ -98,9 +102,9 @@ fn result(
     let finish = finish.map(|reason| (LlmResult::FINISH_REASON.to_owned(), Value::from(reason)));
     LlmResult {
         raw_response: text,
-        provider: asked.provider.to_owned(),
+        provider: target.provider.to_owned(),
         // The program does not say which model answered.
-        model_used: asked.model.to_owned(),
+        model_used: target.model.to_owned(),
         tokens_input: count("input_tokens"),
         tokens_output: count("output_tokens"),
         timed_out: Some(false),
@@ -117,9 +121,9 @@ fn cut_by(reason: &str) -> &'static str {
 }
 
 /// The error for a failed turn.
-fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
+fn failed(target: CallTarget<'_>, reason: &str) -> LlmError {
     if let Some(status) = status(reason) {
-        return asked.on_status(status, &BTreeMap::new());
+        return target.on_status(status, &BTreeMap::new());
     }
     let starts = |signs: &[&str]| signs.iter().any(|sign| reason.starts_with(sign));
     if starts(&[
@@ -127,10 +131,10 @@ fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
         "Connection failed",
         "error sending request",
     ]) {
-        return broken_connection(asked);
+        return broken_connection(target);
     }
     if starts(&["Codex ran out of room"]) {
-        return LlmError::Unsupported(asked.fault(
+        return LlmError::Unsupported(target.fault(
             "the prompt does not fit into the model's context",
             "lower the context budget",
         ));
@@ -140,15 +144,15 @@ fn failed(asked: CallTarget<'_>, reason: &str) -> LlmError {
         "You've hit your usage limit",
         "You’ve hit your usage limit",
     ]) {
-        return LlmError::ProviderQuota(asked.fault("the quota is used up", "wait, or raise it"));
+        return LlmError::ProviderQuota(target.fault("the quota is used up", "wait, or raise it"));
     }
     if starts(&[
         "Missing environment variable",
         "Your access token could not be refreshed",
     ]) {
-        return no_key(asked, "codex login");
+        return no_key(target, "codex login");
     }
-    asked.unreadable("the program reports an error without a status", AGAIN)
+    target.unreadable("the program reports an error without a status", AGAIN)
 }
 
 /// The status at the beginning of the reason, in one of the program's forms.

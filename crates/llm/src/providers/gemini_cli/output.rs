@@ -78,12 +78,12 @@ struct Reported {
 }
 
 /// Parses the output of a program that exited with 0. The text may be empty.
-pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+pub(super) fn answer(target: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     if stdout.trim_ascii().is_empty() {
-        return Err(asked.unreadable("the program ended with code 0 and printed nothing", AGAIN));
+        return Err(target.unreadable("the program ended with code 0 and printed nothing", AGAIN));
     }
     let Ok(output) = serde_json::from_slice::<Output>(stdout) else {
-        return plain_text(asked, stdout);
+        return plain_text(target, stdout);
     };
     let Output {
         response,
@@ -100,26 +100,26 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
     let [requests, errors] = [sum(|api| api.total_requests), sum(|api| api.total_errors)];
     if error.is_some_and(|error| !error.is_null()) || errors > 0 {
         return Err(if text.trim().is_empty() {
-            asked.unusable(
+            target.unusable(
                 AnswerFault::Empty,
                 "the answer broke off before any text came",
                 "try again",
             )
         } else {
-            asked.unreadable(
+            target.unreadable(
                 "the answer broke off; the partial text is not used",
                 "try again",
             )
         });
     }
     if models.is_empty() || requests == 0 {
-        return Err(asked.unreadable("the program reports success but sent no request", AGAIN));
+        return Err(target.unreadable("the program reports success but sent no request", AGAIN));
     }
     let mut speakers = models
         .iter()
         .filter(|(_, model)| model.api.total_requests == 1);
     let (1, Some((speaker, ModelStats { tokens, .. }))) = (requests, speakers.next()) else {
-        return Err(asked.unreadable(
+        return Err(target.unreadable(
             format!(
                 "the program made {requests} requests for one answer; its text may be several answers joined"
             ),
@@ -128,8 +128,8 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
     };
     Ok(LlmResult {
         raw_response: text,
-        provider: asked.provider.to_owned(),
-        model_used: model_name(Some(speaker), asked.model),
+        provider: target.provider.to_owned(),
+        model_used: model_name(Some(speaker), target.model),
         tokens_input: Some(tokens.prompt),
         tokens_output: Some(tokens.candidates.saturating_add(tokens.thoughts)),
         timed_out: Some(false),
@@ -139,20 +139,20 @@ pub(super) fn answer(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, 
 
 /// Parses an answer without statistics. Text that begins like the program's JSON but is invalid was cut
 /// off or is an error.
-fn plain_text(asked: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+fn plain_text(target: CallTarget<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let text = std::str::from_utf8(stdout)
         .ok()
         .filter(|text| !text.trim_start().starts_with('{'));
     let Some(text) = text else {
-        return Err(asked.unreadable(
+        return Err(target.unreadable(
             "the program ended with code 0, but its output is neither its JSON nor plain text",
             AGAIN,
         ));
     };
     Ok(LlmResult {
         raw_response: text.to_owned(),
-        provider: asked.provider.to_owned(),
-        model_used: model_name(None, asked.model),
+        provider: target.provider.to_owned(),
+        model_used: model_name(None, target.model),
         tokens_input: None,
         tokens_output: None,
         timed_out: Some(false),
@@ -168,7 +168,7 @@ pub(super) fn fills(result: &LlmResult, max_tokens: u64) -> bool {
 }
 
 /// The error for an exit code other than 0.
-pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
+pub(super) fn failure(target: CallTarget<'_>, ended: &Ended) -> LlmError {
     let envelope = envelope(&ended.complaint);
     let stated = envelope
         .as_ref()
@@ -178,18 +178,18 @@ pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
             || reported.message.contains("fetch failed sending request")
     };
     if let Some(status) = stated.or_else(|| not_found(&ended.complaint)) {
-        return asked.on_status(status, &BTreeMap::new());
+        return target.on_status(status, &BTreeMap::new());
     }
     if envelope.as_ref().is_some_and(broken) {
-        return broken_connection(asked);
+        return broken_connection(target);
     }
-    if let Some(error) = own_code(asked, ended.code) {
+    if let Some(error) = own_code(target, ended.code) {
         return error;
     }
     if let (None, Some(status)) = (&envelope, folded(ended.code)) {
-        return asked.on_status(status, &BTreeMap::new());
+        return target.on_status(status, &BTreeMap::new());
     }
-    let error = asked.unreadable(format!("the program ended with code {}", ended.code), AGAIN);
+    let error = target.unreadable(format!("the program ended with code {}", ended.code), AGAIN);
     // If there is an envelope, a server was called, and the text around it quotes its answer.
     if envelope.is_none() && !ended.complaint.contains("\"error\"") {
         ended.explain(error)
@@ -199,24 +199,24 @@ pub(super) fn failure(asked: CallTarget<'_>, ended: &Ended) -> LlmError {
 }
 
 /// The program's own exit codes.
-fn own_code(asked: CallTarget<'_>, code: i32) -> Option<LlmError> {
+fn own_code(target: CallTarget<'_>, code: i32) -> Option<LlmError> {
     Some(match code {
-        41 => no_key(asked, "gemini"),
-        42 => LlmError::Unsupported(asked.fault("the program found no prompt", "ask something")),
-        44 | 52 => LlmError::Misconfiguration(asked.fault(
+        41 => no_key(target, "gemini"),
+        42 => LlmError::Unsupported(target.fault("the program found no prompt", "ask something")),
+        44 | 52 => LlmError::Misconfiguration(target.fault(
             format!("the program does not accept its settings (exit code {code})"),
             "check that the program is version 0.61 or later, and your own settings of it",
         )),
-        53 => asked.unusable(
+        53 => target.unusable(
             AnswerFault::Empty,
             "the model asked for a tool instead of answering",
             "try again or choose another model",
         ),
-        55 => LlmError::Misconfiguration(asked.fault(
+        55 => LlmError::Misconfiguration(target.fault(
             "the program does not trust the empty directory it runs in",
             "check that the program is version 0.61 or later",
         )),
-        130 => asked.unreadable("the program was interrupted", "try again"),
+        130 => target.unreadable("the program was interrupted", "try again"),
         _ => return None,
     })
 }

@@ -158,11 +158,11 @@ impl Splicer<'_, '_> {
             let EntryOutcome::New(container) = self.fates[at] else {
                 continue;
             };
-            let (place, beside) = self.place(at, container);
+            let (place, neighbor) = self.place(at, container);
             let entry = &self.answer.entries[at];
-            let text = self.new_text(entry, beside, &place);
+            let text = self.new_text(entry, neighbor, &place);
             self.refuse_elided(&text)?;
-            let gap = "\n".repeat(1 + self.blank_lines(entry, beside, container));
+            let gap = "\n".repeat(1 + self.blank_lines(entry, neighbor, container));
             let (span, text) = match place.side {
                 Side::After => (place.at, format!("{gap}{}{text}", place.indent)),
                 Side::Before => (place.at, format!("{text}{gap}{}", place.indent)),
@@ -288,7 +288,7 @@ impl Splicer<'_, '_> {
     }
 
     /// The text of a new definition, indented for its place.
-    fn new_text(&self, entry: &Entry<'_>, beside: Option<usize>, place: &Place) -> String {
+    fn new_text(&self, entry: &Entry<'_>, neighbor: Option<usize>, place: &Place) -> String {
         let answer = self.answer;
         let from = answer.indent(entry.core.start);
         let Some(spec) = &entry.spec else {
@@ -301,7 +301,7 @@ impl Splicer<'_, '_> {
             );
         };
         let text = moved(answer, entry.node, spec.span.clone(), from, &place.indent);
-        let in_group = beside
+        let in_group = neighbor
             .is_some_and(|at| is_grouped(&self.file.entries[at]) && place.side == Side::After);
         match spec.place {
             _ if in_group => text,
@@ -320,17 +320,19 @@ impl Splicer<'_, '_> {
     fn blank_lines(
         &self,
         entry: &Entry<'_>,
-        beside: Option<usize>,
+        neighbor: Option<usize>,
         container: Option<usize>,
     ) -> usize {
         let is_line = |outline: &Outline<'_>, entry: &Entry<'_>| {
             !core_text(outline, entry).contains('\n') && entry.lead.is_empty()
         };
-        let Some(beside) = beside.map(|at| &self.file.entries[at]) else {
+        let Some(neighbor) = neighbor.map(|at| &self.file.entries[at]) else {
             return 1;
         };
         let word = |entry: &Entry<'_>| entry.definition().map(|definition| definition.word);
-        if is_line(self.answer, entry) && is_line(self.file, beside) && word(entry) == word(beside)
+        if is_line(self.answer, entry)
+            && is_line(self.file, neighbor)
+            && word(entry) == word(neighbor)
         {
             return 0;
         }

@@ -450,7 +450,7 @@ fn header(construct: &str, target: &str, found: &mut Found<'_>) {
 
 /// Judges a name that stands for a header. Its definition is reported with it: it changes what is read when it changes.
 fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
-    let mut told = String::from_utf8_lossy(name).into_owned();
+    let mut name_text = String::from_utf8_lossy(name).into_owned();
     let mut next: Vec<Vec<u8>> = vec![name.to_owned()];
     let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
     let mut targets = Vec::new();
@@ -459,7 +459,7 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
         let values = names.values(&name);
         is_unknown |= values.is_none() || seen.len() > MOST_NAMES;
         for value in values.into_iter().flatten().take(MOST_NAMES) {
-            told.push_str(&format!(" = {value}"));
+            name_text.push_str(&format!(" = {value}"));
             match Text::of(value.as_bytes()).operand(0) {
                 Operand::File(target, true) => targets.push(target),
                 Operand::Name(name) if seen.len() <= MOST_NAMES => {
@@ -479,7 +479,7 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
         .iter()
         .for_each(|target| header(construct, target, found));
     if is_unknown && found.list.len() == before {
-        found.unknown(construct, &told);
+        found.unknown(construct, &name_text);
     }
 }
 
@@ -506,11 +506,11 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             continue;
         }
         // Names of which each stands for a text.
-        let stands = |at: usize| {
+        let is_plain_name = |at: usize| {
             let item = items.get(at).filter(|item| !item.is_literal);
             item.is_some_and(|item| !names.literals_of(item.text).is_empty())
         };
-        if stands(at - 1) && stands(at) {
+        if is_plain_name(at - 1) && is_plain_name(at) {
             joined(&items, at - 1, names, found);
         }
         let is_reader = names.is_c_reader(item.text) || LIBRARY.iter().any(|word| item.is(word));

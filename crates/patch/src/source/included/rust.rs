@@ -708,7 +708,7 @@ fn is_filled_plainly(pieces: &[Piece]) -> bool {
 }
 
 fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
-    let mut told = String::new();
+    let mut path_text = String::new();
     // What follows a directory begins with a separator, or it goes on in the directory's name.
     let goes_on = match pieces {
         [Piece::Package | Piece::OutDir, behind @ ..] => {
@@ -720,7 +720,7 @@ fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
     };
     let mut is_unknown = pieces.is_empty() || goes_on || !is_filled_plainly(pieces);
     for (at, piece) in pieces.iter().enumerate() {
-        told.push_str(match piece {
+        path_text.push_str(match piece {
             Piece::Text(text) => text,
             Piece::Package if at == 0 => "",
             Piece::OutDir if at == 0 => "",
@@ -732,14 +732,14 @@ fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
             }
         });
     }
-    let relative = told.trim_start_matches('/');
+    let relative = path_text.trim_start_matches('/');
     let reach = match pieces.first() {
         Some(Piece::Package) => package_reach(relative, has_other_form(name), found),
         Some(Piece::OutDir) => leaves(relative, 0).then_some(Reach::Outside),
-        _ => leaves(&told, found.depth).then_some(Reach::Outside),
+        _ => leaves(&path_text, found.depth).then_some(Reach::Outside),
     };
     match reach {
-        Some(reach) => found.push(reach, name, &told),
+        Some(reach) => found.push(reach, name, &path_text),
         None if is_unknown => found.unknown(name, argument),
         None => {}
     }

@@ -46,13 +46,13 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Detec
             super::grammar::script(source).filter(|other| other.open != masked.open)
     {
         let mut seen: BTreeMap<Detection, usize> = BTreeMap::new();
-        for sight in &found {
-            *seen.entry(sight.clone()).or_default() += 1;
+        for detection in &found {
+            *seen.entry(detection.clone()).or_default() += 1;
         }
-        for sight in reading(language, role, source, &other) {
-            match seen.get_mut(&sight) {
+        for detection in reading(language, role, source, &other) {
+            match seen.get_mut(&detection) {
                 Some(count) if *count > 0 => *count -= 1,
-                _ => found.push(sight),
+                _ => found.push(detection),
             }
         }
     }
@@ -69,8 +69,8 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
                 .windows(name.len())
                 .filter(|window| *window == name.as_bytes())
                 .count();
-            let sight = Detection::new(Tampering::TestAware, Weight::Doubtful, name);
-            found.extend(std::iter::repeat_n(sight, count));
+            let detection = Detection::new(Tampering::TestAware, Weight::Doubtful, name);
+            found.extend(std::iter::repeat_n(detection, count));
         }
     }
     report::find(language, source, read, &masked, role, &mut found);

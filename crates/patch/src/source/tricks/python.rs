@@ -90,7 +90,7 @@ pub(super) fn find(
         let is_seen = found
             .iter()
             .skip(known)
-            .any(|sight| sight.trick == Tampering::Shadow);
+            .any(|detection| detection.trick == Tampering::Shadow);
         if role != Role::Test && !is_seen {
             runners(&all, &other_names.runners, found);
         }

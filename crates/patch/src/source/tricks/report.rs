@@ -234,10 +234,11 @@ mod tests {
 
     fn seen(language: Language, source: &str) -> Vec<(Tampering, Weight)> {
         let sights = super::super::sights(language, Role::Source, source.as_bytes());
-        let ours = sights
-            .into_iter()
-            .filter(|sight| matches!(sight.trick, Tampering::Report | Tampering::HiddenName));
-        ours.map(|sight| (sight.trick, sight.weight)).collect()
+        let ours = sights.into_iter().filter(|detection| {
+            matches!(detection.trick, Tampering::Report | Tampering::HiddenName)
+        });
+        ours.map(|detection| (detection.trick, detection.weight))
+            .collect()
     }
 
     #[test]

@@ -788,8 +788,8 @@ mod tests {
     fn certain(language: Language, role: Role, source: &str) -> Vec<Tampering> {
         let sights = sights(language, role, source.as_bytes()).into_iter();
         sights
-            .filter(|sight| sight.weight == Weight::Certain)
-            .map(|sight| sight.trick)
+            .filter(|detection| detection.weight == Weight::Certain)
+            .map(|detection| detection.trick)
             .collect()
     }
 

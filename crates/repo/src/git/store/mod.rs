@@ -120,7 +120,7 @@ impl Store {
 
     /// Begins to read. The objects of the directory `private` count, too.
     pub(crate) fn reader(&self, private: Option<PathBuf>) -> Result<Reader<'_>, Unread> {
-        let known = self.kept().clone();
+        let known = self.lock_places().clone();
         let (places, listed) = match known {
             Some(places) => (places, PackListing::Before),
             None => (self.list()?, PackListing::Now),
@@ -148,11 +148,11 @@ impl Store {
             places.pipe = places.pipe.or(pipe);
         }
         let places = Arc::new(places);
-        *self.kept() = Some(Arc::clone(&places));
+        *self.lock_places() = Some(Arc::clone(&places));
         Ok(places)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Arc<Places>>> {
+    fn lock_places(&self) -> std::sync::MutexGuard<'_, Option<Arc<Places>>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

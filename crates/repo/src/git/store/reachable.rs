@@ -30,7 +30,7 @@ impl Reader<'_> {
             seen: HashSet::new(),
             names: Vec::new(),
             most,
-            room: MAX_PATHS,
+            remaining_paths: MAX_PATHS,
         };
         let mut trees: Vec<(Oid, Vec<u8>)> = Vec::new();
         let mut left: Vec<Oid> = starts.to_vec();
@@ -99,7 +99,7 @@ struct Found {
     names: Vec<Oid>,
     most: u64,
     /// Bytes of paths that may still be held.
-    room: usize,
+    remaining_paths: usize,
 }
 
 impl Found {
@@ -123,7 +123,10 @@ impl Found {
         left: &mut Vec<(Oid, Vec<u8>)>,
     ) -> Result<(), Unread> {
         if self.add(&tree)? {
-            self.room = self.room.checked_sub(path.len()).ok_or(Unread::TooLarge)?;
+            self.remaining_paths = self
+                .remaining_paths
+                .checked_sub(path.len())
+                .ok_or(Unread::TooLarge)?;
             left.push((tree, path));
         }
         Ok(())

@@ -66,7 +66,7 @@ pub(super) struct Tree {
 #[derive(Debug, Default)]
 pub(crate) struct KnownTrees {
     trees: BTreeMap<Vec<u8>, Tree>,
-    held: usize,
+    held_bytes: usize,
 }
 
 impl Reader<'_> {
@@ -120,8 +120,8 @@ impl Reader<'_> {
                 Some(tree) => tree.clone(),
                 None => {
                     let tree = self.tree(&at.oid)?;
-                    known.held += tree.bytes.len();
-                    if known.held > MAX_HELD {
+                    known.held_bytes += tree.bytes.len();
+                    if known.held_bytes > MAX_HELD {
                         return Err(Unread::AskGit);
                     }
                     known.trees.insert(directory.to_owned(), tree.clone());
@@ -153,14 +153,14 @@ impl Reader<'_> {
         mut visit: impl FnMut(&[u8], FileMode, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Unread> {
         let first = self.tree(root)?;
-        let mut held = first.bytes.len();
+        let mut held_bytes = first.bytes.len();
         let mut left = vec![(first, 0, 0)];
         let mut path = Vec::new();
         let mut names = 0;
         while let Some((tree, offset, prefix)) = left.pop() {
             path.truncate(prefix);
             let Some((entry, next)) = parse(&tree.bytes, offset, tree.hash_len) else {
-                held -= tree.bytes.len();
+                held_bytes -= tree.bytes.len();
                 continue;
             };
             path.extend_from_slice(entry.name);
@@ -179,8 +179,8 @@ impl Reader<'_> {
             };
             left.push((tree, next, prefix));
             if let Some(below) = below {
-                held += below.bytes.len();
-                if held > MAX_HELD {
+                held_bytes += below.bytes.len();
+                if held_bytes > MAX_HELD {
                     return Err(Unread::AskGit);
                 }
                 path.push(b'/');

@@ -190,30 +190,30 @@ fn full_disk_changes_nothing() {
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", name]);
     let output = child.env(CHILD, fixture.dir.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
-        "{said}\n{}",
+        "{stdout}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let results: Vec<&str> = said
+    let results: Vec<&str> = stdout
         .lines()
         .filter(|line| line.starts_with("result "))
         .collect();
-    assert_eq!(results.len(), 5, "{said}");
+    assert_eq!(results.len(), 5, "{stdout}");
     assert!(
         results[..3]
             .iter()
             .all(|line| line.contains("Read-only file system")),
-        "{said}"
+        "{stdout}"
     );
     assert!(
         results[3..]
             .iter()
             .all(|line| line.contains("No space left on device")),
-        "{said}"
+        "{stdout}"
     );
-    assert_eq!(said.matches("full holds 2\n").count(), 5, "{said}");
+    assert_eq!(stdout.matches("full holds 2\n").count(), 5, "{stdout}");
     assert_eq!(fixture.tree(), before);
     fixture.assert_clean();
 }

@@ -104,9 +104,9 @@ fn removed_staging_files_leave_no_partial_change() {
                 std::fs::remove_file(path).unwrap();
             }
         }
-        let told = recovered(fixture, renaming).unwrap();
-        assert_told(fixture, &told, &format!("{renaming:?}, step {step}"));
-        assert_eq!(told.went_on, []);
+        let recovery = recovered(fixture, renaming).unwrap();
+        assert_told(fixture, &recovery, &format!("{renaming:?}, step {step}"));
+        assert_eq!(recovery.went_on, []);
         let tree = fixture.tree();
         assert!(
             tree == before || tree == after,
@@ -167,20 +167,20 @@ fn stuck_change_keeps_journal_and_names_files() {
     // What is remade has to be the very same.
     let fixture = fresh();
     let wrong = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"newer".to_vec());
-    let told = recover_tree_edit_remaking(&fixture.root(), &ours(&fixture.journal()), &wrong);
+    let recovery = recover_tree_edit_remaking(&fixture.root(), &ours(&fixture.journal()), &wrong);
     assert!(
-        matches!(told, Err(TreeEditError::NotTakenBack { .. })),
-        "{told:?}"
+        matches!(recovery, Err(TreeEditError::NotTakenBack { .. })),
+        "{recovery:?}"
     );
     // Another changed file prevents finishing, until the changed one is restored.
     let fixture = fresh();
     fixture.put("b.txt", "mine");
     refused(&fixture, "b.txt changed meanwhile");
     fixture.put("a.txt", "old");
-    let told = recover_tree_edit(&fixture.root(), &ours(&fixture.journal())).unwrap();
+    let recovery = recover_tree_edit(&fixture.root(), &ours(&fixture.journal())).unwrap();
     let mine: RepoPath = "b.txt".parse().unwrap();
     assert_eq!(
-        (told.outcome, told.went_on),
+        (recovery.outcome, recovery.went_on),
         (EditRecovery::TakenBack, vec![mine])
     );
     fixture.assert_clean();
@@ -220,8 +220,8 @@ fn moved_directory_keeps_journal() {
             std::fs::rename(fixture.at("lib"), fixture.at("src")).unwrap();
             assert_eq!(fixture.tree(), left, "{at}");
         }
-        let told = recovered(fixture, renaming).unwrap();
-        assert_eq!(told.went_on, [], "{at}");
+        let recovery = recovered(fixture, renaming).unwrap();
+        assert_eq!(recovery.went_on, [], "{at}");
         let tree = fixture.tree();
         assert!(tree == before || tree == after, "{at}: {tree:?}");
         fixture.assert_clean();
@@ -240,7 +240,7 @@ fn file_edited_since_is_named() {
         if !fixture.journal().exists() {
             return;
         }
-        let told = match recovered(fixture, renaming) {
+        let recovery = match recovered(fixture, renaming) {
             Ok(told) => told,
             // The other files are restored, and this one's old content is only beside it.
             Err(TreeEditError::NotTakenBack { paths, .. }) => {
@@ -255,18 +255,18 @@ fn file_edited_since_is_named() {
             b"mine",
             "{at}"
         );
-        let expected = if told.files.is_empty() {
+        let expected = if recovery.files.is_empty() {
             Vec::new()
         } else {
             vec![path]
         };
-        assert_eq!(told.went_on, expected, "{at}");
-        if told.files.is_empty() {
+        assert_eq!(recovery.went_on, expected, "{at}");
+        if recovery.files.is_empty() {
             fixture.assert_clean();
         } else {
-            assert_told(fixture, &told, &at);
+            assert_told(fixture, &recovery, &at);
         }
-        named += told.went_on.len();
+        named += recovery.went_on.len();
     });
     assert!(named > 10, "{named}");
 }

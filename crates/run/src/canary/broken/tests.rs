@@ -129,14 +129,14 @@ fn broken_line_is_where_the_program_begins() {
 
 /// Whether a program refuses a file with the broken line; `None` if it is not installed.
 fn refuses(program: &[&str], name: &str, content: &str) -> Option<bool> {
-    let room = tempfile::tempdir().unwrap();
-    let place = room.path().join(name);
+    let temp_dir = tempfile::tempdir().unwrap();
+    let place = temp_dir.path().join(name);
     let run = |bytes: &[u8]| {
         std::fs::write(&place, bytes).unwrap();
         let output = Command::new(program[0])
             .args(&program[1..])
             .arg(&place)
-            .current_dir(&room)
+            .current_dir(&temp_dir)
             .output()
             .ok()?;
         Some(output.status.success())
@@ -178,8 +178,11 @@ fn no_installed_language_accepts_the_broken_line() {
 
 #[test]
 fn only_files_of_the_copy_are_written() {
-    let room = tempfile::tempdir().unwrap();
-    let (copy, outside) = (room.path().join("copy"), room.path().join("outside.py"));
+    let temp_dir = tempfile::tempdir().unwrap();
+    let (copy, outside) = (
+        temp_dir.path().join("copy"),
+        temp_dir.path().join("outside.py"),
+    );
     std::fs::create_dir(&copy).unwrap();
     std::fs::write(&outside, "x = 1\n").unwrap();
     std::fs::hard_link(&outside, copy.join("a.py")).unwrap();

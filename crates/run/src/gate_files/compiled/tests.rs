@@ -291,7 +291,7 @@ fn rules_without_end_are_left() {
 
 #[test]
 fn commands_are_parsed() {
-    let told = |text: &str| {
+    let parsed_commands = |text: &str| {
         let commands = shell::commands(text).into_iter();
         let one = |command: shell::ShellCommand| {
             let mark = if command.output == shell::Output::Piped {
@@ -308,20 +308,23 @@ fn commands_are_parsed() {
         commands.map(one).collect::<Vec<_>>()
     };
     assert_eq!(
-        told("a 'b c' && d \"e; f\" || g # h\ni"),
+        parsed_commands("a 'b c' && d \"e; f\" || g # h\ni"),
         ["a b c", "d e; f", "g", "i"]
     );
     assert_eq!(
-        told("a | b; c 2>&1 > d 2> e < f & g >> h &> k"),
+        parsed_commands("a | b; c 2>&1 > d 2> e < f & g >> h &> k"),
         ["a|", "b", "c>d", "g>k"]
     );
     assert_eq!(
-        told("test \"$(a b)\" = `c d` x$(e)"),
+        parsed_commands("test \"$(a b)\" = `c d` x$(e)"),
         ["a b|", "c d|", "e|", "test = x"]
     );
-    assert_eq!(told("(cd a; ./b) 'open"), ["cd a", "./b", "open"]);
+    assert_eq!(
+        parsed_commands("(cd a; ./b) 'open"),
+        ["cd a", "./b", "open"]
+    );
     for odd in ["$(", "`", "\"$(", ")", "a > ", "<(", "\\"] {
-        let _ = told(&odd.repeat(5000));
+        let _ = parsed_commands(&odd.repeat(5000));
     }
 }
 

@@ -222,7 +222,7 @@ fn places(
             .or_default();
         *best = worth.max(*best);
     }
-    let mut told: BTreeMap<LineRange, u64> = points
+    let mut points_by_range: BTreeMap<LineRange, u64> = points
         .into_iter()
         .map(|(range, best)| (range, best.values().sum()))
         .collect();
@@ -232,17 +232,17 @@ fn places(
         .flatten()
         .filter(|line| **line <= count)
     {
-        *told.entry(place(*line)).or_default() += 16 * FOR_FRAME;
+        *points_by_range.entry(place(*line)).or_default() += 16 * FOR_FRAME;
     }
     for item in items {
         if wanted
             .tests
             .is_some_and(|tests| item.names.iter().any(|name| tests.contains(name)))
         {
-            *told.entry(place(item.header)).or_default() += 16 * FOR_TEST;
+            *points_by_range.entry(place(item.header)).or_default() += 16 * FOR_TEST;
         }
     }
-    let mut places: Vec<(LineRange, u64)> = told.into_iter().collect();
+    let mut places: Vec<(LineRange, u64)> = points_by_range.into_iter().collect();
     places.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     places
 }

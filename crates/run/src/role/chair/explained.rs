@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::pointers::{Pointers, imports_of};
 use super::portion::show_parts;
 use super::survey::{ListedFile, RankedCandidate, ReadExtent, survey};
-use super::{NotAskedFile, RANK_READ_ALL, UNREAD, asked, fit, room_beside, withhold_secret_names};
+use super::{
+    NotAskedFile, RANK_READ_ALL, UNREAD, fit, requested_files, room_beside, withhold_secret_names,
+};
 use crate::contract::ContextSettings;
 use crate::document::versions;
 use crate::error::RunError;
@@ -144,10 +146,10 @@ pub(crate) async fn request_for_goal(
     let paths: Vec<&RepoPath> = listed.iter().map(|file| &file.path).collect();
     let pointers = Pointers::new(git.top(), &failed, &paths);
     let goal = Goal::with_hints(words, &pointers.hints);
-    let room = mandatory_room(git.top(), settings);
-    let limits = room_beside(&budget, room.paths.len(), room.bytes);
-    let (mandatory_files, mandatory_bytes) = (room.paths.len() as u64, room.bytes);
-    let free = room.paths.into_iter().collect();
+    let mandatory = mandatory_room(git.top(), settings);
+    let limits = room_beside(&budget, mandatory.paths.len(), mandatory.bytes);
+    let (mandatory_files, mandatory_bytes) = (mandatory.paths.len() as u64, mandatory.bytes);
+    let free = mandatory.paths.into_iter().collect();
     let looks = survey(git.top(), &goal, &listed, RANK_READ_ALL, &free);
     let mut seen: HashMap<RepoPath, (u64, ReadExtent)> = HashMap::with_capacity(looks.len());
     let mut candidates = Vec::with_capacity(looks.len());
@@ -175,7 +177,7 @@ pub(crate) async fn request_for_goal(
     };
     let mut ranking = rank_with(&goal, candidates, &limits, &around);
     show_parts(git.top(), &goal, &pointers, &mut ranking);
-    let needs = asked(&ranking);
+    let needs = requested_files(&ranking);
     let withheld: Vec<&str> = needs
         .iter()
         .skip(ranking.chosen.len())

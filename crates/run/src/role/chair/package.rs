@@ -65,7 +65,7 @@ pub(super) fn packages_of(
         .filter(|path| packages.home_of(path).is_some_and(|home| !home.is_empty()))
         .filter_map(|path| packages.place_of(path));
     let mut places: Vec<SourcePattern> = Vec::new();
-    let mut room = MAX_SOURCES;
+    let mut remaining = MAX_SOURCES;
     for place in packages
         .place_of(first)
         .into_iter()
@@ -76,11 +76,11 @@ pub(super) fn packages_of(
         let inside = || tree.paths.iter().filter(|path| place.contains(path));
         let count = inside().count();
         let is_first = places.is_empty();
-        if (is_first || count <= room)
+        if (is_first || count <= remaining)
             && !places.contains(&place)
             && inside().any(|path| is_new(path))
         {
-            room = room.saturating_sub(count);
+            remaining = remaining.saturating_sub(count);
             places.push(place);
         }
     }
@@ -205,7 +205,11 @@ fn package_name(manifest: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn told(best: &[&str], tracked: &[String], is_new: impl Fn(&RepoPath) -> bool) -> String {
+    fn package_text(
+        best: &[&str],
+        tracked: &[String],
+        is_new: impl Fn(&RepoPath) -> bool,
+    ) -> String {
         told_for("fix it", best, tracked, is_new)
     }
 
@@ -307,7 +311,7 @@ mod tests {
         .into();
         let any = |_: &RepoPath| true;
         assert_eq!(
-            told(
+            package_text(
                 &["packages/a/types/a.d.ts", "packages/a/src/index.ts"],
                 &tracked,
                 any
@@ -316,7 +320,7 @@ mod tests {
         );
         let only = ["packages/a/types/a.d.ts"];
         assert_eq!(
-            told(&only, &tracked, any),
+            package_text(&only, &tracked, any),
             "packages/a/types/** packages/b/src/**"
         );
     }
@@ -365,22 +369,25 @@ mod tests {
         .map(Into::into)
         .into();
         let any = |_: &RepoPath| true;
-        assert_eq!(told(&["src/p/a.py", "a.py"], &tracked, any), "src/p/** *");
         assert_eq!(
-            told(
+            package_text(&["src/p/a.py", "a.py"], &tracked, any),
+            "src/p/** *"
+        );
+        assert_eq!(
+            package_text(
                 &["LICENSE.MIT", "docs/conf.py", "src/p/deep/b.py"],
                 &tracked,
                 any
             ),
             "src/p/deep/**"
         );
-        assert_eq!(told(&["docs/conf.py"], &tracked, any), "docs/**");
-        assert_eq!(told(&["a.py"], &tracked, any), "*");
-        assert_eq!(told(&["a,b/c.py"], &tracked, any), "");
-        assert_eq!(told(&[], &tracked, any), "");
+        assert_eq!(package_text(&["docs/conf.py"], &tracked, any), "docs/**");
+        assert_eq!(package_text(&["a.py"], &tracked, any), "*");
+        assert_eq!(package_text(&["a,b/c.py"], &tracked, any), "");
+        assert_eq!(package_text(&[], &tracked, any), "");
         let is_new = |path: &RepoPath| path.as_str() != "src/p/deep/b.py";
-        assert_eq!(told(&["src/p/deep/b.py"], &tracked, is_new), "");
-        assert_eq!(told(&["src/p/a.py"], &tracked, is_new), "src/p/**");
+        assert_eq!(package_text(&["src/p/deep/b.py"], &tracked, is_new), "");
+        assert_eq!(package_text(&["src/p/a.py"], &tracked, is_new), "src/p/**");
     }
 
     #[test]
@@ -397,9 +404,12 @@ mod tests {
         .map(Into::into)
         .into();
         let any = |_: &RepoPath| true;
-        assert_eq!(told(&["src/services/a.ts"], &tracked, any), "src/**");
         assert_eq!(
-            told(&["crates/a/src/deep/a.rs"], &tracked, any),
+            package_text(&["src/services/a.ts"], &tracked, any),
+            "src/**"
+        );
+        assert_eq!(
+            package_text(&["crates/a/src/deep/a.rs"], &tracked, any),
             "crates/a/src/**"
         );
     }
@@ -446,9 +456,12 @@ mod tests {
             .map(|at| format!("src/deep/{at}.py"))
             .collect();
         tracked.extend(["src/README.md".to_owned(), "src/tests/a.py".to_owned()]);
-        assert_eq!(told(&["src/a.py"], &tracked, |_| true), "src/**");
+        assert_eq!(package_text(&["src/a.py"], &tracked, |_| true), "src/**");
         tracked.extend(["src/a.py".to_owned(), "src/b.py".to_owned()]);
-        assert_eq!(told(&["src/a.py"], &tracked, |_| true), "src/*");
-        assert_eq!(told(&["src/deep/1.py"], &tracked, |_| true), "src/deep/**");
+        assert_eq!(package_text(&["src/a.py"], &tracked, |_| true), "src/*");
+        assert_eq!(
+            package_text(&["src/deep/1.py"], &tracked, |_| true),
+            "src/deep/**"
+        );
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn survey(
     most: ByteLimit,
     free: &HashSet<RepoPath>,
 ) -> Vec<RankedCandidate> {
-    let eye = FileSurvey {
+    let surveyor = FileSurvey {
         reader: TreeReader::open(top).ok(),
         goal,
         free,
@@ -78,12 +78,12 @@ pub(crate) fn survey(
     let mut read = 0;
     for batch in files.chunks(BATCH) {
         if read >= most.0 {
-            looks.extend(batch.iter().map(|file| eye.pass_over(file)));
+            looks.extend(batch.iter().map(|file| surveyor.pass_over(file)));
             continue;
         }
-        for (look, file) in eye.look_at_all(batch, threads).into_iter().zip(batch) {
+        for (look, file) in surveyor.look_at_all(batch, threads).into_iter().zip(batch) {
             match look.seen {
-                ReadExtent::Text(_) if read >= most.0 => looks.push(eye.pass_over(file)),
+                ReadExtent::Text(_) if read >= most.0 => looks.push(surveyor.pass_over(file)),
                 ReadExtent::Text(bytes) => {
                     read = read.saturating_add(bytes);
                     looks.push(look);
@@ -252,16 +252,16 @@ mod tests {
         let (dir, listed) = tree(&files);
         let goal = Goal::new("mend parser7 and parser");
         let free = HashSet::new();
-        let eye = FileSurvey {
+        let surveyor = FileSurvey {
             reader: TreeReader::open(dir.path()).ok(),
             goal: &goal,
             free: &free,
         };
-        let told = |threads| format!("{:?}", eye.look_at_all(&listed, threads));
-        let alone = told(1);
+        let survey_with = |threads| format!("{:?}", surveyor.look_at_all(&listed, threads));
+        let alone = survey_with(1);
         assert_eq!(alone.matches("Text(").count(), 300);
         for threads in [2, 3, 8, 300] {
-            assert_eq!(told(threads), alone, "{threads}");
+            assert_eq!(survey_with(threads), alone, "{threads}");
         }
     }
 

@@ -125,7 +125,7 @@ mod tests {
             .file(".env", "KEY=1\n")
             .build();
         let settings = ContextSettings::default();
-        let asked = request(&["src/a.py", "src/b.py", ".env"]);
+        let request_file = request(&["src/a.py", "src/b.py", ".env"]);
         let read = |pack: &ContextPack| {
             let text = String::from_utf8(pack.to_bytes().unwrap()).unwrap();
             read_pack(
@@ -133,7 +133,7 @@ mod tests {
                 repo.path(),
                 "slug",
                 &settings,
-                &asked,
+                &request_file,
             )
         };
         let codes = |pack: &ContextPack| {
@@ -144,7 +144,7 @@ mod tests {
                 .map(|found| format!("{} {}", found.code, found.subject))
                 .collect::<Vec<_>>()
         };
-        let local = pack_context(repo.path(), "slug", &settings, &asked).unwrap();
+        let local = pack_context(repo.path(), "slug", &settings, &request_file).unwrap();
         assert_eq!(read(&local).unwrap().files, local.files);
 
         // A person may show less, and says why.
@@ -183,7 +183,7 @@ mod tests {
             repo.path(),
             "slug",
             &settings,
-            &asked,
+            &request_file,
         );
         assert_eq!(prose.unwrap_err().findings()[0].code, UNREADABLE);
     }

@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn unshowable_named_file_stops_run_creation() {
-        let room = tempfile::tempdir().unwrap();
-        let top = room.path();
+        let temp_dir = tempfile::tempdir().unwrap();
+        let top = temp_dir.path();
         create_dir_all(&top.join("node_modules/x")).unwrap();
         let token = crucible_testkit::made_up_token();
         for (path, text) in [

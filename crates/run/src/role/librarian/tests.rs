@@ -24,20 +24,20 @@ struct Room {
 
 impl Room {
     fn new(files: &[(&str, &[u8])], links: &[(&str, &str)]) -> Self {
-        let room = Self {
+        let fixture = Self {
             dir: tempfile::tempdir().unwrap(),
         };
-        fs::create_dir_all(room.top()).unwrap();
-        fs::write(room.dir.path().join("outside"), "outside").unwrap();
+        fs::create_dir_all(fixture.top()).unwrap();
+        fs::write(fixture.dir.path().join("outside"), "outside").unwrap();
         for (path, bytes) in files {
-            fs::create_dir_all(room.at(path).parent().unwrap()).unwrap();
-            fs::write(room.at(path), bytes).unwrap();
+            fs::create_dir_all(fixture.at(path).parent().unwrap()).unwrap();
+            fs::write(fixture.at(path), bytes).unwrap();
         }
         for (link, target) in links {
-            fs::create_dir_all(room.at(link).parent().unwrap()).unwrap();
-            symlink(target, room.at(link)).unwrap();
+            fs::create_dir_all(fixture.at(link).parent().unwrap()).unwrap();
+            symlink(target, fixture.at(link)).unwrap();
         }
-        room
+        fixture
     }
 
     fn top(&self) -> PathBuf {
@@ -84,7 +84,7 @@ fn rows(pack: &ContextPack) -> Vec<(&str, &str)> {
 
 #[test]
 fn path_entry_is_reported_through_links() {
-    let room = Room::new(
+    let fixture = Room::new(
         &[("src/a.rs", b"four"), ("src/deep/x", b"")],
         &[
             ("to-dir", "src"),
@@ -94,7 +94,7 @@ fn path_entry_is_reported_through_links() {
             ("out", "../outside"),
         ],
     );
-    let tree = WorkTree::new(room.top());
+    let tree = WorkTree::new(fixture.top());
     let linked = |to: &str| Entry::Linked {
         through: Vec::new(),
         to: to.parse().unwrap(),
@@ -142,7 +142,7 @@ fn link_targets_are_checked_at_any_depth() {
         ("self", "self"),
         ("device", "/dev/zero"),
     ];
-    let room = Room::new(&files, &links);
+    let fixture = Room::new(&files, &links);
     let wanted = [
         "fine",
         "a/b/fine-dir/a.rs",
@@ -160,7 +160,7 @@ fn link_targets_are_checked_at_any_depth() {
         "sub/build/made",
         "a/b/fine-dir",
     ];
-    let pack = room.pack(&request(&wanted, 99, 9999));
+    let pack = fixture.pack(&request(&wanted, 99, 9999));
     let mut expected = vec![("fine", "in"), ("a/b/fine-dir/a.rs", "in")];
     expected.extend(wanted[2..14].iter().map(|path| (*path, "denied")));
     expected.push(("a/b/fine-dir", "invalid_request"));
@@ -179,14 +179,14 @@ fn link_targets_are_checked_at_any_depth() {
 
 #[test]
 fn special_files_are_refused_without_blocking() {
-    let room = Room::new(&[("dir/a", b"")], &[]);
+    let fixture = Room::new(&[("dir/a", b"")], &[]);
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     let fifo = rustix::fs::FileType::Fifo;
-    rustix::fs::mknodat(rustix::fs::CWD, room.at("pipe"), fifo, mode, 0).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(room.at("socket")).unwrap();
-    symlink("pipe", room.at("to-pipe")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, fixture.at("pipe"), fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(fixture.at("socket")).unwrap();
+    symlink("pipe", fixture.at("to-pipe")).unwrap();
     let wanted = ["pipe", "socket", "to-pipe", "dir", "none", "dir/a/b"];
-    let pack = room.pack(&request(&wanted, 9, 99));
+    let pack = fixture.pack(&request(&wanted, 9, 99));
     let not_a_file = "invalid_request";
     assert_eq!(
         rows(&pack),
@@ -240,15 +240,15 @@ fn watched(
 
 #[test]
 fn huge_file_read_is_bounded() {
-    let room = Room::new(&[], &[]);
+    let fixture = Room::new(&[], &[]);
     for name in ["huge", "lines"] {
-        fs::File::create(room.at(name))
+        fs::File::create(fixture.at(name))
             .unwrap()
             .set_len(300 << 20)
             .unwrap();
     }
     let mut wanted = request(&["huge"], 9, 1000);
-    let (pack, asked) = watched(&room.top(), &wanted, &mut |_| {});
+    let (pack, asked) = watched(&fixture.top(), &wanted, &mut |_| {});
     assert!(pack.files[0].truncated && pack.files[0].content.len() == 1000);
     assert!(asked <= 4 * 1024, "{asked}");
     let line_ranges = vec![LineRange { start: 1, end: 2 }];
@@ -257,14 +257,14 @@ fn huge_file_read_is_bounded() {
         mode: Mode::Snippets,
         line_ranges,
     }];
-    let (pack, asked) = watched(&room.top(), &wanted, &mut |_| {});
+    let (pack, asked) = watched(&fixture.top(), &wanted, &mut |_| {});
     assert_eq!(pack.omitted[0].reason, OmittedReason::BudgetExceeded);
     assert!(asked <= 72 * 1024, "{asked}");
 }
 
 #[test]
 fn file_swapped_before_read_stays_inside() {
-    let room = Room::new(
+    let fixture = Room::new(
         &[
             ("link", b"a"),
             ("pipe", b"a"),
@@ -275,7 +275,7 @@ fn file_swapped_before_read_stays_inside() {
         &[],
     );
     let mut change = |path: &RepoPath| {
-        let at = room.at(path.as_str());
+        let at = fixture.at(path.as_str());
         fs::remove_file(&at).unwrap();
         match path.as_str() {
             "link" => symlink("../outside", &at).unwrap(),
@@ -290,7 +290,7 @@ fn file_swapped_before_read_stays_inside() {
         }
     };
     let wanted = request(&["link", "pipe", "shrunk", "gone", "grown"], 9, 100);
-    let (pack, asked) = watched(&room.top(), &wanted, &mut change);
+    let (pack, asked) = watched(&fixture.top(), &wanted, &mut change);
     assert_eq!(
         rows(&pack),
         [
@@ -314,7 +314,7 @@ fn file_swapped_before_read_stays_inside() {
         "{}",
         pack.summary
     );
-    let room_path = room.dir.path().to_str().unwrap();
+    let room_path = fixture.dir.path().to_str().unwrap();
     assert!(
         !String::from_utf8(pack.to_bytes().unwrap())
             .unwrap()
@@ -354,23 +354,23 @@ fn another_checkout_gives_the_same_bytes() {
 
 #[test]
 fn request_text_is_scanned_for_secrets() {
-    let room = Room::new(&[("a", b"x")], &[]);
+    let fixture = Room::new(&[("a", b"x")], &[]);
     let token = crucible_testkit::made_up_token();
-    for (place, told) in ["the goal", "the reason", "path 2"].into_iter().enumerate() {
+    for (place, expected) in ["the goal", "the reason", "path 2"].into_iter().enumerate() {
         let mut wanted = request(&["a"], 9, 99);
         match place {
             0 => wanted.goal = format!("use {token}"),
             1 => wanted.reason = format!("has {token}"),
             _ => wanted = request(&["a", &format!("a/{token}")], 9, 99),
         }
-        let refused = pack_context(&room.top(), "repo", &ContextSettings::default(), &wanted);
+        let refused = pack_context(&fixture.top(), "repo", &ContextSettings::default(), &wanted);
         let error = refused.unwrap_err();
         assert!(
-            matches!(&error, RunError::SecretInRequest { place, .. } if place == told),
+            matches!(&error, RunError::SecretInRequest { place, .. } if place == expected),
             "{error:?}"
         );
         assert!(
-            error.to_string().starts_with(told) && !error.to_string().contains(&token),
+            error.to_string().starts_with(expected) && !error.to_string().contains(&token),
             "{error}"
         );
     }
@@ -378,7 +378,7 @@ fn request_text_is_scanned_for_secrets() {
 
 #[test]
 fn mandatory_documents_have_reserved_budget() {
-    let room = Room::new(
+    let fixture = Room::new(
         &[("AGENTS.md", b"12345"), ("extra.md", b"123")],
         &[("PATCH_README.md", "AGENTS.md")],
     );
@@ -386,7 +386,7 @@ fn mandatory_documents_have_reserved_budget() {
         mandatory: vec!["extra.md".parse().unwrap(), "none.md".parse().unwrap()],
         ..ContextSettings::default()
     };
-    let kept = mandatory_room(&room.top(), &settings);
+    let kept = mandatory_room(&fixture.top(), &settings);
     let paths: Vec<&str> = kept.paths.iter().map(RepoPath::as_str).collect();
     assert_eq!(
         (paths, kept.bytes),
@@ -407,7 +407,7 @@ fn a_secret_in_wide_characters_is_one() {
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    let room = Room::new(
+    let fixture = Room::new(
         &[
             ("le", &little),
             ("be", &big),
@@ -416,7 +416,7 @@ fn a_secret_in_wide_characters_is_one() {
         ],
         &[],
     );
-    let pack = room.pack(&request(&["le", "be", "four", "plain"], 9, 9999));
+    let pack = fixture.pack(&request(&["le", "be", "four", "plain"], 9, 9999));
     assert_eq!(
         rows(&pack),
         [

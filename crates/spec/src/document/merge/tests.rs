@@ -492,15 +492,15 @@ fn removal_ignores_ids_in_reason() {
             left,
             "{line}"
         );
-        let told = warnings
+        let has_warning = warnings
             .iter()
             .any(|warning| warning.kind == "spec_removal_reason");
-        assert_eq!(told, line.contains("R-001"), "{line}: {warnings:?}");
+        assert_eq!(has_warning, line.contains("R-001"), "{line}: {warnings:?}");
     }
     // It is unclear which of the two is meant.
-    let told = codes(Some(BEFORE), "REMOVED: R-002, R-004 covers it");
+    let codes_found = codes(Some(BEFORE), "REMOVED: R-002, R-004 covers it");
     assert_eq!(
-        told[0],
+        codes_found[0],
         "spec-answer-line-form REMOVED: R-002, R-004 covers it"
     );
 }

@@ -36,7 +36,7 @@ fn tidy_up(fixture: &Fixture) {
     }
 }
 
-fn told(applied: &AppliedFixup) -> Vec<(&str, bool)> {
+fn codes_and_levels(applied: &AppliedFixup) -> Vec<(&str, bool)> {
     let findings = applied.verdict.findings().iter();
     findings
         .map(|told| {
@@ -59,7 +59,7 @@ fn deleted_temporary_files_are_recreated() {
         THREE.map(|path| fixture.get(path)),
         THREE.map(|_| "one\n2\nthree\n".to_owned())
     );
-    assert_eq!(told(&applied), THREE.map(|path| (path, false)));
+    assert_eq!(codes_and_levels(&applied), THREE.map(|path| (path, false)));
     assert!(!fixture.record().exists());
     assert_eq!(
         std::fs::read_dir(fixture.root().join("src"))
@@ -79,13 +79,17 @@ fn unrecoverable_application_names_blocking_file() {
         let error = fixture
             .apply(&fixup, &policy(), LinkPolicy::Refuse)
             .unwrap_err();
-        let said = error.to_string();
-        assert!(matches!(error, SpecError::FixupBrokenOff { .. }), "{said}");
+        let message = error.to_string();
         assert!(
-            said.contains("undone: src/a.rs (") && said.contains("src/c.rs changed meanwhile"),
-            "{said}"
+            matches!(error, SpecError::FixupBrokenOff { .. }),
+            "{message}"
         );
-        assert!(!said.contains("no file was changed"), "{said}");
+        assert!(
+            message.contains("undone: src/a.rs (")
+                && message.contains("src/c.rs changed meanwhile"),
+            "{message}"
+        );
+        assert!(!message.contains("no file was changed"), "{message}");
         assert_eq!(fixture.tree(), before);
         assert!(fixture.record().exists());
     }
@@ -128,7 +132,7 @@ fn later_edited_file_is_reported() {
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap();
     assert_eq!(
-        told(&applied),
+        codes_and_levels(&applied),
         [("src/b.rs", false), ("src/c.rs", false), ("src/a.rs", true)]
     );
     assert_eq!(applied.files, fixup.files);
@@ -145,7 +149,7 @@ fn later_edited_file_is_reported() {
         ..FixupChoice::unguarded(policy())
     };
     assert_eq!(
-        told(&fixture.apply_as(&fixup, &choice).unwrap()),
+        codes_and_levels(&fixture.apply_as(&fixup, &choice).unwrap()),
         [("src/a.rs", true)]
     );
     // Another command finds the fixup in two of three files, and reports it.

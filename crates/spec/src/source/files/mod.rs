@@ -48,7 +48,7 @@ pub struct FileSelectors {
     pub exclude: Vec<String>,
 }
 
-/// Finds and reads the files. Named files must fit into `room`; others are included while there is room, in the order of `include`,
+/// Finds and reads the files. Named files must fit into `limits`; others are included while there is room, in the order of `include`,
 /// then of the names.
 ///
 /// # Errors
@@ -56,7 +56,10 @@ pub struct FileSelectors {
 /// [`SpecError::Source`] for an invalid pattern, for a named file that does not exist (with similar names), is not text or is
 /// excluded, and for selectors that match more than 10,000 files; [`SpecError::SecretInPacket`] for a named file whose name suggests
 /// secrets.
-pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Selection, SpecError> {
+pub fn select_files(
+    selectors: &FileSelectors,
+    limits: PacketLimits,
+) -> Result<Selection, SpecError> {
     let FileSelectors {
         root,
         named,
@@ -79,8 +82,8 @@ pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Sel
 
     let mut picker = Picker {
         project: &project,
-        room,
-        allowance: room.max_bytes.saturating_mul(READ_TIMES),
+        room: limits,
+        allowance: limits.max_bytes.saturating_mul(READ_TIMES),
         seen: BTreeSet::new(),
         selection: Selection::default(),
     };
@@ -174,12 +177,14 @@ fn forbidden(path: &RepoPath, pattern: &str) -> SpecError {
 }
 
 fn not_shown(path: &RepoPath, why: PassedOverReason) -> SpecError {
-    let told = PassedOver {
+    let passed_over = PassedOver {
         name: path.to_string(),
         why,
     }
     .to_string();
-    let why = told.split_once(": ").map_or(told.as_str(), |(_, why)| why);
+    let why = passed_over
+        .split_once(": ")
+        .map_or(passed_over.as_str(), |(_, why)| why);
     refused(path, &format!("{why}; leave it out, or name another file"))
 }
 

@@ -35,12 +35,15 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     names.sort_unstable();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let near = nearest(missing, &all);
-    let (told, how): (Vec<&str>, &str) = if near.is_empty() {
+    let (listed_names, how): (Vec<&str>, &str) = if near.is_empty() {
         (all.iter().take(TOLD).copied().collect(), "holds")
     } else {
         (near, "has")
     };
-    let shown: Vec<String> = told.iter().map(|name| short_line(name, 60)).collect();
+    let shown: Vec<String> = listed_names
+        .iter()
+        .map(|name| short_line(name, 60))
+        .collect();
     let whose = if directory.is_empty() {
         "the project".to_owned()
     } else {
@@ -51,7 +54,7 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
             "there is no such file, and {whose} is empty; name an existing file, relative to the project's directory"
         );
     }
-    let more = if told.len() < all.len() && how == "holds" {
+    let more = if listed_names.len() < all.len() && how == "holds" {
         ", …"
     } else {
         ""

@@ -138,12 +138,12 @@ pub(super) fn matching(
             let (file, is_file) = match entry {
                 Ok(WalkedEntry::File(path)) => (path, true),
                 Ok(WalkedEntry::Other(path)) => (path, false),
-                Err(said) => {
+                Err(error) => {
                     let name = base.map_or(".", RepoPath::as_str).to_owned();
-                    let said = said.replace(&project.root().display().to_string(), ".");
+                    let error = error.replace(&project.root().display().to_string(), ".");
                     passed_over.push(PassedOver {
                         name,
-                        why: PassedOverReason::Unreadable(said),
+                        why: PassedOverReason::Unreadable(error),
                     });
                     continue;
                 }
@@ -275,7 +275,7 @@ impl Excludes {
         let hit = self
             .0
             .iter()
-            .find(|(_, matcher)| ways.iter().any(|way| matcher.is_match(way)));
+            .find(|(_, matcher)| ways.iter().any(|spelling| matcher.is_match(spelling)));
         hit.map(|(pattern, _)| pattern.as_str())
     }
 }

@@ -91,11 +91,14 @@ fn spec_behind_a_link_is_not_a_spec() {
             fixture.store.exists().unwrap_err(),
             fixture.store.read("artifacts/10-design.md").unwrap_err(),
         ] {
-            let said = error.to_string();
-            assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
+            let message = error.to_string();
             assert!(
-                said.contains(&place.display().to_string()) && said.contains("not a link"),
-                "{said}"
+                matches!(error, SpecError::Unknown { .. }),
+                "{link}: {message}"
+            );
+            assert!(
+                message.contains(&place.display().to_string()) && message.contains("not a link"),
+                "{message}"
             );
         }
         assert_eq!(tree(&outside), before, "{link}");

@@ -304,11 +304,12 @@ fn survey_judges_specs_like_their_own_status() {
             .unwrap()
     };
     let edited = receipt("edited", "-0003");
-    let mut told: SpecReceipt = serde_json::from_slice(&std::fs::read(&edited).unwrap()).unwrap();
-    told.phases[0].attempts = 9;
-    told.digest = None;
-    told.digest = Some(Digest::of_canonical(&told).unwrap());
-    std::fs::write(&edited, serde_json::to_string(&told).unwrap()).unwrap();
+    let mut document: SpecReceipt =
+        serde_json::from_slice(&std::fs::read(&edited).unwrap()).unwrap();
+    document.phases[0].attempts = 9;
+    document.digest = None;
+    document.digest = Some(Digest::of_canonical(&document).unwrap());
+    std::fs::write(&edited, serde_json::to_string(&document).unwrap()).unwrap();
     std::fs::remove_file(receipt("gone", "-0003")).unwrap();
     std::fs::remove_file(receipt("older", "-0002")).unwrap();
     std::fs::remove_dir_all(store("new").dir().join("receipts")).unwrap();

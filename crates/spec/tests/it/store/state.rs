@@ -418,17 +418,17 @@ fn repeated_sequence_matters_until_phases_rerun() {
             ReceiptProblemKind::PlaceTaken { other },
         )
     };
-    let told = || -> Vec<_> {
+    let messages = || -> Vec<_> {
         kinds(&fixture.store.state(None).unwrap())
             .into_iter()
             .map(|(file, kind)| (file.to_owned(), kind))
             .collect()
     };
-    assert_eq!(told(), [taken(&there, &here), taken(&here, &there)]);
+    assert_eq!(messages(), [taken(&there, &here), taken(&here, &there)]);
     fixture.success(Requirements);
-    assert_eq!(told(), [taken(&here, &there)]);
+    assert_eq!(messages(), [taken(&here, &there)]);
     let newest = fixture.success(Design);
-    assert_eq!(told(), []);
+    assert_eq!(messages(), []);
     assert_eq!(fixture.state().problems, []);
     // Two dry runs repeat nothing that counts; a dry run in place of a real one may hide it.
     for (name, status) in [
@@ -446,10 +446,10 @@ fn repeated_sequence_matters_until_phases_rerun() {
         receipt.previous = receipt.last_real.clone();
         write_sealed(&fixture, receipt);
         assert_eq!(
-            told().len(),
+            messages().len(),
             usize::from(status == PhaseStatus::Failed),
             "{:?}",
-            told()
+            messages()
         );
     }
 }

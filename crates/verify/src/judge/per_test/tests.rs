@@ -164,12 +164,12 @@ fn edited_doc_example_does_not_count() {
         (&["src/lib.rs"], rust),
         (&["src/price.py"], python),
     ] {
-        let told = |text: &str| {
+        let run = |text: &str| {
             let (code, output) = output(text);
             run_of("cargo test", GateEnd::Exited(code), &of_cargo(&output), "")
         };
         let found = |case: &Case<'_>| {
-            let (judged, set) = judged_run(&told(earlier), &told(now), case);
+            let (judged, set) = judged_run(&run(earlier), &run(now), case);
             let findings = judged.verdict.errors().chain(set.errors());
             findings
                 .map(|finding| finding.code.to_string())

@@ -14,11 +14,11 @@ const MARKS: [(&str, TestStatus); 6] = [
 ];
 
 /// Reads standard output; empty if as many results are not there as the driver counted.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut results = told.new_results();
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> TestResults {
+    let mut results = output.new_results();
     let mut directory = "";
     let mut counted = 0;
-    for line in told.stdout.lines() {
+    for line in output.stdout.lines() {
         if let Some(name) = line.strip_prefix("Making check in ") {
             directory = name.trim();
         } else if let Some(total) = line.strip_prefix("# TOTAL: ") {
@@ -38,6 +38,6 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
     if results.tests.len() == counted {
         results
     } else {
-        told.new_results()
+        output.new_results()
     }
 }

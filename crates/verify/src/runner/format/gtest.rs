@@ -17,11 +17,11 @@ const MARKS: [(&str, TestStatus); 3] = [
 ];
 
 /// Reads standard output.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut results = told.new_results();
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> TestResults {
+    let mut results = output.new_results();
     let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
     let mut started: Option<(&str, String)> = None;
-    for line in told.stdout.lines() {
+    for line in output.stdout.lines() {
         if let Some(name) = line.strip_prefix("[ RUN      ] ").map(str::trim_end) {
             let count = runs.entry(name).or_default();
             *count += 1;

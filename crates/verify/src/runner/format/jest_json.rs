@@ -32,13 +32,13 @@ struct Test {
 }
 
 /// Reads the report of a gate.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
-    let text = told.report.as_deref()?;
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> Option<TestResults> {
+    let text = output.report.as_deref()?;
     // A script may run several suites.
     let reports: Result<Vec<Report>, _> = serde_json::Deserializer::from_str(text)
         .into_iter()
         .collect();
-    let mut results = super::Numbered::new(told.new_results());
+    let mut results = super::Numbered::new(output.new_results());
     for file in reports.ok()?.into_iter().flat_map(|report| report.files) {
         // A file that cannot be loaded has failed and has no tests.
         if file.status == "failed" && file.tests.iter().all(|test| test.status != "failed") {

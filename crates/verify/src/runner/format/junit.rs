@@ -18,12 +18,12 @@ pub(in crate::runner) struct Case {
 
 /// Reads the report of a gate; `name` puts a test's name together.
 pub(in crate::runner) fn read(
-    told: &CommandOutput<'_>,
+    output: &CommandOutput<'_>,
     name: impl Fn(&Case) -> String,
 ) -> Option<TestResults> {
-    let mut results = told.new_results();
+    let mut results = output.new_results();
     let mut open: Option<(Case, TestStatus)> = None;
-    let whole = xml::read(told.report.as_deref()?, |tag| match tag {
+    let whole = xml::read(output.report.as_deref()?, |tag| match tag {
         Tag::Open(element) if element.name == "testcase" => {
             let attribute = |name| element.attribute(name).unwrap_or_default();
             let case = Case {

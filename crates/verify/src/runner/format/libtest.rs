@@ -13,10 +13,11 @@ use crate::runner::CommandOutput;
 type List = Vec<(String, TestStatus)>;
 
 /// Reads the output of a gate.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
-    let lists = lists(&told.stdout);
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> TestResults {
+    let lists = lists(&output.stdout);
     let targets = numbered(
-        told.stderr
+        output
+            .stderr
             .lines()
             .filter_map(target)
             .map(str::to_owned)
@@ -26,7 +27,7 @@ pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
     let is_joined = first.len() == targets.len()
         && !first.iter().any(is_of_docs)
         && docs.iter().all(|list| list.is_empty() || is_of_docs(list));
-    let mut results = told.new_results();
+    let mut results = output.new_results();
     for (at, list) in lists.iter().enumerate() {
         for (name, status) in list {
             match targets.get(at).filter(|_| is_joined) {
@@ -102,11 +103,11 @@ fn lists(stdout: &str) -> Vec<List> {
         };
         if line == "failures:" || line == "successes:" || line.starts_with("test result: ") {
             open = false;
-        } else if let Some((name, told)) = line
+        } else if let Some((name, status_text)) = line
             .strip_prefix("test ")
             .and_then(|rest| rest.split_once(" ... "))
         {
-            match status(told) {
+            match status(status_text) {
                 Some(status) => list.push((name.to_owned(), status)),
                 // With `--nocapture` the output of a test precedes its result.
                 None => pending = Some(name),
@@ -131,8 +132,8 @@ fn is_announcement(line: &str) -> bool {
     })
 }
 
-fn status(told: &str) -> Option<TestStatus> {
-    match told.split([' ', ',', ':']).next() {
+fn status(status_text: &str) -> Option<TestStatus> {
+    match status_text.split([' ', ',', ':']).next() {
         Some("ok" | "bench") => Some(TestStatus::Passed),
         Some("FAILED") => Some(TestStatus::Failed),
         Some("ignored") => Some(TestStatus::Skipped),

@@ -18,17 +18,17 @@ use crate::results::TestResults;
 pub(super) use name::{Numbered, add};
 
 /// Parses the output of an unknown runner, for formats that are recognisable.
-pub(super) fn any_stream(told: &CommandOutput<'_>) -> Option<TestResults> {
+pub(super) fn any_stream(output: &CommandOutput<'_>) -> Option<TestResults> {
     let readers: [fn(&CommandOutput<'_>) -> TestResults; 6] = [
         nextest::read,
         libtest::read,
         unittest::read,
         gtest::read,
         automake::read,
-        |told| tap::read(&told.stdout, told),
+        |output| tap::read(&output.stdout, output),
     ];
     readers
         .iter()
-        .map(|read| read(told))
+        .map(|read| read(output))
         .find(|results| !results.tests.is_empty())
 }

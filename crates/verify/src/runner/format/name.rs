@@ -60,12 +60,12 @@ const MEASURED: usize = 7;
 fn stable(name: &str) -> String {
     let line: String = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = visible(&line);
-    let mut kept = String::with_capacity(line.len());
+    let mut normalized = String::with_capacity(line.len());
     let mut rest = line.as_str();
     while let Some((before, behind)) = rest.split_once("0x") {
         let digits = behind.bytes().take_while(u8::is_ascii_hexdigit).count();
-        kept.push_str(before);
-        kept.push_str("0x");
+        normalized.push_str(before);
+        normalized.push_str("0x");
         // Shorter numbers are parameters of tests.
         rest = if digits >= 8 {
             behind.get(digits..).unwrap_or_default()
@@ -73,33 +73,33 @@ fn stable(name: &str) -> String {
             behind
         };
     }
-    kept.push_str(rest);
-    let kept = without_measured(&kept);
-    match kept.char_indices().nth(MAX_NAME) {
-        Some((end, _)) => kept[..end].to_owned(),
-        None => kept,
+    normalized.push_str(rest);
+    let normalized = without_measured(&normalized);
+    match normalized.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => normalized[..end].to_owned(),
+        None => normalized,
     }
 }
 
 /// Replaces decimal numbers with many places, such as a duration in a name.
 fn without_measured(name: &str) -> String {
-    let mut kept = String::with_capacity(name.len());
+    let mut normalized = String::with_capacity(name.len());
     let mut rest = name;
     while let Some((before, behind)) = rest.split_once('.') {
         let places = behind.bytes().take_while(u8::is_ascii_digit).count();
         let whole = before.trim_end_matches(|c: char| c.is_ascii_digit());
         if places >= MEASURED && whole.len() < before.len() {
-            kept.push_str(whole);
-            kept.push_str("0.0");
+            normalized.push_str(whole);
+            normalized.push_str("0.0");
             rest = behind.get(places..).unwrap_or_default();
         } else {
-            kept.push_str(before);
-            kept.push('.');
+            normalized.push_str(before);
+            normalized.push('.');
             rest = behind;
         }
     }
-    kept.push_str(rest);
-    kept
+    normalized.push_str(rest);
+    normalized
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use crate::results::{TestResults, TestStatus};
 use crate::runner::CommandOutput;
 
 /// Reads the lines of results: `        PASS [   0.006s] (2/6) demo-a tests::zero`. Of several tries the last counts.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> TestResults {
     let mut last: BTreeMap<String, TestStatus> = BTreeMap::new();
-    for line in told.stderr.lines().chain(told.stdout.lines()) {
+    for line in output.stderr.lines().chain(output.stdout.lines()) {
         if let Some((name, status)) = result(line) {
             last.insert(name, status);
         }
     }
-    let mut results = told.new_results();
+    let mut results = output.new_results();
     for (name, status) in last {
         super::add(&mut results, &name, status);
     }

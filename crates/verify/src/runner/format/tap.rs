@@ -14,8 +14,8 @@ use crate::runner::CommandOutput;
 const MAX_DEPTH: usize = 50;
 
 /// Reads a text in this format.
-pub(in crate::runner) fn read(text: &str, told: &CommandOutput<'_>) -> TestResults {
-    let mut results = super::Numbered::new(told.new_results());
+pub(in crate::runner) fn read(text: &str, output: &CommandOutput<'_>) -> TestResults {
+    let mut results = super::Numbered::new(output.new_results());
     let mut file: Option<&str> = None;
     let mut groups: Vec<String> = Vec::new();
     let mut yaml: Option<usize> = None;

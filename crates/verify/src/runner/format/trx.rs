@@ -6,9 +6,9 @@ use crate::runner::CommandOutput;
 use crate::tally::TallyBasis;
 
 /// Parses a gate's TRX report.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> Option<TestResults> {
-    let mut results = told.new_results();
-    let whole = xml::read(told.report.as_deref()?, |tag| {
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> Option<TestResults> {
+    let mut results = output.new_results();
+    let whole = xml::read(output.report.as_deref()?, |tag| {
         if let Tag::Open(element) = tag
             && element.name == "UnitTestResult"
             && let Some(name) = element.attribute("testName")

@@ -4,21 +4,27 @@ use crate::results::{TestResults, TestStatus};
 use crate::runner::CommandOutput;
 
 /// Parses the output of `-v` on standard error: `test_a (tests.test_x.T.test_a) ... ok`.
-pub(in crate::runner) fn read(told: &CommandOutput<'_>) -> TestResults {
-    let mut results = told.new_results();
+pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> TestResults {
+    let mut results = output.new_results();
     let mut pending: Option<String> = None;
-    for line in told.stderr.lines() {
+    for line in output.stderr.lines() {
         if line.starts_with("Ran ") || line.len() >= 70 && line.bytes().all(|byte| byte == b'=') {
             break;
         }
         if let Some((name, rest)) = heading(line) {
-            match status(rest.rsplit_once(" ... ").map_or("", |(_, told)| told)) {
+            match status(
+                rest.rsplit_once(" ... ")
+                    .map_or("", |(_, status_text)| status_text),
+            ) {
                 Some(status) => super::add(&mut results, &name, status),
                 // Its docstring or output is between the name and the result.
                 None => pending = Some(name),
             }
         } else if let Some(name) = &pending
-            && let Some(status) = status(line.rsplit_once(" ... ").map_or(line, |(_, told)| told))
+            && let Some(status) = status(
+                line.rsplit_once(" ... ")
+                    .map_or(line, |(_, status_text)| status_text),
+            )
         {
             super::add(&mut results, name, status);
             pending = None;
@@ -55,12 +61,12 @@ fn heading(line: &str) -> Option<(String, &str)> {
     Some((name, behind))
 }
 
-fn status(told: &str) -> Option<TestStatus> {
-    match told.trim() {
+fn status(status_text: &str) -> Option<TestStatus> {
+    match status_text.trim() {
         "ok" => Some(TestStatus::Passed),
         "FAIL" | "ERROR" | "unexpected success" => Some(TestStatus::Failed),
         "expected failure" => Some(TestStatus::Skipped),
-        told if told.starts_with("skipped") => Some(TestStatus::Skipped),
+        text if text.starts_with("skipped") => Some(TestStatus::Skipped),
         _ => None,
     }
 }

@@ -124,7 +124,7 @@ fn another_form_is_refused_with_its_place() {
         verdict.findings()[0].subject.clone()
     };
     let text = good().to_string();
-    for (from, to, told) in [
+    for (from, to, expected) in [
         (
             "ctcp-find-web-v1",
             "ctcp-find-web-v2",
@@ -161,7 +161,7 @@ fn another_form_is_refused_with_its_place() {
     ] {
         assert!(text.contains(from), "{from}");
         let problem = refused(text.replacen(from, to, 1).as_bytes());
-        assert!(problem.contains(told), "{told} in {problem}");
+        assert!(problem.contains(expected), "{expected} in {problem}");
     }
     let long = text.replacen("retry(times)", &"x".repeat(4001), 1);
     assert!(refused(long.as_bytes()).contains("longer than 4000"));

@@ -64,14 +64,14 @@ impl Room {
     }
 
     /// What came of each line, and the files that were added.
-    fn told(&self, answer: &str) -> (Vec<String>, Vec<String>) {
+    fn served_requests(&self, answer: &str) -> (Vec<String>, Vec<String>) {
         let served = self.serve(answer);
-        let told = served
+        let findings = served
             .findings
             .iter()
             .map(|finding| format!("{}: {}", finding.subject, finding.hint));
         (
-            told.collect(),
+            findings.collect(),
             served
                 .pack
                 .files
@@ -84,15 +84,16 @@ impl Room {
 
 #[test]
 fn named_files_are_shown_and_scope_stays() {
-    let room = Room::new(&[
+    let fixture = Room::new(&[
         ("src/a.py", "a = 1\n"),
         ("src/locked.py", "b\n"),
         ("lib/c.py", "c = 1\n"),
     ]);
-    let (told, files) = room.told("NEED: src/a.py\nNEED: c.py\nNEED: src/locked.py");
+    let (findings, files) =
+        fixture.served_requests("NEED: src/a.py\nNEED: c.py\nNEED: src/locked.py");
     assert_eq!(files, ["src/a.py", "lib/c.py", "src/locked.py"]);
     assert_eq!(
-        told,
+        findings,
         [
             "NEED: src/a.py: src/a.py is shown, and you may change it",
             "NEED: c.py: lib/c.py is shown, for reading only",
@@ -104,7 +105,7 @@ fn named_files_are_shown_and_scope_stays() {
 #[test]
 fn requested_files_obey_pack_rules() {
     let token = crucible_testkit::made_up_token();
-    let mut room = Room::new(&[
+    let mut fixture = Room::new(&[
         (".env", "PASSWORD=1\n"),
         ("src/token.py", &format!("T = \"{token}\"\n")),
         ("node_modules/x/a.js", "a\n"),
@@ -112,10 +113,10 @@ fn requested_files_obey_pack_rules() {
         ("b/same.py", "b\n"),
         ("src/swapped.py", "a\n"),
     ]);
-    fs::write(room.dir.path().join("untracked.py"), "private\n").unwrap();
-    fs::remove_file(room.dir.path().join("src/swapped.py")).unwrap();
-    symlink("/etc/passwd", room.dir.path().join("src/swapped.py")).unwrap();
-    room.settings.max_total_bytes = 90_000;
+    fs::write(fixture.dir.path().join("untracked.py"), "private\n").unwrap();
+    fs::remove_file(fixture.dir.path().join("src/swapped.py")).unwrap();
+    symlink("/etc/passwd", fixture.dir.path().join("src/swapped.py")).unwrap();
+    fixture.settings.max_total_bytes = 90_000;
     for (asked, why) in [
         (".env", ".env may not be shown"),
         ("src/token.py", "src/token.py may not be shown"),
@@ -134,17 +135,18 @@ fn requested_files_obey_pack_rules() {
         (".git/config", "this is no path inside the repository"),
         ("src", "git tracks no regular file of this name"),
     ] {
-        let (told, files) = room.told(&format!("NEED: {asked}"));
+        let (findings, files) = fixture.served_requests(&format!("NEED: {asked}"));
         assert!(
-            files.is_empty() && told.len() == 1,
-            "{asked}: {told:?} {files:?}"
+            files.is_empty() && findings.len() == 1,
+            "{asked}: {findings:?} {files:?}"
         );
-        assert_eq!(told[0], format!("NEED: {asked}: {why}"));
+        assert_eq!(findings[0], format!("NEED: {asked}: {why}"));
     }
-    let (told, files) = room.told(&format!("NEED: {token}\nSEARCH: PASSWORD private {token}"));
+    let (findings, files) =
+        fixture.served_requests(&format!("NEED: {token}\nSEARCH: PASSWORD private {token}"));
     assert!(
-        files.is_empty() && !told.join("\n").contains(&token),
-        "{told:?} {files:?}"
+        files.is_empty() && !findings.join("\n").contains(&token),
+        "{findings:?} {files:?}"
     );
 }
 
@@ -152,12 +154,12 @@ fn requested_files_obey_pack_rules() {
 fn bytes_are_shared_and_large_files_are_excerpts() {
     let define = |at: usize| format!("def f{at}(value):\n    return value + {at}\n\n\n");
     let large: String = (0..2_000).map(define).collect();
-    let room = Room::new(&[
+    let fixture = Room::new(&[
         ("src/a.py", &large),
         ("src/b.py", &large),
         ("src/parser.py", &large),
     ]);
-    let served = room
+    let served = fixture
         .serve("NEED: src/a.py\nNEED: src/b.py:3-4\nSEARCH: the parser f1999\nNEED: src/b.py:1-2");
     let bytes: usize = served
         .pack
@@ -188,23 +190,23 @@ fn bytes_are_shared_and_large_files_are_excerpts() {
     );
     // One line that is more than may be added is refused whole.
     let long = "x".repeat(5_000);
-    let room = Room::new(&[("src/long.py", &format!("{long}\n{long}\n"))]);
-    let (told, files) = room.told("NEED: src/long.py:2-2");
+    let fixture = Room::new(&[("src/long.py", &format!("{long}\n{long}\n"))]);
+    let (findings, files) = fixture.served_requests("NEED: src/long.py:2-2");
     assert!(
-        files.is_empty() && told[0].ends_with("is larger than what is left for more files"),
-        "{told:?}"
+        files.is_empty() && findings[0].ends_with("is larger than what is left for more files"),
+        "{findings:?}"
     );
 }
 
 #[test]
 fn shown_lines_stay_when_excerpt_grows() {
     let text: String = (1..=400).map(|at| format!("line {at}\n")).collect();
-    let mut room = Room::new(&[("src/a.txt", &text), ("src/b.txt", "short\n")]);
-    let first = room.serve("NEED: src/a.txt:1-3\nNEED: src/b.txt").pack;
-    room.shown = with_more(room.shown.clone(), first);
-    let second = room.serve("NEED: src/a.txt:300-301\nNEED: src/b.txt");
+    let mut fixture = Room::new(&[("src/a.txt", &text), ("src/b.txt", "short\n")]);
+    let first = fixture.serve("NEED: src/a.txt:1-3\nNEED: src/b.txt").pack;
+    fixture.shown = with_more(fixture.shown.clone(), first);
+    let second = fixture.serve("NEED: src/a.txt:300-301\nNEED: src/b.txt");
     assert_eq!(second.findings[1].hint, "it is shown already");
-    let both = with_more(room.shown.clone(), second.pack);
+    let both = with_more(fixture.shown.clone(), second.pack);
     let shown: Vec<String> = both
         .files
         .iter()
@@ -232,29 +234,34 @@ fn searches_find_the_best_that_is_not_shown() {
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
-    let mut room = Room::new(&files);
-    let (told, found) = room.told("SEARCH: parse_date");
+    let mut fixture = Room::new(&files);
+    let (findings, found) = fixture.served_requests("SEARCH: parse_date");
     assert_eq!(
-        (found.as_slice(), told.len()),
+        (found.as_slice(), findings.len()),
         (&["src/dates.py".to_owned()][..], 1),
-        "{told:?}"
+        "{findings:?}"
     );
-    room.shown = room.serve("SEARCH: parse_date").pack;
-    let (told, found) = room.told("SEARCH: parse_date\nSEARCH: zebra\nSEARCH:");
-    assert!(found.is_empty() && told.len() == 3, "{told:?} {found:?}");
+    fixture.shown = fixture.serve("SEARCH: parse_date").pack;
+    let (findings, found) = fixture.served_requests("SEARCH: parse_date\nSEARCH: zebra\nSEARCH:");
     assert!(
-        told.iter()
+        found.is_empty() && findings.len() == 3,
+        "{findings:?} {found:?}"
+    );
+    assert!(
+        findings
+            .iter()
             .all(|line| line.ends_with("shares anything with these words")),
-        "{told:?}"
+        "{findings:?}"
     );
     // The same request gives the same bytes.
-    let bytes = |room: &Room| {
-        room.serve("SEARCH: helper7 helper8\nNEED: m3.py")
+    let bytes = |fixture: &Room| {
+        fixture
+            .serve("SEARCH: helper7 helper8\nNEED: m3.py")
             .pack
             .to_bytes()
             .unwrap()
     };
-    assert_eq!(bytes(&room), bytes(&room));
+    assert_eq!(bytes(&fixture), bytes(&fixture));
 }
 
 #[test]
@@ -266,24 +273,25 @@ fn a_request_of_many_files_adds_few() {
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
-    let room = Room::new(&files);
+    let fixture = Room::new(&files);
     let search =
         "SEARCH: parser1\nSEARCH: parser2\nSEARCH: parser3\nSEARCH: parser4\nSEARCH: parser5\n";
-    let (told, found) = room.told(&format!("{search}{}", "NEED: x\n".repeat(5_000)));
+    let (findings, found) =
+        fixture.served_requests(&format!("{search}{}", "NEED: x\n".repeat(5_000)));
     assert!(found.len() as u64 <= MOST_FILES, "{found:?}");
     assert_eq!(
-        told.last().unwrap(),
+        findings.last().unwrap(),
         "further lines: a request has at most 5 lines; 5000 were not read"
     );
 }
 
 #[test]
 fn requests_are_offered_only_with_more_files() {
-    let room = Room::new(&[]);
+    let fixture = Room::new(&[]);
     let paths = |paths: &[&str]| -> Vec<RepoPath> {
         paths.iter().map(|path| path.parse().unwrap()).collect()
     };
-    let left = |names: &[&str]| leaves_out(&room.shown, &paths(names));
+    let left = |names: &[&str]| leaves_out(&fixture.shown, &paths(names));
     assert!(left(&["src/a.py"]) && left(&["README.md"]));
     assert!(
         !left(&[])
@@ -295,7 +303,7 @@ fn requests_are_offered_only_with_more_files() {
                 "node_modules/a.js"
             ])
     );
-    let mut pack = room.shown.clone();
+    let mut pack = fixture.shown.clone();
     let file = |ranges| PackedFile {
         path: "src/a.py".into(),
         why: "requested".into(),
@@ -308,7 +316,7 @@ fn requests_are_offered_only_with_more_files() {
     pack.files = vec![file(vec![LineRange { start: 1, end: 1 }])];
     assert!(leaves_out(&pack, &[]));
     assert!(
-        WorkTree::new(room.dir.path())
+        WorkTree::new(fixture.dir.path())
             .is_secret(&".env".parse().unwrap(), b"")
             .is_some()
     );
