@@ -23,7 +23,7 @@ use crate::signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 /// The largest public key file in bytes.
 const MAX_KEY: ByteLimit = ByteLimit(64 << 10);
 /// Time for one signature; a hardware-backed key waits for a touch.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The name of the key that [`create_key`] makes.
 const KEY_NAME: &str = "signing_key";
 /// The variables that `ssh-keygen` gets, if they are set.
@@ -209,7 +209,7 @@ impl Program {
             env: self.env.clone(),
             stdin: Stdin::Bytes(stdin),
             redaction: Redaction::OnlyStderr,
-            ..Spawn::new(&self.path, "/", Limits::new(PATIENCE))
+            ..Spawn::new(&self.path, "/", Limits::new(TIMEOUT))
         };
         let completed = self.sandbox.run(spawn).await?;
         if completed.end == End::Exited(0) {
@@ -217,7 +217,7 @@ impl Program {
         }
         let stderr = completed.stderr.text().trim().to_owned();
         let detail = match completed.end {
-            End::TimedOut => format!("no signature within {} s", PATIENCE.as_secs()),
+            End::TimedOut => format!("no signature within {} s", TIMEOUT.as_secs()),
             _ if stderr.is_empty() => format!("{:?}", completed.end),
             _ => stderr,
         };

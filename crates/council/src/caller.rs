@@ -41,7 +41,7 @@ pub(crate) const PHASES: [&str; 6] = [
 ];
 
 /// The most characters kept of a provider's finish reason.
-const MOST_OF_A_REASON: usize = 64;
+const MAX_REASON_LEN: usize = 64;
 
 /// A request to a model.
 pub(crate) struct Ask {
@@ -84,7 +84,7 @@ impl Ending {
             .extensions
             .get(LlmResult::FINISH_REASON)
             .and_then(Value::as_str);
-        let stated = short_line(stated.unwrap_or_default(), MOST_OF_A_REASON);
+        let stated = short_line(stated.unwrap_or_default(), MAX_REASON_LEN);
         match answer.finish() {
             Finish::Complete | Finish::Unknown => Self::Whole,
             Finish::Truncated => Self::TruncatedAnswer(format!(

@@ -17,7 +17,7 @@ use crate::delta::DeltaStrategy;
 pub(crate) const PROVIDER: &str = "openrouter";
 
 /// The most fallback models that OpenRouter accepts per call.
-pub(crate) const MOST_FALLBACKS: usize = 3;
+pub(crate) const MAX_FALLBACKS: usize = 3;
 
 /// The variable name under which the key is passed to the provider. The environment is not read.
 const KEY: &str = "OPENROUTER_API_KEY";

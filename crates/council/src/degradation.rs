@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::seat::SeatId;
 
 /// Characters of a refused hint in a message.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// A part of a run that calls a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,7 +106,7 @@ pub enum DegradationKind {
 
 /// The note that a model hint was not followed.
 pub(crate) fn hint_refused(part: Part, hint: &str, why: &str) -> Degradation {
-    let hint = short_line(hint, MOST_SHOWN);
+    let hint = short_line(hint, MAX_SHOWN);
     let detail =
         format!("the triage asked for the model `{hint}`, {why}; the default model is used");
     Degradation {

@@ -14,7 +14,7 @@ use crucible_model::{Untrusted, says_nothing, short_line};
 use tokio::runtime::{Builder, Handle};
 
 use crate::caller::{Caller, PHASE_OF_TRIAGE, PHASES};
-use crate::config::{DeltaChoice, EngineConfig, HintedModels, MOST_FALLBACKS, PROVIDER};
+use crate::config::{DeltaChoice, EngineConfig, HintedModels, MAX_FALLBACKS, PROVIDER};
 use crate::context::TriageContext;
 use crate::error::{CouncilError, CouncilFailure};
 use crate::executor::{execute, worst_case};
@@ -22,7 +22,7 @@ use crate::result::ExecutorResult;
 use crate::triage::triage;
 
 /// The most characters of a setting in an error.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// A council that answers questions. Runs are independent: no state is kept between them.
 pub struct Crucible {
@@ -201,7 +201,7 @@ fn check_models(config: &EngineConfig) -> Result<(), CouncilError> {
 /// own fallback.
 fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
     let fallbacks = &config.fallback_models;
-    if config.backend.provider() != PROVIDER || fallbacks.len() <= MOST_FALLBACKS {
+    if config.backend.provider() != PROVIDER || fallbacks.len() <= MAX_FALLBACKS {
         return Ok(());
     }
     let most = asked_models(config)
@@ -214,7 +214,7 @@ fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
         })
         .max()
         .unwrap_or_default();
-    if most <= MOST_FALLBACKS {
+    if most <= MAX_FALLBACKS {
         return Ok(());
     }
     let value = format!("a list of {most} besides the requested model");
@@ -267,7 +267,7 @@ fn named_once(models: &[String]) -> Vec<String> {
 fn unfit(setting: &'static str, value: &str, next: &'static str) -> CouncilError {
     CouncilError::Setting {
         setting,
-        value: short_line(value, MOST_SHOWN),
+        value: short_line(value, MAX_SHOWN),
         next,
     }
 }

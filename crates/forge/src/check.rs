@@ -14,7 +14,7 @@ use crate::policy::{SkillPolicy, check_policy};
 use crate::python::PythonSource;
 
 /// More than the judge accepts, so that its finding reports a skill that is too large.
-const MOST_READ: ByteLimit = ByteLimit(16 << 20);
+const MAX_READ: ByteLimit = ByteLimit(16 << 20);
 
 /// What a skill is judged by.
 pub struct SkillCheck<'a> {
@@ -37,8 +37,7 @@ impl SkillCheck<'_> {
     ///
     /// Fails if the file cannot be read.
     pub fn judge(&self, file: &Path) -> Result<Verdict, Failure> {
-        let bytes =
-            read_regular_up_to(file, MOST_READ).map_err(|error| error.unreadable_input())?;
+        let bytes = read_regular_up_to(file, MAX_READ).map_err(|error| error.unreadable_input())?;
         let source = match PythonSource::parse(&bytes) {
             Ok(source) => source,
             Err(fault) => return Ok(Verdict::new(vec![fault.finding()])),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::places::{PlaceUse, RefusedPlace, may_be_granted};
 
 /// The most entries of each list.
-const MOST: usize = 32;
+const LIMIT: usize = 32;
 
 /// What a skill may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub enum GrantsError {
     Place(#[from] RefusedPlace),
     /// Too many.
     #[error(
-        "{count} {kind} are granted, at most {MOST} are taken; fewer and wider ones are easier to answer for"
+        "{count} {kind} are granted, at most {LIMIT} are taken; fewer and wider ones are easier to answer for"
     )]
     TooMany {
         /// Which.
@@ -106,7 +106,7 @@ impl Grants {
                 }
                 Use::None | Use::Needed | Use::Possible => {}
             }
-            if count > MOST {
+            if count > LIMIT {
                 return Err(GrantsError::TooMany { kind, count });
             }
         }
@@ -375,7 +375,7 @@ mod tests {
             grants(&[], &["."], &[]).check(SideEffect::FileWrite),
             Err(GrantsError::Everything)
         );
-        let many: Vec<String> = (0..=MOST)
+        let many: Vec<String> = (0..=LIMIT)
             .map(|number| format!("h{number}.example.com"))
             .collect();
         let many = grants(

@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 /// The most bytes that both schemas take together, as canonical JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// The deepest nesting.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// The most values that a schema has when each reference stands for what it names.
-const MOST_UNFOLDED: u64 = 20_000;
+const MAX_UNFOLDED: u64 = 20_000;
 /// The most problems that are reported for one value.
-const MOST_PROBLEMS: usize = 8;
+const MAX_PROBLEMS: usize = 8;
 /// The most characters that are shown of a place.
-const LONGEST: usize = 120;
+const MAX_LEN: usize = 120;
 
 /// The schemas of what goes in and what comes out.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub enum IoSchemaError {
         bytes: usize,
     },
     /// It is nested too deeply.
-    #[error("the I/O schema is nested deeper than {DEEPEST} levels; name its parts under $defs")]
+    #[error("the I/O schema is nested deeper than {MAX_DEPTH} levels; name its parts under $defs")]
     TooDeep,
     /// It is not an object of these two keys.
     #[error(
@@ -118,7 +118,7 @@ impl IoSchema {
             return Err(IoSchemaError::TooLarge { bytes: bytes.len() });
         }
         let document = UniqueJson::exact(bytes).map_err(|error| IoSchemaError::NotJson {
-            why: short_line(&error.to_string(), LONGEST),
+            why: short_line(&error.to_string(), MAX_LEN),
         })?;
         Self::from_value(document)
     }
@@ -129,11 +129,11 @@ impl IoSchema {
     ///
     /// As [`IoSchema::parse`].
     pub fn from_value(document: Value) -> Result<Self, IoSchemaError> {
-        if !is_shallow(&document, DEEPEST) {
+        if !is_shallow(&document, MAX_DEPTH) {
             return Err(IoSchemaError::TooDeep);
         }
         let canonical = to_canonical_json(&document).map_err(|error| IoSchemaError::NotJson {
-            why: short_line(&error.to_string(), LONGEST),
+            why: short_line(&error.to_string(), MAX_LEN),
         })?;
         if canonical.len() > MAX_SCHEMA_BYTES {
             return Err(IoSchemaError::TooLarge {
@@ -180,12 +180,12 @@ impl IoSchema {
             };
             short_line(
                 &format!("{place}: {}", error.masked_with("the value")),
-                3 * LONGEST,
+                3 * MAX_LEN,
             )
         };
         validator
             .iter_errors(value)
-            .take(MOST_PROBLEMS)
+            .take(MAX_PROBLEMS)
             .map(describe)
             .collect()
     }
@@ -201,7 +201,7 @@ fn compile(side: IoSide, schema: &Value) -> Result<Validator, IoSchemaError> {
     let mut place = format!("/{}", side.as_str());
     check_keys(schema, &mut place)?;
     let mut sizes = BTreeMap::new();
-    if unfolded(schema, schema, &mut sizes)? > MOST_UNFOLDED {
+    if unfolded(schema, schema, &mut sizes)? > MAX_UNFOLDED {
         let why = "leads, together with the others, to more than can be checked in time";
         let reference = sizes.into_keys().next().unwrap_or_default();
         return Err(IoSchemaError::Reference { reference, why });
@@ -212,7 +212,7 @@ fn compile(side: IoSide, schema: &Value) -> Result<Validator, IoSchemaError> {
         } else {
             place
         };
-        let why = short_line(&format!("{place}: {why}"), 3 * LONGEST);
+        let why = short_line(&format!("{place}: {why}"), 3 * MAX_LEN);
         IoSchemaError::NotASchema { side, why }
     };
     if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
@@ -237,7 +237,7 @@ fn compile(side: IoSide, schema: &Value) -> Result<Validator, IoSchemaError> {
 fn check_keys(value: &Value, place: &mut String) -> Result<(), IoSchemaError> {
     let refused = |place: &str, why| {
         Err(IoSchemaError::Keyword {
-            place: short_line(place, LONGEST),
+            place: short_line(place, MAX_LEN),
             why,
         })
     };
@@ -317,7 +317,7 @@ fn followed(
     sizes: &mut BTreeMap<String, Option<u64>>,
 ) -> Result<u64, IoSchemaError> {
     let wrong = |why| IoSchemaError::Reference {
-        reference: short_line(reference, LONGEST),
+        reference: short_line(reference, MAX_LEN),
         why,
     };
     match sizes.get(reference) {
@@ -329,7 +329,7 @@ fn followed(
         }
         None => {}
     }
-    if sizes.values().filter(|size| size.is_none()).count() >= DEEPEST {
+    if sizes.values().filter(|size| size.is_none()).count() >= MAX_DEPTH {
         return Err(wrong(
             "is the last of too long a chain of references; write its parts where they are used",
         ));

@@ -24,7 +24,7 @@ const RUNS: u32 = 20;
 /// The newest entries of every other kind in a history.
 const NEWEST: usize = 50;
 /// The most bytes of a failure, or of the findings of a gate or a run.
-const MOST_BYTES: usize = 8 * 1024;
+const MAX_BYTES: usize = 8 * 1024;
 
 /// What the ledger knows of a skill.
 pub struct SkillHistory {
@@ -125,7 +125,7 @@ pub(crate) fn newest<T>(rows: &[T]) -> &[T] {
 /// JSON up to a limit of bytes, or its size.
 fn bounded(value: &Value) -> Value {
     match value.to_string().len() {
-        bytes if bytes > MOST_BYTES => json!({ "left_out_bytes": bytes }),
+        bytes if bytes > MAX_BYTES => json!({ "left_out_bytes": bytes }),
         _ => value.clone(),
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The longest name, in bytes.
-const LONGEST: usize = 64;
+const MAX_LEN: usize = 64;
 
 /// Words that Python keeps for itself, as far as a name could be one of them; `case`, `match`, `type` and the others that are words only in
 /// some places can be names.
@@ -30,7 +30,7 @@ pub struct SkillName(String);
 pub enum SkillNameError {
     /// It is not of that form.
     #[error(
-        "not the name of a skill: {text:?}; it takes 1 to {LONGEST} small letters, digits and `_`, and begins with a letter: word_count"
+        "not the name of a skill: {text:?}; it takes 1 to {MAX_LEN} small letters, digits and `_`, and begins with a letter: word_count"
     )]
     Form {
         /// The text, or its beginning.
@@ -73,9 +73,9 @@ impl FromStr for SkillName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let begins = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
-        if !begins || text.len() > LONGEST || !text.bytes().all(allowed) {
+        if !begins || text.len() > MAX_LEN || !text.bytes().all(allowed) {
             return Err(SkillNameError::Form {
-                text: text.chars().take(LONGEST + 8).collect(),
+                text: text.chars().take(MAX_LEN + 8).collect(),
             });
         }
         if KEYWORDS.contains(&text) || TAKEN.contains(&text) {

@@ -19,7 +19,7 @@ use crate::research::RetryMaterial;
 use crate::skeleton::{BASE_CLASS, EXAMPLE_TEST_TEXT, EXAMPLE_TEXT, of_package};
 
 /// The most bytes of one text of others.
-const MOST_BYTES: usize = 24 * 1024;
+const MAX_BYTES: usize = 24 * 1024;
 
 /// What a packet is made of.
 #[derive(Debug)]
@@ -283,10 +283,10 @@ fn begun_test(parts: &PacketParts<'_>) -> String {
 
 /// A text of others, no longer than one may be.
 fn cut(text: &str) -> Untrusted {
-    if text.len() <= MOST_BYTES {
+    if text.len() <= MAX_BYTES {
         return Untrusted::new(text);
     }
-    let end = text.floor_char_boundary(MOST_BYTES);
+    let end = text.floor_char_boundary(MAX_BYTES);
     let beginning = text.get(..end).unwrap_or_default();
     Untrusted::new(format!(
         "{beginning}\n[only the first {end} of {} bytes are shown]\n",

@@ -25,9 +25,9 @@ pub(crate) const REGISTRY_FILE: &str = ".crucible/skills/registry.yaml";
 /// The form of it.
 const FORM: &str = "skill-registry.v1";
 /// The largest that is read.
-const MOST: ByteLimit = ByteLimit(1 << 20);
+const LIMIT: ByteLimit = ByteLimit(1 << 20);
 /// How long a turn at writing it is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// What it begins with.
 const HEADER: &str = "\
 # The trusted skills of this project, derived from Crucible's ledger whenever a skill is promoted or demoted.
@@ -201,7 +201,7 @@ impl SkillRegistry {
     ///
     /// [`RegistryError::Form`] where it is no registry, and where it cannot be read or lies behind a link.
     pub fn read(project: &ForgeProject) -> Result<Option<Self>, RegistryError> {
-        match read_beneath(project.root(), REGISTRY_FILE, MOST) {
+        match read_beneath(project.root(), REGISTRY_FILE, LIMIT) {
             Ok(bytes) => Self::parse(&bytes).map(Some),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error.into()),
@@ -398,7 +398,7 @@ impl SkillRegistry {
     ) -> Result<Self, RegistryError> {
         let own = project.own_directory(&world.home)?;
         let _turn =
-            DirectoryTurn::take(&own, TurnPurpose::Change, PATIENCE)?.ok_or(RegistryError::Busy)?;
+            DirectoryTurn::take(&own, TurnPurpose::Change, TIMEOUT)?.ok_or(RegistryError::Busy)?;
         let registry = Self::of(ledger, project)?;
         write_beneath(project.root(), REGISTRY_FILE, registry.text().as_bytes())?;
         Ok(registry)

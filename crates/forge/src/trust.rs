@@ -30,9 +30,9 @@ use crate::world::ForgeWorld;
 /// Who demotes where nobody does: no person can take this name.
 const CRUCIBLE: &str = "crucible";
 /// The longest name of an approver, in characters.
-const LONGEST_NAME: usize = 120;
+const MAX_NAME_LEN: usize = 120;
 /// The longest reason, in characters.
-const LONGEST_REASON: usize = 1_000;
+const MAX_REASON_LEN: usize = 1_000;
 
 /// The person who approves a promotion or a demotion, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Approval {
                 hint: "say in a sentence why: --reason TEXT",
             });
         }
-        for (part, text, most) in [(who, by, LONGEST_NAME), (why, reason, LONGEST_REASON)] {
+        for (part, text, most) in [(who, by, MAX_NAME_LEN), (why, reason, MAX_REASON_LEN)] {
             let chars = text.chars().count();
             if chars > most {
                 return Err(ApprovalError::Long { part, chars, most });

@@ -43,11 +43,11 @@ use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;
 
 /// What is read of a file. A gate says that it is too large long before.
-const MOST_READ: ByteLimit = ByteLimit(16 << 20);
+const MAX_READ: ByteLimit = ByteLimit(16 << 20);
 /// The form of the report.
 const FORM: &str = "skill-verification-report.v1";
 /// The most paths that were left out of the copy that the report names.
-const MOST_OMITTED: usize = 50;
+const MAX_OMITTED: usize = 50;
 
 /// What is verified, and how.
 #[derive(Debug, Clone, Copy)]
@@ -223,7 +223,7 @@ impl<'a> SkillVerification<'a> {
         let io_schema = IoSchema::from_value(row.io_schema.clone())
             .map_err(|error| record(error.to_string()))?;
         let policy = project.policy()?.unwrap_or_default();
-        let read = |path: &RepoPath| match read_beneath(project.root(), path.as_str(), MOST_READ) {
+        let read = |path: &RepoPath| match read_beneath(project.root(), path.as_str(), MAX_READ) {
             Ok(bytes) => Ok(GateSource::new(path, bytes)),
             Err(source) => Err(VerifyStepError::File {
                 path: path.clone(),
@@ -449,7 +449,7 @@ impl<'a> SkillVerification<'a> {
         let omitted = self.workspace.omitted();
         let named: Vec<Value> = omitted
             .iter()
-            .take(MOST_OMITTED)
+            .take(MAX_OMITTED)
             .map(|left| json!({ "path": left.path.to_string_lossy(), "why": left.reason.to_string() }))
             .collect();
         json!({

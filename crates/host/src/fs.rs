@@ -364,11 +364,11 @@ fn open_at_once(path: &Path) -> io::Result<File> {
 }
 
 /// The largest buffer that a file's own word is believed for.
-const MOST_AT_ONCE: u64 = 1 << 20;
+const MAX_CONCURRENT: u64 = 1 << 20;
 
 /// What the metadata say of the length is a hint that saves reads, and no more: a file can be longer, or say nothing of its length.
 fn read_open(file: File, path: &Path, length: u64, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
-    let hint = length.min(limit.0).min(MOST_AT_ONCE);
+    let hint = length.min(limit.0).min(MAX_CONCURRENT);
     let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or_default().saturating_add(1));
     file.take(limit.0.saturating_add(1))
         .read_to_end(&mut bytes)

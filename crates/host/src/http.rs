@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 
 /// Whose connections are kept: more loops than this that ask in turns open theirs anew. A loop that has ended keeps its place
 /// until others need it, but no connection: each of them ends with the loop that serves it.
-const MOST_LOOPS: usize = 16;
+const MAX_LOOPS: usize = 16;
 
 /// The connections of this process. Cheap to make, shared by reference.
 pub struct HttpClient {
@@ -292,7 +292,7 @@ impl HttpClient {
             Some(at) => loops.remove(at).1,
             None => Arc::new(Connections::new()?),
         };
-        if loops.len() == MOST_LOOPS {
+        if loops.len() == MAX_LOOPS {
             loops.remove(0);
         }
         loops.push((this, Arc::clone(&connections)));
@@ -648,14 +648,14 @@ mod tests {
                 .map(|(_, connections)| Arc::clone(connections))
         };
         let own = kept(&often).unwrap();
-        let once: Vec<Runtime> = (0..MOST_LOOPS + 3).map(|_| event_loop()).collect();
+        let once: Vec<Runtime> = (0..MAX_LOOPS + 3).map(|_| event_loop()).collect();
         for other in &once {
             get_in(other, &client, &url);
             get_in(&often, &client, &url);
         }
-        assert_eq!(client.loops.lock().unwrap().len(), MOST_LOOPS);
+        assert_eq!(client.loops.lock().unwrap().len(), MAX_LOOPS);
         assert!(Arc::ptr_eq(&own, &kept(&often).unwrap()));
-        assert!(kept(&once[0]).is_none() && kept(&once[MOST_LOOPS + 2]).is_some());
+        assert!(kept(&once[0]).is_none() && kept(&once[MAX_LOOPS + 2]).is_some());
     }
 
     #[test]

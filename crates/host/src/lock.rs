@@ -23,7 +23,7 @@ use crate::process::ProcessStat;
 use crate::random;
 
 /// The longest wait for a lock whose recorded holder is dead.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -71,7 +71,7 @@ impl Lock {
                 Ok(()) => file = open(path).map_err(fail("open the lock"))?,
                 Err(TryLockError::WouldBlock) => {
                     let holder = Holder::read(&mut file);
-                    if holder.is_alive() || waited >= PATIENCE {
+                    if holder.is_alive() || waited >= TIMEOUT {
                         return Err(LockError::Held {
                             path: path.to_owned(),
                             owner: holder.words,
@@ -318,7 +318,7 @@ mod tests {
         let held = Lock::acquire(&path, "run advance").unwrap();
         let begun = Instant::now();
         let refused = Lock::acquire(&path, "another").unwrap_err();
-        assert!(begun.elapsed() < PATIENCE / 2, "waited for a living holder");
+        assert!(begun.elapsed() < TIMEOUT / 2, "waited for a living holder");
         assert!(refused.to_string().contains("run advance"), "{refused}");
         drop(held);
         Lock::acquire(&path, "another").unwrap();
@@ -528,7 +528,7 @@ mod tests {
         drop(changing);
         assert!(take(TurnPurpose::Look).is_some());
         assert!(
-            DirectoryTurn::take(&dir.path().join("missing"), TurnPurpose::Look, PATIENCE).is_err()
+            DirectoryTurn::take(&dir.path().join("missing"), TurnPurpose::Look, TIMEOUT).is_err()
         );
     }
 

@@ -364,6 +364,6 @@ pub(crate) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64, rusqlite::Err
 /// SQLite's integers end at 2^63 - 1. Sums of single values up to 2^53 stay far below; more than that is held there,
 /// which a limit that makes sense refuses anyway.
 fn to_sql(value: u64) -> i64 {
-    const MOST: i64 = 1 << 53;
-    i64::try_from(value).map_or(MOST, |value| value.min(MOST))
+    const LIMIT: i64 = 1 << 53;
+    i64::try_from(value).map_or(LIMIT, |value| value.min(LIMIT))
 }

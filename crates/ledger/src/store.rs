@@ -69,7 +69,7 @@ const APPLICATION_ID: i64 = 0x4352_5543;
 const NOWHERE: &str = ":memory:";
 
 /// How long a call waits for another process that writes, by default.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Ledger {
     /// Opens the ledger at `path`, creates it if missing, and brings an older one up to date.
@@ -79,7 +79,7 @@ impl Ledger {
     /// Each way in which the file or its place can be wrong has its own [`LedgerError`]; none of them changes
     /// the file.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Self::open_waiting(path, PATIENCE)
+        Self::open_waiting(path, TIMEOUT)
     }
 
     /// Like [`Ledger::open`], but this call and every later one wait at most `busy_timeout` for another writer.

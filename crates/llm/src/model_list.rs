@@ -20,7 +20,7 @@ use crate::registry::{provider, registry};
 const SCHEMA: &str = "crucible-models-v1";
 
 /// How long a server may take to list its models.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The providers with their models. It is the result of `models` as JSON.
 #[derive(Serialize)]
@@ -142,7 +142,7 @@ impl ModelList {
             tasks.push((over_http || self.is_named).then(|| {
                 let of_provider = configured::provider_settings(runtime, settings, kind.name());
                 let (name, context) = (kind.name(), context.clone());
-                tokio::spawn(async move { offered(name, &of_provider, &context, PATIENCE).await })
+                tokio::spawn(async move { offered(name, &of_provider, &context, TIMEOUT).await })
             }));
         }
         for (row, task) in self.providers.iter_mut().zip(tasks) {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn late_list_names_no_call_setting() {
-        let (call, cap) = (PATIENCE, Duration::from_secs(300));
+        let (call, cap) = (TIMEOUT, Duration::from_secs(300));
         let (provider, model) = ("gateway".to_owned(), "list of models".to_owned());
         let error = no_list(LlmError::Timeout {
             provider,

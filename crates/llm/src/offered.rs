@@ -5,7 +5,7 @@
 //! guessed.
 //!
 //! Invariants: nothing here is requested unless the caller needs the list or the availability. At most
-//! [`Offered::MOST`] models are kept, and a longer list is reported as cut.
+//! [`Offered::LIMIT`] models are kept, and a longer list is reported as cut.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub struct ModelCatalogue {
 
 impl Offered {
     /// The most models that are kept.
-    pub const MOST: usize = 2_000;
+    pub const LIMIT: usize = 2_000;
 }
 
 impl ModelCatalogue {
@@ -112,12 +112,12 @@ struct Entry {
 
 impl Listing {
     fn offered(self) -> Offered {
-        let cut = self.data.len() > Offered::MOST || self.has_more == true;
+        let cut = self.data.len() > Offered::LIMIT || self.has_more == true;
         Offered {
             models: self
                 .data
                 .into_iter()
-                .take(Offered::MOST)
+                .take(Offered::LIMIT)
                 .map(Entry::model)
                 .collect(),
             extent: if cut {
@@ -226,15 +226,15 @@ mod tests {
     #[test]
     fn model_list_is_cut_at_limit() {
         let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
-        let whole = listing(entries(Offered::MOST));
+        let whole = listing(entries(Offered::LIMIT));
         assert_eq!(
             (whole.models.len(), whole.extent),
-            (Offered::MOST, ListExtent::Whole)
+            (Offered::LIMIT, ListExtent::Whole)
         );
-        let cut = listing(entries(Offered::MOST + 1));
+        let cut = listing(entries(Offered::LIMIT + 1));
         assert_eq!(
             (cut.models.len(), cut.extent),
-            (Offered::MOST, ListExtent::Cut)
+            (Offered::LIMIT, ListExtent::Cut)
         );
         assert_eq!(
             listing(json!({"data": [], "has_more": true})).extent,

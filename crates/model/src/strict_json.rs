@@ -13,7 +13,7 @@ use crate::text::short_line;
 use crate::unique_json::UniqueJson;
 
 /// The most of a name or message from outside that an error shows.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// Every whole number up to here has an exact floating-point value.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -64,7 +64,7 @@ pub fn read<T>(
     })?;
     let wrong = |detail: String| StrictFault::WrongShape { detail };
     let UniqueJson(value) = serde_json::from_str(text)
-        .map_err(|error| wrong(short_line(&error.to_string(), MOST_SHOWN)))?;
+        .map_err(|error| wrong(short_line(&error.to_string(), MAX_SHOWN)))?;
     let read = Fields::of(value, "the reply".to_owned()).and_then(from);
     read.map_err(|misfit| wrong(misfit.0))
 }
@@ -77,7 +77,7 @@ fn why_no_json(text: &str, error: &serde_json::Error) -> String {
     } else if begun.starts_with("```") {
         "it begins with a Markdown fence, ```".to_owned()
     } else if begun.starts_with('{') {
-        short_line(&error.to_string(), MOST_SHOWN)
+        short_line(&error.to_string(), MAX_SHOWN)
     } else {
         "it begins with something else than `{`".to_owned()
     }
@@ -252,7 +252,7 @@ impl Fields {
             .map(|(_, value)| *value)
             .ok_or_else(|| {
                 let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-                let word = short_line(&word, MOST_SHOWN);
+                let word = short_line(&word, MAX_SHOWN);
                 SchemaMismatch::new(
                     &self.place_of(key),
                     format_args!("is \"{word}\", none of {}", names.join(", ")),
@@ -307,7 +307,7 @@ impl Fields {
             None => Ok(()),
             Some(key) => Err(SchemaMismatch::new(
                 &self.place,
-                format_args!("has the unknown key `{}`", short_line(key, MOST_SHOWN)),
+                format_args!("has the unknown key `{}`", short_line(key, MAX_SHOWN)),
             )),
         }
     }

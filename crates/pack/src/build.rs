@@ -31,7 +31,7 @@ const LOOK_AHEAD: u64 = 2 * SECRET_REACH as u64;
 const FIRST_READ: u64 = 64 * 1024;
 
 /// Maximum depth in bytes to which a file is searched for lines.
-const DEEPEST_READ: u64 = 16 * 1024 * 1024;
+const MAX_READ_DEPTH: u64 = 16 * 1024 * 1024;
 
 /// How much is read in search of the lines of all needs together, in bytes: a request may name ten thousand huge files.
 const SEARCHED_IN_ALL: u64 = 256 * 1024 * 1024;
@@ -397,7 +397,9 @@ impl<'a> Packing<'a> {
                     break (lines, ranges);
                 }
                 Picked::OverBudget => return Err(Refusal::plain(OmittedReason::BudgetExceeded)),
-                Picked::NeedsMore if reach >= DEEPEST_READ || self.searched >= SEARCHED_IN_ALL => {
+                Picked::NeedsMore
+                    if reach >= MAX_READ_DEPTH || self.searched >= SEARCHED_IN_ALL =>
+                {
                     let detail = format!(
                         "has {} bytes and its lines lie deeper than are looked for",
                         allowed.size
@@ -407,7 +409,7 @@ impl<'a> Packing<'a> {
                         detail: Some(detail),
                     });
                 }
-                Picked::NeedsMore => reach = reach.saturating_mul(2).min(DEEPEST_READ),
+                Picked::NeedsMore => reach = reach.saturating_mul(2).min(MAX_READ_DEPTH),
             }
         };
         let decoded = decode(bytes, remaining);

@@ -103,7 +103,7 @@ pub struct LeftOut {
 }
 
 /// A repository up to this many bytes is shown completely if the limits allow.
-const MOST_OF_EVERYTHING: u64 = 24 * 1024;
+const MAX_TOTAL: u64 = 24 * 1024;
 
 /// One candidate with what it scored.
 struct Scored {
@@ -278,7 +278,7 @@ fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
     let (files, bytes) = written.fold((0u64, 0u64), |(files, bytes), file| {
         (files + 1, bytes.saturating_add(file.size))
     });
-    files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0.min(MOST_OF_EVERYTHING)
+    files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0.min(MAX_TOTAL)
 }
 
 fn score(
@@ -750,7 +750,7 @@ mod tests {
             .collect();
         let ranking = ranked_with("parser", &files, often);
         assert_eq!(paths(&ranking), ["src/parser.rs", "src/other.rs"]);
-        assert_eq!(ranking.chosen[1].parts.history, history::MOST);
+        assert_eq!(ranking.chosen[1].parts.history, history::LIMIT);
         assert_eq!(ranking.left_out[0].parts.history, 0);
         let many: Vec<String> = (0..51).map(|number| format!("src/{number}.rs")).collect();
         let mut all: Vec<&str> = many.iter().map(String::as_str).collect();

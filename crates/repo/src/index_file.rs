@@ -29,7 +29,7 @@ use crate::oid::Oid;
 /// The device of a file, which git does not compare.
 const NO_DEVICE: u32 = 0;
 /// Maximum path length that fits into an entry's flags; a longer one ends with its NUL.
-const LONGEST_TOLD: usize = 0xfff;
+const MAX_STATED_LEN: usize = 0xfff;
 /// Entries begin at multiples of it.
 const STEP: usize = 8;
 /// Maximum bytes of all paths together. In version 4, one byte can expand to a long path.
@@ -185,9 +185,9 @@ fn entry(rest: &mut Bytes<'_>, version: u32, sum: usize, path: &mut Vec<u8>) -> 
         path.extend_from_slice(rest.take(end)?);
         rest.take(1)?;
     } else {
-        let stated_length = usize::from(flags) & LONGEST_TOLD;
+        let stated_length = usize::from(flags) & MAX_STATED_LEN;
         let length = rest.0.iter().position(|byte| *byte == 0)?;
-        if stated_length != length.min(LONGEST_TOLD) {
+        if stated_length != length.min(MAX_STATED_LEN) {
             return None;
         }
         path.clear();
@@ -300,7 +300,7 @@ pub(crate) fn bytes<'a>(entries: impl Iterator<Item = Written<'a>>) -> Vec<u8> {
         sum = name.len();
         bytes.extend(name);
         bytes.extend(
-            u16::try_from(path.len().min(LONGEST_TOLD))
+            u16::try_from(path.len().min(MAX_STATED_LEN))
                 .unwrap_or_default()
                 .to_be_bytes(),
         );

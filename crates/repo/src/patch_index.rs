@@ -31,7 +31,7 @@ use crate::oid::Oid;
 use crate::tree::{Aside, ProducedChanges, TreeChange};
 
 /// Maximum number of paths that are requested one by one.
-const MOST_PATHS: usize = 500;
+const MAX_PATHS: usize = 500;
 
 type Entries = BTreeMap<PathBuf, (FileMode, Oid)>;
 
@@ -130,7 +130,7 @@ impl Git {
             .copied()
             .chain(settings.iter().map(PathBuf::as_path))
             .collect();
-        if queried_paths.len() > MOST_PATHS {
+        if queried_paths.len() > MAX_PATHS {
             return Ok(None);
         }
         let wanted: Vec<(PathBuf, bool)> = queried_paths

@@ -52,7 +52,7 @@ const TAGS: &[u8] = b" refs/tags/";
 /// Bytes of the pack.
 const MAX_PACK: ByteLimit = ByteLimit(128 << 20);
 /// Time limit for listing and for packing.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A git directory that is ready to be given to copies.
 #[derive(Debug, Clone)]
@@ -188,7 +188,7 @@ impl Git {
         let name = objects.join("pack/pack").into_os_string();
         let call = Call::new(words.into_iter().chain([name]))
             .reading(ids)
-            .within(PATIENCE);
+            .within(TIMEOUT);
         // git writes its output beside its objects.
         let call = call.with_env("GIT_OBJECT_DIRECTORY", &objects).with_env(
             "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -212,14 +212,14 @@ impl Git {
         let call = Call::new(words)
             .reading(ids)
             .at_most(MAX_PACK)
-            .within(PATIENCE);
+            .within(TIMEOUT);
         let pack = self
             .run_ok(call.with_setting("pack.compression", "1"))
             .await?
             .stdout;
         let call = Call::new(["index-pack", "--stdin"])
             .reading(pack)
-            .within(PATIENCE);
+            .within(TIMEOUT);
         self.run_bare(scratch_dir, call.with_env("GIT_DIR", scratch_dir))
             .await
             .map(drop)
@@ -239,7 +239,7 @@ impl Git {
             &merged,
             "refs/tags",
         ]);
-        let output = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?;
+        let output = self.run_ok(call.at_most(MAX_LIST).within(TIMEOUT)).await?;
         let lines = output.stdout.split(|byte| *byte == b'\n');
         Ok(lines
             .filter_map(|line| {
@@ -314,7 +314,7 @@ impl Git {
         let call = call
             .reading(starts(commit, tags))
             .at_most(MAX_LIST)
-            .within(PATIENCE);
+            .within(TIMEOUT);
         let output = self.run_ok(call).await?;
         let mut ids = Vec::new();
         for line in output.stdout.split(|byte| *byte == b'\n') {
@@ -340,7 +340,7 @@ impl Git {
     ) -> Result<Vec<u8>, RepoError> {
         let call = Call::new(["rev-list", "--stdin"]).reading(starts(commit, tags));
         let mut ids = self
-            .run_ok(call.at_most(MAX_LIST).within(PATIENCE))
+            .run_ok(call.at_most(MAX_LIST).within(TIMEOUT))
             .await?
             .stdout;
         let tree = self.tree_of(commit).await?;
@@ -349,7 +349,7 @@ impl Git {
             .chain(tags.iter().map(|(_, object)| object.clone()));
         ids.extend(named.flat_map(|id| format!("{id}\n").into_bytes()));
         let call = Call::new(["ls-tree", "-r", "-t", "-z", commit.as_str()]);
-        let output = self.run_ok(call.at_most(MAX_LIST).within(PATIENCE)).await?;
+        let output = self.run_ok(call.at_most(MAX_LIST).within(TIMEOUT)).await?;
         for record in output.records() {
             // `mode SP type SP id TAB path`
             let (head, path) =

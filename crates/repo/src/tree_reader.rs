@@ -19,7 +19,7 @@ use crate::error::RepoError;
 const MAX_LINKS: usize = 40;
 
 /// Maximum buffer allocated from a file's stated size, in bytes.
-const MOST_AT_ONCE: u64 = 1 << 20;
+const MAX_CONCURRENT: u64 = 1 << 20;
 
 /// Initial read of a file that is longer than stated, in bytes.
 const FIRST_STEP: usize = 1 << 16;
@@ -112,7 +112,7 @@ impl TreeReader {
         let size = u64::try_from(stat.st_size).unwrap_or_default();
         let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
         // One extra byte reveals the end of the file without another call.
-        let hint = usize::try_from(size.min(MOST_AT_ONCE))
+        let hint = usize::try_from(size.min(MAX_CONCURRENT))
             .unwrap_or_default()
             .saturating_add(1)
             .min(limit);

@@ -50,7 +50,7 @@ const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
 const READ_OF_REFUSED: ByteLimit = ByteLimit(4 << 20);
 
 /// Maximum total length in bytes of the file names in one call of git.
-const MOST_NAMES: usize = 256 << 10;
+const MAX_NAMES: usize = 256 << 10;
 
 /// How much of a marker's rule is compared, in characters; no rule has a longer name.
 const MAX_RULE_NAME: usize = 64;
@@ -500,9 +500,9 @@ fn may_read(places: &Verdict, paths: &[RepoPath]) -> Result<ByteLimit, Verdict> 
         return Err(places.clone());
     }
     let named: usize = paths.iter().map(|path| path.as_str().len() + 1).sum();
-    if named > MOST_NAMES {
+    if named > MAX_NAMES {
         let hint = format!(
-            "their names have more than {MOST_NAMES} bytes together; make the change smaller"
+            "their names have more than {MAX_NAMES} bytes together; make the change smaller"
         );
         let mut refusal = places.clone();
         refusal.push(Finding::error(

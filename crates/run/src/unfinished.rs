@@ -22,7 +22,7 @@ use crate::layout::{self, RunDir};
 const HIDDEN: &str = ".new-";
 
 /// Maximum wait for another process that creates or settles a run directory, which takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A run directory that still has a hidden name.
 pub(crate) struct UnfinishedRun {
@@ -104,7 +104,7 @@ fn hidden(runs_root: &Path, id: &RunId) -> RunDir {
 }
 
 fn turn(runs_root: &Path, purpose: TurnPurpose) -> Result<DirectoryTurn, RunError> {
-    let turn = DirectoryTurn::take(runs_root, purpose, PATIENCE)?;
+    let turn = DirectoryTurn::take(runs_root, purpose, TIMEOUT)?;
     let owner = || "it creates or repairs a run directory".to_owned();
     turn.ok_or_else(|| {
         LockError::Held {

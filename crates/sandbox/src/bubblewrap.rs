@@ -34,7 +34,7 @@ pub(crate) const BUBBLEWRAP: &str = "bwrap";
 /// Where the inner stage's own program is found inside, wherever it lies outside.
 const INNER_PROGRAM: &str = "/dev/.crucible-sandbox-exec";
 /// The bytes that all private places have at most: they are in memory.
-const MOST: u64 = 4 << 30;
+const LIMIT: u64 = 4 << 30;
 /// The size that a private place has at least; zero would mean without end.
 const LEAST: u64 = 64 << 10;
 
@@ -267,7 +267,7 @@ fn bound(place: &Path, private: PrivateSize, disk: Cap) -> Option<u64> {
     match (private, disk) {
         (PrivateSize::Sized, Cap::At(most)) => {
             let part = if place == Path::new(PRIVATE[0]) { 2 } else { 4 };
-            Some((most.min(MOST) / part).max(LEAST))
+            Some((most.min(LIMIT) / part).max(LEAST))
         }
         (PrivateSize::Unsized, _) | (_, Cap::Unlimited) => None,
     }

@@ -25,9 +25,9 @@ use crate::completed::Contact;
 use crate::hosts::{Destination, Route, is_public};
 
 /// The most connections at a time; a program that wants more of them waits.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// How long a host may take to answer a connection.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// Time until the next try where no connection could be accepted, for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -79,7 +79,7 @@ impl Forwarder {
 
     async fn accept(&mut self, listeners: &[TcpListener]) {
         loop {
-            while self.connections.len() >= MOST_CONNECTIONS {
+            while self.connections.len() >= MAX_CONNECTIONS {
                 self.connections.join_next().await;
             }
             while self.connections.try_join_next().is_some() {}
@@ -147,7 +147,7 @@ async fn carry(
             "the host did not answer in time",
         ))
     };
-    let opened = timeout(PATIENCE, connect(&route, resolver))
+    let opened = timeout(TIMEOUT, connect(&route, resolver))
         .await
         .unwrap_or_else(|_| late());
     if let Some(contact) = lock(&contacts).get_mut(index) {

@@ -19,9 +19,9 @@ use crate::identity::HOSTNAME;
 /// The ports of a host that is named without one.
 const USUAL_PORTS: [u16; 2] = [443, 80];
 /// The most hosts.
-const MOST_HOSTS: usize = 64;
+const MAX_HOSTS: usize = 64;
 /// The most ports of all of them together.
-const MOST_PORTS: usize = 256;
+const MAX_PORTS: usize = 256;
 /// The name of the machine itself.
 const LOCALHOST: &str = "localhost";
 
@@ -131,7 +131,7 @@ pub enum HostProblem {
     #[error("it needs a port from 1 to 65535")]
     Port,
     /// Too many hosts, or too many ports.
-    #[error("it exceeds the limit of {MOST_HOSTS} hosts or {MOST_PORTS} ports; allow fewer")]
+    #[error("it exceeds the limit of {MAX_HOSTS} hosts or {MAX_PORTS} ports; allow fewer")]
     TooMany,
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
             .iter()
             .filter(|port| known.insert(**port))
             .count();
-        if ports > MOST_PORTS || wanted.len() > MOST_HOSTS {
+        if ports > MAX_PORTS || wanted.len() > MAX_HOSTS {
             return Err(refuse(host, HostProblem::TooMany));
         }
     }
@@ -393,7 +393,7 @@ mod tests {
                 HostProblem::Port
             );
         }
-        let many: Vec<_> = (0..=MOST_HOSTS)
+        let many: Vec<_> = (0..=MAX_HOSTS)
             .map(|n| allow(&format!("h{n}.example"), &[1]))
             .collect();
         assert!(routes(&many[1..]).is_ok());

@@ -28,7 +28,7 @@ const MODES: [u32; 2] = [0o1755, 0o1644];
 const TELLING: u32 = 0o1022;
 const STICKY: u32 = 0o1000;
 /// The longest wait for another process that removes one.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 struct Entry {
@@ -152,7 +152,7 @@ fn take(path: &Path, kind: Kind) -> io::Result<File> {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
-        if waited >= PATIENCE {
+        if waited >= TIMEOUT {
             return Err(io::ErrorKind::TimedOut.into());
         }
         std::thread::sleep(PAUSE);

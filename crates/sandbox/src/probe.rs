@@ -14,7 +14,7 @@ use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn
 use crate::wire::{Means, Overlays, PrivateSize, StageIsolation};
 
 /// How long one trial may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The option that bubblewrap has had since 0.8.
 const SIZE_OPTION: &str = "--size";
@@ -136,7 +136,7 @@ async fn trial(
         calls: Calls::Tools,
         identity: Identity::default(),
     };
-    let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));
+    let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(TIMEOUT));
     spawn.args = launcher
         .args
         .iter()
@@ -151,7 +151,7 @@ async fn version(env: &Environment) -> Option<String> {
     let mut spawn = Spawn::new(
         env.find_program(BUBBLEWRAP).ok()?,
         Path::new("/"),
-        Limits::new(PATIENCE),
+        Limits::new(TIMEOUT),
     );
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn, None).ok()?;

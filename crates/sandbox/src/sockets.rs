@@ -23,9 +23,9 @@ const MOUNTS: &str = "/proc/self/mountinfo";
 /// The most bytes of a list that are read: some hundred thousand sockets.
 const LIST_READ: ByteLimit = ByteLimit(64 * 1024 * 1024);
 /// The most entries of the writable directories that are checked.
-const MOST_ENTRIES: usize = 2_000_000;
+const MAX_ENTRIES: usize = 2_000_000;
 /// The longest path that fits into a socket address.
-const MOST_PATH: usize = 100;
+const MAX_PATH: usize = 100;
 /// Directories of service sockets besides the covered ones. Sockets elsewhere come and go with the user's own
 /// programs, and a path that no longer exists cannot be covered.
 const SERVICES: [&str; 5] = ["/etc", "/opt", "/srv", "/usr", "/var"];
@@ -43,9 +43,9 @@ pub(crate) fn of_services() -> Vec<PathBuf> {
 /// entry, because a socket may have been moved or linked since it was bound under the name in the kernel's list. A socket
 /// that no program holds open is harmless, and the program may want to create it again.
 ///
-/// Only the first [`MOST_ENTRIES`] entries are checked. Later sockets are found only by their names in the kernel's lists.
+/// Only the first [`MAX_ENTRIES`] entries are checked. Later sockets are found only by their names in the kernel's lists.
 pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let mut left = MOST_ENTRIES;
+    let mut left = MAX_ENTRIES;
     let mut found: BTreeSet<PathBuf> = directories
         .iter()
         .flat_map(|directory| below(directory, &mut left))
@@ -73,7 +73,7 @@ fn is_held(path: &Path) -> bool {
         return true;
     };
     let connected = match (
-        path.as_os_str().len() > MOST_PATH,
+        path.as_os_str().len() > MAX_PATH,
         path.parent().map(File::open),
         path.file_name(),
     ) {

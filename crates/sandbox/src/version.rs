@@ -5,7 +5,7 @@
 //! would act upon. The strength that the user chose for gates does not matter here: a question for a version is worth
 //! no risk, so the strongest available isolation is used, and the answer says what it was.
 //!
-//! What always holds: no more than [`PATIENCE`] passes before the program is asked to end; whatever it does becomes a
+//! What always holds: no more than [`TIMEOUT`] passes before the program is asked to end; whatever it does becomes a
 //! value, and nothing of it is left.
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::sandbox::Sandbox;
 use crate::spawn::{Calls, Cap, Confinement, Limits, Network, Profile, Resources, Spawn, Strength};
 
 /// How long a program may take to tell its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it may take to end when it did not.
 const GRACE: Duration = Duration::from_secs(1);
 /// What is kept of each of its streams.
@@ -68,7 +68,7 @@ pub enum NoVersion {
         signal: i32,
     },
     /// It did not end by itself in time.
-    #[error("it did not tell its version within {} s and was ended", PATIENCE.as_secs())]
+    #[error("it did not tell its version within {} s and was ended", TIMEOUT.as_secs())]
     TimedOut,
     /// It printed more than a version needs.
     #[error("it printed without end when asked for its version and was ended")]
@@ -117,7 +117,7 @@ impl Sandbox {
             runaway: RUNAWAY,
             grace: GRACE,
             resources,
-            ..Limits::new(PATIENCE)
+            ..Limits::new(TIMEOUT)
         };
         let profile = Profile {
             strength: Strength::BestEffort,

@@ -20,9 +20,9 @@ const SHORT_LINES: usize = 2;
 /// Bytes of a key without a whole line.
 const LEAST: usize = 24;
 /// Bytes that a line may begin with before its Base64: a number, a mark of a comment or of a diff.
-const LONGEST_PREFIX: usize = 32;
+const MAX_PREFIX_LEN: usize = 32;
 /// Maximum bytes between the Base64 and the end of a line: quotes, a comma.
-const LONGEST_SUFFIX: usize = 8;
+const MAX_SUFFIX_LEN: usize = 8;
 /// Maximum distance to the end of the next token above, short lines included.
 const FARTHEST: usize = 256;
 
@@ -83,12 +83,12 @@ pub(crate) fn key_may_begin(bytes: &[u8], settled: usize) -> usize {
 
 /// Returns the Base64 at the end of the line above the line of `below`.
 fn token_above(bytes: &[u8], below: usize, floor: usize) -> Option<std::ops::Range<usize>> {
-    let lowest = below.saturating_sub(LONGEST_PREFIX).max(floor);
+    let lowest = below.saturating_sub(MAX_PREFIX_LEN).max(floor);
     let line_end = bytes[lowest..below]
         .iter()
         .rposition(|byte| matches!(byte, b'\n' | b'\\'))?
         + lowest;
-    let lowest = line_end.saturating_sub(LONGEST_SUFFIX).max(floor);
+    let lowest = line_end.saturating_sub(MAX_SUFFIX_LEN).max(floor);
     let between = bytes[lowest..line_end]
         .iter()
         .rev()

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The longest id, in bytes.
-const LONGEST: usize = 64;
+const MAX_LEN: usize = 64;
 
 /// The id of a spec: 1 to 64 ASCII letters, digits, `-`, `_` and `.`, starting with a letter or a digit,
 /// not ending with `.`, and without two `.` in a row. So it is a plain directory name on every system.
@@ -17,7 +17,7 @@ pub struct SpecId(String);
 /// The text is not the id of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a spec id: {text:?}; it takes 1 to {LONGEST} letters, digits, `-`, `_` and `.`, begins with a letter or a digit, does not end \
+    "not a spec id: {text:?}; it takes 1 to {MAX_LEN} letters, digits, `-`, `_` and `.`, begins with a letter or a digit, does not end \
      with a `.` and has no two in a row: export-data"
 )]
 pub struct SpecIdError {
@@ -39,11 +39,11 @@ impl FromStr for SpecId {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
         let plain = !text.ends_with('.') && !text.contains("..");
-        if begins && plain && text.len() <= LONGEST && text.chars().all(allowed) {
+        if begins && plain && text.len() <= MAX_LEN && text.chars().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
             Err(SpecIdError {
-                text: text.chars().take(LONGEST + 8).collect(),
+                text: text.chars().take(MAX_LEN + 8).collect(),
             })
         }
     }

@@ -3,7 +3,7 @@
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
 /// The most names of a directory that are compared.
-pub(crate) const MOST_NAMES: usize = 2_000;
+pub(crate) const MAX_NAMES: usize = 2_000;
 
 /// The most names that are suggested.
 pub(crate) const TOLD: usize = 5;

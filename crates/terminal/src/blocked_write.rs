@@ -18,7 +18,7 @@ use crate::event_loop::Listeners;
 use crate::raw_mode;
 
 /// How long a write takes that stands still.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long is listened until it is looked again whether the write still stands.
 const TURN: Duration = Duration::from_millis(100);
@@ -114,7 +114,7 @@ impl Writes {
             let none_ended = |counted: &mut Counted| counted.ended == seen.ended;
             let waited = self
                 .changed
-                .wait_timeout_while(counted, PATIENCE, none_ended);
+                .wait_timeout_while(counted, TIMEOUT, none_ended);
             let (now, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
             if outcome.timed_out() {
                 return *now;

@@ -7,7 +7,7 @@ use crucible_view::{RunList, RunSummary};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The longest filter, in characters.
-const LONGEST_FILTER: usize = 64;
+const MAX_FILTER_LEN: usize = 64;
 
 /// What the TUI shows.
 #[derive(Debug, Clone)]
@@ -239,7 +239,7 @@ impl Board {
                 filter.pop();
             }
             KeyCode::Char('u') if control => filter.clear(),
-            KeyCode::Char(c) if !control && filter.chars().count() < LONGEST_FILTER => {
+            KeyCode::Char(c) if !control && filter.chars().count() < MAX_FILTER_LEN => {
                 filter.push(c)
             }
             KeyCode::Up | KeyCode::Down => {

@@ -486,13 +486,13 @@ impl OfGit {
 }
 
 /// The most paths that a terminal shows.
-const MOST_TOLD: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 /// The characters of a path that a terminal shows.
-const LONGEST_PATH: usize = 200;
+const MAX_PATH_LEN: usize = 200;
 
 /// The most names that the line about files that git may run has.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Changed files, any of which git may run.
 #[derive(Serialize)]
@@ -516,10 +516,10 @@ impl MayBeRunByGit {
 
 /// Returns the first names, and how many there are besides.
 fn first_names<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
-    let more = names.len().saturating_sub(MOST_NAMES);
+    let more = names.len().saturating_sub(MAX_NAMES);
     let shown: Vec<String> = names
-        .take(MOST_NAMES)
-        .map(|name| short_line(name, LONGEST_PATH))
+        .take(MAX_NAMES)
+        .map(|name| short_line(name, MAX_PATH_LEN))
         .collect();
     let more = match more {
         0 => String::new(),
@@ -583,7 +583,7 @@ impl Left {
 
     /// Says so on standard error.
     fn print_notes(&self, app: &App) {
-        for left in self.paths.iter().take(MOST_TOLD) {
+        for left in self.paths.iter().take(MAX_REPORTED) {
             let more = match left.paths {
                 0 | 1 => String::new(),
                 paths => format!(" ({})", counted(paths as u64, "path")),
@@ -591,13 +591,13 @@ impl Left {
             let why = left.why.as_str();
             app.output.remark(&one_line(&format!(
                 "note: made or changed {}{more}: {why}",
-                short_line(&left.path, LONGEST_PATH)
+                short_line(&left.path, MAX_PATH_LEN)
             )));
         }
         let rest: usize = self
             .paths
             .iter()
-            .skip(MOST_TOLD)
+            .skip(MAX_REPORTED)
             .map(|left| left.paths)
             .sum();
         if rest > 0 {

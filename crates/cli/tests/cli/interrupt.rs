@@ -19,7 +19,7 @@ const WRONG: &str = "def area(width, height):\n    return width + height\n";
 const RIGHT: &str = "def area(width, height):\n    return width * height\n";
 
 /// How long anything may take before a test calls it a failure.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A home, a repository, and the program between them.
 struct Fixture {
@@ -156,7 +156,7 @@ fn right() -> Reply {
 fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !there() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

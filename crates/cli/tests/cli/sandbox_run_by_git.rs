@@ -11,7 +11,7 @@ use crate::skill_trust::Skills;
 use crate::support::Fixture;
 
 /// How long the person waits for the command.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs `command` in the sandbox; the person runs `meanwhile` between its start and its end.
 fn exec_while(fixture: &Fixture, repo: &TestRepo, command: &str, meanwhile: &str) -> Value {
@@ -20,7 +20,7 @@ fn exec_while(fixture: &Fixture, repo: &TestRepo, command: &str, meanwhile: &str
     let ran = std::thread::scope(|threads| {
         threads.spawn(|| {
             let began = Instant::now();
-            while !at("started").exists() && began.elapsed() < PATIENCE {
+            while !at("started").exists() && began.elapsed() < TIMEOUT {
                 std::thread::sleep(Duration::from_millis(10));
             }
             shell(repo.path(), meanwhile);

@@ -9,7 +9,7 @@ use crucible_model::{PromptBuilder, short_line};
 use super::{DeltaVerdict, Positions};
 
 /// The most characters of an answer that a reason quotes.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 const SYSTEM: &str = "\
 You judge whether positions changed. You are given what each seat of a deliberation held before and what it holds now. You do not \
@@ -60,7 +60,7 @@ pub(super) fn verdict(answer: &str) -> DeltaVerdict {
     } else if first.is_empty() {
         DeltaVerdict::Unclear("the judge's answer contains no word".to_owned())
     } else {
-        let shown = short_line(answer.trim(), MOST_SHOWN);
+        let shown = short_line(answer.trim(), MAX_SHOWN);
         DeltaVerdict::Unclear(format!(
             "the judge's answer begins with neither YES nor NO: {shown}"
         ))

@@ -23,7 +23,7 @@ use crate::error::CouncilError;
 pub use verdict::{DeltaStrategy, DeltaVerdict, Positions};
 
 /// The most characters of a reason that are kept.
-const MOST_TOLD: usize = 300;
+const MAX_REPORTED: usize = 300;
 
 /// Decides with the configured strategy. An unclear verdict is noted.
 pub(crate) async fn detect(
@@ -53,7 +53,7 @@ pub(crate) async fn detect(
     let DeltaVerdict::Unclear(reason) = verdict else {
         return Ok(verdict);
     };
-    let reason = short_line(&reason, MOST_TOLD);
+    let reason = short_line(&reason, MAX_REPORTED);
     caller.note(Degradation {
         loop_number: Some(loop_number),
         part: Part::Judge,
@@ -238,7 +238,7 @@ mod tests {
             panic!("{verdict:?}")
         };
         assert!(
-            reason.chars().count() <= MOST_TOLD && !reason.contains('\u{1b}'),
+            reason.chars().count() <= MAX_REPORTED && !reason.contains('\u{1b}'),
             "{reason}"
         );
         assert!(matches!(&noted[..], [one] if one.detail == reason && one.loop_number == Some(2)));

@@ -15,7 +15,7 @@ use crate::seat::{CouncilRole, SeatId};
 const NAME: &str = "attack";
 
 /// The most seats of one role.
-const MOST_OF_A_ROLE: usize = 4;
+const MAX_ROLE_LEN: usize = 4;
 
 /// Words that name no particular seat.
 const NOBODY_IN_PARTICULAR: [&str; 8] = [
@@ -157,7 +157,7 @@ pub(super) fn said_beside_names(text: &str) -> String {
     let roles: Vec<SeatId> = SeatId::of_roles(
         CouncilRole::ALL
             .iter()
-            .flat_map(|role| [*role; MOST_OF_A_ROLE]),
+            .flat_map(|role| [*role; MAX_ROLE_LEN]),
     );
     let read = of_object(text).or_else(|| of_first_line(text, &roles));
     read.map_or_else(|| text.to_owned(), |read| read.criticism)

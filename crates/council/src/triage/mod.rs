@@ -20,7 +20,7 @@ pub use output::{CouncilSeat, TriageOutput};
 pub(crate) use output::{stands_for_another_text, stored_hint};
 
 /// The most characters of a model's name in an error.
-const MOST_OF_A_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// The number of characters above which a question is long. A rewording of less than half of a long
 /// question is noted.
@@ -44,7 +44,7 @@ pub(crate) async fn triage(
         .ask(ask)
         .await
         .map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
-    let model = short_line(&answer.model, MOST_OF_A_NAME);
+    let model = short_line(&answer.model, MAX_NAME_LEN);
     if let Ending::TruncatedAnswer(why) = answer.ending {
         return Err(CouncilError::TriageCutShort { model, why });
     }

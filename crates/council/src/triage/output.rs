@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 
 /// The most characters of a model hint.
-const MOST_OF_A_HINT: usize = 200;
+const MAX_HINT_LEN: usize = 200;
 
 /// How the triage configures the council.
 #[derive(Debug, Clone, Serialize)]
@@ -47,7 +47,7 @@ pub struct CouncilSeat {
 /// model.
 pub(crate) fn stored_hint(hint: &str) -> Option<String> {
     let hint = hint.trim();
-    (!hint.is_empty()).then(|| short_line(hint, MOST_OF_A_HINT))
+    (!hint.is_empty()).then(|| short_line(hint, MAX_HINT_LEN))
 }
 
 /// Whether a stored hint was escaped or shortened: names of models contain neither `\` nor `…`.

@@ -15,13 +15,13 @@ use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 pub(super) const NAME: &str = "triage";
 
 /// The longest answer that is read, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Characters of the reconstructed question, which may hold a whole document.
-const MOST_QUESTION: usize = 400_000;
+const MAX_QUESTION: usize = 400_000;
 /// Characters of any other text.
-const MOST_TEXT: usize = 20_000;
+const MAX_TEXT: usize = 20_000;
 /// The most seats that are parsed. Fewer, but too many, break a rule; more are malformed.
-const MOST_SEATS: usize = 50;
+const MAX_SEATS: usize = 50;
 
 /// A triage before its counts are checked.
 #[derive(Debug, Clone)]
@@ -73,9 +73,9 @@ pub(super) fn schema(hinted: &HintedModels) -> Value {
 
 /// Parses an answer. Only keys with a specified default may be missing.
 pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
-    strict_json::read(text, MOST_BYTES, |mut fields| {
+    strict_json::read(text, MAX_BYTES, |mut fields| {
         let draft = Draft {
-            reconstructed_query: Untrusted::new(fields.text("reconstructed_query", MOST_QUESTION)?),
+            reconstructed_query: Untrusted::new(fields.text("reconstructed_query", MAX_QUESTION)?),
             complexity: one_of(
                 &mut fields,
                 "complexity",
@@ -85,7 +85,7 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
             short_circuit_allowed: fields
                 .optional_truth("short_circuit_allowed")?
                 .unwrap_or(false),
-            council: fields.list("council", MOST_SEATS, seat)?,
+            council: fields.list("council", MAX_SEATS, seat)?,
             loop_grammar: one_of(
                 &mut fields,
                 "loop_grammar",
@@ -100,7 +100,7 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
                 RedTeamFlavor::as_str,
             )?,
             allow_early_exit: fields.optional_truth("allow_early_exit")?.unwrap_or(true),
-            synthesis_instruction: Untrusted::new(fields.text("synthesis_instruction", MOST_TEXT)?),
+            synthesis_instruction: Untrusted::new(fields.text("synthesis_instruction", MAX_TEXT)?),
         };
         fields.done().map(|()| draft)
     })
@@ -110,8 +110,8 @@ fn seat(value: Value, place: String) -> Result<CouncilSeat, SchemaMismatch> {
     let mut fields = Fields::of(value, place)?;
     let seat = CouncilSeat {
         role: one_of(&mut fields, "role", CouncilRole::ALL, CouncilRole::as_str)?,
-        system_prompt: Untrusted::new(fields.text("system_prompt", MOST_TEXT)?),
-        model_hint: fields.optional_text("model_hint", MOST_TEXT)?,
+        system_prompt: Untrusted::new(fields.text("system_prompt", MAX_TEXT)?),
+        model_hint: fields.optional_text("model_hint", MAX_TEXT)?,
     };
     fields.done().map(|()| seat)
 }
@@ -352,7 +352,7 @@ mod tests {
         }
         let seats =
             |count: usize| with(|v| v["council"] = vec![v["council"][0].clone(); count].into());
-        for count in [0, 7, MOST_SEATS] {
+        for count in [0, 7, MAX_SEATS] {
             assert_eq!(
                 read(&seats(count).to_string()).unwrap().council.len(),
                 count
@@ -362,9 +362,9 @@ mod tests {
             fault(&seats(51)),
             "`council` of the reply has 51 items, more than 50"
         );
-        let long = with(|v| v["synthesis_instruction"] = "x".repeat(MOST_TEXT + 1).into());
+        let long = with(|v| v["synthesis_instruction"] = "x".repeat(MAX_TEXT + 1).into());
         assert!(fault(&long).ends_with("is longer than 20000 characters"));
-        let huge = with(|v| v["reconstructed_query"] = "x".repeat(MOST_BYTES).into());
+        let huge = with(|v| v["reconstructed_query"] = "x".repeat(MAX_BYTES).into());
         assert!(matches!(
             read(&huge.to_string()).unwrap_err(),
             StrictFault::TooLong { .. }

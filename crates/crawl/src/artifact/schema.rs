@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::hash::ShortHash;
 
 /// The most problems of a document that are listed; one more line counts the rest.
-const MOST_PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// The most characters of a location in a document, whose names may be foreign.
-const LONGEST_PLACE: usize = 120;
+const MAX_PLACE_LEN: usize = 120;
 
 /// The kind of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,11 +146,11 @@ pub(crate) fn check_json(kind: ArtifactType, value: &Value) -> Vec<String> {
     };
     let mut problems: Vec<String> = validator
         .iter_errors(value)
-        .take(MOST_PROBLEMS + 1)
+        .take(MAX_PROBLEMS + 1)
         .map(|error| problem(&error))
         .collect();
-    if problems.len() > MOST_PROBLEMS {
-        problems.truncate(MOST_PROBLEMS);
+    if problems.len() > MAX_PROBLEMS {
+        problems.truncate(MAX_PROBLEMS);
         problems.push("and more".to_owned());
     }
     problems
@@ -197,7 +197,7 @@ fn problem(error: &ValidationError<'_>) -> String {
     };
     format!(
         "{}: {}",
-        short_line(place, LONGEST_PLACE),
+        short_line(place, MAX_PLACE_LEN),
         error.masked_with("the value")
     )
 }

@@ -109,12 +109,12 @@ pub struct DebateRounds(u32);
 
 impl DebateRounds {
     /// The largest number.
-    pub const MOST: u32 = 4;
+    pub const LIMIT: u32 = 4;
 
     /// This number, clamped to the allowed range.
     #[must_use]
     pub fn capped(rounds: u32) -> Self {
-        Self(rounds.clamp(1, Self::MOST))
+        Self(rounds.clamp(1, Self::LIMIT))
     }
 
     /// The number.

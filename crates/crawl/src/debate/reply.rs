@@ -15,17 +15,17 @@ use super::error::ReplyFault;
 use crate::artifact::{Dependencies, PlanStep};
 
 /// The longest reply that is parsed, in bytes: the largest token limit with long tokens.
-pub(super) const MOST_BYTES: usize = 64 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024;
 /// The most items of a list.
-const MOST_ITEMS: usize = 50;
+const MAX_ITEMS: usize = 50;
 /// The most variables of a step.
-const MOST_VARIABLES: usize = 20;
+const MAX_VARIABLES: usize = 20;
 /// The most characters of the name of a step, program or variable.
-const MOST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 /// The most characters of a command.
-const MOST_COMMAND: usize = 4096;
+const MAX_COMMAND: usize = 4096;
 /// The most characters of a text for people.
-const MOST_TEXT: usize = 2000;
+const MAX_TEXT: usize = 2000;
 
 /// A kind of reply.
 pub(super) trait Reply: Serialize + Sized {
@@ -45,7 +45,7 @@ pub(super) trait Reply: Serialize + Sized {
 
     /// Parses the reply.
     fn read(text: &str) -> Result<Self, ReplyFault> {
-        Ok(strict::read(text, MOST_BYTES, Self::from_fields)?)
+        Ok(strict::read(text, MAX_BYTES, Self::from_fields)?)
     }
 
     /// The value of the hint `response_format`.
@@ -203,21 +203,21 @@ impl Reply for CritiqueReply {
     }
 
     fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
-        let issues = fields.list("issues", MOST_ITEMS, |value, place| {
+        let issues = fields.list("issues", MAX_ITEMS, |value, place| {
             let mut fields = Fields::of(value, place)?;
             let issue = Issue {
                 severity: fields.one_of("severity", &Severity::NAMES)?,
-                step_name: fields.text("step_name", MOST_NAME)?,
-                description: fields.words("description", MOST_TEXT)?,
+                step_name: fields.text("step_name", MAX_NAME)?,
+                description: fields.words("description", MAX_TEXT)?,
             };
             fields.done().map(|()| issue)
         })?;
-        let suggestions = fields.list("suggestions", MOST_ITEMS, |value, place| {
+        let suggestions = fields.list("suggestions", MAX_ITEMS, |value, place| {
             let mut fields = Fields::of(value, place)?;
             let suggestion = Suggestion {
                 action: fields.one_of("action", &Action::NAMES)?,
-                step_name: fields.text("step_name", MOST_NAME)?,
-                description: fields.words("description", MOST_TEXT)?,
+                step_name: fields.text("step_name", MAX_NAME)?,
+                description: fields.words("description", MAX_TEXT)?,
             };
             fields.done().map(|()| suggestion)
         })?;
@@ -259,8 +259,8 @@ impl Reply for SynthesisReply {
 
     fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
         let (dependencies, steps, warnings) = plan(&mut fields)?;
-        let accepted_suggestions = fields.texts("accepted_suggestions", MOST_ITEMS, MOST_TEXT)?;
-        let rejected_suggestions = fields.texts("rejected_suggestions", MOST_ITEMS, MOST_TEXT)?;
+        let accepted_suggestions = fields.texts("accepted_suggestions", MAX_ITEMS, MAX_TEXT)?;
+        let rejected_suggestions = fields.texts("rejected_suggestions", MAX_ITEMS, MAX_TEXT)?;
         fields.done()?;
         Ok(Self {
             dependencies,
@@ -296,11 +296,11 @@ fn plan_properties() -> [(&'static str, Value); 3] {
 fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>), SchemaMismatch> {
     let mut needs = fields.object("dependencies")?;
     let dependencies = Dependencies {
-        tools: needs.texts("tools", MOST_ITEMS, MOST_NAME)?,
-        notes: needs.text("notes", MOST_TEXT)?,
+        tools: needs.texts("tools", MAX_ITEMS, MAX_NAME)?,
+        notes: needs.text("notes", MAX_TEXT)?,
     };
     needs.done()?;
-    let steps = fields.list("steps", MOST_ITEMS, |value, place| {
+    let steps = fields.list("steps", MAX_ITEMS, |value, place| {
         step(Fields::of(value, place)?)
     })?;
     if steps.is_empty() {
@@ -309,23 +309,23 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
     Ok((
         dependencies,
         steps,
-        fields.texts("warnings", MOST_ITEMS, MOST_TEXT)?,
+        fields.texts("warnings", MAX_ITEMS, MAX_TEXT)?,
     ))
 }
 
 /// `env` and `note` are optional, as in a plan.
 fn step(mut fields: Fields) -> Result<PlanStep, SchemaMismatch> {
     let step = PlanStep {
-        name: fields.words("name", MOST_NAME)?,
-        cmd: fields.words("cmd", MOST_COMMAND)?,
-        cwd: fields.words("cwd", MOST_NAME)?,
+        name: fields.words("name", MAX_NAME)?,
+        cmd: fields.words("cmd", MAX_COMMAND)?,
+        cwd: fields.words("cwd", MAX_NAME)?,
         env: fields
             .optional("env")
             .map_or(Ok(BTreeMap::new()), |(value, place)| {
                 variables(value, &place)
             })?,
         note: match fields.optional("note") {
-            Some((value, place)) => strict::text(value, &place, MOST_TEXT)?,
+            Some((value, place)) => strict::text(value, &place, MAX_TEXT)?,
             None => String::new(),
         },
     };
@@ -336,14 +336,14 @@ fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Sche
     let pairs = if value.is_object() {
         let entries = Fields::of(value, place.to_owned())?.entries();
         entries
-            .map(|(name, value, place)| Ok((name, strict::text(value, &place, MOST_TEXT)?)))
+            .map(|(name, value, place)| Ok((name, strict::text(value, &place, MAX_TEXT)?)))
             .collect()
     } else {
-        strict::list(value, place, MOST_VARIABLES, |value, place| {
+        strict::list(value, place, MAX_VARIABLES, |value, place| {
             let mut fields = Fields::of(value, place)?;
             let pair = (
-                fields.words("name", MOST_NAME)?,
-                fields.text("value", MOST_TEXT)?,
+                fields.words("name", MAX_NAME)?,
+                fields.text("value", MAX_TEXT)?,
             );
             fields.done().map(|()| pair)
         })
@@ -354,8 +354,8 @@ fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Sche
             return Err(SchemaMismatch::new(place, "sets a variable twice"));
         }
     }
-    if variables.len() > MOST_VARIABLES {
-        let what = format!("has {} items, more than {MOST_VARIABLES}", variables.len());
+    if variables.len() > MAX_VARIABLES {
+        let what = format!("has {} items, more than {MAX_VARIABLES}", variables.len());
         return Err(SchemaMismatch::new(place, what));
     }
     Ok(variables)

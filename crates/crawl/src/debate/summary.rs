@@ -9,7 +9,7 @@ use super::reply::{Action, CritiqueReply, DraftReply, Issue, Suggestion};
 use crate::artifact::PlanStep;
 
 /// The most characters of a summary.
-pub(super) const MOST_SUMMARY: usize = 1000;
+pub(super) const MAX_SUMMARY: usize = 1000;
 
 /// The mark at the end of a cut text.
 const CUT: &str = " [cut]";
@@ -112,7 +112,7 @@ pub(super) fn summary(
             .iter()
             .map(|issue| format!("unresolved: {}", sentence(issue))),
     );
-    cut(&lines.join("\n"), MOST_SUMMARY)
+    cut(&lines.join("\n"), MAX_SUMMARY)
 }
 
 /// An issue as a sentence.

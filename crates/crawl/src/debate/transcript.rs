@@ -77,7 +77,7 @@ pub trait Transcript: Send {
 }
 
 /// The longest reply that is stored completely, in bytes.
-const MOST_KEPT: usize = 256 * 1024;
+const MAX_KEPT: usize = 256 * 1024;
 
 /// The replacement for a reply that contains a secret. Its escapes may hide more than redaction finds.
 pub(super) fn withheld(reply: &str) -> String {
@@ -89,10 +89,10 @@ pub(super) fn withheld(reply: &str) -> String {
 
 /// The stored form of a reply.
 fn truncated_reply(reply: &str) -> String {
-    if reply.len() <= MOST_KEPT {
+    if reply.len() <= MAX_KEPT {
         return reply.to_owned();
     }
-    let beginning = &reply[..reply.floor_char_boundary(MOST_KEPT)];
+    let beginning = &reply[..reply.floor_char_boundary(MAX_KEPT)];
     format!("{beginning}\n[cut: the reply has {} bytes]", reply.len())
 }
 
@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn long_reply_is_marked_as_cut() {
         assert_eq!(truncated_reply("fine"), "fine");
-        let whole = "x".repeat(MOST_KEPT);
+        let whole = "x".repeat(MAX_KEPT);
         assert_eq!(truncated_reply(&whole), whole);
-        let long = truncated_reply(&"ü".repeat(MOST_KEPT));
-        assert!(long.len() < MOST_KEPT + 100);
+        let long = truncated_reply(&"ü".repeat(MAX_KEPT));
+        assert!(long.len() < MAX_KEPT + 100);
         assert!(
-            long.ends_with(&format!("ü\n[cut: the reply has {} bytes]", MOST_KEPT * 2)),
+            long.ends_with(&format!("ü\n[cut: the reply has {} bytes]", MAX_KEPT * 2)),
             "{}",
             long.len()
         );

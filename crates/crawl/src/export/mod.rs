@@ -53,7 +53,7 @@ const UNFINISHED_TEXT: &[u8] =
     b"An export is being written here, or was cut off. The next one into this directory replaces it.\n";
 
 /// The largest manifest of an earlier export that is read.
-const MOST_MANIFEST: ByteLimit = ByteLimit(1 << 20);
+const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
 
 /// The content of an export.
 #[derive(Debug)]
@@ -311,7 +311,7 @@ fn occupied(dir: &Path) -> Result<Option<String>, ExportError> {
 fn holds_export(dir: &Path) -> bool {
     let mark = dir.join(UNFINISHED);
     let is_cut_off = mark.symlink_metadata().is_ok_and(|found| found.is_file())
-        && fs::read_regular_up_to(&mark, MOST_MANIFEST).is_ok_and(|bytes| bytes == UNFINISHED_TEXT);
+        && fs::read_regular_up_to(&mark, MAX_MANIFEST).is_ok_and(|bytes| bytes == UNFINISHED_TEXT);
     is_cut_off || holds_whole_export(dir)
 }
 
@@ -320,7 +320,7 @@ fn holds_whole_export(dir: &Path) -> bool {
     manifest
         .symlink_metadata()
         .is_ok_and(|found| found.is_file())
-        && fs::read_regular_up_to(&manifest, MOST_MANIFEST)
+        && fs::read_regular_up_to(&manifest, MAX_MANIFEST)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<ManifestV1>(&bytes).ok())
             .is_some_and(|manifest| manifest.schema == ManifestV1::SCHEMA)

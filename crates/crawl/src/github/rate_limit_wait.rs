@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::witness::CrawlObserver;
 
 /// The longest wait for a reset; a later reset is not awaited.
-const LONGEST: Duration = Duration::from_secs(120);
+const MAX_LEN: Duration = Duration::from_secs(120);
 
 /// The wait if GitHub does not state one; its documentation recommends a minute.
 const UNSAID: Duration = Duration::from_secs(60);
@@ -67,7 +67,7 @@ impl Patience {
         let left = left(reset, clock);
         let short = match left {
             _ if began == RequestStart::AfterTheWait => None,
-            Some(left) => (left <= LONGEST).then_some(left),
+            Some(left) => (left <= MAX_LEN).then_some(left),
             None => Some(UNSAID),
         };
         // Other requests may be waiting, or have waited: this one joins them.

@@ -14,7 +14,7 @@ use crate::artifact::OwnerType;
 use crate::target::RepoName;
 
 /// The largest integer that every JSON parser preserves.
-const MOST: u64 = (1 << 53) - 1;
+const LIMIT: u64 = (1 << 53) - 1;
 
 /// The most characters of a description that are kept; GitHub allows 350.
 const DESCRIPTION: usize = 1000;
@@ -40,7 +40,7 @@ pub(super) fn candidate(metadata: &Value, host: &str) -> Result<FoundRepo, Strin
     }
     let stars = metadata["stargazers_count"]
         .as_u64()
-        .filter(|stars| *stars <= MOST)
+        .filter(|stars| *stars <= LIMIT)
         .ok_or("its star count is not a number")?;
     // A repository without pushes is as old as its creation.
     let pushed = if metadata["pushed_at"].is_null() {

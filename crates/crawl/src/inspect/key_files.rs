@@ -5,9 +5,9 @@ use crucible_repo::{FileKind, SampledFile, Sampling};
 use crate::artifact::{KeyFile, KeyFileRole};
 
 /// The most key files.
-const MOST: usize = 50;
+const LIMIT: usize = 50;
 /// The most ordinary source files among them.
-const MOST_SOURCE: usize = 10;
+const MAX_SOURCE: usize = 10;
 
 /// Entry points of programs and libraries, by file name.
 const ENTRY_POINTS: &[&str] = &[
@@ -66,8 +66,8 @@ pub(super) fn key_files(sampling: &Sampling) -> Vec<KeyFile> {
     let (source, mut chosen): (Vec<_>, Vec<_>) = chosen
         .into_iter()
         .partition(|(role, _)| *role == KeyFileRole::Source);
-    chosen.truncate(MOST);
-    let remaining = MOST_SOURCE.min(MOST - chosen.len());
+    chosen.truncate(LIMIT);
+    let remaining = MAX_SOURCE.min(LIMIT - chosen.len());
     chosen.extend(source.into_iter().take(remaining));
     let key_file = |(role, file): (KeyFileRole, &SampledFile)| KeyFile {
         path: file.path.clone(),

@@ -49,7 +49,7 @@ pub(super) const COMPILERS: &[(&str, &[&str])] = &[
 ];
 
 /// The longest value, in bytes.
-const LONGEST: usize = 128;
+const MAX_LEN: usize = 128;
 
 /// Judges one variable.
 pub(super) fn judge(key: &str, value: &str, sink: &mut FindingSink<'_>) {
@@ -70,7 +70,7 @@ pub(super) fn judge(key: &str, value: &str, sink: &mut FindingSink<'_>) {
         return;
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:=+@".contains(&byte);
-    if value.len() > LONGEST || !value.bytes().all(is_plain) {
+    if value.len() > MAX_LEN || !value.bytes().all(is_plain) {
         let hint = "a value is at most 128 letters, digits and - _ . , : = + @, without a path";
         sink.refuse(ENV_VALUE_REFUSED, &format!("{key}={value}"), hint);
     }

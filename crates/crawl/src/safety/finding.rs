@@ -74,9 +74,9 @@ pub(super) struct StepLabel<'a> {
 }
 
 /// The most findings about one step.
-const MOST_OF_A_STEP: usize = 16;
+const MAX_STEP_LEN: usize = 16;
 /// The number of findings after which each further step gets only one.
-const MOST_OF_A_PLAN: usize = 1000;
+const MAX_PLAN_LEN: usize = 1000;
 
 /// Collects the findings about one step, up to a limit; at the end, omitted findings are reported.
 pub(super) struct FindingSink<'a> {
@@ -89,8 +89,8 @@ pub(super) struct FindingSink<'a> {
 
 impl<'a> FindingSink<'a> {
     pub(super) fn new(step: StepLabel<'a>, findings: &'a mut Vec<Finding>) -> Self {
-        let left = if findings.len() < MOST_OF_A_PLAN {
-            MOST_OF_A_STEP
+        let left = if findings.len() < MAX_PLAN_LEN {
+            MAX_STEP_LEN
         } else {
             0
         };

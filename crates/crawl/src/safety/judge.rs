@@ -7,9 +7,9 @@ use super::{PlanSafety, Workspace, validate_plan_safety};
 use crate::artifact::{ArtifactType, PlanV1, check_json};
 
 /// The largest plan that is read.
-const LARGEST_PLAN: ByteLimit = ByteLimit(8 << 20);
+const MAX_PLAN_SIZE: ByteLimit = ByteLimit(8 << 20);
 /// The most schema problems that are listed.
-const MOST_PROBLEMS: usize = 50;
+const MAX_PROBLEMS: usize = 50;
 
 /// Judges the bytes of any `viv-git-plan.v1`: by its schema, and if that matches, by the safety rules.
 ///
@@ -46,7 +46,7 @@ fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
     let refused = |code: &Code, subject: &str, hint: &str| {
         vec![Finding::error(code.clone(), short_line(subject, 300), hint)]
     };
-    if bytes.len() as u64 > LARGEST_PLAN.0 {
+    if bytes.len() as u64 > MAX_PLAN_SIZE.0 {
         return Err(refused(
             &TOO_LARGE,
             &format!("{} bytes", bytes.len()),
@@ -66,7 +66,7 @@ fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
     if !problems.is_empty() {
         return Err(problems
             .iter()
-            .take(MOST_PROBLEMS)
+            .take(MAX_PROBLEMS)
             .flat_map(|problem| refused(&SCHEMA, problem, hint))
             .collect());
     }

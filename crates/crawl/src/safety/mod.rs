@@ -45,7 +45,7 @@ pub(crate) use spoken::command_lines;
 /// More steps than this give a warning.
 const MANY_STEPS: usize = 10;
 /// More steps than this are not judged one by one.
-const MOST_STEPS: usize = 4096;
+const MAX_STEPS: usize = 4096;
 /// A command with more characters than this gives a warning.
 const LONG_COMMAND: usize = 500;
 /// A detection with a lower confidence gives a warning.
@@ -97,9 +97,9 @@ impl PlanSafety {
 pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety {
     let mut findings = Vec::new();
     let system = judge_frame(plan, &mut findings);
-    if plan.steps.len() > MOST_STEPS {
+    if plan.steps.len() > MAX_STEPS {
         let count = format!("{} steps", plan.steps.len());
-        let hint = format!("a plan has at most {MOST_STEPS} steps; none of these was judged");
+        let hint = format!("a plan has at most {MAX_STEPS} steps; none of these was judged");
         findings.push(Finding::error(finding::STEPS_TOO_MANY, count, hint));
         return PlanSafety {
             verdict: Verdict::new(findings),
@@ -270,7 +270,7 @@ fn judge_command(
             seed::how_to_rephrase(token),
         );
     }
-    if command.len() > words::LONGEST_COMMAND {
+    if command.len() > words::MAX_COMMAND_LEN {
         words::refuse_too_long(command, sink);
         return;
     }

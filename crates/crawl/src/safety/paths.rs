@@ -70,7 +70,7 @@ const SOURCES: &[&str] = &[
 ];
 
 /// The deepest path.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// What a command does with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,7 +231,7 @@ impl<'a> Place<'a> {
         if path.is_empty() || path.starts_with(['-', '@']) || !path.bytes().all(is_plain) {
             return Err(NO_PATH);
         }
-        if path.split('/').count() > DEEPEST {
+        if path.split('/').count() > MAX_DEPTH {
             return Err(TOO_DEEP);
         }
         for segment in path.split('/') {

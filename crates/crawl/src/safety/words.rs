@@ -9,15 +9,15 @@ use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, Findin
 use super::programs;
 
 /// The longest command that is checked, in bytes.
-pub(super) const LONGEST_COMMAND: usize = 4096;
+pub(super) const MAX_COMMAND_LEN: usize = 4096;
 
 /// Refuses a command that is too long to be checked.
 pub(super) fn refuse_too_long(command: &str, sink: &mut FindingSink<'_>) {
-    let hint = format!("a command has at most {LONGEST_COMMAND} bytes; split the step");
+    let hint = format!("a command has at most {MAX_COMMAND_LEN} bytes; split the step");
     sink.refuse(COMMAND_TOO_LONG, command, hint);
 }
 
-/// Splits a command of at most [`LONGEST_COMMAND`] bytes; problems are reported to `sink`.
+/// Splits a command of at most [`MAX_COMMAND_LEN`] bytes; problems are reported to `sink`.
 pub(super) fn words<'c>(command: &'c str, sink: &mut FindingSink<'_>) -> Option<Vec<&'c str>> {
     let words: Vec<&str> = command.split(' ').collect();
     if let Some(c) = strange(&words) {

@@ -20,7 +20,7 @@ use crate::witness::CrawlObserver;
 /// How long a page is valid.
 const FRESH: Duration = Duration::from_secs(900);
 /// The largest page that is read, in bytes.
-const MOST_CONTENT: usize = 4 << 20;
+const MAX_CONTENT: usize = 4 << 20;
 
 const SCHEMA: &str = "crucible-crawl-cache-v1";
 
@@ -96,7 +96,7 @@ impl PageOf<'_> {
 
     /// The candidates, if this is the requested page, complete and valid.
     fn parse(self, content: &str) -> Option<Vec<FoundRepo>> {
-        if content.len() > MOST_CONTENT {
+        if content.len() > MAX_CONTENT {
             return None;
         }
         let page: CachedPage = serde_json::from_str(content).ok()?;
@@ -201,7 +201,7 @@ mod tests {
         }
         let mut more = good.clone();
         more["more"] = json!(1);
-        let huge = format!("{good}{}", " ".repeat(MOST_CONTENT));
+        let huge = format!("{good}{}", " ".repeat(MAX_CONTENT));
         for bad in [
             "",
             "null",

@@ -31,20 +31,20 @@ pub struct MaxResults(u32);
 
 impl MaxResults {
     /// The maximum on the command line.
-    pub(crate) const COMMAND_LINE_MOST: u32 = 30;
+    pub(crate) const MAX_COMMAND_LINE: u32 = 30;
     /// The maximum for users of the library: three pages.
-    pub(crate) const LIBRARY_MOST: u32 = 90;
+    pub(crate) const MAX_LIBRARY: u32 = 90;
 
     /// This number, clamped to the range of the command line.
     #[must_use]
     pub fn for_command_line(wanted: u32) -> Self {
-        Self(wanted.clamp(1, Self::COMMAND_LINE_MOST))
+        Self(wanted.clamp(1, Self::MAX_COMMAND_LINE))
     }
 
     /// This number, clamped to the range of the library.
     #[must_use]
     pub fn for_library(wanted: u32) -> Self {
-        Self(wanted.clamp(1, Self::LIBRARY_MOST))
+        Self(wanted.clamp(1, Self::MAX_LIBRARY))
     }
 
     /// The number.
@@ -85,7 +85,7 @@ pub enum SearchError {
     #[error(transparent)]
     GitHub(#[from] GitHubError),
     /// The query is invalid.
-    #[error("the query {why}; write up to {} visible characters", MOST_QUERY)]
+    #[error("the query {why}; write up to {} visible characters", MAX_QUERY)]
     Query {
         /// What is wrong with it.
         why: &'static str,
@@ -102,7 +102,7 @@ pub enum SearchError {
 }
 
 /// GitHub's limit of a query, in characters.
-const MOST_QUERY: usize = 256;
+const MAX_QUERY: usize = 256;
 
 /// Searches. A rate limit is not an error: the results so far, possibly none, are ranked and `rate_limited` is set. Another error
 /// after some results is a warning.
@@ -191,7 +191,7 @@ pub async fn search(
 fn check_query(query: &str) -> Result<(), SearchError> {
     let why = if query.trim().is_empty() {
         "is empty"
-    } else if query.chars().count() > MOST_QUERY {
+    } else if query.chars().count() > MAX_QUERY {
         "is too long"
     } else if query.chars().any(is_hidden) {
         "contains an invisible character"

@@ -31,7 +31,7 @@ use crate::export::Exported;
 use liveness::SessionLock;
 
 /// The most characters of a debate's summary.
-const MOST_SUMMARY: usize = 1000;
+const MAX_SUMMARY: usize = 1000;
 
 /// A crawl in progress; a dry run is not recorded.
 pub struct CrawlSession {
@@ -158,7 +158,7 @@ impl CrawlSession {
     ///
     /// See [`SessionError`].
     pub fn debated(&mut self, rounds: u32, summary: &str) -> Result<(), SessionError> {
-        let summary = redacted(summary).chars().take(MOST_SUMMARY).collect();
+        let summary = redacted(summary).chars().take(MAX_SUMMARY).collect();
         self.note(CrawlFact::Debated { rounds, summary })
     }
 

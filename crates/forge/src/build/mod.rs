@@ -63,7 +63,7 @@ const NOT_ASKED: Code = Code::new("forge-build-not-asked");
 /// How often the copy is looked at while an agent works.
 const LOOK: Duration = Duration::from_millis(300);
 /// The most files that are reported between two looks.
-const MOST_NEWS: usize = 50;
+const MAX_CHANGES: usize = 50;
 
 /// What is to be built, and by whom.
 pub struct BuildRequest<'a> {
@@ -632,10 +632,10 @@ fn has_errors(findings: &[Finding]) -> bool {
 
 fn tell_news(watch: &mut CopyWatch, witness: &mut dyn BuildWitness) {
     let news = watch.news();
-    for (path, what) in news.iter().take(MOST_NEWS) {
+    for (path, what) in news.iter().take(MAX_CHANGES) {
         witness.touched(path, *what);
     }
-    if let Some(more) = news.len().checked_sub(MOST_NEWS).filter(|more| *more > 0) {
+    if let Some(more) = news.len().checked_sub(MAX_CHANGES).filter(|more| *more > 0) {
         witness.note(&format!("and {more} more files"));
     }
 }

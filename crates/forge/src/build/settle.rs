@@ -29,7 +29,7 @@ use crate::world::ForgeWorld;
 /// The form of the record.
 const FORM: &str = "skill-build-brings.v1";
 /// Larger ones are not ours.
-const MOST_READ: ByteLimit = ByteLimit(4 << 10);
+const MAX_READ: ByteLimit = ByteLimit(4 << 10);
 
 /// Why what a killed build left cannot be settled.
 #[derive(Debug, thiserror::Error)]
@@ -154,7 +154,7 @@ fn place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<Path
 
 /// The record; nothing if it does not exist or cannot be ours.
 fn read(place: &Path) -> Result<Option<BuildFiles>, FsError> {
-    match read_regular_up_to(place, MOST_READ) {
+    match read_regular_up_to(place, MAX_READ) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The most names that are looked at; a tree with more is not watched.
-const MOST: usize = 20_000;
+const LIMIT: usize = 20_000;
 
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn look(root: &Path) -> Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>> {
         };
         for entry in entries.flatten() {
             names += 1;
-            if names > MOST {
+            if names > LIMIT {
                 return None;
             }
             let path = directory.join(entry.file_name());

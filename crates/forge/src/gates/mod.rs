@@ -31,9 +31,9 @@ pub(crate) use site::{GateExamples, GateSite, GateSource};
 pub(crate) use tool::GATE_TIMED_OUT;
 
 /// The most findings of one gate that are kept.
-const MOST_FINDINGS: usize = 50;
+const MAX_FINDINGS: usize = 50;
 /// The most characters of what a finding says.
-const LONGEST: usize = 400;
+const MAX_LEN: usize = 400;
 
 /// Every gate, in the order in which they are asked.
 pub(crate) const GATES: [&dyn ForgeGate; 6] = [
@@ -64,11 +64,11 @@ pub struct SkillGateOutcome {
 pub(crate) fn bounded(verdict: &Verdict) -> Verdict {
     let mut findings: Vec<Finding> = verdict.findings().to_vec();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-    let left = findings.len().saturating_sub(MOST_FINDINGS);
-    findings.truncate(MOST_FINDINGS);
+    let left = findings.len().saturating_sub(MAX_FINDINGS);
+    findings.truncate(MAX_FINDINGS);
     for finding in &mut findings {
-        finding.subject = short_line(&finding.subject, LONGEST);
-        finding.hint = short_line(&finding.hint, LONGEST);
+        finding.subject = short_line(&finding.subject, MAX_LEN);
+        finding.hint = short_line(&finding.hint, MAX_LEN);
     }
     if left > 0 {
         let hint = "Fix the reported ones; then the rest is shown. The log has all of them.";

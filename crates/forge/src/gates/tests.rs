@@ -542,8 +542,8 @@ fn many_findings_are_cut_with_worst_first() {
         ));
     }
     let kept = bounded(&verdict);
-    assert_eq!(kept.findings().len(), MOST_FINDINGS + 1);
-    assert_eq!(kept.errors().count(), MOST_FINDINGS);
+    assert_eq!(kept.findings().len(), MAX_FINDINGS + 1);
+    assert_eq!(kept.errors().count(), MAX_FINDINGS);
     assert_eq!(
         kept.findings().last().unwrap().to_string(),
         "forge-more-findings 11 more: Fix the reported ones; then the rest is shown. The log has all of them."
@@ -551,7 +551,7 @@ fn many_findings_are_cut_with_worst_first() {
     assert!(
         kept.findings()
             .iter()
-            .all(|finding| finding.hint.chars().count() <= LONGEST + 1)
+            .all(|finding| finding.hint.chars().count() <= MAX_LEN + 1)
     );
 }
 

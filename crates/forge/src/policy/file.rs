@@ -13,8 +13,8 @@ use crate::grants::HostName;
 pub(crate) const MAX_POLICY_BYTES: usize = 64 << 10;
 
 /// The most entries of each list, and the longest pattern in bytes.
-const MOST: usize = 256;
-const LONGEST_PATTERN: usize = 512;
+const LIMIT: usize = 256;
+const MAX_PATTERN_LEN: usize = 512;
 
 /// How large a compiled pattern may be, in bytes.
 const PATTERN_SIZE: usize = 1 << 20;
@@ -52,7 +52,7 @@ pub enum SkillPolicyError {
     },
     /// A list is too long.
     #[error(
-        "{list} has {count} entries, at most {MOST} are taken; fewer and wider ones are easier to answer for"
+        "{list} has {count} entries, at most {LIMIT} are taken; fewer and wider ones are easier to answer for"
     )]
     TooMany {
         /// Which.
@@ -68,7 +68,7 @@ pub enum SkillPolicyError {
     },
     /// An entry is no pattern.
     #[error(
-        "{text:?} is no pattern: {why}; write a regular expression of at most {LONGEST_PATTERN} bytes, without look-around"
+        "{text:?} is no pattern: {why}; write a regular expression of at most {MAX_PATTERN_LEN} bytes, without look-around"
     )]
     Pattern {
         /// The entry.
@@ -133,7 +133,7 @@ impl SkillPolicy {
             ),
             ("forbidden_patterns", written.forbidden_patterns.len()),
         ];
-        if let Some((list, count)) = counts.into_iter().find(|(_, count)| *count > MOST) {
+        if let Some((list, count)) = counts.into_iter().find(|(_, count)| *count > LIMIT) {
             return Err(SkillPolicyError::TooMany { list, count });
         }
         let word = |word: &str| {
@@ -173,7 +173,7 @@ fn pattern(text: &str) -> Result<Regex, SkillPolicyError> {
         text: text.chars().take(80).collect(),
         why,
     };
-    if text.is_empty() || text.len() > LONGEST_PATTERN {
+    if text.is_empty() || text.len() > MAX_PATTERN_LEN {
         return Err(refuse(format!("it has {} bytes", text.len())));
     }
     let built = RegexBuilder::new(text)
@@ -224,7 +224,7 @@ mod tests {
         ] {
             assert!(SkillPolicy::read(bad).is_err(), "{bad}");
         }
-        let many = format!("allowed_imports: [{}]\n", vec!["a"; MOST + 1].join(","));
+        let many = format!("allowed_imports: [{}]\n", vec!["a"; LIMIT + 1].join(","));
         assert!(matches!(
             SkillPolicy::read(&many),
             Err(SkillPolicyError::TooMany { .. })

@@ -8,8 +8,8 @@ use tree_sitter::Node;
 use super::{Names, PythonSource, parts};
 
 /// How far an expression is followed, in steps down, and how long what it says may become.
-const DEEPEST: usize = 24;
-const LONGEST: usize = 16 << 10;
+const MAX_DEPTH: usize = 24;
+const MAX_LEN: usize = 16 << 10;
 
 impl PythonSource {
     /// What an expression says, where it is made of literal texts alone.
@@ -33,7 +33,7 @@ impl Fold<'_, '_> {
     fn text(&self, node: Node<'_>, depth: usize) -> Option<String> {
         let left = self.steps.get().checked_sub(1)?;
         self.steps.set(left);
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         let part = |field| node.child_by_field_name(field);
@@ -58,7 +58,7 @@ impl Fold<'_, '_> {
             "call" => self.call(part("function")?, part("arguments")?, depth)?,
             _ => return None,
         };
-        (value.len() <= LONGEST).then_some(value)
+        (value.len() <= MAX_LEN).then_some(value)
     }
 
     fn all(&self, nodes: &[Node<'_>], depth: usize) -> Option<Vec<String>> {

@@ -11,11 +11,11 @@ use tree_sitter::Node;
 use super::PythonSource;
 
 /// How often the assignments are gone through; an alias of an alias of an alias takes one round in the order of the text.
-const MOST_ROUNDS: usize = 6;
+const MAX_ROUNDS: usize = 6;
 
 /// How many things one name may mean, and of how many words a meaning may be.
-const MOST_MEANINGS: usize = 16;
-const MOST_WORDS: usize = 6;
+const MAX_MEANINGS: usize = 16;
+const MAX_WORDS: usize = 6;
 
 /// The names of a file.
 pub(crate) struct Names<'s> {
@@ -102,7 +102,7 @@ impl<'s> Names<'s> {
                 };
                 let word = self.source.of(attribute);
                 let extend = |base: &String| {
-                    let has_capacity = base.split('.').count() < MOST_WORDS;
+                    let has_capacity = base.split('.').count() < MAX_WORDS;
                     has_capacity.then(|| format!("{base}.{word}"))
                 };
                 child("object").iter().filter_map(extend).collect()
@@ -370,7 +370,7 @@ impl<'s> Names<'s> {
     }
 
     fn follow(&mut self, bindings: &[(&'s str, Node<'s>)]) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut grew = false;
             for (name, value) in bindings {
                 let found = self.meanings(*value);
@@ -384,7 +384,7 @@ impl<'s> Names<'s> {
                 }
                 let known = self.meanings.entry(name).or_default();
                 known.extend(new);
-                if known.len() > MOST_MEANINGS {
+                if known.len() > MAX_MEANINGS {
                     self.clarity = Clarity::Unclear;
                     return;
                 }

@@ -12,7 +12,7 @@ pub(super) const ADVICE_FORM: &str = "skill-advice.v1";
 /// The phase that a model of one's own can be named for.
 const PHASE: &str = "research";
 /// The most characters of advice that are kept.
-const MOST_CHARS: usize = 32_000;
+const MAX_CHARS: usize = 32_000;
 
 const TASK: &str = "\
 A program was asked to write a small Python skill and its test, by the packet below, and came to nothing. Below stands first what is known of \
@@ -80,8 +80,8 @@ pub(super) async fn ask(
     };
     let advice = advisor.advise(question).await?;
     let answer = free(advice.text.as_str());
-    let proposed: String = answer.as_str().chars().take(MOST_CHARS).collect();
-    let cut = answer.as_str().chars().count().saturating_sub(MOST_CHARS);
+    let proposed: String = answer.as_str().chars().take(MAX_CHARS).collect();
+    let cut = answer.as_str().chars().count().saturating_sub(MAX_CHARS);
     Ok(KeptAdvice {
         schema_version: ADVICE_FORM.to_owned(),
         build: request.build,

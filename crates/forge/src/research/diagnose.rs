@@ -24,7 +24,7 @@ const MAX_FACTS: usize = 40;
 /// The most measured values of an attempt.
 const MAX_MEASURED: usize = 30;
 /// The most characters of a text in a fact.
-const LONGEST: usize = 300;
+const MAX_LEN: usize = 300;
 
 /// The evidence for a failure's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -355,7 +355,7 @@ fn place(subject: &str) -> (Option<&str>, Option<u64>) {
 
 /// A text from outside as it may be kept and shown.
 pub(super) fn shown(text: &str) -> String {
-    short_line(&Scanner::builtin().redact(text).text, LONGEST)
+    short_line(&Scanner::builtin().redact(text).text, MAX_LEN)
 }
 
 /// A measured value by its name; one that consists of named values is these. How an agent ended used to be recorded so.

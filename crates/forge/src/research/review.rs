@@ -17,7 +17,7 @@ use super::step::{FailureRecord, found_in_standing, look};
 /// The form of a review.
 const REVIEW_FORM: &str = "skill-review.v1";
 /// A larger note is not ours.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A person's review of a failure, as it is kept: a NOTE of the attempt that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,7 +212,7 @@ fn read<T: DeserializeOwned>(
 ) -> Result<Option<T>, LedgerError> {
     if ledger
         .artifact_size(&row.digest)?
-        .is_none_or(|size| size > MOST_BYTES)
+        .is_none_or(|size| size > MAX_BYTES)
     {
         return Ok(None);
     }

@@ -18,9 +18,9 @@ const REFUSALS: [i64; 7] = [1, 13, 30, 100, 101, 111, 113];
 const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];
 
 /// The most characters of one text that the runner tells of an exception, or of what is no result.
-pub(super) const LONGEST_TOLD: usize = 64 << 10;
+pub(super) const MAX_STATED_LEN: usize = 64 << 10;
 /// The most characters that are shown of the place of an invalid result, and of its content.
-const MOST_OF_A_PLACE: usize = 120;
+const MAX_PLACE_LEN: usize = 120;
 /// The most bytes that stand for one byte of a value that is taken out.
 const GROWTH: usize = 4;
 
@@ -99,7 +99,7 @@ impl<'a> ProvidedSecrets<'a> {
 
     /// What the runner reported, whole or cut at its bound, without their values.
     fn redacted_report(&self, text: &str) -> String {
-        let is_cut = text.chars().count() >= LONGEST_TOLD;
+        let is_cut = text.chars().count() >= MAX_STATED_LEN;
         self.of_cut(text, if is_cut { Extent::Cut } else { Extent::Whole })
     }
 
@@ -196,10 +196,7 @@ fn of(kind: &str, value: Value, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
                 secret: secret.clone(),
             },
             None => {
-                let (place, what) = (
-                    text("place", MOST_OF_A_PLACE),
-                    text("what", MOST_OF_A_PLACE),
-                );
+                let (place, what) = (text("place", MAX_PLACE_LEN), text("what", MAX_PLACE_LEN));
                 SkillEnd::Broken {
                     why: short_line(&format!("{place} {what}"), 400),
                 }
@@ -257,14 +254,14 @@ mod tests {
             ("kind", 120),
             ("message", 2_000),
             ("traceback", 8_000),
-            ("message", LONGEST_TOLD),
+            ("message", MAX_STATED_LEN),
         ] {
             for shown in [0, 1, 7, 30, KEY.len() - 1, KEY.len()] {
                 let text: String = "q"
                     .repeat(most - shown)
                     .chars()
                     .chain(KEY.chars())
-                    .take(LONGEST_TOLD)
+                    .take(MAX_STATED_LEN)
                     .collect();
                 for errno in [Value::Null, json!(13)] {
                     let answer = json!({"raised": {"kind": "E", "message": "", "traceback": "", "errno": errno, field: text}});
@@ -283,10 +280,10 @@ mod tests {
             ),
         ];
         let message: String = "q"
-            .repeat(LONGEST_TOLD - 2_000)
+            .repeat(MAX_STATED_LEN - 2_000)
             .chars()
             .chain(secrets[1].1.expose().chars())
-            .take(LONGEST_TOLD)
+            .take(MAX_STATED_LEN)
             .collect();
         let redacted = ProvidedSecrets::new(&secrets)
             .unwrap()
@@ -323,10 +320,10 @@ mod tests {
         // A value that was cut at the bound is none, and is not shown.
         for shown in [0, 1, 7, 30, KEY.len() - 1] {
             let place: String = "a"
-                .repeat(LONGEST_TOLD - shown)
+                .repeat(MAX_STATED_LEN - shown)
                 .chars()
                 .chain(KEY.chars())
-                .take(LONGEST_TOLD)
+                .take(MAX_STATED_LEN)
                 .collect();
             let end = answered(
                 &json!({"misfit": {"place": place, "what": "is of the type set"}}),

@@ -32,9 +32,9 @@ use crate::world::ForgeWorld;
 /// The permitted ports of granted hosts.
 const PORTS: [u16; 2] = [443, 80];
 /// The most directory entries that are checked.
-pub(super) const MOST_ENTRIES: usize = 20_000;
+pub(super) const MAX_ENTRIES: usize = 20_000;
 /// The most paths of a project that are hidden one by one.
-const MOST_HIDDEN: usize = 2_000;
+const MAX_HIDDEN: usize = 2_000;
 
 /// The sandbox of one call, and its directories.
 pub(super) struct CallSandbox {
@@ -218,10 +218,10 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
             }
         }
     }
-    if hidden.len() > MOST_HIDDEN {
+    if hidden.len() > MAX_HIDDEN {
         return Err(RunnerError::TooManyPlaces {
             place: "beside what is granted".to_owned(),
-            most: MOST_HIDDEN,
+            most: MAX_HIDDEN,
         });
     }
     while let Some((at, directory)) = inside.pop() {
@@ -256,10 +256,10 @@ fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<Entry>, RunnerError
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         *seen += 1;
-        if *seen > MOST_ENTRIES {
+        if *seen > MAX_ENTRIES {
             return Err(RunnerError::TooManyPlaces {
                 place: format!("in {}", directory.display()),
-                most: MOST_ENTRIES,
+                most: MAX_ENTRIES,
             });
         }
         let name = entry.file_name().to_string_lossy().into_owned();

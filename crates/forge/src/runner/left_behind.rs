@@ -19,17 +19,17 @@ use crucible_repo::{is_dot_git, is_git_directory, is_git_entry};
 use serde::Serialize;
 
 use super::RunnerError;
-use super::call_sandbox::MOST_ENTRIES;
+use super::call_sandbox::MAX_ENTRIES;
 use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
 
 /// The most reported entries after a skill.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 /// The most reported entries after another command.
-const MOST_LISTED: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 /// The most scanned entries for a command that is not a skill.
-const MOST_SURVEYED: usize = 500_000;
+const MAX_SURVEYED: usize = 500_000;
 /// More entries than this in one program directory, or directories of one name, are reported together.
-const MOST_ALIKE: usize = 3;
+const MAX_SIMILAR: usize = 3;
 /// Files that mark directories with program output: caches, builds, virtual environments.
 const MADE_BY_PROGRAMS: [&str; 3] = ["CACHEDIR.TAG", "pyvenv.cfg", "CMakeCache.txt"];
 /// Python's directory of compiled files.
@@ -156,7 +156,7 @@ pub struct DirectoryState {
 impl DirectoryState {
     /// Scans `places` before a skill runs.
     pub(super) fn look(root: &Path, places: &[PathBuf]) -> Result<Self, RunnerError> {
-        let mut state = Self::new(root, places, Naming::Each, MOST_ENTRIES);
+        let mut state = Self::new(root, places, Naming::Each, MAX_ENTRIES);
         let mut seen = 0;
         let mut open = state.places.clone();
         while let Some(at) = open.pop() {
@@ -175,7 +175,7 @@ impl DirectoryState {
     /// Skips directories that cannot be listed; [`Self::is_whole`] returns whether all entries fit the limit.
     #[must_use]
     pub fn survey(root: &Path, directories: &[PathBuf]) -> Self {
-        let mut state = Self::new(root, directories, Naming::Grouped, MOST_SURVEYED);
+        let mut state = Self::new(root, directories, Naming::Grouped, MAX_SURVEYED);
         let mut seen = 0;
         let mut open = state.places.clone();
         while let Some(at) = open.pop() {
@@ -272,7 +272,7 @@ impl DirectoryState {
             .map(|place| (place.clone(), None))
             .collect();
         while let Some((at, mut group)) = open.pop() {
-            if self.naming == Naming::Each && left.each.len() > MOST_NAMED {
+            if self.naming == Naming::Each && left.each.len() > MAX_NAMED {
                 break;
             }
             if self.has_another_mode(&at) {
@@ -510,7 +510,7 @@ impl Left {
         let mut left = self.each;
         for (directory, inside) in self.groups {
             let is_cache = directory.path.ends_with(CACHE);
-            if inside.len() > MOST_ALIKE || is_cache && !inside.is_empty() {
+            if inside.len() > MAX_SIMILAR || is_cache && !inside.is_empty() {
                 left.push(LeftBehind {
                     paths: inside.len(),
                     ..directory
@@ -529,12 +529,12 @@ impl Left {
         left.sort_by(|one, other| one.path.cmp(&other.path));
         left.dedup();
         let most = match naming {
-            Naming::Each => MOST_NAMED,
+            Naming::Each => MAX_NAMED,
             Naming::Grouped => {
                 left = alike_together(left);
                 // Entries with a telling name come first, so that many unspecific ones do not displace them.
                 left.sort_by_key(LeftBehind::rank);
-                MOST_LISTED
+                MAX_LISTED
             }
         };
         if left.len() > most {
@@ -562,7 +562,7 @@ fn alike_together(left: Vec<LeftBehind>) -> Vec<LeftBehind> {
     for one in left {
         let key = (name(&one), one.why);
         match (alike.get(&key), paths.remove(&key)) {
-            (Some(count), _) if *count <= MOST_ALIKE => together.push(one),
+            (Some(count), _) if *count <= MAX_SIMILAR => together.push(one),
             (_, Some(paths)) => together.push(LeftBehind { paths, ..one }),
             (_, None) => {}
         }
@@ -939,7 +939,7 @@ mod tests {
             fixture.put(&format!("notes/{number}.pth"), 0o644);
         }
         let left = before.left_behind(&BTreeSet::new());
-        assert_eq!(left.len(), MOST_NAMED + 1);
+        assert_eq!(left.len(), MAX_NAMED + 1);
         assert_eq!(left.last().unwrap().why, ResidueReason::More);
     }
 }

@@ -361,7 +361,7 @@ fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
     let skill = std::str::from_utf8(skill).map_err(|_| RunnerError::NotText)?;
     let order = json!({
         "package": package, "module": paths.module, "class": paths.class, "file": paths.skill, "skill": skill,
-        "longest": answer::LONGEST_TOLD, "base": BASE_CLASS, "base_file": paths.base, "input": call.input, "site_packages": call.site_packages,
+        "longest": answer::MAX_STATED_LEN, "base": BASE_CLASS, "base_file": paths.base, "input": call.input, "site_packages": call.site_packages,
     });
     Ok(order.to_string().into_bytes())
 }

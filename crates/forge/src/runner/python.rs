@@ -14,7 +14,7 @@ use super::RunnerError;
 use crate::world::ForgeWorld;
 
 /// How long a manager's script may take to say where its Python is.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// What it is asked.
 const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', '') or sys.executable), end='')";
 
@@ -41,7 +41,7 @@ pub(crate) async fn find_python(
             .canonicalize()
             .map_err(|error| none(error.to_string()));
     }
-    let mut spawn = Spawn::new(&found, Path::new("/"), Limits::new(PATIENCE));
+    let mut spawn = Spawn::new(&found, Path::new("/"), Limits::new(TIMEOUT));
     spawn.args = ["-I", "-S", "-c", QUESTION].map(Into::into).to_vec();
     spawn.env = base_env(world.env);
     spawn.env.extend(toolchain_env(world.env));

@@ -28,17 +28,17 @@ use crucible_secrets::{is_secret_directory, is_secret_file};
 use tokio::time::sleep;
 
 use super::RunnerError;
-use super::call_sandbox::MOST_ENTRIES;
+use super::call_sandbox::MAX_ENTRIES;
 use crate::paths::SkillPaths;
 use crate::places::is_own;
 use crate::project::ForgeProject;
 
 /// The most bytes of granted directories that are copied: 1 GiB.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Bits of a mode that say who may do what.
 const MODE: u32 = 0o7777;
 /// How long another run of the same skill may take to bring its files.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -144,13 +144,13 @@ impl Staging {
                 make_link(&leads, &target)?;
                 self.links.insert(below);
             } else if meta.is_file() && !is_secret_file(&below) {
-                let left = MOST_BYTES.saturating_sub(*bytes);
+                let left = MAX_BYTES.saturating_sub(*bytes);
                 let content = match read_beneath(root, &below, ByteLimit(left)) {
                     Ok(content) => content,
                     Err(FsError::TooLarge { .. }) => {
                         return Err(RunnerError::TooMuchToCopy {
                             path: at.to_owned(),
-                            most: MOST_BYTES >> 20,
+                            most: MAX_BYTES >> 20,
                         });
                     }
                     // The skill could not read it either.
@@ -263,8 +263,7 @@ impl Staging {
                     let path: RepoPath = below
                         .parse()
                         .map_err(|_| unfit("its name cannot be used in a project"))?;
-                    let bytes =
-                        read_regular_up_to(&self.top().join(&below), ByteLimit(MOST_BYTES))?;
+                    let bytes = read_regular_up_to(&self.top().join(&below), ByteLimit(MAX_BYTES))?;
                     let before = copied.map(|copied| copied.digest);
                     if before != Some(Digest::of(&bytes)) {
                         edits.push(TreeEdit {
@@ -347,7 +346,7 @@ async fn alone(
     let mut waited = Duration::ZERO;
     loop {
         match Lock::acquire(&file, "crucible skill run") {
-            Err(LockError::Held { .. }) if waited < PATIENCE => {
+            Err(LockError::Held { .. }) if waited < TIMEOUT => {
                 sleep(PAUSE).await;
                 waited += PAUSE;
             }
@@ -443,11 +442,11 @@ fn entries(
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         *seen += 1;
-        if *seen > MOST_ENTRIES {
+        if *seen > MAX_ENTRIES {
             let place = format!("in {}", directory.display());
             return Err(RunnerError::TooManyPlaces {
                 place,
-                most: MOST_ENTRIES,
+                most: MAX_ENTRIES,
             });
         }
         found.push((entry.file_name(), entry.metadata().map_err(fail)?));

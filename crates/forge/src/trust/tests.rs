@@ -145,7 +145,7 @@ fn promotion_without_a_required_gate_is_refused() {
 fn approver_name_must_be_readable() {
     assert!(Approval::new("Ada Example", "I read it.").is_ok());
     assert!(Approval::new("größer 漢字", "ok").is_ok());
-    let long = "x".repeat(LONGEST_NAME + 1);
+    let long = "x".repeat(MAX_NAME_LEN + 1);
     for bad in [
         "",
         " ",

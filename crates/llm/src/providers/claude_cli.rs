@@ -35,7 +35,7 @@ const INSTALL: &str = "npm install -g @anthropic-ai/claude-code";
 
 /// The most requests that the client was observed to make for one call: it retries after a broken stream,
 /// an empty answer or a cut-off one.
-const MOST_REQUESTS: u64 = 4;
+const MAX_REQUESTS: u64 = 4;
 
 /// The client's variables for its key, for tokens instead of a key, and for the address.
 const KEY: &str = "ANTHROPIC_API_KEY";
@@ -125,7 +125,7 @@ impl ProviderKind for ClaudeCli {
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
         let extra = ClientExtra {
             added_tokens: ADDED_TOKENS,
-            requests: MOST_REQUESTS,
+            requests: MAX_REQUESTS,
             ..ClientExtra::NONE
         };
         Ok(Backend::new(BackendParts { extra, ..parts }))

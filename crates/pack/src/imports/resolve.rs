@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crucible_model::RepoPath;
 
 /// Maximum files per import: a Go package is all of its files.
-const MOST_FILES: usize = 40;
+const MAX_FILES: usize = 40;
 
 #[derive(Debug)]
 pub(super) struct Resolver<'p> {
@@ -24,7 +24,7 @@ const C_SOURCES: [&str; 4] = ["c", "cc", "cpp", "cxx"];
 const C_HEADERS: [&str; 6] = ["h", "hh", "hpp", "hxx", "inl", "ipp"];
 
 /// More files than this that a header's name fits, and it names none of them.
-const MOST_FITTING: usize = 4;
+const MAX_FITTING: usize = 4;
 
 impl<'p> Resolver<'p> {
     pub(super) fn new(paths: impl IntoIterator<Item = &'p RepoPath>) -> Self {
@@ -104,7 +104,7 @@ impl<'p> Resolver<'p> {
             let roots = self.roots.get(head).map(Vec::as_slice).unwrap_or_default();
             roots
                 .iter()
-                .take(MOST_FILES)
+                .take(MAX_FILES)
                 .map(|root| format!("{root}{inside}"))
                 .collect()
         };
@@ -138,7 +138,7 @@ impl<'p> Resolver<'p> {
             .get(package)
             .into_iter()
             .flatten()
-            .take(MOST_FILES)
+            .take(MAX_FILES)
         {
             for source in ["src/", "", "lib/"] {
                 let place = format!("{root}{package}/{source}{}", inside.join("/"));
@@ -191,7 +191,7 @@ impl<'p> Resolver<'p> {
             .iter()
             .filter(|path| path.ends_with(".go") && !path.ends_with("_test.go"));
         let files: Vec<RepoPath> = files
-            .take(MOST_FILES)
+            .take(MAX_FILES)
             .filter_map(|path| path.parse().ok())
             .collect();
         let is_any = !files.is_empty();
@@ -315,7 +315,7 @@ impl<'p> Resolver<'p> {
             });
             headers.extend(fits.copied());
         }
-        if headers.is_empty() || headers.len() > MOST_FITTING {
+        if headers.is_empty() || headers.len() > MAX_FITTING {
             return;
         }
         if C_HEADERS.contains(&end) {
@@ -324,7 +324,7 @@ impl<'p> Resolver<'p> {
                     .is_some_and(|(_, end)| C_SOURCES.contains(&end))
             });
             let sources: Vec<&str> = sources.copied().collect();
-            if sources.len() <= MOST_FITTING {
+            if sources.len() <= MAX_FITTING {
                 headers.extend(sources);
             }
         }
@@ -350,7 +350,7 @@ impl<'p> Resolver<'p> {
                         .and_then(|name| name.split('.').next());
                     class == "*" || stem == Some(class)
                 });
-                found.extend(wanted.take(MOST_FILES).filter_map(|path| path.parse().ok()));
+                found.extend(wanted.take(MAX_FILES).filter_map(|path| path.parse().ok()));
             }
         }
     }

@@ -26,7 +26,7 @@ const MAX_TEXT: usize = 256 * 1024;
 const USUAL_SIZE: u64 = 12 * 1024;
 
 /// Further occurrences of a word in a file do not count.
-const MOST_OFTEN: u64 = 32;
+const MAX_REPEATS: u64 = 32;
 
 /// How much of the message of a commit is searched, in bytes.
 const MAX_MESSAGE: usize = 4 * 1024;
@@ -351,7 +351,7 @@ impl Goal {
             };
             // A large file contains any word often, so the usual count for its size counts once.
             let usual = (candidate.size / USUAL_SIZE).max(1);
-            let often = 1 + u64::from((hit.count / usual).clamp(1, MOST_OFTEN).ilog2());
+            let often = 1 + u64::from((hit.count / usual).clamp(1, MAX_REPEATS).ilog2());
             parts.text += rarity[hit.pattern] * mention * often;
             parts.symbols += rarity[hit.pattern] * 3 * mention * hit.definitions.min(3);
         }

@@ -13,7 +13,7 @@ use super::goal::Goal;
 use super::{Scored, key};
 
 /// The most points that a file gets for its history.
-pub(super) const MOST: u64 = 100;
+pub(super) const LIMIT: u64 = 100;
 
 /// The points of a commit of one file, for each pattern that its message shares.
 const FOR_MESSAGE: u64 = 12;
@@ -22,10 +22,10 @@ const FOR_MESSAGE: u64 = 12;
 const FOR_COMPANY: u64 = 24;
 
 /// Commits with more files are ignored.
-const MOST_FILES: usize = 50;
+const MAX_FILES: usize = 50;
 
 /// How many patterns of one message count.
-const MOST_SHARED: u64 = 3;
+const MAX_SHARED: u64 = 3;
 
 /// In the company of how many of the best files a file counts.
 const BEST: usize = 3;
@@ -52,7 +52,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
     let relevant_commits: Vec<&PastChange> = history
         .commits
         .iter()
-        .filter(|commit| (1..=MOST_FILES).contains(&commit.paths.len()))
+        .filter(|commit| (1..=MAX_FILES).contains(&commit.paths.len()))
         .collect();
     if relevant_commits.is_empty() {
         return;
@@ -66,7 +66,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
         .collect();
     let mut points: HashMap<usize, Past> = HashMap::new();
     for commit in relevant_commits {
-        let shared = goal.shared_with_message(&commit.message).min(MOST_SHARED);
+        let shared = goal.shared_with_message(&commit.message).min(MAX_SHARED);
         let changed: Vec<usize> = commit
             .paths
             .iter()
@@ -93,7 +93,7 @@ pub(super) fn weigh(goal: &Goal, history: &History, scored: &mut [Scored]) {
     for (place, past) in points {
         let shares = past.reasons(scored);
         let file = &mut scored[place];
-        file.parts.history = past.points.min(MOST);
+        file.parts.history = past.points.min(LIMIT);
         if file.parts.history > 0 {
             file.reasons = shares;
         }

@@ -28,10 +28,10 @@ const FOR_IMPORT: u64 = 5;
 const STRONG: u64 = 600;
 
 /// The most tests where no test is known to fail; else only those that fail.
-const MOST_TESTS: u64 = 2;
+const MAX_TESTS: u64 = 2;
 
 /// The most files that are chosen for their history although they share little with the goal, and the points that it takes.
-const MOST_FOR_HISTORY: u64 = 2;
+const MAX_FOR_HISTORY: u64 = 2;
 const FOR_HISTORY: u64 = 12;
 
 /// What is left of a budget.
@@ -107,7 +107,7 @@ impl Room {
         let mut past: Vec<u64> = weak.map(|file| file.parts.history).collect();
         past.sort_unstable_by_key(|points| Reverse(*points));
         let least_history = past
-            .get(MOST_FOR_HISTORY as usize - 1)
+            .get(MAX_FOR_HISTORY as usize - 1)
             .copied()
             .unwrap_or_default()
             .max(FOR_HISTORY);
@@ -118,8 +118,8 @@ impl Room {
             bytes,
             whole: bytes,
             best,
-            tests: if is_pointed_at { 0 } else { MOST_TESTS },
-            for_history: MOST_FOR_HISTORY,
+            tests: if is_pointed_at { 0 } else { MAX_TESTS },
+            for_history: MAX_FOR_HISTORY,
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct Included {
 impl Included {
     /// The construct and the path, short enough to be shown.
     pub(crate) fn what(&self) -> String {
-        let target: String = self.target.chars().take(MOST_SHOWN).collect();
+        let target: String = self.target.chars().take(MAX_SHOWN).collect();
         format!("{} of {target:?}", self.construct)
     }
 }
@@ -56,11 +56,11 @@ pub(crate) enum Reach {
 }
 
 /// How many files may include one another.
-const MOST_NESTED: usize = 16;
+const MAX_NESTED: usize = 16;
 /// How many words an argument may have.
-const MOST_WORDS: usize = 256;
+const MAX_WORDS: usize = 256;
 /// How much of a path is shown.
-const MOST_SHOWN: usize = 120;
+const MAX_SHOWN: usize = 120;
 /// Directories of the machine in which no sources lie.
 const SYSTEM: [&str; 10] = [
     "Users", "boot", "dev", "etc", "home", "private", "proc", "root", "sys", "var",
@@ -196,7 +196,7 @@ pub(crate) fn included<'a>(
             }
         }
         round += 1;
-        if !has_more || round > MOST_NESTED {
+        if !has_more || round > MAX_NESTED {
             let lists = found.into_iter().map(|found| found.list);
             return files.iter().map(|(path, _)| *path).zip(lists).collect();
         }
@@ -539,7 +539,7 @@ fn unescaped(text: &str) -> String {
 /// The items between the bracket at `open` and the one that closes it; nothing where they are too many.
 fn inside<'i, 'a>(items: &'i [Item<'a>], open: usize) -> Option<&'i [Item<'a>]> {
     let mut depth = 0usize;
-    for (at, item) in items.iter().enumerate().skip(open).take(MOST_WORDS) {
+    for (at, item) in items.iter().enumerate().skip(open).take(MAX_WORDS) {
         match item.text {
             _ if item.is_literal => {}
             b"(" | b"[" | b"{" => depth += 1,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::Language;
 
 /// How much of a number is looked at.
-const MOST_DIGITS: usize = 80;
+const MAX_DIGITS: usize = 80;
 
 /// A text as it was read.
 pub(super) struct Masked {
@@ -585,7 +585,7 @@ impl Masker<'_> {
 
 /// Whether the byte at `at` stands behind the digits of a number.
 pub(super) fn is_in_number(source: &[u8], at: usize) -> bool {
-    let before = source[..at].iter().rev().take(MOST_DIGITS);
+    let before = source[..at].iter().rev().take(MAX_DIGITS);
     let word = before
         .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\'' | b'.'));
     word.last().is_some_and(u8::is_ascii_digit)

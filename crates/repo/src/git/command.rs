@@ -26,7 +26,7 @@ use crate::error::RepoError;
 use crate::oid::Oid;
 
 /// Time limit of one call. Reading a large work tree from a cold disk takes minutes at most.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Default output limit of a call: the list of a million files.
 const MAX_OUTPUT: u64 = 256 << 20;
@@ -261,7 +261,7 @@ impl Runner {
     ) -> Result<Output, RepoError> {
         let command = describe(&call.words);
         let max_output = call.max_output.unwrap_or(MAX_OUTPUT);
-        let timeout = call.patience.unwrap_or(PATIENCE);
+        let timeout = call.patience.unwrap_or(TIMEOUT);
         let spawn = self.build(cwd, place, neutral, call);
         let completed = self.sandbox.run(spawn).await?;
         finish(completed, command, max_output, timeout)
@@ -309,7 +309,7 @@ impl Runner {
             stdout: ByteLimit(max_output),
             stderr: ByteLimit(64 << 10),
             runaway: ByteLimit(max_output.saturating_mul(2).max(1 << 20)),
-            ..Limits::new(call.patience.unwrap_or(PATIENCE))
+            ..Limits::new(call.patience.unwrap_or(TIMEOUT))
         };
         Spawn {
             args: [OsString::from("--no-pager")]

@@ -15,7 +15,7 @@ use super::store::HashKind;
 use crate::error::RepoError;
 
 /// Time limit for reading the configuration. It may include any file, even a pipe without a writer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Far more drivers than any repository has, and few enough to fit an environment.
 const MAX_DRIVERS: usize = 500;
@@ -311,7 +311,7 @@ mod tests {
             matches!(stalled, Err(RepoError::TimedOut { after, .. }) if after == timeout),
             "{stalled:?}"
         );
-        assert!(PATIENCE <= Duration::from_secs(20));
+        assert!(TIMEOUT <= Duration::from_secs(20));
     }
 
     #[test]

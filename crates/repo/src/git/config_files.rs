@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crucible_host::env::Environment;
 
 use super::command::{Call, Output, Runner, as_path};
-use super::config::PATIENCE;
+use super::config::TIMEOUT;
 use super::identity;
 use super::shell::Script;
 use crate::error::RepoError;
@@ -21,7 +21,7 @@ use crate::error::RepoError;
 /// Where the users of a machine are listed.
 const PASSWORDS: &str = "/etc/passwd";
 /// How many times included files may include others under a condition.
-const MOST_ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl ConfigFiles {
         let mut strict = existing(files);
         let mut lenient = existing(nested);
         let mut seen = HashSet::new();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             strict.retain(|file| seen.insert(file.clone()));
             lenient.retain(|file| seen.insert(file.clone()));
             if strict.is_empty() && lenient.is_empty() {
@@ -176,7 +176,7 @@ impl ConfigFiles {
     /// Keeps the entries that a successful call prints.
     async fn call(&mut self, runner: &Runner, call: Call) -> Result<Output, RepoError> {
         let root = Path::new("/");
-        let output = runner.run(root, None, &[], call.within(PATIENCE)).await?;
+        let output = runner.run(root, None, &[], call.within(TIMEOUT)).await?;
         if output.code == 0 {
             let mut records = output.stdout.split(|byte| *byte == 0);
             while let (Some(origin), Some(entry)) = (records.next(), records.next()) {

@@ -35,9 +35,9 @@ use crate::tree_edit::GuardedPlaces;
 use unclear::unclear_commands;
 
 /// How many places are guarded at most: each is a mount.
-const MOST_PLACES: usize = 300;
+const MAX_PLACES: usize = 300;
 /// How many entries of guarded directories are read at most.
-const MOST_CONTENTS: usize = 300_000;
+const MAX_CONTENTS: usize = 300_000;
 /// Where the names of other directories of objects are.
 const ALTERNATES: &str = "alternates";
 /// Directories in a git directory of which every entry decides what git runs. Other repositories in it are listed by themselves.
@@ -86,7 +86,7 @@ impl Guards {
 
     /// Returns the guards, unless each of them would be a mount and there are too many.
     fn within_limit(self, directories: &[PathBuf]) -> Result<Self, RepoError> {
-        if self.places.len() > MOST_PLACES {
+        if self.places.len() > MAX_PLACES {
             return Err(too_many_places(directories, self.places.len()));
         }
         Ok(self)
@@ -388,7 +388,7 @@ async fn listed_submodules(runner: &Runner, git_dir: &Path) -> Result<Vec<PathBu
         .into_iter()
         .chain([git_dir.as_os_str().to_owned()])
         .chain(words);
-    let call = Call::new(words).within(config::PATIENCE);
+    let call = Call::new(words).within(config::TIMEOUT);
     let index = runner.run(git_dir, None, &[], call).await?;
     if index.code != 0 {
         return Err(index.failed());
@@ -694,9 +694,9 @@ impl Places {
         }
         for path in paths_in(&real) {
             self.seen += 1;
-            if self.seen > MOST_CONTENTS {
+            if self.seen > MAX_CONTENTS {
                 let why = format!(
-                    "git runs programs from it, and it has more than {MOST_CONTENTS} entries"
+                    "git runs programs from it, and it has more than {MAX_CONTENTS} entries"
                 );
                 return Err(RepoError::io(
                     "search",
@@ -856,7 +856,7 @@ fn outermost(places: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 
 fn too_many_places(directories: &[PathBuf], places: usize) -> RepoError {
     let why = format!(
-        "{places} paths in it decide what git runs; at most {MOST_PLACES} can be protected. Move other repositories in it elsewhere"
+        "{places} paths in it decide what git runs; at most {MAX_PLACES} can be protected. Move other repositories in it elsewhere"
     );
     let directory = directories.first().cloned().unwrap_or_default();
     RepoError::io("guard", directory, std::io::Error::other(why))
@@ -921,9 +921,9 @@ mod tests {
         let directories = [dir.path().to_owned()];
         let guarded =
             async || Git::guarded_places(Arc::clone(&sandbox), &env, &directories, &[]).await;
-        clones(0..MOST_PLACES);
-        assert_eq!(guarded().await.unwrap().places.len(), MOST_PLACES);
-        clones(MOST_PLACES..MOST_PLACES + 1);
+        clones(0..MAX_PLACES);
+        assert_eq!(guarded().await.unwrap().places.len(), MAX_PLACES);
+        clones(MAX_PLACES..MAX_PLACES + 1);
         let why = guarded().await.unwrap_err().to_string();
         assert!(
             why.contains("301 paths") && why.contains("at most 300"),

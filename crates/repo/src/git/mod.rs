@@ -117,7 +117,7 @@ impl Git {
     ) -> Result<Self, RepoError> {
         let runner = Runner::find(sandbox, env)?;
         let place = locate::locate(&env.working_directory().join(path))?;
-        let listing = config::list(&runner, &place, config::PATIENCE).await?;
+        let listing = config::list(&runner, &place, config::TIMEOUT).await?;
         place.check(&listing)?;
         let neutral = listing.neutral(&place.top)?;
         let store = match listing.format {

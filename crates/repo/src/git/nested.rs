@@ -22,7 +22,7 @@ use crate::error::RepoError;
 use crate::index_file;
 
 /// The most entries that a search reads.
-const MOST_ENTRIES: usize = 300_000;
+const MAX_ENTRIES: usize = 300_000;
 /// Directories for output of builds and installations, of any size; no one clones into them.
 const NOT_SEARCHED: [&str; 2] = ["node_modules", "target"];
 
@@ -116,7 +116,7 @@ impl Found {
                 .iter()
                 .any(|other| other != directory && directory.starts_with(other));
             if !is_inner {
-                found.search(directory, MOST_ENTRIES)?;
+                found.search(directory, MAX_ENTRIES)?;
             }
         }
         for path in known {
@@ -373,7 +373,7 @@ mod tests {
 
     fn places(root: &Path) -> Vec<PathBuf> {
         let mut found = Found::default();
-        found.search(root, MOST_ENTRIES).unwrap();
+        found.search(root, MAX_ENTRIES).unwrap();
         let mut places = found.places;
         places.extend(
             found

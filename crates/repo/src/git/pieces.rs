@@ -10,7 +10,7 @@ const NEVER: &[u8] = b" \t\r\n${}()[]<>\"'`\\;|&*?";
 /// Bytes that a name may have, but that also separate names.
 const SOMETIMES: &[u8] = b"-+=:,@~%#!^";
 /// The most pieces of one value.
-const MOST: usize = 4096;
+const LIMIT: usize = 4096;
 
 /// Returns the pieces of a text. A piece that begins with `/` also counts without it, since a variable may precede it.
 pub(super) fn pieces(text: &[u8]) -> BTreeSet<Vec<u8>> {
@@ -25,7 +25,7 @@ pub(super) fn pieces(text: &[u8]) -> BTreeSet<Vec<u8>> {
             for end in ends.chain([token.len()]) {
                 let piece = &token[start..end];
                 let slashes = piece.iter().take_while(|byte| **byte == b'/').count();
-                if pieces.len() >= MOST {
+                if pieces.len() >= LIMIT {
                     return pieces;
                 }
                 if slashes < piece.len() {
@@ -68,6 +68,6 @@ mod tests {
     #[test]
     fn long_value_has_a_limited_number_of_pieces() {
         let text = "a-".repeat(5_000);
-        assert!(pieces(text.as_bytes()).len() <= MOST + 1);
+        assert!(pieces(text.as_bytes()).len() <= LIMIT + 1);
     }
 }

@@ -10,7 +10,7 @@ use super::{Call, Git};
 use crate::error::RepoError;
 
 /// Time limit of a push.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The protocols of remotes.
 const PROTOCOLS: &str = "file:ssh:https";
 
@@ -31,7 +31,7 @@ impl Git {
             name,
         ];
         let mut call = Call::new(words)
-            .within(PATIENCE)
+            .within(TIMEOUT)
             .with_setting("protocol.allow", "always")
             .with_setting("core.sshCommand", "ssh -o BatchMode=yes")
             .with_env("GIT_ALLOW_PROTOCOL", PROTOCOLS)

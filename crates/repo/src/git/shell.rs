@@ -4,7 +4,7 @@
 //! commands, so more is found than a shell would run and nothing less.
 
 /// Quoted scripts in quoted scripts are read up to this depth.
-const MOST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// The simple commands of a value, each as its words.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn parse(text: &[u8]) -> Self {
         let mut script = Self::default();
-        script.read(text, MOST_DEPTH);
+        script.read(text, MAX_DEPTH);
         script
     }
 

@@ -20,7 +20,7 @@ use super::index::IndexEntry;
 use crate::index_file::{Stat, Watch};
 
 /// Bytes read in total if times are not sufficient; git reads more.
-const MOST_READ: u64 = 16 << 20;
+const MAX_READ: u64 = 16 << 20;
 
 /// Whether the work tree may hold other bytes of a file than the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn all_unchanged(
         top: top.to_owned(),
         checked: PathBuf::new(),
     };
-    let mut read_budget = if bytes == Bytes::Same { MOST_READ } else { 0 };
+    let mut read_budget = if bytes == Bytes::Same { MAX_READ } else { 0 };
     entries.iter().all(|entry| {
         let Some(noted) = entry
             .stat

@@ -36,9 +36,9 @@ const RUNNERS: [&str; 2] = [".tox", ".nox"];
 /// Settings of editors and of Crucible, which are personal.
 const PERSONAL: [&str; 4] = [".idea", ".vscode", ".vs", ".crucible"];
 /// How many directories a split tree has at most: each is a mount.
-const MOST_PARTS: usize = 300;
+const MAX_PARTS: usize = 300;
 /// How many trees there are at most, for the same reason.
-const MOST_TREES: usize = 1000;
+const MAX_TREES: usize = 1000;
 /// Maximum size of a file in a tree whose name alone is not trusted.
 const MAX_PUBLIC: u64 = 1 << 20;
 /// Names of keys that are more often certificates.
@@ -258,7 +258,7 @@ fn look(
         let files = (whole.files.len() + part.files.len()) as u64;
         let bytes = whole.bytes + part.bytes;
         let is_over = files > options.limits.files || bytes > options.limits.bytes.0;
-        if is_over || whole.trees.len() + part.trees.len() > MOST_TREES {
+        if is_over || whole.trees.len() + part.trees.len() > MAX_TREES {
             let reason = OmitReason::TooMuch {
                 files: part.files.len() as u64,
                 bytes: part.bytes,
@@ -368,7 +368,7 @@ impl Walk<'_> {
             .iter()
             .filter(|listed| listed.kind == ListedKind::Directory)
             .count();
-        if is_node && self.options.split == SplitTrees::Always && parts <= MOST_PARTS {
+        if is_node && self.options.split == SplitTrees::Always && parts <= MAX_PARTS {
             return self.split(path, names, part);
         }
         self.tree(path, part);
@@ -388,7 +388,7 @@ impl Walk<'_> {
                 }
                 ListedKind::Directory if listed.name.to_string_lossy().starts_with('@') => {
                     match self.names(&below) {
-                        Some(names) if names.len() <= MOST_PARTS => self.split(below, &names, part),
+                        Some(names) if names.len() <= MAX_PARTS => self.split(below, &names, part),
                         _ => self.tree(below, part),
                     }
                 }

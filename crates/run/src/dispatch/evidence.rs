@@ -55,8 +55,8 @@ impl Listing {
                 .map(|(path, _)| path.as_str())
                 .filter(|path| !first.contains(path)),
         );
-        let left = listed.len().saturating_sub(MOST_LISTED) as u64;
-        listed.truncate(MOST_LISTED);
+        let left = listed.len().saturating_sub(MAX_LISTED) as u64;
+        listed.truncate(MAX_LISTED);
         Self {
             names: listed.join("\n"),
             remaining_bytes: left,
@@ -88,7 +88,7 @@ pub(crate) struct Asking<'a> {
 }
 
 /// How many files of a repository are listed.
-const MOST_LISTED: usize = 400;
+const MAX_LISTED: usize = 400;
 
 /// One part of the question.
 type Part = fn(PromptBuilder, &Asking<'_>, &Evidence<'_>) -> PromptBuilder;

@@ -11,9 +11,9 @@ use super::web::{FindWeb, WebResult};
 use super::workflow::Workflow;
 
 /// Bytes of quoted pages at the most.
-const MOST_QUOTED: usize = 48 * 1024;
+const MAX_QUOTED: usize = 48 * 1024;
 /// Candidates listed besides the chosen one.
-const MOST_CANDIDATES: usize = 3;
+const MAX_CANDIDATES: usize = 3;
 
 /// Returns the text from the resolver's choice and from the researcher's pages, if any. Pure: the same values
 /// give the same bytes.
@@ -46,7 +46,7 @@ pub(crate) fn externals(
         .iter()
         .enumerate()
         .filter(|(index, candidate)| {
-            *index <= MOST_CANDIDATES || candidate.workflow_id == found.selected_workflow_id
+            *index <= MAX_CANDIDATES || candidate.workflow_id == found.selected_workflow_id
         });
     let listed = shown_candidates.fold(head, |text, (_, candidate)| {
         text.ours("- `")
@@ -96,7 +96,7 @@ fn quoted(mut text: PromptBuilder, results: &[WebResult]) -> PromptBuilder {
     text = text.ours(
         "A researcher fetched these pages; Crucible did not, and vouches for none of their words.\n",
     );
-    let mut remaining = MOST_QUOTED;
+    let mut remaining = MAX_QUOTED;
     let mut left_out = 0;
     for (index, result) in results.iter().enumerate() {
         let page = page(result);
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn omitted_pages_are_stated() {
         let text = externals_text("x", &[], Some(&web(20, &"x".repeat(4000))));
-        assert!(text.len() < MOST_QUOTED + 8 * 1024, "{}", text.len());
+        assert!(text.len() < MAX_QUOTED + 8 * 1024, "{}", text.len());
         assert!(
             text.contains("9 of the results do not fit here"),
             "{}",

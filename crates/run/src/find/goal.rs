@@ -9,8 +9,8 @@ use crucible_pack::{WordStem, is_little_word};
 use super::workflow::GoalKind;
 
 /// Maximum bytes and words of a goal that are read.
-const MOST_BYTES: usize = 16 * 1024;
-const MOST_WORDS: usize = 512;
+const MAX_BYTES: usize = 16 * 1024;
+const MAX_WORDS: usize = 512;
 
 /// Verbs, by the kind of goal that they state. The first one in a goal decides.
 const VERBS: [(GoalKind, &[&str]); 8] = [
@@ -67,14 +67,14 @@ impl GoalWords {
     /// Takes a goal apart.
     pub(super) fn of(goal: &str) -> Self {
         let goal = goal
-            .get(..goal.floor_char_boundary(MOST_BYTES))
+            .get(..goal.floor_char_boundary(MAX_BYTES))
             .unwrap_or(goal);
         let mut words = BTreeMap::new();
         let mut kind = None;
         let split = goal
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty());
-        for word in split.take(MOST_WORDS) {
+        for word in split.take(MAX_WORDS) {
             let word = word.to_lowercase();
             if is_little_word(&word) {
                 continue;
@@ -159,7 +159,7 @@ mod tests {
     fn goal_is_read_up_to_limit() {
         let long = "fix ".repeat(100_000) + "rename";
         assert!(GoalWords::of(&long).says("rename").is_none());
-        let wide = "é".repeat(MOST_BYTES);
+        let wide = "é".repeat(MAX_BYTES);
         assert_eq!(GoalWords::of(&wide).words.len(), 1);
     }
 }

@@ -15,8 +15,8 @@ use crate::error::RunError;
 use crate::state::RunState;
 
 /// Maximum number of newest runs that are read, and of runs that are kept.
-const MOST_LOOKED_AT: usize = 200;
-const MOST_KEPT: usize = 8;
+const MAX_INSPECTED: usize = 200;
+const MAX_KEPT: usize = 8;
 
 /// Goals with at least so much in common are alike: the words of both, in percent of the words of either.
 pub(super) const ALIKE_FROM: u32 = 40;
@@ -57,7 +57,7 @@ impl PastRuns {
         let words = GoalWords::of(goal);
         let states = [RunState::Verified.name(), RunState::Landed.name()];
         let mut alike: Vec<(u32, PastRun)> = Vec::new();
-        for run in ledger.runs_of(repo, &states, MOST_LOOKED_AT)? {
+        for run in ledger.runs_of(repo, &states, MAX_INSPECTED)? {
             let percent = words.alike(&GoalWords::of(&run.goal));
             if percent < ALIKE_FROM {
                 continue;
@@ -81,7 +81,7 @@ impl PastRuns {
         Ok(Self {
             runs: alike
                 .into_iter()
-                .take(MOST_KEPT)
+                .take(MAX_KEPT)
                 .map(|(_, run)| run)
                 .collect(),
         })

@@ -15,7 +15,7 @@ use crucible_model::{ByteLimit, Code, Finding, RepoPath};
 use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
 
-use super::workflow::{MOST_BYTES, Workflow, WorkflowFault};
+use super::workflow::{MAX_BYTES, Workflow, WorkflowFault};
 
 const REPLACED: Code = Code::new("find-workflow-replaced");
 const UNTRACKED: Code = Code::new("find-workflow-untracked");
@@ -23,9 +23,9 @@ const UNTRACKED: Code = Code::new("find-workflow-untracked");
 /// The directory of a project's own workflows.
 pub(crate) const WORKFLOWS_DIR: &str = ".crucible/workflows";
 /// The most workflows of a project.
-const MOST_OWN: usize = 64;
+const MAX_OWN: usize = 64;
 /// Maximum number of directory entries that are read.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
 /// The embedded workflow that fits every goal.
 const FALLBACK: (&str, &str) = (
@@ -218,7 +218,7 @@ impl Workflows {
                 }
                 Some(_) => own.push((
                     path,
-                    read_regular_up_to(&place, ByteLimit(MOST_BYTES as u64))?,
+                    read_regular_up_to(&place, ByteLimit(MAX_BYTES as u64))?,
                 )),
                 None => untracked.push(path),
             }
@@ -305,10 +305,10 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
     let mut names = Vec::new();
     for (count, entry) in std::fs::read_dir(&place).map_err(fail)?.enumerate() {
         let entry = entry.map_err(fail)?;
-        if count >= MOST_ENTRIES {
+        if count >= MAX_ENTRIES {
             return Err(WorkflowsError::TooMany {
                 path: place,
-                most: MOST_ENTRIES,
+                most: MAX_ENTRIES,
                 what: "entries",
             });
         }
@@ -325,10 +325,10 @@ fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
         };
         names.push(name.to_owned());
     }
-    if names.len() > MOST_OWN {
+    if names.len() > MAX_OWN {
         return Err(WorkflowsError::TooMany {
             path: place,
-            most: MOST_OWN,
+            most: MAX_OWN,
             what: "workflows",
         });
     }
@@ -471,12 +471,12 @@ mod tests {
         );
         std::fs::remove_file(place.join("b.toml")).unwrap();
 
-        std::fs::write(place.join("big.toml"), "#".repeat(MOST_BYTES + 1)).unwrap();
+        std::fs::write(place.join("big.toml"), "#".repeat(MAX_BYTES + 1)).unwrap();
         let big = read(&[tracked("big.toml", FileMode::Regular)]).unwrap_err();
         assert!(
             matches!(&big, WorkflowsError::Fs(FsError::TooLarge { path, .. }) if path.ends_with("big.toml"))
         );
-        for number in 0..MOST_OWN {
+        for number in 0..MAX_OWN {
             std::fs::write(place.join(format!("{number}.toml")), "").unwrap();
         }
         assert!(

@@ -26,14 +26,14 @@ const FOR_KIND: u32 = 20;
 const FOR_WORD: u32 = 12;
 const FOR_LANGUAGE: u32 = 4;
 const FOR_BUILD: u32 = 3;
-const MOST_FOR_PAST: u32 = 25;
-const MOST_WORDS: usize = 4;
+const MAX_FOR_PAST: u32 = 25;
+const MAX_WORDS: usize = 4;
 /// What the workflow that fits every goal has.
 const FOR_NOTHING: u32 = 1;
 /// From here on a workflow fits.
 pub(super) const FITS_FROM: u32 = 30;
 /// Maximum length of a quoted word of the goal.
-const MOST_TOLD: usize = 40;
+const MAX_REPORTED: usize = 40;
 
 /// The choice and its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,8 +173,8 @@ fn points(
     if !matched_words.is_empty() {
         let quoted_words: Vec<String> = matched_words
             .iter()
-            .take(MOST_WORDS)
-            .map(|word| format!("`{}`", short_line(word, MOST_TOLD)))
+            .take(MAX_WORDS)
+            .map(|word| format!("`{}`", short_line(word, MAX_REPORTED)))
             .collect();
         let points = quoted_words.iter().map(|_| FOR_WORD).sum();
         reasons.push((points, format!("the goal says {}", quoted_words.join(", "))));
@@ -190,7 +190,7 @@ fn points(
             .iter()
             .map(|alike| alike / 5)
             .sum::<u32>()
-            .min(MOST_FOR_PAST);
+            .min(MAX_FOR_PAST);
         let runs = counted(alike.len() as u64, "verified run");
         reasons.push((
             points,
@@ -387,7 +387,7 @@ mod tests {
             .iter()
             .find(|candidate| candidate.workflow_id == "refactor")
             .unwrap();
-        assert_eq!(refactor.score, MOST_FOR_PAST);
+        assert_eq!(refactor.score, MAX_FOR_PAST);
         assert!(
             refactor.why.contains("2 verified runs here"),
             "{}",

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::contract::key_lines::without_mark;
 
 /// The largest file of a workflow, in bytes.
-pub(super) const MOST_BYTES: usize = 16 * 1024;
+pub(super) const MAX_BYTES: usize = 16 * 1024;
 /// Entries of a list, characters of an id, a word or a language, of a title, and of a step.
-const MOST_ITEMS: usize = 64;
-const MOST_NAME: usize = 64;
-const MOST_TITLE: usize = 120;
-const MOST_STEP: usize = 300;
+const MAX_ITEMS: usize = 64;
+const MAX_NAME: usize = 64;
+const MAX_TITLE: usize = 120;
+const MAX_STEP: usize = 300;
 
 /// What kind of goal a verb states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ pub struct WorkflowAdvice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowFault {
     /// There are too many of them.
-    #[error("it has {bytes} bytes; the limit is {MOST_BYTES}")]
+    #[error("it has {bytes} bytes; the limit is {MAX_BYTES}")]
     TooLong {
         /// How many it has.
         bytes: usize,
@@ -149,7 +149,7 @@ impl Workflow {
     ///
     /// See [`WorkflowFault`]; only the first problem is reported.
     pub fn parse(bytes: &[u8]) -> Result<Self, WorkflowFault> {
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             return Err(WorkflowFault::TooLong { bytes: bytes.len() });
         }
         let text = std::str::from_utf8(bytes).map_err(|_| WorkflowFault::NotUtf8)?;
@@ -174,7 +174,7 @@ impl Workflow {
             })
         };
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if self.id.len() > MOST_NAME
+        if self.id.len() > MAX_NAME
             || !self.id.starts_with(|c: char| c.is_ascii_lowercase())
             || !self.id.chars().all(plain)
         {
@@ -192,7 +192,7 @@ impl Workflow {
                 "must be one to three numbers joined by dots, such as 1.0.0",
             );
         }
-        line("title", &self.title, MOST_TITLE)?;
+        line("title", &self.title, MAX_TITLE)?;
         let WorkflowFits {
             kinds,
             words,
@@ -217,15 +217,15 @@ impl Workflow {
             ("advice.documents", documents.len()),
             ("advice.steps", steps.len()),
         ] {
-            if length > MOST_ITEMS {
+            if length > MAX_ITEMS {
                 return refuse(
                     key,
-                    &format!("has {length} entries; the limit is {MOST_ITEMS}"),
+                    &format!("has {length} entries; the limit is {MAX_ITEMS}"),
                 );
             }
         }
         for word in words {
-            line("fits.words", word, MOST_NAME)?;
+            line("fits.words", word, MAX_NAME)?;
             if !word.chars().all(char::is_alphanumeric) {
                 return refuse(
                     "fits.words",
@@ -235,7 +235,7 @@ impl Workflow {
         }
         languages
             .iter()
-            .try_for_each(|language| line("fits.languages", language, MOST_NAME))?;
+            .try_for_each(|language| line("fits.languages", language, MAX_NAME))?;
         for system in build_systems {
             if let Err(error) = system.parse::<BuildSystem>() {
                 return refuse("fits.build_systems", &format!("is refused: {error}"));
@@ -252,7 +252,7 @@ impl Workflow {
         }
         steps
             .iter()
-            .try_for_each(|step| line("advice.steps", step, MOST_STEP))
+            .try_for_each(|step| line("advice.steps", step, MAX_STEP))
     }
 }
 
@@ -358,13 +358,13 @@ steps = ["Read the grammar first."]
 
     #[test]
     fn lists_are_bounded_and_secrets_refused() {
-        let many = vec!["\"x\""; MOST_ITEMS + 1].join(",");
+        let many = vec!["\"x\""; MAX_ITEMS + 1].join(",");
         assert!(fault("\"parser\"", &many).contains("65 entries"));
         assert!(
-            fault("Read the grammar first.", &"x".repeat(MOST_STEP + 1)).contains("more than 300")
+            fault("Read the grammar first.", &"x".repeat(MAX_STEP + 1)).contains("more than 300")
         );
-        assert!(fault("Our way", &"x".repeat(MOST_TITLE + 1)).contains("more than 120"));
-        let long = format!("# {}\n{WHOLE}", "x".repeat(MOST_BYTES));
+        assert!(fault("Our way", &"x".repeat(MAX_TITLE + 1)).contains("more than 120"));
+        let long = format!("# {}\n{WHOLE}", "x".repeat(MAX_BYTES));
         assert!(matches!(
             Workflow::parse(long.as_bytes()),
             Err(WorkflowFault::TooLong { .. })

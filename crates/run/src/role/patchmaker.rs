@@ -300,11 +300,11 @@ fn answer_form(
 /// Returns an example answer in a format, made from a file; `None` if no line is suitable.
 pub(crate) fn example(format: EditFormat, file: &PackedFile) -> Option<String> {
     /// A longer line shows the form no better.
-    const LONGEST: usize = 120;
+    const MAX_LEN: usize = 120;
     let path = &file.path;
     let lines: Vec<&str> = file.content.lines().take(2_000).collect();
     let is_fit =
-        |line: &&str| line.trim().len() > 3 && line.len() <= LONGEST && !line.contains("```");
+        |line: &&str| line.trim().len() > 3 && line.len() <= MAX_LEN && !line.contains("```");
     match format {
         EditFormat::WholeFile => {
             let first = lines.iter().copied().find(is_fit)?;

@@ -34,10 +34,10 @@ const SECRET: Code = Code::new("run-secret-in-answer");
 const NO_REVIEW: Code = Code::new("run-review-unclear");
 
 /// How many needs a chair may have.
-const MOST_ASKED: usize = 1000;
+const MAX_REQUESTED: usize = 1000;
 /// How many reasons of a review are kept, and how long each is, in characters.
-const MOST_REASONS: usize = 20;
-const LONGEST_REASON: usize = 300;
+const MAX_REASONS: usize = 20;
+const MAX_REASON_LEN: usize = 300;
 
 /// Asks a chair for the files that are needed.
 pub(crate) fn files_question(
@@ -102,12 +102,12 @@ pub(crate) fn read_files(
         .needs
         .iter()
         .filter(|need| !known.contains(need.path.as_str()))
-        .take(MOST_REASONS)
+        .take(MAX_REASONS)
     {
         let hint = "There is no such file in the repository: ask for files of the list.";
         verdict.push(Finding::error(UNKNOWN_FILE, &need.path, hint));
     }
-    if request.needs.len() > MOST_ASKED {
+    if request.needs.len() > MAX_REQUESTED {
         let hint = "Ask for the files that matter most.";
         verdict.push(Finding::error(
             OVER_BUDGET,
@@ -348,12 +348,12 @@ pub(crate) fn read_review(
     }
     let mut remarks = Vec::new();
     for (list, what) in [(&mut blocking, "reasons"), (&mut required, "fixes")] {
-        if list.len() > MOST_REASONS {
+        if list.len() > MAX_REASONS {
             remarks.push(format!(
                 "{} more {what} are not shown",
-                list.len() - MOST_REASONS
+                list.len() - MAX_REASONS
             ));
-            list.truncate(MOST_REASONS);
+            list.truncate(MAX_REASONS);
         }
     }
     let reviewer = format!("{}, second opinion", role.name());
@@ -412,7 +412,7 @@ fn says_none(value: &str) -> bool {
 
 fn shortened(item: &str) -> String {
     let mut plain = item.chars().filter(|c| !c.is_control());
-    let mut text: String = plain.by_ref().take(LONGEST_REASON).collect();
+    let mut text: String = plain.by_ref().take(MAX_REASON_LEN).collect();
     if plain.next().is_some() {
         text.push_str(" (cut)");
     }
@@ -674,7 +674,7 @@ mod tests {
         let review = read(&many).unwrap();
         assert_eq!(
             (review.blocking.len(), review.remarks.len()),
-            (MOST_REASONS, 1)
+            (MAX_REASONS, 1)
         );
     }
 }

@@ -11,7 +11,7 @@ use crucible_patch::without_thoughts;
 pub(crate) const MAX_LINES: usize = 5;
 
 /// The longest path or search that is read, in characters.
-const LONGEST: usize = 200;
+const MAX_LEN: usize = 200;
 
 /// What one line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl MoreFiles {
                 .trim()
                 .trim_matches(['`', '"', '\''])
                 .chars()
-                .take(LONGEST)
+                .take(MAX_LEN)
                 .collect();
             let wanted = if is_file {
                 file(&argument)
@@ -162,7 +162,7 @@ mod tests {
         let (read, unread) = lines(&many).unwrap();
         assert_eq!((read.len(), unread), (MAX_LINES, 9_000 - MAX_LINES));
         let (read, _) = lines(&format!("SEARCH: {}", "é".repeat(1_000_000))).unwrap();
-        assert_eq!(read[0].chars().count(), "SEARCH: ".len() + LONGEST);
+        assert_eq!(read[0].chars().count(), "SEARCH: ".len() + MAX_LEN);
         let (read, _) = lines("NEED: a:99999999999999999999999-3").unwrap();
         assert_eq!(read, ["NEED: a:99999999999999999999999-3"]);
     }

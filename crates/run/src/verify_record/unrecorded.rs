@@ -23,10 +23,10 @@ use crate::layout::{self, RunDir, attempt_file, full_gates_files};
 use crate::recorded::recorded_files;
 
 /// The most files of a run directory that are listed.
-const MOST: usize = 10_000;
+const LIMIT: usize = 10_000;
 
 /// How deep directories are entered.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Initial files that are recorded a little later, and derived or growing files.
 const ALWAYS: [&str; 9] = [
@@ -95,7 +95,7 @@ pub struct UnrecordedFiles {
 /// is reported.
 #[must_use]
 pub fn unrecorded(dir: &RunDir, events: &[EventRecord]) -> UnrecordedFiles {
-    unrecorded_of(dir, events, MOST)
+    unrecorded_of(dir, events, LIMIT)
 }
 
 fn unrecorded_of(dir: &RunDir, events: &[EventRecord], most: usize) -> UnrecordedFiles {
@@ -205,7 +205,7 @@ fn list(directory: &Path, name: &Path, depth: usize, most: usize, present: &mut 
         match entry.file_type() {
             // Emptied before every use, and read by no one.
             Ok(kind) if kind.is_dir() && path == Path::new(layout::SCRATCH) => {}
-            Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => {
                 list(&entry.path(), &path, depth + 1, most, present);
             }
             Ok(_) | Err(_) => present.push(path),

@@ -4,7 +4,7 @@
 //! a warning. Anything else outside of the document is a fault. The result has LF line endings and is
 //! tidied.
 //!
-//! Invariants: the work is linear in the answer. An answer of more than [`LARGEST`] bytes is refused
+//! Invariants: the work is linear in the answer. An answer of more than [`MAX_SIZE`] bytes is refused
 //! unread.
 
 use std::borrow::Cow;
@@ -20,11 +20,11 @@ use super::stray::heads_any;
 use crate::phase_id::PhaseId;
 
 /// The largest answer that is read, in bytes. The limit of every document is far below.
-const LARGEST: usize = 256 << 10;
+const MAX_SIZE: usize = 256 << 10;
 /// The largest introduction that is removed, in bytes and lines.
 const SHORT_INTRODUCTION: (usize, usize) = (400, 3);
 /// The most fences around an answer that are removed.
-const MOST_WRAPPINGS: usize = 3;
+const MAX_WRAPPINGS: usize = 3;
 /// Sentences from the examples in the prompts: an answer that contains one is a copy.
 pub(crate) const EXAMPLES: [&str; 5] = [
     "The lamps are on from six to twenty o'clock.",
@@ -128,7 +128,7 @@ pub(crate) fn measured(text: &str, entries: usize, form: &Form) -> Option<crucib
 
 /// The answer with LF line endings, if it is readable.
 fn readable(text: &str) -> Result<Cow<'_, str>, Verdict> {
-    if text.len() > LARGEST {
+    if text.len() > MAX_SIZE {
         return Err(Fault::TooLong.alone(&format!("{} bytes", text.len())));
     }
     if says_nothing(text) {
@@ -165,7 +165,7 @@ fn core<'a>(
     form: &Form,
     warnings: &mut Vec<ReceiptWarning>,
 ) -> Result<&'a str, Verdict> {
-    for _ in 0..=MOST_WRAPPINGS {
+    for _ in 0..=MAX_WRAPPINGS {
         if is_json(text) {
             return Err(Fault::Json.alone("the answer"));
         }

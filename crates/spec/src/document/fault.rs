@@ -6,7 +6,7 @@
 use crucible_model::{Code, Finding, Verdict, short_line};
 
 /// The most characters of a subject.
-const LONGEST_SUBJECT: usize = 200;
+const MAX_SUBJECT_LEN: usize = 200;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -191,7 +191,7 @@ impl Fault {
     pub(crate) fn of(self, subject: &str) -> Finding {
         Finding::error(
             self.code(),
-            short_line(subject, LONGEST_SUBJECT),
+            short_line(subject, MAX_SUBJECT_LEN),
             self.hint(),
         )
     }
@@ -230,7 +230,7 @@ mod tests {
     fn a_subject_is_one_short_line() {
         let finding = Fault::Title.of(&"\u{202e}ä\n".repeat(4_000));
         assert!(
-            finding.subject.chars().count() <= LONGEST_SUBJECT && !finding.subject.contains('\n')
+            finding.subject.chars().count() <= MAX_SUBJECT_LEN && !finding.subject.contains('\n')
         );
     }
 }

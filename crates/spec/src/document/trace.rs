@@ -12,7 +12,7 @@ use super::tasks::read_tasks;
 /// The heading above the table.
 pub(crate) const TRACE_HEADING: &str = "## Traceability";
 /// The most characters of a title in the table.
-const LONGEST_TITLE: usize = 60;
+const MAX_TITLE_LEN: usize = 60;
 
 /// The section: one row per requirement, and one for findings about no particular requirement.
 pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> String {
@@ -67,7 +67,7 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
     let mut text =
         format!("{TRACE_HEADING}\n\n| requirement | tasks | findings |\n|---|---|---|\n");
     for block in &requirements.blocks {
-        let title = crucible_model::short_line(&block.title, LONGEST_TITLE).replace('|', "\\|");
+        let title = crucible_model::short_line(&block.title, MAX_TITLE_LEN).replace('|', "\\|");
         let id = RequirementId(block.id);
         let (tasks, findings) = (
             cell(served.get(&block.id)),

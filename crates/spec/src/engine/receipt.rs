@@ -14,12 +14,12 @@ use crate::receipt::{
 use crate::store::PhaseOutput;
 
 /// The most findings in a receipt, and the lengths of their texts.
-const MOST_FINDINGS: usize = 40;
+const MAX_FINDINGS: usize = 40;
 const SUBJECT: usize = 200;
 const HINT: usize = 400;
 
 /// The most warnings of a kind in a receipt, and their length. There are few kinds.
-const MOST_WARNINGS: u64 = 20;
+const MAX_WARNINGS: u64 = 20;
 const WARNING: usize = 1_000;
 
 /// The time of a receipt, and whether it is real.
@@ -83,7 +83,7 @@ pub(super) fn fixup_warning(finding: &Finding) -> ReceiptWarning {
 /// Adds the findings about an answer, and counts in `untold` those that exceed the limit.
 pub(super) fn add_findings(entry: &mut PhaseEntry, untold: &mut u64, verdict: &Verdict) {
     for finding in verdict.findings() {
-        if entry.findings.len() == MOST_FINDINGS {
+        if entry.findings.len() == MAX_FINDINGS {
             *untold += 1;
             continue;
         }
@@ -130,7 +130,7 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
     for warning in std::mem::take(&mut entry.warnings) {
         let count = kinds.entry(warning.kind.clone()).or_default();
         *count += 1;
-        if *count <= MOST_WARNINGS {
+        if *count <= MAX_WARNINGS {
             reported.push(ReceiptWarning {
                 message: short_line(&warning.message, WARNING),
                 ..warning
@@ -138,7 +138,7 @@ pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
         }
     }
     let more = kinds.into_iter().filter_map(|(kind, count)| {
-        let over = count.checked_sub(MOST_WARNINGS).filter(|over| *over > 0)?;
+        let over = count.checked_sub(MAX_WARNINGS).filter(|over| *over > 0)?;
         Some(ReceiptWarning {
             kind,
             message: format!("{over} more of these are not listed here"),
@@ -338,7 +338,7 @@ mod tests {
             );
         }
         let made = bounded(made, untold);
-        assert_eq!(made.findings.len(), MOST_FINDINGS);
+        assert_eq!(made.findings.len(), MAX_FINDINGS);
         assert!(
             made.findings
                 .iter()
@@ -349,7 +349,7 @@ mod tests {
                 && !made.findings[0].hint.contains('\u{1b}')
         );
         assert!(
-            made.findings[MOST_FINDINGS - 1]
+            made.findings[MAX_FINDINGS - 1]
                 .hint
                 .starts_with("50 more findings")
         );

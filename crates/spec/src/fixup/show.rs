@@ -9,7 +9,7 @@ use super::places::real_place;
 use crate::project::SpecProject;
 
 /// The most characters of a path that are shown.
-const LONGEST_PATH: usize = 200;
+const MAX_PATH_LEN: usize = 200;
 
 /// The change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(crate) fn fixup_links(
 pub(crate) fn describe_fixup(changes: &[FixupChange]) -> String {
     let line = |change: &FixupChange| {
         // A path may contain a character that would end the quotation.
-        let path = short_line(&change.path, LONGEST_PATH).replace('`', "\u{2019}");
+        let path = short_line(&change.path, MAX_PATH_LEN).replace('`', "\u{2019}");
         let (added, removed) = (
             counted(change.added, "line"),
             counted(change.removed, "line"),

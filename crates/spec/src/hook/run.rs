@@ -31,7 +31,7 @@ const SPECS: &str = "specs";
 /// The depth of spec files below it: `specs/ID/receipts/` and its content.
 const SPEC_DEPTH: usize = 3;
 /// The most entries of `.crucible` that are examined, as for the rest of the project.
-const MOST_ENTRIES: usize = 300_000;
+const MAX_ENTRIES: usize = 300_000;
 /// The file that a hook does not change if it exists: the list of specs.
 const REGISTRY: &str = "workspace.yaml";
 
@@ -203,7 +203,7 @@ fn believed(place: &HookPlace<'_>) -> Result<(), String> {
         return Ok(());
     }
     let own = place.project.join(CRUCIBLE);
-    let found = Search { left: MOST_ENTRIES }.link_in(&own, 0);
+    let found = Search { left: MAX_ENTRIES }.link_in(&own, 0);
     match found.map_err(|why| format!("cannot search {CRUCIBLE}: {why}"))? {
         None => Ok(()),
         Some(link) => {
@@ -277,7 +277,7 @@ impl Search {
             let entry = entry?;
             self.left = self.left.checked_sub(1).ok_or_else(|| {
                 io::Error::other(format!(
-                    "there are more than {MOST_ENTRIES} entries, too many to search for links; move finished \
+                    "there are more than {MAX_ENTRIES} entries, too many to search for links; move finished \
                     specs out of \
                      {CRUCIBLE}/{SPECS}, or run the hook without a sandbox (hooks.NAME.sandbox = \"off\" in your own configuration)"
                 ))
@@ -653,7 +653,7 @@ mod tests {
     fn link_search_depth_covers_receipts() {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join(CRUCIBLE);
-        let search = || Search { left: MOST_ENTRIES }.link_in(&own, 0).unwrap();
+        let search = || Search { left: MAX_ENTRIES }.link_in(&own, 0).unwrap();
         assert_eq!(search(), None, "there is no such directory");
         let link = |place: &str| {
             let link = own.join(place);

@@ -25,7 +25,7 @@ pub const STATUS_SCHEMA: &str = "status-json.v1";
 const PINNED: &str = "it was written under a pinned clock (CRUCIBLE_CLOCK): the gate refuses it";
 
 /// The most problems that are listed.
-const MOST_PROBLEMS: usize = 4;
+const MAX_PROBLEMS: usize = 4;
 
 /// The status of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -221,7 +221,7 @@ pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
     let problems: Vec<StatusProblem> = state
         .problems
         .iter()
-        .take(MOST_PROBLEMS)
+        .take(MAX_PROBLEMS)
         .map(|problem| StatusProblem {
             code: problem_code(&problem.kind),
             file: brief(&problem.file, 100),

@@ -9,7 +9,7 @@ use crucible_model::short_line;
 use crucible_secrets::{Scanner, is_secret_file};
 
 use super::{
-    EntryKind, LONGEST_NAME, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow,
+    EntryKind, MAX_NAME_LEN, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow,
     PassedOverReason, Selection,
 };
 use crate::error::SpecError;
@@ -203,5 +203,5 @@ fn is_file(kind: EntryKind) -> bool {
 
 /// A name for a message: redacted and on one line.
 pub(super) fn shown(name: &str) -> String {
-    short_line(&Scanner::builtin().redact(name).text, LONGEST_NAME)
+    short_line(&Scanner::builtin().redact(name).text, MAX_NAME_LEN)
 }

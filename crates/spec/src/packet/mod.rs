@@ -23,7 +23,7 @@ pub(crate) use build::SECRET_FILE;
 pub use build::{build_packet, build_packet_with};
 
 /// The most characters of a name in a message.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// The size limits of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +161,7 @@ pub struct Selection {
 impl fmt::Display for PassedOver {
     /// One sentence for a warning.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not shown: ", short_line(&self.name, LONGEST_NAME))?;
+        write!(f, "{} is not shown: ", short_line(&self.name, MAX_NAME_LEN))?;
         match &self.why {
             PassedOverReason::SecretName => {
                 f.write_str("its name suggests that it contains secrets")
@@ -173,7 +173,7 @@ impl fmt::Display for PassedOver {
             ),
             PassedOverReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
             PassedOverReason::Unreadable(error) => {
-                write!(f, "it cannot be read ({})", short_line(error, LONGEST_NAME))
+                write!(f, "it cannot be read ({})", short_line(error, MAX_NAME_LEN))
             }
         }
     }

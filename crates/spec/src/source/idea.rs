@@ -25,13 +25,13 @@ use crate::packet::{
 use crate::project::CRUCIBLE;
 
 /// The most files of a directory that are examined.
-const MOST_FILES: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 
 /// The bytes that decide whether a file that is too large is text.
 const GLANCE: ByteLimit = ByteLimit(4096);
 
 /// The most characters of a name in a heading.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// The idea of a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl IdeaBuilder {
             return self.directory(name, &place);
         }
         if is_secret_place(path) || is_secret_place(&place) {
-            let entry = redacted(&short_line(name, LONGEST_NAME));
+            let entry = redacted(&short_line(name, MAX_NAME_LEN));
             return Err(SpecError::SecretInPacket {
                 entry,
                 rule: SECRET_FILE.to_owned(),
@@ -275,7 +275,7 @@ impl IdeaBuilder {
         if own.symlink_metadata().is_ok() {
             let shown = redacted(&short_line(
                 &format!("{}/{CRUCIBLE}", name.trim_end_matches('/')),
-                LONGEST_NAME,
+                MAX_NAME_LEN,
             ));
             self.notes.push(format!(
                 "{shown} is left out: Crucible keeps its own files there"
@@ -291,11 +291,11 @@ impl IdeaBuilder {
             .filter(|entry| !is_own(entry))
             .enumerate()
         {
-            if count >= MOST_FILES {
+            if count >= MAX_FILES {
                 return Err(refused(
                     name,
                     &format!(
-                        "it holds more than {MOST_FILES} files; name the ones that describe the idea"
+                        "it holds more than {MAX_FILES} files; name the ones that describe the idea"
                     ),
                 ));
             }
@@ -380,7 +380,7 @@ impl IdeaBuilder {
             self.bytes = self.bytes.saturating_add(text.len() as u64);
             self.parts.push(Part {
                 heading,
-                name: short_line(name, LONGEST_NAME),
+                name: short_line(name, MAX_NAME_LEN),
                 text,
             });
         }
@@ -388,7 +388,7 @@ impl IdeaBuilder {
 
     /// Records a source that does not fit.
     fn leave_unread(&mut self, name: &str, bytes: u64, lines: u64) {
-        let name = short_line(name, LONGEST_NAME);
+        let name = short_line(name, MAX_NAME_LEN);
         self.unread.push(PacketRow {
             kind: EntryKind::Idea,
             name,
@@ -479,7 +479,7 @@ fn redacted(text: &str) -> String {
 
 fn refused(name: &str, why: &str) -> SpecError {
     SpecError::Source {
-        source_name: redacted(&short_line(name, LONGEST_NAME)),
+        source_name: redacted(&short_line(name, MAX_NAME_LEN)),
         why: redacted(why),
     }
 }

@@ -45,10 +45,10 @@ const DEPTH: usize = 3;
 
 /// How long to wait for a turn to change something. Promotions take milliseconds; an interrupted one must
 /// not be mixed with another.
-const CHANGE_PATIENCE: Duration = Duration::from_secs(20);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long to wait for a turn to read. Without a turn, a half-finished promotion may appear as differing
 /// files.
-const LOOK_PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A spec's directory, for reading. It need not exist.
 #[derive(Debug, Clone)]
@@ -324,7 +324,7 @@ impl SpecStore {
         }
         // A file system without locks, or a process that never finishes: then read without a turn.
         Ok(
-            DirectoryTurn::take(&self.dir, TurnPurpose::Look, LOOK_PATIENCE)
+            DirectoryTurn::take(&self.dir, TurnPurpose::Look, LOOK_TIMEOUT)
                 .ok()
                 .flatten(),
         )
@@ -419,7 +419,7 @@ impl SpecLock {
 
     /// A turn to change the spec, if this process still holds the lock.
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
-        let turn = DirectoryTurn::take(self.store.dir(), TurnPurpose::Change, CHANGE_PATIENCE)?;
+        let turn = DirectoryTurn::take(self.store.dir(), TurnPurpose::Change, CHANGE_TIMEOUT)?;
         let turn = turn.ok_or_else(|| SpecError::Locked {
             owner: "a process that is reading or promoting and does not finish".to_owned(),
         })?;

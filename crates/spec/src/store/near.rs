@@ -3,7 +3,7 @@
 use super::SpecStore;
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
-use crate::nearest::{MOST_NAMES, TOLD, nearest};
+use crate::nearest::{MAX_NAMES, TOLD, nearest};
 use crate::workspace::WorkspaceFile;
 
 impl SpecStore {
@@ -43,7 +43,7 @@ impl SpecStore {
         let mut there: Vec<SpecId> = names
             .into_iter()
             .flatten()
-            .take(MOST_NAMES)
+            .take(MAX_NAMES)
             .filter_map(|entry| {
                 let entry = entry
                     .ok()

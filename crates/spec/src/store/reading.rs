@@ -35,7 +35,7 @@ use crate::state::{PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, Tr
 const FARTHEST_ASKED: usize = 3;
 
 /// The most files of an applied fixup that are checked.
-const MOST_FIXED: usize = 200;
+const MAX_FIXED: usize = 200;
 
 /// Receipts that are read on demand, and their problems.
 pub(super) struct ReceiptCache<'a> {
@@ -576,7 +576,7 @@ fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
         .map(|fixups| fixups.files.as_slice())
         .unwrap_or_default()
         .iter()
-        .take(MOST_FIXED);
+        .take(MAX_FIXED);
     let root = store.project().root();
     let is_undone = |file: &&FixedFile| {
         file.before != file.after

@@ -27,10 +27,10 @@ use crate::store::SpecStore;
 const NAME: &str = "workspace.yaml";
 
 /// The largest file that is read, in bytes.
-const LARGEST: ByteLimit = ByteLimit(1024 * 1024);
+const MAX_SIZE: ByteLimit = ByteLimit(1024 * 1024);
 
 /// How long to wait for another change.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The mode of new files.
 const MODE: u32 = 0o644;
@@ -198,10 +198,10 @@ impl WorkspaceFile {
             }
         };
         let new = new.map_err(|flaw| self.refuse(flaw))?;
-        if new.len() as u64 > LARGEST.0 {
+        if new.len() as u64 > MAX_SIZE.0 {
             return Err(self.refuse(Flaw(format!(
                 "it would become larger than {} bytes",
-                LARGEST.0
+                MAX_SIZE.0
             ))));
         }
         let mode = meta.map_or(MODE, |meta| meta.permissions().mode() & 0o7777);
@@ -230,7 +230,7 @@ impl WorkspaceFile {
     }
 
     fn text(&self) -> Result<String, SpecError> {
-        let bytes = read_regular_up_to(&self.path, LARGEST)?;
+        let bytes = read_regular_up_to(&self.path, MAX_SIZE)?;
         String::from_utf8(bytes).map_err(|error| {
             let good = error
                 .as_bytes()
@@ -253,7 +253,7 @@ impl WorkspaceFile {
 
     /// The lock for changing the file, held until drop.
     fn turn(&self) -> Result<DirectoryTurn, SpecError> {
-        let turn = DirectoryTurn::take(self.directory(), TurnPurpose::Change, PATIENCE);
+        let turn = DirectoryTurn::take(self.directory(), TurnPurpose::Change, TIMEOUT);
         turn.map_err(|error| self.refuse(Flaw(error.to_string())))?
             .ok_or_else(|| {
                 let why = "another process is still changing it; try again later";

@@ -17,7 +17,7 @@ use crate::state::ReceiptProblem;
 pub(crate) const HISTORY_SCHEMA: &str = "workspace-history-json.v1";
 
 /// The most characters of a receipt's text.
-const LONGEST: usize = 200;
+const MAX_LEN: usize = 200;
 
 /// The history of a spec.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -203,7 +203,7 @@ fn row(receipt: &SpecReceipt, phase: &PhaseEntry) -> HistoryRow {
 }
 
 fn brief(text: &str) -> String {
-    short_line(&single_spaced(text), LONGEST)
+    short_line(&single_spaced(text), MAX_LEN)
 }
 
 #[cfg(test)]

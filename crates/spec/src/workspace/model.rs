@@ -14,14 +14,14 @@ use crucible_secrets::Scanner;
 use serde::Deserialize;
 use serde_saphyr::{Options, Spanned};
 
-use super::yaml::{DEEPEST, MOST_NODES};
+use super::yaml::{MAX_DEPTH, MAX_NODES};
 use crate::id::SpecId;
 
 /// The format version that is read and written.
 pub(super) const VERSION: &str = "1";
 
 /// The longest tag that a command accepts, in characters.
-const LONGEST_TAG: usize = 64;
+const MAX_TAG_LEN: usize = 64;
 
 /// The most characters of the file in a message.
 const QUOTED: usize = 80;
@@ -52,7 +52,7 @@ pub struct SpecTag(String);
 
 /// The text is not a tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a tag: {text}; use 1 to {LONGEST_TAG} visible characters, such as backend")]
+#[error("not a tag: {text}; use 1 to {MAX_TAG_LEN} visible characters, such as backend")]
 pub struct SpecTagError {
     text: String,
 }
@@ -147,7 +147,7 @@ impl FromStr for SpecTag {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let fits =
-            text.chars().count() <= LONGEST_TAG && !text.chars().any(crucible_model::is_hidden);
+            text.chars().count() <= MAX_TAG_LEN && !text.chars().any(crucible_model::is_hidden);
         if fits && !says_nothing(text) && text.trim() == text {
             Ok(Self(text.to_owned()))
         } else {
@@ -190,7 +190,7 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         "a second document begins here (`---`), but a workspace is one document; keep one of them";
     const REPEATS: &str = "it expands too many aliases (`*name`); write out their values";
     let quoted = |text: &str| short_line(text, QUOTED);
-    let nested = format!("it is nested more than {DEEPEST} levels deep; flatten it");
+    let nested = format!("it is nested more than {MAX_DEPTH} levels deep; flatten it");
     match error.without_snippet() {
         Error::AliasError { error, .. } => words_for(error),
         Error::MultipleDocuments { .. } | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
@@ -205,7 +205,7 @@ fn words_for(error: &serde_saphyr::Error) -> String {
         | Error::AliasReplayStackDepthExceeded { .. } => REPEATS.to_owned(),
         Error::Budget { .. } => {
             format!(
-                "it contains more than {MOST_NODES} values after expanding aliases (`*name`); split it \
+                "it contains more than {MAX_NODES} values after expanding aliases (`*name`); split it \
             into several workspaces"
             )
         }
@@ -284,8 +284,8 @@ fn known(version: &Spanned<String>) -> Result<(), Flaw> {
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: DEEPEST,
-            max_nodes: MOST_NODES,
+            max_depth: MAX_DEPTH,
+            max_nodes: MAX_NODES,
             max_aliases: 1_000,
             max_anchors: 1_000,
             max_recorded_anchor_events: 100_000,
@@ -293,7 +293,7 @@ fn options() -> Options {
         },
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 100_000,
-            max_replay_stack_depth: DEEPEST,
+            max_replay_stack_depth: MAX_DEPTH,
             max_alias_expansions_per_anchor: 1_000,
         },
         // An unquoted number or boolean is not a string, even where another YAML version would accept it.
@@ -490,13 +490,10 @@ specs:
         };
         let nested = deep(20_000);
         assert!(
-            nested.contains("nested") && deep(DEEPEST + 8).contains("nested"),
+            nested.contains("nested") && deep(MAX_DEPTH + 8).contains("nested"),
             "{nested}"
         );
-        let wide = format!(
-            "version: \"1\"\nname: x\nx: [{}]\n",
-            "a,".repeat(MOST_NODES)
-        );
+        let wide = format!("version: \"1\"\nname: x\nx: [{}]\n", "a,".repeat(MAX_NODES));
         let wide = flaw(&wide);
         assert!(wide.contains("values"), "{wide}");
         [repeats, nested, wide]

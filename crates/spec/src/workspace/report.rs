@@ -24,10 +24,10 @@ use crate::store::{RecordedReceipts, SpecStore};
 pub(crate) const WORKSPACE_STATUS_SCHEMA: &str = "workspace-status-json.v1";
 
 /// The most unlisted specs that are named.
-const MOST_UNLISTED: usize = 100;
+const MAX_UNLISTED: usize = 100;
 
 /// The most characters of the reason why a spec cannot be read.
-const LONGEST: usize = 300;
+const MAX_LEN: usize = 300;
 
 /// The status of a workspace's specs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -241,7 +241,7 @@ impl WorkspaceSurvey {
             name: self.workspace.name.clone(),
             specs,
             counts,
-            unlisted: self.unlisted.iter().take(MOST_UNLISTED).cloned().collect(),
+            unlisted: self.unlisted.iter().take(MAX_UNLISTED).cloned().collect(),
         }
     }
 }
@@ -262,7 +262,7 @@ fn status_of(
             why: SpecAbsence::Nothing | SpecAbsence::NotBegun,
             ..
         }) => Ok(None),
-        Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),
+        Err(error) => Err(short_line(&single_spaced(&error.to_string()), MAX_LEN)),
     }
 }
 
@@ -483,7 +483,7 @@ mod tests {
         };
         assert_eq!(
             (report.counts, report.unlisted.len()),
-            (wanted, MOST_UNLISTED)
+            (wanted, MAX_UNLISTED)
         );
     }
 

@@ -3,16 +3,16 @@
 //! Editing a file in place needs positions, and verifying the edit needs a comparison of the two
 //! meanings. Aliases are kept and never expanded, so no document can grow.
 //!
-//! Invariants: a tree is at most [`DEEPEST`] levels deep and has at most [`MOST_NODES`] nodes. Its
+//! Invariants: a tree is at most [`MAX_DEPTH`] levels deep and has at most [`MAX_NODES`] nodes. Its
 //! positions are byte offsets at character boundaries.
 
 use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span, StructureStyle, Tag};
 
 /// The deepest nesting of collections.
-pub(super) const DEEPEST: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// The most scalars, collections and aliases of a document.
-pub(super) const MOST_NODES: usize = 100_000;
+pub(super) const MAX_NODES: usize = 100_000;
 
 /// A value with its position.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ impl Node {
         let mut reader = Reader {
             events: events.into_iter(),
             text,
-            left: MOST_NODES,
+            left: MAX_NODES,
         };
         let documents =
             |event: &Event<'_>| matches!(event, Event::StreamStart | Event::DocumentStart(..));
@@ -167,7 +167,7 @@ struct Reader<'a, I> {
 impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Option<Node> {
         self.left = self.left.checked_sub(1)?;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         let (start, mut end) = (self.offset(span.start)?, self.offset(span.end)?);
@@ -317,9 +317,9 @@ mod tests {
         assert!(Node::read("a: 1\n---\nb: 2\n").is_none());
         assert!(Node::read("---\na: 1\n...\n").is_some());
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(Node::read(&deep(DEEPEST)).is_some());
-        assert!(Node::read(&deep(DEEPEST + 2)).is_none());
-        assert!(Node::read(&"- a\n".repeat(MOST_NODES)).is_none());
+        assert!(Node::read(&deep(MAX_DEPTH)).is_some());
+        assert!(Node::read(&deep(MAX_DEPTH + 2)).is_none());
+        assert!(Node::read(&"- a\n".repeat(MAX_NODES)).is_none());
     }
 
     #[test]

@@ -44,7 +44,7 @@ const COMMON: [&str; 24] = [
 const SHORTEST: usize = 3;
 const SAME: usize = 4;
 /// With so many frames some may have been left out.
-const MOST_FRAMES: usize = 64;
+const MAX_FRAMES: usize = 64;
 
 /// Returns whether every failing test of a gate failed for lack of something in the sandbox. `log` is its
 /// complete normalised output.
@@ -117,9 +117,7 @@ pub(super) fn concerns_goal(
             .iter()
             .any(|path| file == path || file.ends_with(&format!("/{path}")))
     };
-    if baseline.changed.is_empty()
-        || evidence.frames.len() >= MOST_FRAMES
-        || files().any(is_changed)
+    if baseline.changed.is_empty() || evidence.frames.len() >= MAX_FRAMES || files().any(is_changed)
     {
         return true;
     }

@@ -18,7 +18,7 @@ use frame::{Order, frame_of, opens_trace};
 use tests_named::failing_test;
 
 /// Maximum number of frames, of failing tests and of names.
-const MOST: usize = 64;
+const LIMIT: usize = 64;
 
 /// Beginnings of pytest lines on tests that did not fail.
 const NO_FAILURES: [&str; 3] = ["SKIPPED ", "XFAIL ", "XPASS "];
@@ -79,12 +79,12 @@ impl FailureEvidence {
             })
             .collect();
         frames.sort_unstable();
-        frames.truncate(MOST);
-        let tests = reader.tests.into_iter().take(MOST).collect();
+        frames.truncate(LIMIT);
+        let tests = reader.tests.into_iter().take(LIMIT).collect();
         Self {
             tests,
             frames,
-            names: reader.names.into_iter().take(MOST).collect(),
+            names: reader.names.into_iter().take(LIMIT).collect(),
         }
     }
 
@@ -97,7 +97,7 @@ impl FailureEvidence {
     /// Adds the failing tests of a report if the output named none.
     pub fn add_tests<'t>(&mut self, failed: impl Iterator<Item = &'t str>) {
         if self.tests.is_empty() {
-            self.tests = failed.take(MOST).map(str::to_owned).collect();
+            self.tests = failed.take(LIMIT).map(str::to_owned).collect();
         }
     }
 
@@ -151,7 +151,7 @@ impl Reader {
                 self.order = frame.order;
             }
             self.last_frame = number;
-            if frame.is_own && self.trace.len() < 4 * MOST {
+            if frame.is_own && self.trace.len() < 4 * LIMIT {
                 self.trace.push((frame.file, frame.line, frame.function));
             }
         }
@@ -169,7 +169,7 @@ impl Reader {
             *known = depth.min(*known);
         }
         // The kept frames do not depend on the order: the deepest are dropped first, and the last of equals.
-        while self.frames.len() > 16 * MOST {
+        while self.frames.len() > 16 * LIMIT {
             let last = self
                 .frames
                 .iter()
@@ -185,7 +185,7 @@ impl Reader {
 /// Adds to a bounded set; of too many the last are dropped.
 fn keep(set: &mut BTreeSet<String>, value: String) {
     set.insert(value);
-    if set.len() > MOST {
+    if set.len() > LIMIT {
         set.pop_last();
     }
 }

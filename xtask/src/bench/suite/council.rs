@@ -32,7 +32,7 @@ const CALLS: usize = 64;
 const LATENCY: Duration = Duration::from_millis(200);
 
 /// The most times that one call takes.
-const MOST: f64 = 1.1;
+const LIMIT: f64 = 1.1;
 
 /// The most memory that the process of the calls has resident at any moment, in bytes.
 const MEMORY: u64 = 40_000_000;
@@ -101,12 +101,15 @@ fn cases_of(bytes: usize, rounds: &[Round]) -> [Case; 3] {
         case(
             "no connection yet",
             cold.clone(),
-            Goal::TimesAtMostBeyond { times: MOST, apart },
+            Goal::TimesAtMostBeyond {
+                times: LIMIT,
+                apart,
+            },
         ),
         case(
             &format!("again; {connections} connections in all"),
             warm,
-            Goal::TimesAtMost(MOST),
+            Goal::TimesAtMost(LIMIT),
         ),
         case(
             "its peak of memory",

@@ -30,7 +30,7 @@ const NAME: &str = "deliberation";
 const LATENCY: Duration = Duration::from_millis(50);
 
 /// The most times that a deliberation takes of its longest chain of calls.
-const MOST: f64 = 1.05;
+const LIMIT: f64 = 1.05;
 
 /// The most memory that the process of a deliberation has resident at any moment, in bytes.
 const MEMORY: u64 = 30_000_000;
@@ -40,7 +40,7 @@ const ANSWER: usize = 2_000;
 const LONG_ANSWER: usize = 20_000;
 
 /// The most rounds of a case: all of them take a good minute a round, nearly all of it waiting.
-const MOST_ROUNDS: u32 = 3;
+const MAX_ROUNDS: u32 = 3;
 
 /// What a question begins with that tells the server what to configure.
 const MARK: &str = "BENCH-CASE";
@@ -63,7 +63,7 @@ impl Bench for Deliberation {
             seats: 3,
             loops: 2,
         })?;
-        let rounds = context.rounds.min(MOST_ROUNDS);
+        let rounds = context.rounds.min(MAX_ROUNDS);
         let mut cases = Vec::new();
         for &grammar in LoopGrammar::ALL {
             let measured: Result<Vec<Measured>, TaskError> = Shape::of(grammar)
@@ -303,7 +303,7 @@ impl Measured {
         self.case(
             "the longest chain as plain exchanges".to_owned(),
             &self.chain,
-            MOST,
+            LIMIT,
         )
     }
 
@@ -311,7 +311,7 @@ impl Measured {
         self.case(
             self.shape.critical_path_named(),
             &[self.shape.critical_path()],
-            MOST,
+            LIMIT,
         )
     }
 
@@ -322,7 +322,7 @@ impl Measured {
             self.case(
                 "a script, one call after another".to_owned(),
                 &self.script,
-                MOST * share,
+                LIMIT * share,
             )
         };
         (!self.script.is_empty()).then(case)

@@ -23,7 +23,7 @@ use super::tree::{scratch, succeed};
 use crate::error::TaskError;
 
 /// The most times that `cp` takes.
-const MOST: f64 = 1.3;
+const LIMIT: f64 = 1.3;
 /// How many files the tree has.
 const FILES: usize = 5_000;
 /// How many of them lie in one directory.
@@ -48,7 +48,7 @@ impl Bench for ForgeCopy {
             ),
             beside: "cp -a".to_owned(),
             pair,
-            goal: Goal::TimesAtMost(MOST),
+            goal: Goal::TimesAtMost(LIMIT),
         }])
     }
 }

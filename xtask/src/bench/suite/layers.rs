@@ -39,7 +39,7 @@ const QUESTION_BYTES: usize = 100_000;
 const CALLS: u32 = 20;
 
 /// The most that a call may take longer than what it stands beside.
-const MOST: Duration = Duration::from_millis(1);
+const LIMIT: Duration = Duration::from_millis(1);
 
 /// What SQLite writes to its log for one changed page: the page and its header.
 const LEDGER_WRITE: usize = 4096 + 24;
@@ -73,7 +73,7 @@ impl Bench for Layers {
                 ours,
                 beside,
                 pair,
-                goal: Goal::MoreAtMost(MOST),
+                goal: Goal::MoreAtMost(LIMIT),
             });
         };
         let (backend, budget, retry, full) = (

@@ -31,7 +31,7 @@ use crate::error::TaskError;
 use crate::tools;
 
 /// The most times that reading takes.
-const MOST: f64 = 1.5;
+const LIMIT: f64 = 1.5;
 
 /// How many files a request names.
 const NAMED: usize = 30;
@@ -88,7 +88,7 @@ impl Bench for Pack {
                         || packed.build(ours),
                         || packed.read(beside),
                     )?,
-                    goal: Goal::TimesAtMost(MOST),
+                    goal: Goal::TimesAtMost(LIMIT),
                 });
             }
         }

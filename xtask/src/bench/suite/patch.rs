@@ -32,7 +32,7 @@ const USUAL_TIME: Duration = Duration::from_millis(15);
 const FILES: usize = 20;
 
 /// The most times that `git apply --check` takes, beyond the temporary index.
-const MOST: f64 = 1.5;
+const LIMIT: f64 = 1.5;
 
 /// The bench of the patch check.
 pub(super) struct PatchCheck;
@@ -65,7 +65,7 @@ impl Bench for PatchCheck {
                     Goal::TimeAtMost(USUAL_TIME)
                 } else {
                     Goal::TimesAtMostBeyond {
-                        times: MOST,
+                        times: LIMIT,
                         apart: median(&apart),
                     }
                 };

@@ -23,13 +23,13 @@ use crate::error::TaskError;
 use crate::tools;
 
 /// The time limit of a run, without models and gates.
-const MOST: Duration = Duration::from_millis(300);
+const LIMIT: Duration = Duration::from_millis(300);
 
 /// The most processes until a person must answer, Crucible included.
-const MOST_PROGRAMS: usize = 8;
+const MAX_PROGRAMS: usize = 8;
 
 /// The most flushes until a person must answer.
-const MOST_FLUSHES: usize = 25;
+const MAX_FLUSHES: usize = 25;
 
 const BESIDE: &str = "git commit of the same change";
 
@@ -78,7 +78,7 @@ impl Bench for WholeRun {
                 ours,
                 beside: BESIDE.to_owned(),
                 pair,
-                goal: Goal::TimeAtMost(MOST),
+                goal: Goal::TimeAtMost(LIMIT),
             });
         }
         cases.extend(calls(context, &program, &small)?);
@@ -133,8 +133,8 @@ fn calls(context: &Context<'_>, program: &Path, tree: &SourceTree) -> Result<[Ca
         goal: Goal::CallsAtMost { seen, most },
     };
     Ok([
-        case("programs started", counted(&["execve"]), MOST_PROGRAMS),
-        case("flushes", counted(&["fsync", "fdatasync"]), MOST_FLUSHES),
+        case("programs started", counted(&["execve"]), MAX_PROGRAMS),
+        case("flushes", counted(&["fsync", "fdatasync"]), MAX_FLUSHES),
     ])
 }
 

@@ -23,7 +23,7 @@ const NAME: &str = "skill-run";
 /// The example skill under a name of its own.
 const SKILL: &str = "words_of";
 /// The most that it may take beyond plain Python.
-const MOST: Duration = Duration::from_millis(40);
+const LIMIT: Duration = Duration::from_millis(40);
 const INPUT: &str = r#"{"text": "one two three"}"#;
 const PLAIN: &str = "import json; from skillset.skills.words_of import WordsOfSkill; \
     print(json.dumps(WordsOfSkill().execute(json.loads('{\"text\": \"one two three\"}'))))";
@@ -48,7 +48,7 @@ impl Bench for SkillRun {
             ours: "skill run, READ_ONLY, full isolation".to_owned(),
             beside: "the same module by plain python".to_owned(),
             pair,
-            goal: Goal::MoreAtMost(MOST),
+            goal: Goal::MoreAtMost(LIMIT),
         }])
     }
 }

@@ -19,7 +19,7 @@ use super::tree::{Repository, scratch, succeed};
 use crate::error::TaskError;
 
 /// The most times that `cp` takes.
-const MOST: f64 = 1.0;
+const LIMIT: f64 = 1.0;
 
 /// The bench of the snapshot.
 pub(super) struct Snapshot;
@@ -42,7 +42,7 @@ impl Bench for Snapshot {
                 ours: format!("snapshot: {}", tree.name),
                 beside: "cp -a --reflink=auto".to_owned(),
                 pair,
-                goal: Goal::TimesAtMost(MOST),
+                goal: Goal::TimesAtMost(LIMIT),
             });
         }
         Ok(cases)

@@ -22,7 +22,7 @@ const FILES: usize = 100;
 const OTHERS: usize = 2_000;
 
 /// The longest time.
-const MOST: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_millis(50);
 
 /// The bench of a phase's packet.
 pub(super) struct SpecPacket;
@@ -52,7 +52,7 @@ impl Bench for SpecPacket {
                 ours: format!("packet: {ours}"),
                 beside: "reading the files".to_owned(),
                 pair: side_by_side(context.rounds, || gather(&selectors), || project.read())?,
-                goal: Goal::TimeAtMost(MOST),
+                goal: Goal::TimeAtMost(LIMIT),
             });
         }
         Ok(cases)

@@ -4,7 +4,7 @@ use super::super::rule::{Report, Rule};
 use super::super::workspace::Workspace;
 
 /// The most lines a file may have before its tests.
-const MOST_LINES: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 
 /// Counts the lines up to the first `#[cfg(test)]`.
 pub(in super::super) struct FileLength;
@@ -21,10 +21,10 @@ impl Rule for FileLength {
                 .lines()
                 .take_while(|line| !line.trim_start().starts_with("#[cfg(test)]"))
                 .count();
-            if lines > MOST_LINES {
+            if lines > MAX_LINES {
                 let message =
-                    format!("{lines} lines without the tests; split it below {MOST_LINES}");
-                report(&file.path, MOST_LINES + 1, message);
+                    format!("{lines} lines without the tests; split it below {MAX_LINES}");
+                report(&file.path, MAX_LINES + 1, message);
             }
         }
     }
@@ -38,10 +38,10 @@ mod tests {
 
     #[test]
     fn only_lines_before_the_tests_count() {
-        let long = "//! a\n".repeat(MOST_LINES + 1);
+        let long = "//! a\n".repeat(MAX_LINES + 1);
         let tested = format!(
             "{}#[cfg(test)]\nmod tests {{}}\n{}",
-            "//! a\n".repeat(MOST_LINES),
+            "//! a\n".repeat(MAX_LINES),
             "\n".repeat(500)
         );
         let files = [

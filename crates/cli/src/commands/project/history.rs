@@ -15,7 +15,7 @@ use crate::names::spec_id;
 use crate::spec_project::{list_of, project};
 
 /// Characters of a failure message in the table; `--json` has more.
-const LONGEST_NOTE: usize = 80;
+const MAX_NOTE_LEN: usize = 80;
 
 /// Show the runs of a spec with tokens and cost
 ///
@@ -100,7 +100,7 @@ fn note(row: &HistoryRow) -> String {
     let mut parts: Vec<String> = row
         .error
         .iter()
-        .map(|error| short_line(error, LONGEST_NOTE))
+        .map(|error| short_line(error, MAX_NOTE_LEN))
         .collect();
     if row.warnings > 0 {
         parts.push(counted(row.warnings, "warning"));

@@ -19,7 +19,7 @@ use crate::app::App;
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 /// A document may be laid out with as much space as it has text.
-const MOST_SCHEMA: usize = 4 * MAX_SCHEMA_BYTES;
+const MAX_SCHEMA: usize = 4 * MAX_SCHEMA_BYTES;
 
 /// Ask for a skill: what it is for, what goes in and out, and what it may do
 ///
@@ -101,9 +101,9 @@ impl Propose {
             let awaited = InputNotice::Saying(
                 "waiting for the I/O schema on standard input (Ctrl-D ends it)",
             );
-            unreadable("--io", app.read_input(MOST_SCHEMA, awaited)?)?
+            unreadable("--io", app.read_input(MAX_SCHEMA, awaited)?)?
         } else {
-            read(app, "--io", &self.io, MOST_SCHEMA)?
+            read(app, "--io", &self.io, MAX_SCHEMA)?
         };
         let io_schema = IoSchema::parse(&bytes).map_err(|error| {
             Failure::new(ExitStatus::Schema, error.to_string())

@@ -26,7 +26,7 @@ const UNREAD: &str = "note: this spec has an idea, so standard input is not read
 new idea from it";
 
 /// The longest command that names sources, in bytes; a document has less than 8 KB.
-const LONGEST_COMMAND: usize = 500;
+const MAX_COMMAND_LEN: usize = 500;
 
 /// The argument that names standard input.
 const STANDARD_INPUT: &str = "-";
@@ -134,7 +134,7 @@ impl SourceFlags {
         for (flag, value) in sources.chain(issues) {
             command.push_str(&format!(" {flag} {}", as_word(&value)));
         }
-        if command.len() <= LONGEST_COMMAND {
+        if command.len() <= MAX_COMMAND_LEN {
             command
         } else {
             plain

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Call, Fixture, Ran};
 
 /// How long anything may take before a test calls it a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The instant of every crawl in these tests.
 pub(crate) const NOW: &str = "2026-03-01T12:00:00.000Z";
@@ -265,7 +265,7 @@ pub(crate) fn synthesis(cmd: &str) -> Value {
 pub(crate) fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !there() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -80,7 +80,7 @@ impl Terminal {
             let shown = screen.lock().unwrap().clone();
             found = shown[seen..].find(text).map(|at| seen + at + text.len());
             assert!(
-                begun.elapsed() < super::support::PATIENCE,
+                begun.elapsed() < super::support::TIMEOUT,
                 "{text:?} is not shown:\n{shown}"
             );
             std::thread::sleep(std::time::Duration::from_millis(5));

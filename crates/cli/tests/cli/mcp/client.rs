@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::{Call, Fixture};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server on a pair of pipes.
 pub(super) struct Client {
@@ -84,7 +84,7 @@ impl Client {
     /// The next line, which has to be a message.
     #[track_caller]
     pub(super) fn next(&mut self) -> Value {
-        let line = self.lines.recv_timeout(PATIENCE).unwrap();
+        let line = self.lines.recv_timeout(TIMEOUT).unwrap();
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
         message

@@ -12,7 +12,7 @@ use crate::support::{Fixture, answering, good_answer, id_of, small};
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// How long anything may take before a test calls it a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the shell in the terminal says when it waits for a line.
 const PROMPT: &str = "ready>";
@@ -99,7 +99,7 @@ impl Tmux {
                 return screen;
             }
             assert!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < TIMEOUT,
                 "waited in vain for {what}:\n{screen}"
             );
             std::thread::sleep(Duration::from_millis(20));
@@ -410,7 +410,7 @@ fn the_program_ends_with_its_terminal() {
     let begun = Instant::now();
     let command = format!("/proc/{program}/cmdline");
     while std::fs::read(&command).is_ok_and(|line| line.ends_with(b"project\0tui\0")) {
-        assert!(begun.elapsed() < PATIENCE, "it goes on without a terminal");
+        assert!(begun.elapsed() < TIMEOUT, "it goes on without a terminal");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -9,7 +9,7 @@ use super::{Place, Seen, Walk, When};
 use crate::python::place_of;
 
 /// The most findings of one skill; who has so many needs no more.
-const MOST_FINDINGS: usize = 100;
+const MAX_FINDINGS: usize = 100;
 
 impl<'s> Walk<'s> {
     pub(super) fn runs(&mut self, node: Node<'s>, place: Place, what: &str) {
@@ -85,7 +85,7 @@ impl<'s> Walk<'s> {
     }
 
     pub(super) fn say(&mut self, node: Node<'s>, code: Code, what: &str, hint: &'static str) {
-        if self.verdict.findings().len() >= MOST_FINDINGS
+        if self.verdict.findings().len() >= MAX_FINDINGS
             || !self.reported.insert((node.start_byte(), hint))
         {
             return;

@@ -23,7 +23,7 @@ use crate::invocation::LlmResult;
 const SLACK: u64 = 8;
 
 /// The most lines beginning with a brace, from the end of standard error, that are tried as JSON.
-const MOST_STARTS: usize = 16;
+const MAX_STARTS: usize = 16;
 
 #[derive(Deserialize)]
 struct Output {
@@ -233,7 +233,7 @@ fn envelope(complaint: &str) -> Option<Reported> {
         values.next()?.ok()
     };
     starts
-        .take(MOST_STARTS)
+        .take(MAX_STARTS)
         .find_map(read)
         .map(|envelope| envelope.error)
 }

@@ -12,9 +12,9 @@ use super::{Family, Found, Names, leaves, unescaped};
 /// Stands for a piece of a text that a macro fills in.
 pub(super) const HOLE: char = '\u{1}';
 /// How many pieces of one text are put together.
-pub(super) const MOST_PIECES: usize = 512;
+pub(super) const MAX_PIECES: usize = 512;
 /// How many texts may stand in one another.
-const MOST_NESTED: usize = 4;
+const MAX_NESTED: usize = 4;
 
 /// Directives of GNU assemblers whose texts are data. No macro can take one of these names.
 const DATA: [&str; 28] = [
@@ -209,7 +209,7 @@ fn judge(statement: &str, names: &Names, parameters: &Parameters<'_>, found: &mu
         return;
     }
     let mut texts = Vec::new();
-    let is_closed = collect(rest, MOST_NESTED, &mut texts);
+    let is_closed = collect(rest, MAX_NESTED, &mut texts);
     // The preprocessor reads the name behind the dot.
     let is_named = names.values(word.trim_start_matches('.').as_bytes());
     if is_named.is_none() && is_data(&word) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::Language;
 use super::super::mask::{Dialect, is_in_number, read_dialect};
 use super::super::token::{Position, tokens};
-use super::names::MOST_NAMES;
+use super::names::MAX_NAMES;
 use super::*;
 
 /// Endings of what the preprocessor includes.
@@ -31,9 +31,9 @@ const PRAGMAS: [&str; 2] = ["dependency", "pch_preprocess"];
 /// What stands where a word may go on in the next line.
 const JOINED: [&str; 4] = ["\\\n", "\\\r", "\\ ", "??/"];
 /// How long the tag of a raw literal may be, with its bracket.
-const MOST_TAG: usize = 17;
+const MAX_TAG: usize = 17;
 /// How much of a line is looked at.
-const MOST_LINE: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// One way in which a compiler may read a text. Which one it takes depends on its settings.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ impl Reading {
             let begins = source.windows(2).enumerate();
             let mut begins = begins.filter(|(_, pair)| *pair == b"R\"");
             begins.any(|(at, _)| {
-                let tag = source[at + 2..].iter().take(MOST_TAG);
+                let tag = source[at + 2..].iter().take(MAX_TAG);
                 let mut tag = tag.skip_while(|byte| !b"(\") \\\n".contains(byte));
                 tag.next() == Some(&b'(')
             })
@@ -101,7 +101,7 @@ impl Reading {
                 .filter(|(_, pair)| pair[0] == b'\\' && matches!(pair[1], b' ' | b'\t'))
                 .map(|(at, _)| &source[at + 1..]);
             after.any(|rest| {
-                let blanks = rest.iter().take(MOST_LINE);
+                let blanks = rest.iter().take(MAX_LINE);
                 let blanks = blanks.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
                 rest.get(blanks.count()) == Some(&b'\n')
             })
@@ -186,8 +186,8 @@ impl Text {
     /// The rest of the line from `at` on.
     fn line(&self, at: usize) -> &[u8] {
         let rest = self.joined.get(at..).unwrap_or_default();
-        let end = rest.iter().take(MOST_LINE).position(|byte| *byte == b'\n');
-        &rest[..end.unwrap_or(rest.len().min(MOST_LINE))]
+        let end = rest.iter().take(MAX_LINE).position(|byte| *byte == b'\n');
+        &rest[..end.unwrap_or(rest.len().min(MAX_LINE))]
     }
 
     /// What a directive is given, from `at` on.
@@ -457,12 +457,12 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
     let mut is_unknown = false;
     while let Some(name) = next.pop() {
         let values = names.values(&name);
-        is_unknown |= values.is_none() || seen.len() > MOST_NAMES;
-        for value in values.into_iter().flatten().take(MOST_NAMES) {
+        is_unknown |= values.is_none() || seen.len() > MAX_NAMES;
+        for value in values.into_iter().flatten().take(MAX_NAMES) {
             name_text.push_str(&format!(" = {value}"));
             match Text::of(value.as_bytes()).operand(0) {
                 Operand::File(target, true) => targets.push(target),
-                Operand::Name(name) if seen.len() <= MOST_NAMES => {
+                Operand::Name(name) if seen.len() <= MAX_NAMES => {
                     if seen.insert(name.clone()) {
                         next.push(name);
                     }
@@ -611,11 +611,11 @@ fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> (String, bool) {
         false => names.literals_of(item.text),
     };
     let mut start = at;
-    while start > 0 && at - start < MOST_NAMES && !known(&items[start - 1]).is_empty() {
+    while start > 0 && at - start < MAX_NAMES && !known(&items[start - 1]).is_empty() {
         start -= 1;
     }
     let (mut next, mut count) = (start, 0);
-    while let Some(item) = items.get(next).filter(|_| count < MOST_WORDS) {
+    while let Some(item) = items.get(next).filter(|_| count < MAX_WORDS) {
         next += 1;
         if let Some(text) = item.value() {
             out.push_str(&text);
@@ -636,7 +636,7 @@ fn joined_text(items: &[Item<'_>], at: usize, names: &Names) -> (String, bool) {
             next += inside(items, next).map_or(1, |list| list.len() + 2);
         }
     }
-    (out, count < MOST_WORDS)
+    (out, count < MAX_WORDS)
 }
 
 fn is_reader_word(item: &Item<'_>) -> bool {
@@ -651,7 +651,7 @@ fn is_reader_word(item: &Item<'_>) -> bool {
 fn assembled(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'_>) {
     let mut depth = 0usize;
     let mut template = Vec::new();
-    for item in items.iter().skip(open).take(assembler::MOST_PIECES) {
+    for item in items.iter().skip(open).take(assembler::MAX_PIECES) {
         match item.text {
             _ if item.is_literal => template.push(item),
             b"(" => depth += 1,
@@ -691,7 +691,7 @@ fn template(items: &[Item<'_>], open: usize, names: &Names) -> (String, bool) {
     let mut out = String::new();
     let mut is_filled = false;
     let mut depth = 0usize;
-    for item in items.iter().skip(open).take(assembler::MOST_PIECES) {
+    for item in items.iter().skip(open).take(assembler::MAX_PIECES) {
         if item.is("(") {
             depth += 1;
         } else if item.is(")") {
@@ -753,7 +753,7 @@ fn joined_lines(source: &[u8], joins_blanks: bool) -> Vec<u8> {
             // Blanks between the backslash and the end of its line are left out, too.
             let blanks = source[at..]
                 .iter()
-                .take(MOST_LINE)
+                .take(MAX_LINE)
                 .take_while(|byte| **byte == b'\r' || joins_blanks && matches!(byte, b' ' | b'\t'));
             let end = at + blanks.count();
             if source.get(end) == Some(&b'\n') {

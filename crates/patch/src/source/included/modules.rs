@@ -7,7 +7,7 @@ use crucible_model::RepoPath;
 use super::{Item, Reach, inside, leaves};
 
 /// How many words may stand between an attribute and its item.
-const MOST_BEFORE: usize = 64;
+const MAX_BEFORE: usize = 64;
 /// Files whose modules lie beside them.
 const ROOTS: [&str; 4] = ["build.rs", "lib.rs", "main.rs", "mod.rs"];
 
@@ -129,7 +129,7 @@ pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>) 
     // One name alone is no item.
     let mut is_name = false;
     let mut next = at;
-    while let Some(item) = items.get(next).filter(|_| next < at + MOST_BEFORE) {
+    while let Some(item) = items.get(next).filter(|_| next < at + MAX_BEFORE) {
         if item.is("mod") {
             return true;
         }
@@ -164,7 +164,7 @@ pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>)
     };
     // `$hash [$($a)*] mod x`
     let is_bracketed = || {
-        let from = at.saturating_sub(MOST_BEFORE);
+        let from = at.saturating_sub(MAX_BEFORE);
         let open = (from..at).rev().find(|open| items[*open].is("["));
         before.is("]")
             && open

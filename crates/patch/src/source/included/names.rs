@@ -9,9 +9,9 @@ use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_
 use super::{Family, c, go, has, inside, items, value};
 
 /// How many words before a macro may be its attributes.
-const MOST_BEFORE: usize = 16;
+const MAX_BEFORE: usize = 16;
 /// How many names lead from one to the other.
-pub(super) const MOST_NAMES: usize = 16;
+pub(super) const MAX_NAMES: usize = 16;
 
 /// The names and the texts in the values of a name of C.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl Names {
         }
         for (name, values) in &names.values {
             let parts = names.parts.entry(name.clone()).or_default();
-            for value in values.iter().take(MOST_NAMES) {
+            for value in values.iter().take(MAX_NAMES) {
                 let (others, texts) = c::parts(value.as_bytes());
                 parts.names.extend(others);
                 parts.texts.extend(texts);
@@ -129,7 +129,7 @@ impl Names {
             };
             out.extend(parts.texts.iter().cloned());
             for name in &parts.names {
-                if seen.len() <= MOST_NAMES && seen.insert(name.clone()) {
+                if seen.len() <= MAX_NAMES && seen.insert(name.clone()) {
                     next.push(name.clone());
                 }
             }
@@ -201,7 +201,7 @@ impl Names {
     fn reaching(&self, is_one: impl Fn(&[&str], &BTreeSet<Vec<u8>>) -> bool) -> BTreeSet<Vec<u8>> {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let mut reached: BTreeSet<Vec<u8>> = BTreeSet::new();
-        for _ in 0..MOST_NAMES {
+        for _ in 0..MAX_NAMES {
             let more = self.values.iter().filter(|(name, values)| {
                 !reached.contains(*name)
                     && values.iter().any(|value| {
@@ -238,12 +238,12 @@ impl Names {
             aliases.extend(calls.iter().map(|called| (name.clone(), called.clone())));
         }
         let renames = |name: &Vec<u8>| !self.rust_calls.contains_key(name);
-        for _ in 0..MOST_NAMES {
+        for _ in 0..MAX_NAMES {
             let before = self.count_rust();
             for (name, other) in &aliases {
                 if let Some(climbs) = self.rust_climbs.get(other).cloned() {
                     let known = self.rust_climbs.entry(name.clone()).or_default();
-                    known.extend(climbs.into_iter().take(MOST_NAMES));
+                    known.extend(climbs.into_iter().take(MAX_NAMES));
                 }
                 for set in [
                     &mut self.rust_callers,
@@ -352,7 +352,7 @@ impl Names {
                     &mut self.rust_readers,
                     &mut self.rust_callers,
                 );
-                let before = &tokens[at.saturating_sub(MOST_BEFORE)..at];
+                let before = &tokens[at.saturating_sub(MAX_BEFORE)..at];
                 // `pub(crate) use name;`
                 let is_used = used.contains(name.text);
                 if is_used || before.iter().any(|token| token.is("macro_export")) {

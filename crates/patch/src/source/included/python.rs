@@ -173,7 +173,7 @@ fn searched(construct: &str, items: &[Item<'_>], at: usize, source: &[u8], found
     };
     let mut end = value;
     let mut depth = 0usize;
-    while let Some(item) = items.get(end).filter(|_| end < value + MOST_WORDS) {
+    while let Some(item) = items.get(end).filter(|_| end < value + MAX_WORDS) {
         match item.text {
             _ if item.is_literal => {}
             b"(" | b"[" | b"{" => depth += 1,

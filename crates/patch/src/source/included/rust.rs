@@ -102,7 +102,7 @@ const PLAIN_VARIABLES: [&str; 7] = [
     "CARGO_PKG_VERSION_PATCH",
 ];
 /// How many words behind a name that is put together may be what it is called with.
-const MOST_BEHIND: usize = 12;
+const MAX_BEHIND: usize = 12;
 /// Names of values in attributes that are paths of files.
 const FILE_KEYS: [&str; 9] = [
     "dir",
@@ -283,7 +283,7 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
         return found.unknown("another use", &text);
     }
     let is_field = before(".") || before("fn") || next(1, ":") && !next(2, ":") || next(1, ".");
-    let mut near = items[at..].iter().take(MOST_BEHIND).filter_map(Item::value);
+    let mut near = items[at..].iter().take(MAX_BEHIND).filter_map(Item::value);
     if !is_field || near.any(|text| names_place(&text, found.depth)) {
         found.unknown("another use", &text);
     }
@@ -291,7 +291,7 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
 
 /// Whether the word at `at` stands in an attribute that is written as one.
 fn is_in_attribute(items: &[Item<'_>], at: usize) -> bool {
-    let from = at.saturating_sub(MOST_BEHIND);
+    let from = at.saturating_sub(MAX_BEHIND);
     (from..at).any(|hash| {
         items[hash].is("#")
             && items
@@ -306,7 +306,7 @@ fn put_together(behind: &[Item<'_>], found: &mut Found<'_>) {
     if behind.first().is_some_and(|mark| mark.is("!")) {
         return found.unknown(CONSTRUCT, "that is put together");
     }
-    let near = behind.iter().take(MOST_BEHIND);
+    let near = behind.iter().take(MAX_BEHIND);
     let near = near.take_while(|item| !item.is(";") && !item.is("=") && !item.is("{"));
     let mut places = near.filter_map(Item::value);
     if let Some(place) = places.find(|text| names_place(text, found.depth)) {
@@ -459,7 +459,7 @@ fn template(
         .iter()
         .enumerate()
         .skip(open)
-        .take(assembler::MOST_PIECES)
+        .take(assembler::MAX_PIECES)
     {
         let is_call = items.get(at + 1).is_some_and(|next| next.is("!"))
             && items.get(at + 2).is_some_and(is_open);

@@ -57,10 +57,10 @@ const COMMENTED: [&str; 4] = [
     "@jest-environment",
 ];
 /// How many blanks may stand before a literal that is looked for anywhere, and how long it may be.
-const MOST_BLANKS: usize = 256;
-const MOST_PATH: usize = 1024;
+const MAX_BLANKS: usize = 256;
+const MAX_PATH: usize = 1024;
 /// How many words the types of a call may have.
-const MOST_TYPES: usize = 64;
+const MAX_TYPES: usize = 64;
 /// Schemes of addresses that are no files of the machine.
 const SCHEMES: [&str; 12] = [
     "astro",
@@ -147,7 +147,7 @@ fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
         }
         let rest = &source[at..];
         let blanks = |from: usize| {
-            let rest = rest[from..].iter().take(MOST_BLANKS);
+            let rest = rest[from..].iter().take(MAX_BLANKS);
             from + rest.take_while(|byte| byte.is_ascii_whitespace()).count()
         };
         let mut open = blanks(0);
@@ -160,7 +160,7 @@ fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
         else {
             continue;
         };
-        let inner = rest[open + 1..].iter().take(MOST_PATH);
+        let inner = rest[open + 1..].iter().take(MAX_PATH);
         let Some(length) = inner
             .take_while(|byte| **byte != b'\n')
             .position(|byte| byte == quote)
@@ -249,7 +249,7 @@ fn without_types<'a>(items: Vec<Item<'a>>) -> Vec<Item<'a>> {
     while let Some(item) = items.get(at) {
         let mut before = out.last().into_iter();
         if is(at, "<") && before.any(|last| METHODS.iter().any(|method| last.is(method))) {
-            let types = (at..items.len().min(at + MOST_TYPES))
+            let types = (at..items.len().min(at + MAX_TYPES))
                 .find(|close| is(*close, ">") && is(close + 1, "("));
             // The types are read as what they are, too.
             at = types.map_or(at + 1, |close| close + 1);

@@ -145,7 +145,7 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
     /// How far before the name the condition begins.
     const BEFORE: usize = 8;
     /// How many words may be left out.
-    const MOST_LEFT_OUT: usize = 200;
+    const MAX_OMITTED: usize = 200;
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let is_comparison = ["NODE_ENV!", "]!", "!"]
         .iter()
@@ -159,7 +159,7 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
         return false;
     };
     let near = tokens
-        .get(..(open + MOST_LEFT_OUT).min(tokens.len()))
+        .get(..(open + MAX_OMITTED).min(tokens.len()))
         .unwrap_or_default();
     let condition = close(near, open);
     let start = condition + 1;
@@ -196,16 +196,13 @@ fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
     };
     // A condition that says something else besides may turn it around.
     let is_plain = !(open..condition).any(|index| is(index, "?") && !is(index + 1, "."));
-    end + 1 < open + MOST_LEFT_OUT
-        && is_plain
-        && !is(end + 1, "else")
-        && !(start..=end).any(decides)
+    end + 1 < open + MAX_OMITTED && is_plain && !is(end + 1, "else") && !(start..=end).any(decides)
 }
 
 /// Names that a script takes out of `process`: `const { exit } = process`, `import { exit } from "node:process"`.
 fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
     /// The longest list of names that is read.
-    const LONGEST: usize = 60;
+    const MAX_LEN: usize = 60;
     for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("}")) {
         let Some(next) = tokens.get(at + 1) else {
             return;
@@ -239,7 +236,7 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
         let names = tokens[..at]
             .iter()
             .rev()
-            .take(LONGEST)
+            .take(MAX_LEN)
             .take_while(|token| !token.is("{"));
         let ends = ["exit", "reallyExit", "abort"];
         for name in names.filter(|name| ends.iter().any(|end| name.is(end))) {

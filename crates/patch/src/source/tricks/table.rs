@@ -724,7 +724,7 @@ impl Pattern {
 /// What stands between the quotes of the literal in front of the token at `at`, behind the token before it.
 fn literal_before<'s>(source: &'s [u8], tokens: &[Token<'_>], at: usize) -> Option<&'s [u8]> {
     /// The longest literal with a meaning here.
-    const LONGEST: usize = 64;
+    const MAX_LEN: usize = 64;
     let start = at
         .checked_sub(1)
         .map_or(Some(0), |before| Some(tokens.get(before)?.range.end))?;
@@ -746,7 +746,7 @@ fn literal_before<'s>(source: &'s [u8], tokens: &[Token<'_>], at: usize) -> Opti
         .iter()
         .position(|byte| !is_edge(byte))
         .unwrap_or(inner.len());
-    let inner = inner.get(from..)?.get(..LONGEST.min(inner.len() - from))?;
+    let inner = inner.get(from..)?.get(..MAX_LEN.min(inner.len() - from))?;
     let to = inner.iter().position(is_edge).unwrap_or(inner.len());
     inner.get(..to)
 }

@@ -178,9 +178,9 @@ pub(super) fn find(
 /// Whether a function is only declared.
 fn closes_in_semicolon(tokens: &[Token<'_>], open: usize) -> bool {
     /// The longest signature that is read.
-    const LONGEST: usize = 100;
+    const MAX_LEN: usize = 100;
     let near = tokens
-        .get(..(open + LONGEST).min(tokens.len()))
+        .get(..(open + MAX_LEN).min(tokens.len()))
         .unwrap_or_default();
     let rest = tokens.get(close(near, open)..).unwrap_or_default();
     rest.iter()
@@ -386,10 +386,10 @@ fn whole_literals(
 /// What stands between the quotes of a literal, escapes of letters resolved.
 fn unescaped(literal: &[u8]) -> String {
     /// The longest literal with a meaning here.
-    const LONGEST: usize = 400;
+    const MAX_LEN: usize = 400;
     let text = String::from_utf8_lossy(
         literal
-            .get(..LONGEST.min(literal.len()))
+            .get(..MAX_LEN.min(literal.len()))
             .unwrap_or_default(),
     );
     let text = text.trim_matches(['"', '\'', '`']);
@@ -622,17 +622,17 @@ fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
 /// Whether a member of what stands at `at` is given another value: `a.b.c = …`, `a["b"] = …`.
 pub(super) fn sets_member(tokens: &[Token<'_>], at: usize) -> bool {
     /// The longest chain that is followed.
-    const LONGEST: usize = 24;
+    const MAX_LEN: usize = 24;
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let mut next = at + 1;
     let mut has_member = false;
-    while next < at + LONGEST {
+    while next < at + MAX_LEN {
         if is(next, ".") && tokens.get(next + 1).is_some_and(Token::is_word) {
             next += 2;
         } else if is(next, "[") {
             next = close(
                 tokens
-                    .get(..(next + LONGEST).min(tokens.len()))
+                    .get(..(next + MAX_LEN).min(tokens.len()))
                     .unwrap_or_default(),
                 next,
             ) + 1;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The longest address, in bytes.
-const MOST_URL: usize = 2048;
+const MAX_URL: usize = 2048;
 
 /// The name of a host, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +44,7 @@ pub enum DomainError {
     #[error("an address must begin with https://")]
     Scheme,
     /// The address is too long.
-    #[error("an address must have at most {MOST_URL} bytes")]
+    #[error("an address must have at most {MAX_URL} bytes")]
     Long,
     /// It has an invalid character.
     #[error(
@@ -148,7 +148,7 @@ impl fmt::Display for Domain {
 
 /// Returns the text between `https://` and the path, if it is a host alone.
 fn authority(url: &str) -> Result<&str, DomainError> {
-    if url.len() > MOST_URL {
+    if url.len() > MAX_URL {
         return Err(DomainError::Long);
     }
     let rest = match url.split_at_checked("https://".len()) {
@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(Domain::of_url(url), Err(error), "{url}");
         }
         assert_eq!(
-            Domain::of_url(&format!("https://docs.example/{}", "a".repeat(MOST_URL))),
+            Domain::of_url(&format!("https://docs.example/{}", "a".repeat(MAX_URL))),
             Err(E::Long)
         );
     }

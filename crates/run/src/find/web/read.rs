@@ -9,13 +9,13 @@ pub(crate) const FIND_WEB_SCHEMA: &str = "ctcp-find-web-v1";
 pub(crate) const MAX_FIND_WEB: usize = 1 << 20;
 
 /// Entries and characters at the most.
-const MOST_DOMAINS: usize = 100;
-const MOST_RESULTS: usize = 200;
-const MOST_FLAGS: usize = 16;
-const MOST_URL: usize = 4096;
-const MOST_NAME: usize = 300;
-const MOST_WHY: usize = 1000;
-const MOST_EXCERPT: usize = 4000;
+const MAX_DOMAINS: usize = 100;
+const MAX_RESULTS: usize = 200;
+const MAX_FLAGS: usize = 16;
+const MAX_URL: usize = 4096;
+const MAX_NAME: usize = 300;
+const MAX_REASON: usize = 1000;
+const MAX_EXCERPT: usize = 4000;
 
 /// How a place on a page is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +88,10 @@ fn document(mut fields: Fields) -> Result<Written, SchemaMismatch> {
     fields.one_of("schema_version", &[(FIND_WEB_SCHEMA, ())])?;
     let mut constraints = fields.object("constraints")?;
     let written = Written {
-        allow_domains: constraints.texts("allow_domains", MOST_DOMAINS, MOST_NAME)?,
+        allow_domains: constraints.texts("allow_domains", MAX_DOMAINS, MAX_NAME)?,
         max_queries: count(&mut constraints, "max_queries")?,
         max_pages: count(&mut constraints, "max_pages")?,
-        results: fields.list("results", MOST_RESULTS, result)?,
+        results: fields.list("results", MAX_RESULTS, result)?,
     };
     constraints.done()?;
     fields.done()?;
@@ -102,13 +102,13 @@ fn result(value: Value, place: String) -> Result<WrittenResult, SchemaMismatch> 
     let mut fields = Fields::of(value, place)?;
     let mut locator = fields.object("locator")?;
     let written = WrittenResult {
-        url: fields.words("url", MOST_URL)?,
+        url: fields.words("url", MAX_URL)?,
         kind: locator.one_of("type", &LocatorKind::NAMED)?,
-        value: locator.words("value", MOST_NAME)?,
-        fetched_at: fields.text("fetched_at", MOST_NAME)?,
-        excerpt: fields.words("excerpt", MOST_EXCERPT)?,
-        why_relevant: fields.words("why_relevant", MOST_WHY)?,
-        risk_flags: fields.texts("risk_flags", MOST_FLAGS, MOST_NAME)?,
+        value: locator.words("value", MAX_NAME)?,
+        fetched_at: fields.text("fetched_at", MAX_NAME)?,
+        excerpt: fields.words("excerpt", MAX_EXCERPT)?,
+        why_relevant: fields.words("why_relevant", MAX_REASON)?,
+        risk_flags: fields.texts("risk_flags", MAX_FLAGS, MAX_NAME)?,
     };
     locator.done()?;
     fields.done()?;

@@ -23,7 +23,7 @@ const CLOSE: (u64, u64) = (3, 6);
 const FEW_BYTES: u64 = 6 * 1024;
 
 /// The most lines of one definition that are shown for a place in it.
-const MOST_LINES: u64 = 160;
+const MAX_LINES: u64 = 160;
 
 /// What the outline may take of the bytes, as one part in so many.
 const OUTLINE_PART: u64 = 4;
@@ -182,7 +182,7 @@ fn places(
     let (before, after) = if allowance < FEW_BYTES { CLOSE } else { AROUND };
     let place = |line: u64| {
         let holds = |item: &&OutlineItem| {
-            item.start <= line && line <= item.end && item.end - item.start < MOST_LINES && {
+            item.start <= line && line <= item.end && item.end - item.start < MAX_LINES && {
                 let span = lines.get(item.start.saturating_sub(1) as usize..item.end as usize);
                 span.is_some_and(|span| span.iter().sum::<u64>() <= allowance / 3)
             }

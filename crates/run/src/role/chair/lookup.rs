@@ -13,11 +13,11 @@ use crucible_repo::TreeReader;
 use super::RANK_READ_ALL;
 use super::excerpt::{Wanted, lines_to_show};
 use super::pointers::{Pointers, imports_of};
-use super::portion::{MOST_MARKS, READ, show_parts};
+use super::portion::{MAX_MARKS, READ, show_parts};
 use super::survey::{ListedFile, survey};
 
 /// The files of one search.
-const MOST_FOUND: u64 = 3;
+const MAX_FOUND: u64 = 3;
 
 /// The best of `tracked` for these words, in parts where they are larger than their share of `max_bytes`.
 pub(crate) fn search(
@@ -37,7 +37,7 @@ pub(crate) fn search(
     let looks = survey(top, &goal, &listed, RANK_READ_ALL, &HashSet::new());
     let candidates = looks.into_iter().map(|look| look.candidate).collect();
     let limits = RankLimits {
-        max_files: FileLimit(MOST_FOUND),
+        max_files: FileLimit(MAX_FOUND),
         max_total_bytes: ByteLimit(max_bytes),
         outlines: false,
     };
@@ -52,7 +52,7 @@ pub(crate) fn search(
         .chosen
         .retain(|choice| choice.score > choice.parts.manifest);
     for choice in &mut ranking.chosen {
-        choice.allowance = choice.allowance.min(max_bytes / MOST_FOUND);
+        choice.allowance = choice.allowance.min(max_bytes / MAX_FOUND);
     }
     show_parts(top, &goal, &Pointers::default(), &mut ranking);
     ranking.needs()
@@ -66,7 +66,7 @@ pub(crate) fn part_of(top: &Path, goal: &Goal, path: &RepoPath, allowance: u64) 
         return Vec::new();
     }
     let wanted = Wanted {
-        marks: goal.marks(&bytes, MOST_MARKS),
+        marks: goal.marks(&bytes, MAX_MARKS),
         ..Wanted::default()
     };
     lines_to_show(path, &String::from_utf8_lossy(&bytes), &wanted, allowance)

@@ -19,14 +19,14 @@ use crucible_verify::FailureEvidence;
 const READ: ByteLimit = ByteLimit(512 * 1024);
 
 /// The most failing test files, and files that they import, that are looked into.
-const MOST_TESTS: usize = 12;
-const MOST_IMPORTED: usize = 60;
+const MAX_TESTS: usize = 12;
+const MAX_IMPORTED: usize = 60;
 
 /// A printed name that fits more files than this points at none of them.
-const MOST_FITTING: usize = 3;
+const MAX_FITTING: usize = 3;
 
 /// The most names of failing tests and of what they use.
-const MOST_HINTS: usize = 64;
+const MAX_HINTS: usize = 64;
 
 /// The shortest title of a test that is looked for in its file, and the lines behind it that are looked into.
 const LEAST_TITLE: usize = 8;
@@ -80,7 +80,7 @@ impl Pointers {
                         && tested_name(path).eq_ignore_ascii_case(group)
                 });
                 of_group
-                    .take(MOST_FITTING)
+                    .take(MAX_FITTING)
                     .for_each(|path| pointers.evidence.add_failing(path));
             }
             pointers.tests.extend(plain_name(test).map(str::to_owned));
@@ -100,7 +100,7 @@ impl Pointers {
         }
         let mut seen = BTreeSet::new();
         pointers.hints.retain(|hint| seen.insert(hint.clone()));
-        pointers.hints.truncate(MOST_HINTS);
+        pointers.hints.truncate(MAX_HINTS);
         pointers
     }
 
@@ -111,7 +111,7 @@ impl Pointers {
             .evidence
             .failing()
             .into_iter()
-            .take(MOST_TESTS)
+            .take(MAX_TESTS)
             .cloned()
             .collect();
         let mut used: BTreeMap<String, u64> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl Pointers {
             direct.remove(path);
         }
         let mut through = BTreeSet::new();
-        for path in direct.iter().take(MOST_IMPORTED) {
+        for path in direct.iter().take(MAX_IMPORTED) {
             self.evidence.add_import(path, 0);
             if let Some(text) = read(reader, path) {
                 through.extend(index.imported(path, &text));
@@ -203,7 +203,7 @@ fn fitting<'p>(by_name: &HashMap<&str, Vec<&'p RepoPath>>, printed: &str) -> Vec
         .copied()
         .filter(|path| ends(path.as_str(), printed) || ends(printed, path.as_str()))
         .collect();
-    if fits.len() > MOST_FITTING {
+    if fits.len() > MAX_FITTING {
         Vec::new()
     } else {
         fits

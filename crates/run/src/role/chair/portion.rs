@@ -13,7 +13,7 @@ use super::pointers::Pointers;
 pub(super) const READ: ByteLimit = ByteLimit(1024 * 1024);
 
 /// The most places of one file that are weighed.
-pub(super) const MOST_MARKS: usize = 5000;
+pub(super) const MAX_MARKS: usize = 5000;
 
 /// Reads the chosen files that are larger than their allowance, and asks for lines of them. A file of which no line fits stays
 /// as it is, and the pack cuts it.
@@ -39,7 +39,7 @@ pub(super) fn show_parts(top: &Path, goal: &Goal, pointers: &Pointers, ranking: 
 fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choice: &mut Choice) {
     let is_test = FileClass::of(path) == FileClass::Test;
     let wanted = Wanted {
-        marks: goal.marks(text.as_bytes(), MOST_MARKS),
+        marks: goal.marks(text.as_bytes(), MAX_MARKS),
         frames: pointers.lines.get(path),
         tests: is_test.then_some(&pointers.tests),
     };

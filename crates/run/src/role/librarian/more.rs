@@ -4,7 +4,7 @@
 //! search ranks the tracked files that are not shown whole yet. Each line of the request has an equal share of what is left of
 //! the bytes; a larger file is shown in part. What is not shown has its reason in a finding, which the next question repeats.
 //!
-//! What always holds: no more than [`MOST_FILES`] files and the allowed bytes are added; the plan stays as it is signed.
+//! What always holds: no more than [`MAX_FILES`] files and the allowed bytes are added; the plan stays as it is signed.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) const FILES_SHOWN: Code = Code::new("run-files-shown");
 pub(crate) const FILES_NOT_SHOWN: Code = Code::new("run-files-not-shown");
 
 /// The most files that one request adds.
-const MOST_FILES: u64 = 8;
+const MAX_FILES: u64 = 8;
 
 /// What one request may add, as one part of the bytes of the first pack in so many.
 pub(crate) const PART: u64 = 3;
@@ -89,7 +89,7 @@ impl LibrarianContext<'_> {
             goal: self.goal.to_owned(),
             needs,
             budget: Budget {
-                max_files: FileLimit(MOST_FILES),
+                max_files: FileLimit(MAX_FILES),
                 max_total_bytes: ByteLimit(budget),
             },
             reason: "the model asked for it".to_owned(),

@@ -299,7 +299,7 @@ fn hostile_answers_are_read_in_one_pass() {
                 read(&text);
                 scanned() - before
             };
-            let (less, more) = (work(LARGEST / 64), work(LARGEST / 16));
+            let (less, more) = (work(MAX_SIZE / 64), work(MAX_SIZE / 16));
             assert!(
                 more <= less * 5 + 64,
                 "{name} of {unit:?} behind {start:?}: {less}, then {more}"

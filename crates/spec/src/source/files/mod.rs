@@ -27,7 +27,7 @@ use crate::packet::{
 };
 
 /// The most files that the selectors may match together.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// The most bytes of selected files that are read, as a multiple of the room: a small file may still have
 /// too many lines.
@@ -97,7 +97,7 @@ pub fn select_files(
         &project,
         &include,
         &excludes,
-        MOST_FILES,
+        MAX_FILES,
         &mut picker.selection.passed_over,
     )? {
         picker.take_selected(path);
@@ -130,7 +130,7 @@ pub(crate) fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecErr
             Pattern::Plain(path) => check_named(&project, path, &excludes)?,
             Pattern::Glob(_) => {
                 let one = std::slice::from_ref(pattern);
-                if pattern::matching(&project, one, &excludes, MOST_FILES, &mut Vec::new())?
+                if pattern::matching(&project, one, &excludes, MAX_FILES, &mut Vec::new())?
                     .is_empty()
                 {
                     return Err(matches_nothing(pattern));
@@ -245,7 +245,7 @@ impl Picker<'_> {
             self.project,
             one,
             excludes,
-            MOST_FILES,
+            MAX_FILES,
             &mut self.selection.passed_over,
         )?;
         let mut shown = false;

@@ -3,7 +3,7 @@
 use crucible_model::{RepoPath, short_line};
 
 use super::read::Project;
-use crate::nearest::{MOST_NAMES, TOLD, nearest};
+use crate::nearest::{MAX_NAMES, TOLD, nearest};
 
 /// The error that `path` does not exist, with the content of its nearest existing directory.
 pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
@@ -28,7 +28,7 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     let mut names: Vec<String> = std::fs::read_dir(place)
         .into_iter()
         .flatten()
-        .take(MOST_NAMES)
+        .take(MAX_NAMES)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| !crucible_secrets::is_secret_file(name) && name.parse::<RepoPath>().is_ok())
         .collect();

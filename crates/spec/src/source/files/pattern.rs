@@ -13,7 +13,7 @@ use crate::packet::{PassedOver, PassedOverReason};
 use crate::project::is_own;
 
 /// The longest pattern, in bytes.
-const LONGEST: usize = 1024;
+const MAX_LEN: usize = 1024;
 
 /// The matching files, in the order of the patterns, then of the names.
 pub(super) type Matches = Vec<RepoPath>;
@@ -40,10 +40,10 @@ impl Pattern {
     /// Parses a path, a directory or a glob. If a file has exactly this name, the text means that file,
     /// whatever characters it contains.
     pub(super) fn read(project: &Project, text: &str) -> Result<Self, SpecError> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_LEN {
             return Err(refused(
                 text,
-                &format!("it is longer than {LONGEST} bytes; write a shorter one"),
+                &format!("it is longer than {MAX_LEN} bytes; write a shorter one"),
             ));
         }
         let plain = shortest(text);
@@ -249,7 +249,7 @@ impl Excludes {
             } else {
                 format!("**/{plain}")
             };
-            if plain.is_empty() || text.len() > LONGEST {
+            if plain.is_empty() || text.len() > MAX_LEN {
                 return Err(refused(text, "it names nothing to exclude"));
             }
             Ok((text.clone(), compile(text, &whole)?))

@@ -278,7 +278,7 @@ fn a_request_of_many_files_adds_few() {
         "SEARCH: parser1\nSEARCH: parser2\nSEARCH: parser3\nSEARCH: parser4\nSEARCH: parser5\n";
     let (findings, found) =
         fixture.served_requests(&format!("{search}{}", "NEED: x\n".repeat(5_000)));
-    assert!(found.len() as u64 <= MOST_FILES, "{found:?}");
+    assert!(found.len() as u64 <= MAX_FILES, "{found:?}");
     assert_eq!(
         findings.last().unwrap(),
         "further lines: a request has at most 5 lines; 5000 were not read"
