@@ -170,9 +170,9 @@ enum Reservations {
     Stored(Arc<dyn ReservationStore>),
 }
 
-/// The reservation of one attempt. If it is dropped without [`HeldAmount::settle`], all of it stays used.
+/// The reservation of one attempt. If it is dropped without [`Reservation::settle`], all of it stays used.
 #[must_use = "a reservation that is not settled stays used in full"]
-pub struct HeldAmount {
+pub struct Reservation {
     budget: Arc<CallBudget>,
     ticket: Ticket,
     reserved: Amount,
@@ -225,7 +225,7 @@ impl CallBudget {
         provider: &'static str,
         inv: &LlmInvocation,
         worst: Amount,
-    ) -> Result<HeldAmount, ReservationError> {
+    ) -> Result<Reservation, ReservationError> {
         let request = match &self.book {
             // Nobody reads it there.
             Reservations::InProcess(_) => Digest::of(b""),
@@ -253,7 +253,7 @@ impl CallBudget {
     pub async fn reserve_call(
         self: &Arc<Self>,
         call: PlannedCall,
-    ) -> Result<HeldAmount, ReservationError> {
+    ) -> Result<Reservation, ReservationError> {
         let reserved = call.worst;
         let ticket = match &self.book {
             Reservations::InProcess(used) => {
@@ -266,7 +266,7 @@ impl CallBudget {
                 elsewhere(move || book.reserve(&call, &limits)).await?
             }
         };
-        Ok(HeldAmount {
+        Ok(Reservation {
             budget: Arc::clone(self),
             ticket,
             reserved,
@@ -274,7 +274,7 @@ impl CallBudget {
     }
 }
 
-impl HeldAmount {
+impl Reservation {
     /// Replaces the reservation by the actual usage.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Ques
 pub use availability::{Availability, availability, offered};
 pub use backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, Asks, BudgetLimits, Budgeted, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
+    Amount, Asks, BudgetLimits, Budgeted, CallBudget, CallEnd, Limit, PlannedCall, Reservation,
     ReservationError, ReservationStore, Ticket,
 };
 pub use call_error::{CallError, SecretInRequest, SecretPlace};

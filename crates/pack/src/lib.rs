@@ -27,7 +27,7 @@ pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
 pub use mandatory::{Mandatory, MandatoryError};
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{
-    Candidate, Choice, Evidence, FileClass, Goal, GoalCut, History, LeftOut, PastChange,
+    Candidate, Choice, Evidence, FileClass, Goal, GoalCut, History, OmittedCandidate, PastChange,
     RankLimits, Ranking, ScoreParts, Surroundings, TextMark, WordStem, area_of, is_beside,
     is_filler, is_little_word, is_of_area, rank, rank_with, tested_name,
 };

@@ -52,7 +52,7 @@ pub struct Ranking {
     /// The chosen files, best first.
     pub chosen: Vec<Choice>,
     /// The others, in the same order.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedCandidate>,
     /// The part of the goal that was not searched.
     pub goal_cut: GoalCut,
 }
@@ -87,7 +87,7 @@ pub struct Choice {
 
 /// A file that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedCandidate {
     /// Which file.
     pub path: RepoPath,
     /// What it scored.
@@ -380,8 +380,8 @@ fn choose(goal: &Goal, file: Scored, allowance: u64, is_outline: bool) -> Choice
     }
 }
 
-fn leave(goal: &Goal, file: Scored, reason: &'static str) -> LeftOut {
-    LeftOut {
+fn leave(goal: &Goal, file: Scored, reason: &'static str) -> OmittedCandidate {
+    OmittedCandidate {
         score: file.parts.score(),
         class: file.candidate.class,
         shares: shared_words(goal, &file),

@@ -22,7 +22,9 @@ use crucible_verify::{
 use crate::canary::broken_source;
 use crate::error::RunError;
 use crate::journal::RunObserver;
-use crate::trial::{self, Copied, TrialBase, TrialResult, Tried, VariantFiles, VerifyContext};
+use crate::trial::{
+    self, Copied, TrialBase, TrialContext, TrialResult, VariantFiles, VerifyContext,
+};
 use crate::world::World;
 
 /// The largest file that is broken or whose expectations are altered.
@@ -64,7 +66,7 @@ pub(crate) async fn check(
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
     scratch_dir: &Path,
-    tried: &Tried<'_>,
+    tried: &TrialContext<'_>,
     passed: &TrialResult,
     observer: &mut dyn RunObserver,
 ) -> Result<Option<BrokenChange>, RunError> {
@@ -170,7 +172,7 @@ pub(crate) async fn run_variant(
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
     scratch_dir: &Path,
-    tried: &Tried<'_>,
+    tried: &TrialContext<'_>,
     (passed, files, grace): (&GateRun, &VariantFiles, Duration),
     observer: &mut dyn RunObserver,
 ) -> Result<Option<GateRun>, RunError> {
@@ -217,7 +219,7 @@ fn words(check: &BrokenChange) -> String {
 }
 
 /// Makes the variants of a change.
-async fn variants(by: VerifyContext<'_>, tried: &Tried<'_>) -> Result<Variants, RunError> {
+async fn variants(by: VerifyContext<'_>, tried: &TrialContext<'_>) -> Result<Variants, RunError> {
     let after = tried.change.tree.files_checked_out();
     let mut all = Variants {
         files: BTreeMap::new(),

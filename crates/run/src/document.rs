@@ -77,7 +77,7 @@ mod tests {
     use crate::attempt::AttemptOutcome;
     use crate::contract::{DispatchConfig, RunRecord, Signature};
     use crate::land::Landing;
-    use crate::role::chair::NotAsked;
+    use crate::role::chair::OmittedFiles;
 
     /// Returns the error for a document of this kind of a later version, with a field that only that version
     /// has.
@@ -110,7 +110,7 @@ mod tests {
             said_of_a_later_one::<AttemptOutcome>(),
             said_of_a_later_one::<Landing>(),
             said_of_a_later_one::<DispatchConfig>(),
-            said_of_a_later_one::<NotAsked>(),
+            said_of_a_later_one::<OmittedFiles>(),
         ] {
             assert!(
                 error.contains("-v2") && error.contains("this Crucible reads"),

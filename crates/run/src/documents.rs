@@ -21,7 +21,7 @@ use crate::land::Landing;
 use crate::layout::{self, RunDir, attempt_file, full_gates_files};
 use crate::receipt::phase;
 use crate::reservations::RecordedUsage;
-use crate::role::chair::NotAsked;
+use crate::role::chair::OmittedFiles;
 use crate::status::{RunStatus, status_of};
 use crate::timeline::attempt_of;
 
@@ -162,7 +162,8 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
     let exchanges = exchanges(&run, &events);
     let status = status_of(dir, run, &events, &booked)?;
     let mut unreadable = Vec::new();
-    let not_requested: Option<NotAsked> = parse_document(dir, layout::LEFT_OUT, &mut unreadable)?;
+    let not_requested: Option<OmittedFiles> =
+        parse_document(dir, layout::LEFT_OUT, &mut unreadable)?;
     let analysis: Option<Analysis> = parse_document(dir, layout::ANALYSIS, &mut unreadable)?;
     let pack = match dir.read_if_there(layout::CONTEXT_PACK)? {
         Some(bytes) => keep(

@@ -56,7 +56,7 @@ const MAX_NAMES: usize = 256 << 10;
 const MAX_RULE_NAME: usize = 64;
 
 /// The patch gate's result for an answer.
-pub(crate) struct Judged {
+pub(crate) struct PatchVerdict {
     /// The patch, if the answer contains one.
     pub(crate) patch: Option<Vec<u8>>,
     /// What was found.
@@ -75,7 +75,7 @@ pub(crate) struct Change {
     pub(crate) tree: ProducedTree,
 }
 
-impl Judged {
+impl PatchVerdict {
     pub(crate) fn refused(finding: Finding) -> Self {
         Self::of(Verdict::new(vec![finding]))
     }
@@ -210,10 +210,10 @@ pub(crate) async fn judge(
     context: &PatchContext<'_>,
     answer: &Untrusted,
     attempt: u64,
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     let PatchContext { format, plan, .. } = *context;
     if holds_secret(answer) {
-        return Ok(Judged::refused(secret_in_answer(attempt)));
+        return Ok(PatchVerdict::refused(secret_in_answer(attempt)));
     }
     let editable: Vec<RepoPath> = plan
         .scope_allow
@@ -222,10 +222,10 @@ pub(crate) async fn judge(
         .collect();
     let reading = match read_any_answer(format, answer, &editable) {
         Ok(reading) => reading,
-        Err(error) => return Ok(Judged::unread(&error)),
+        Err(error) => return Ok(PatchVerdict::unread(&error)),
     };
     let read_as = Some(reading.format);
-    Ok(Judged {
+    Ok(PatchVerdict {
         read_as,
         ..judge_reading(context, reading, attempt).await?
     })
@@ -235,31 +235,31 @@ async fn judge_reading(
     context: &PatchContext<'_>,
     reading: Reading,
     attempt: u64,
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     let PatchContext {
         git, record, plan, ..
     } = *context;
     let Reading { format, proposal } = reading;
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
-        Err(error) => return Ok(Judged::unread(&error)),
+        Err(error) => return Ok(PatchVerdict::unread(&error)),
     };
     let places = judge_places(&proposal, &policy(context));
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(&record.base_commit, &paths, limit).await,
         Err(refusal) => {
-            return Ok(Judged {
+            return Ok(PatchVerdict {
                 patch: diff_of(&proposal),
-                ..Judged::of(refusal)
+                ..PatchVerdict::of(refusal)
             });
         }
     };
     let before = match before {
         Ok(before) => before,
         Err(error) => {
-            return Ok(Judged {
+            return Ok(PatchVerdict {
                 patch: diff_of(&proposal),
-                ..Judged::of(too_large(places, error)?)
+                ..PatchVerdict::of(too_large(places, error)?)
             });
         }
     };
@@ -267,11 +267,11 @@ async fn judge_reading(
         Ok(applied) => applied,
         Err((proposal, error)) => {
             let finding = not_applied(git, &record.base_commit, &error).await?;
-            let refused = Judged {
+            let refused = PatchVerdict {
                 is_malformed: error.is_of_form(),
-                ..Judged::refused(finding)
+                ..PatchVerdict::refused(finding)
             };
-            return Ok(Judged {
+            return Ok(PatchVerdict {
                 patch: diff_of(&proposal),
                 ..refused
             });
@@ -282,7 +282,7 @@ async fn judge_reading(
         findings,
     } = with_lost(&proposal, &before, after, &plan.may_drop);
     let mut judged = if brings_marker(&before, &after) {
-        Judged::refused(secret_in_answer(attempt))
+        PatchVerdict::refused(secret_in_answer(attempt))
     } else {
         let context = PatchContext { format, ..*context };
         judge_files(&context, &proposal, &paths, &before, &after).await?
@@ -318,7 +318,7 @@ async fn judge_files(
     paths: &[RepoPath],
     before: &Files,
     after: &Files,
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     if matches!(proposal, Proposal::Edits(_))
         && after
             .iter()
@@ -339,7 +339,9 @@ async fn judge_files(
             .map(RepoPath::as_str)
             .collect::<Vec<_>>()
             .join(", ");
-        return Ok(Judged::refused(Finding::error(UNCHANGED, named, hint)));
+        return Ok(PatchVerdict::refused(Finding::error(
+            UNCHANGED, named, hint,
+        )));
     }
     let bytes = match proposal {
         Proposal::Diff(bytes) => bytes.clone(),
@@ -347,7 +349,7 @@ async fn judge_files(
             Ok(bytes) => bytes,
             Err(error) => {
                 let finding = Finding::error(NOT_TEXT, "the answer", error.to_string());
-                return Ok(Judged::refused(finding));
+                return Ok(PatchVerdict::refused(finding));
             }
         },
     };
@@ -360,7 +362,7 @@ async fn judge_files(
         after,
     )
     .await?;
-    Ok(Judged {
+    Ok(PatchVerdict {
         verdict: naming_gate_files(&judged.verdict, context),
         ..judged
     })
@@ -398,7 +400,7 @@ fn naming_gate_files(verdict: &Verdict, context: &PatchContext<'_>) -> Verdict {
 pub(crate) async fn judge_again(
     context: &PatchContext<'_>,
     patch: &[u8],
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     judge_diff(
         context.git,
         &context.record.base_commit,
@@ -413,24 +415,24 @@ async fn judge_diff(
     base: &Oid,
     policy: &Policy,
     patch: &[u8],
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     let proposal = Proposal::Diff(patch.to_vec());
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
-        Err(error) => return Ok(Judged::refused(error.finding())),
+        Err(error) => return Ok(PatchVerdict::refused(error.finding())),
     };
     let places = judge_places(&proposal, policy);
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(base, &paths, limit).await,
-        Err(refusal) => return Ok(Judged::of(refusal)),
+        Err(refusal) => return Ok(PatchVerdict::of(refusal)),
     };
     let before = match before {
         Ok(before) => before,
-        Err(error) => return Ok(Judged::of(too_large(places, error)?)),
+        Err(error) => return Ok(PatchVerdict::of(too_large(places, error)?)),
     };
     match apply(&proposal, &before) {
         Ok(after) => judge_patch(git, base, policy, patch.to_vec(), &before, &after).await,
-        Err(error) => Ok(Judged::refused(not_applied(git, base, &error).await?)),
+        Err(error) => Ok(PatchVerdict::refused(not_applied(git, base, &error).await?)),
     }
 }
 
@@ -442,21 +444,21 @@ pub(crate) async fn judge_patch(
     bytes: Vec<u8>,
     before: &Files,
     after: &Files,
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     let patch = match parse(&bytes) {
         Ok(patch) => patch,
         Err(error) => {
-            return Ok(Judged {
+            return Ok(PatchVerdict {
                 patch: Some(bytes),
-                ..Judged::refused(error.finding())
+                ..PatchVerdict::refused(error.finding())
             });
         }
     };
     let mut verdict = crucible_patch::judge(&patch, policy, before, after);
     if verdict.outcome() == Outcome::Fail {
-        return Ok(Judged {
+        return Ok(PatchVerdict {
             patch: Some(bytes),
-            ..Judged::of(verdict)
+            ..PatchVerdict::of(verdict)
         });
     }
     // Neither needs the other, and both wait for git.
@@ -468,15 +470,15 @@ pub(crate) async fn judge_patch(
     let tree = match tree {
         Ok(tree) => tree,
         Err(RepoError::PatchRefused { detail }) => {
-            return Ok(Judged {
+            return Ok(PatchVerdict {
                 patch: Some(bytes),
-                ..Judged::refused(not_applicable(&detail))
+                ..PatchVerdict::refused(not_applicable(&detail))
             });
         }
         Err(error) => {
-            return Ok(Judged {
+            return Ok(PatchVerdict {
                 patch: Some(bytes),
-                ..Judged::of(too_large(verdict, error)?)
+                ..PatchVerdict::of(too_large(verdict, error)?)
             });
         }
     };
@@ -485,10 +487,10 @@ pub(crate) async fn judge_patch(
     verdict.merge(spared);
     verdict.merge(apart?);
     let change = verdict.passes().then_some(Change { tree });
-    Ok(Judged {
+    Ok(PatchVerdict {
         patch: Some(bytes),
         change,
-        ..Judged::of(verdict)
+        ..PatchVerdict::of(verdict)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::gatekeeper::{self, PatchContext};
 use crate::held_out::{HeldOut, MAX_FILE};
 use crate::journal::{Journal, Unwatched};
 use crate::layout::{self, RunDir};
-use crate::trial::{self, Copied, TrialBase, Tried, VariantFiles, VerifyContext};
+use crate::trial::{self, Copied, TrialBase, TrialContext, VariantFiles, VerifyContext};
 use crate::verification::base_files;
 use crate::world::World;
 
@@ -120,7 +120,7 @@ async fn run(
         level: GateLevel::Lite,
     };
     let base_files = base_files(by, &change).await?;
-    let tried = Tried {
+    let tried = TrialContext {
         change: &change,
         base_files: &base_files,
         baseline: Baseline::default(),

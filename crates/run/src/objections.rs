@@ -20,7 +20,7 @@ use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::other_world::OtherWorld;
 use crate::role::objector::Raised;
-use crate::trial::{self, Copied, TrialBase, Tried, VariantFiles, VerifyContext};
+use crate::trial::{self, Copied, TrialBase, TrialContext, VariantFiles, VerifyContext};
 use crate::world::World;
 
 /// How much the sources and documents that an objection names may hold.
@@ -172,7 +172,7 @@ impl<'r> Prepared<'r> {
             other: (!is_alone).then_some(&other),
             ..TrialBase::of(by.record, &by.analysis.gates, by.surveys)
         };
-        let tried = Tried {
+        let tried = TrialContext {
             change: on.change,
             base_files: on.base_files,
             baseline: crucible_verify::Baseline::default(),

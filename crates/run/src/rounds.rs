@@ -12,7 +12,7 @@ use crate::contract::{RunRole, RunSettings, Service};
 
 /// The place of the next answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place<'o> {
+pub(crate) struct CandidateSlot<'o> {
     /// The round, from 1; above the run's `max_iterations` none is left.
     pub(crate) round: u64,
     /// The number of the candidate in its round, counted from 1.
@@ -23,7 +23,7 @@ pub(crate) struct Place<'o> {
     pub(crate) malformed: Option<&'o AttemptOutcome>,
 }
 
-impl<'o> Place<'o> {
+impl<'o> CandidateSlot<'o> {
     /// The place that follows these attempts of a run.
     pub(crate) fn after(ended: &'o [AttemptOutcome], settings: &RunSettings) -> Self {
         let candidates = candidates(settings);
@@ -67,7 +67,7 @@ pub(crate) fn candidates(settings: &RunSettings) -> u64 {
 
 /// How many of its `max_iterations` a run with these attempts has used.
 pub(crate) fn rounds_used(ended: &[AttemptOutcome], settings: &RunSettings) -> u64 {
-    let next = Place::after(ended, settings);
+    let next = CandidateSlot::after(ended, settings);
     next.round - 1 + u64::from(next.candidate > 1)
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let mut settings = record(Path::new("/r"), &[]).settings;
         (settings.max_malformed, settings.candidates) = (malformed, samples);
         let ended = ended(ends);
-        let place = Place::after(&ended, &settings);
+        let place = CandidateSlot::after(&ended, &settings);
         let number = |outcome: Option<&AttemptOutcome>| outcome.map(|outcome| outcome.number);
         (
             place.round,

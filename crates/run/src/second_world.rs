@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::gate_world::GateWorld;
 use crate::journal::Unwatched;
 use crate::other_world::OtherWorld;
-use crate::trial::{self, Copied, TrialBase, TrialResult, Tried, VerifyContext};
+use crate::trial::{self, Copied, TrialBase, TrialContext, TrialResult, VerifyContext};
 use crate::world::World;
 
 /// Runs the gates that passed in the second world; nothing if the policy switches it off.
@@ -23,7 +23,7 @@ pub(crate) async fn check(
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
     scratch_dir: &Path,
-    (tried, passed): (&Tried<'_>, &TrialResult),
+    (tried, passed): (&TrialContext<'_>, &TrialResult),
 ) -> Result<Option<SecondWorld>, RunError> {
     let policy = by.record.settings.second_world;
     if policy == WorldPolicy::Off {

@@ -18,7 +18,7 @@ use crucible_verify::{
 use crate::broken_change::run_variant;
 use crate::error::RunError;
 use crate::journal::{RunObserver, Unwatched};
-use crate::trial::{TrialBase, TrialResult, Tried, VariantFiles, VerifyContext};
+use crate::trial::{TrialBase, TrialContext, TrialResult, VariantFiles, VerifyContext};
 use crate::world::World;
 
 /// Additional time for a gate on a mistake, beyond twice its time: a mistake can make a loop endless.
@@ -79,7 +79,7 @@ impl Lanes<'_> {
         by: VerifyContext<'_>,
         base: TrialBase<'_>,
         scratch_dir: &Path,
-        tried: &Tried<'_>,
+        tried: &TrialContext<'_>,
         number: usize,
     ) -> Result<(), RunError> {
         if number >= self.lanes {
@@ -120,7 +120,7 @@ pub(crate) async fn measure(
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
     scratch_dir: &Path,
-    (tried, passed, broken): (&Tried<'_>, &TrialResult, &BrokenChange),
+    (tried, passed, broken): (&TrialContext<'_>, &TrialResult, &BrokenChange),
     observer: &mut dyn RunObserver,
 ) -> Result<Option<Strength>, RunError> {
     let settings = &by.record.settings;

@@ -62,13 +62,13 @@ pub(crate) enum Copied<'t> {
     /// The base as it is.
     Base,
     /// The base with a change.
-    Changed(&'t Tried<'t>),
+    Changed(&'t TrialContext<'t>),
     /// The base with broken sources.
     Broken(&'t Broken),
     /// The base with a change, and these files different from it.
-    Variant(&'t Tried<'t>, &'t VariantFiles),
+    Variant(&'t TrialContext<'t>, &'t VariantFiles),
     /// The base with a change, and these files as well.
-    Added(&'t Tried<'t>, &'t VariantFiles),
+    Added(&'t TrialContext<'t>, &'t VariantFiles),
 }
 
 /// What came of a trial.
@@ -149,7 +149,7 @@ impl<'b> TrialBase<'b> {
 }
 
 /// A change, and the baseline of its gates.
-pub(crate) struct Tried<'t> {
+pub(crate) struct TrialContext<'t> {
     pub(crate) change: &'t Change,
     /// The changed files as the base commit has them.
     pub(crate) base_files: &'t Files,

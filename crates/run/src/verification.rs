@@ -23,7 +23,7 @@ use crate::journal::RunObserver;
 use crate::second_world;
 use crate::strength;
 use crate::trial::waiting_tests;
-use crate::trial::{Copied, TrialBase, TrialResult, Tried, VerifyContext, run};
+use crate::trial::{Copied, TrialBase, TrialContext, TrialResult, VerifyContext, run};
 use crate::world::World;
 
 const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
@@ -111,7 +111,7 @@ pub(crate) async fn verify(
         sinks_need_approval: &by.record.settings.sinks_need_approval,
         accepted: &by.plan.accepts,
     };
-    let tried = Tried {
+    let tried = TrialContext {
         change,
         base_files: &base_files,
         baseline,
@@ -228,7 +228,7 @@ async fn rerun_flaky(
     by: VerifyContext<'_>,
     base: TrialBase<'_>,
     scratch_dir: &Path,
-    tried: &Tried<'_>,
+    tried: &TrialContext<'_>,
     first: &TrialResult,
     observer: &mut dyn RunObserver,
 ) -> Result<Vec<GateRun>, RunError> {

@@ -26,7 +26,7 @@ use crate::spawner::Reach;
 use crate::sys::{ChildSettings, command, prepare_child};
 use crate::terminal_end::Terminal;
 use crate::wire::{
-    Means, OverlayOrder, Overlays, Place, PrivateSize, StageIsolation, StageRequest,
+    HostFeatures, IdentifiedDir, OverlayOrder, Overlays, PrivateSize, StageIsolation, StageRequest,
 };
 
 /// The name of the outer stage's program.
@@ -75,10 +75,10 @@ pub(crate) fn plan(
     profile: &Profile,
     target: Target,
     launcher: &Launcher,
-    features: Means,
+    features: HostFeatures,
     env: &Environment,
 ) -> Result<Plan, SandboxError> {
-    let Means {
+    let HostFeatures {
         surroundings,
         private,
         overlays,
@@ -184,7 +184,7 @@ pub(crate) fn plan(
         terminal: spawn.stdin.terminal(),
         args: spawn.args.clone(),
         env: spawn.env.clone(),
-        cwd: Place {
+        cwd: IdentifiedDir {
             path: layout.cwd.into_os_string(),
             identity: target.cwd.identity,
         },

@@ -28,7 +28,7 @@ use crate::plan::Target;
 use crate::sockets;
 use crate::spawn::{Network, Profile};
 use crate::tools;
-use crate::wire::{Place, StageIsolation};
+use crate::wire::{IdentifiedDir, StageIsolation};
 
 /// Temporary directories: empty, writable, removed after the run.
 pub(crate) const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -95,7 +95,7 @@ pub(crate) struct Layout {
     pub(crate) cwd: PathBuf,
     pub(crate) program: PathBuf,
     /// The writable directories; the inner stage checks their identities.
-    pub(crate) writable: Vec<Place>,
+    pub(crate) writable: Vec<IdentifiedDir>,
     /// The placeholders that mounts leave in them.
     pub(crate) placeholders: Placeholders,
 }
@@ -405,7 +405,7 @@ impl Layout {
         if system || directory.path == Path::new("/") {
             return Err(refuse(PathProblem::System));
         }
-        let place = Place {
+        let place = IdentifiedDir {
             path: directory.path.clone().into_os_string(),
             identity: directory.identity,
         };
@@ -564,7 +564,7 @@ impl Layout {
         let planned = match &mount.content {
             MountContent::Writable(_) => {
                 let path = mount.target.clone().into_os_string();
-                self.writable.push(Place {
+                self.writable.push(IdentifiedDir {
                     path,
                     identity: directory.identity,
                 });

@@ -11,7 +11,7 @@ use crate::identity::Identity;
 use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
 use crate::sandbox::{reported_layers, run_isolated};
 use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
-use crate::wire::{Means, Overlays, PrivateSize, StageIsolation};
+use crate::wire::{HostFeatures, Overlays, PrivateSize, StageIsolation};
 
 /// How long one trial may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,19 +19,19 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The option that bubblewrap has had since 0.8.
 const SIZE_OPTION: &str = "--size";
 
-type Trial = (Vec<ReachedLayer>, Vec<MissingLayer>);
+type LayerTrial = (Vec<ReachedLayer>, Vec<MissingLayer>);
 
 /// What this machine offers.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct HostSupport {
     pub(crate) layers: Layers,
     pub(crate) private: PrivateSize,
     pub(crate) overlays: Overlays,
 }
 
 /// Tries every layer. Runs on a thread of its own, because the caller may be inside a runtime.
-pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
-    let nothing = |reason: &str| Offer {
+pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> HostSupport {
+    let nothing = |reason: &str| HostSupport {
         layers: Layers::from_trial(&[], &MissingLayer::every(reason)),
         private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
@@ -50,7 +50,7 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
             .join()
     });
     match result {
-        Ok(Ok(((reached, missing), private, overlays))) => Offer {
+        Ok(Ok(((reached, missing), private, overlays))) => HostSupport {
             layers: Layers::from_trial(&reached, &missing),
             private,
             overlays,
@@ -60,8 +60,8 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
     }
 }
 
-async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateSize, Overlays) {
-    let mut features = Means {
+async fn attempt(launcher: &Launcher, env: &Environment) -> (LayerTrial, PrivateSize, Overlays) {
+    let mut features = HostFeatures {
         surroundings: StageIsolation::Namespaces,
         private: PrivateSize::Sized,
         overlays: Overlays::Tried,
@@ -102,8 +102,8 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateSize,
 }
 
 /// What works without namespaces, which are missing for the reason `why`? Landlock, seccomp and limits may.
-async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> Trial {
-    let features = Means {
+async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> LayerTrial {
+    let features = HostFeatures {
         surroundings: StageIsolation::Machine,
         private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
@@ -123,9 +123,9 @@ async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> T
 /// Starts the inner stage isolated, to become itself once more and do nothing.
 async fn trial(
     launcher: &Launcher,
-    features: Means,
+    features: HostFeatures,
     env: &Environment,
-) -> Result<Trial, SandboxError> {
+) -> Result<LayerTrial, SandboxError> {
     let profile = Profile {
         strength: Strength::BestEffort,
         writable: Vec::new(),

@@ -16,12 +16,12 @@ use crate::hosts;
 use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
 use crate::mounts::{Mount, MountContent};
 use crate::plan;
-use crate::probe::{self, Offer};
+use crate::probe::{self, HostSupport};
 use crate::spawn::{
     Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength,
 };
 use crate::supervise::{Observed, Watch, supervise};
-use crate::wire::{Means, Overlays, PrivateSize, Report, StageIsolation, read_report};
+use crate::wire::{HostFeatures, Overlays, PrivateSize, Report, StageIsolation, read_report};
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Sandbox {
     launcher: Option<Launcher>,
     env: Environment,
     caps: Caps,
-    offer: OnceLock<Offer>,
+    offer: OnceLock<HostSupport>,
     /// Where control groups can be made, if anywhere.
     groups: OnceLock<Option<Parents>>,
 }
@@ -103,7 +103,7 @@ impl Sandbox {
         &self.env
     }
 
-    fn offer(&self) -> &Offer {
+    fn offer(&self) -> &HostSupport {
         self.offer
             .get_or_init(|| probe::offer(self.launcher.as_ref(), &self.env))
     }
@@ -199,7 +199,7 @@ impl Sandbox {
             spawn,
             profile,
             launcher,
-            Means {
+            HostFeatures {
                 surroundings,
                 private: self.offer().private,
                 overlays: self.offer().overlays,
@@ -248,7 +248,7 @@ impl Sandbox {
         {
             return Ok(None);
         }
-        let features = Means {
+        let features = HostFeatures {
             surroundings: StageIsolation::Namespaces,
             private: PrivateSize::Sized,
             overlays: Overlays::Missing,
@@ -281,7 +281,7 @@ pub(crate) async fn run_isolated(
     spawn: Spawn,
     profile: &Profile,
     launcher: &Launcher,
-    features: Means,
+    features: HostFeatures,
     group: Option<Group>,
     env: &Environment,
 ) -> Result<Observed, SandboxError> {

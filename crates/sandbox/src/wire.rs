@@ -14,7 +14,7 @@ use crate::terminal_end::Terminal;
 
 /// A directory with the identity that the inner stage must find.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct IdentifiedDir {
     pub(crate) path: OsString,
     /// Device and inode.
     pub(crate) identity: (u64, u64),
@@ -53,7 +53,7 @@ pub(crate) enum Overlays {
 
 /// The features of a machine that confined programs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Means {
+pub(crate) struct HostFeatures {
     pub(crate) surroundings: StageIsolation,
     pub(crate) private: PrivateSize,
     pub(crate) overlays: Overlays,
@@ -80,8 +80,8 @@ pub(crate) struct StageRequest {
     pub(crate) terminal: Terminal,
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) cwd: Place,
-    pub(crate) writable: Vec<Place>,
+    pub(crate) cwd: IdentifiedDir,
+    pub(crate) writable: Vec<IdentifiedDir>,
     /// The read-only paths in them.
     pub(crate) read_only: Vec<OsString>,
     /// Whether a writable directory is mounted at another path.

@@ -58,8 +58,8 @@ pub use outline::{
     OutlineRequirement, OutlineTask, SpecFolder, SpecOutline, find_spec_folder, task_goal,
 };
 pub use packet::{
-    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver,
-    PassedOverReason, Selection, build_packet, build_packet_with,
+    EntryKind, Omission, OmissionReason, Packet, PacketEntry, PacketLimits, PacketManifest,
+    PacketRow, Selection, build_packet, build_packet_with,
 };
 pub use phase::{
     CorrectionBrief, LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, phases,

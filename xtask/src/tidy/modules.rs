@@ -65,7 +65,7 @@ fn visit_file(
     visit_items(
         workspace,
         &parsed.syntax.items,
-        Place {
+        ModuleDirs {
             own,
             children: &children,
         },
@@ -76,7 +76,7 @@ fn visit_file(
 
 /// Where the modules declared in a file are looked for.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ModuleDirs<'a> {
     /// The folder of the file itself, which a `#[path]` starts from.
     own: &'a str,
     /// The folder of the files that `mod name;` names.
@@ -86,7 +86,7 @@ struct Place<'a> {
 fn visit_items(
     workspace: &Workspace,
     items: &[Item],
-    place: Place<'_>,
+    place: ModuleDirs<'_>,
     reach: Reach,
     reached: &mut BTreeMap<String, Reach>,
 ) {
@@ -104,7 +104,7 @@ fn visit_items(
             visit_items(
                 workspace,
                 inner,
-                Place {
+                ModuleDirs {
                     own: &children,
                     children: &children,
                 },

@@ -26,7 +26,7 @@ use axum::http::{HeaderMap, Method, Response, Uri};
 use crucible_host::http::{HttpClient, HttpError, HttpRequest, HttpStream, Payload};
 use crucible_host::random;
 use crucible_llm::{
-    Amount, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall, Price, PriceTable,
+    Amount, CallBudget, CallEnd, Limit, PlannedCall, Price, PriceTable, Reservation,
     ReservationError, Resource, Upstream, refuse_secrets,
 };
 use crucible_model::{ByteLimit, Digest, Secret};
@@ -526,7 +526,7 @@ impl Shared {
         bounded_request: &BoundedRequest,
         bytes: usize,
         request: Digest,
-    ) -> Result<HeldAmount, Refusal> {
+    ) -> Result<Reservation, Refusal> {
         let Upstream { provider, .. } = self.upstream;
         let price = self.prices.of(provider, &bounded_request.model);
         let limits = self.budget.limits();
@@ -617,7 +617,7 @@ struct ForwardedAnswer {
     exchange: Exchange,
     answer_bytes: Vec<u8>,
     /// The reservation, until it is settled. Dropped unsettled, it stays.
-    reservation: Option<HeldAmount>,
+    reservation: Option<Reservation>,
 }
 
 impl ForwardedAnswer {

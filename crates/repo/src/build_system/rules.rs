@@ -4,13 +4,13 @@ use super::{BuildSystem, Detection, ProjectFiles};
 use crate::sample::join;
 
 /// One directory.
-struct Place<'v, 'a> {
+struct DirectoryFiles<'v, 'a> {
     files: &'v ProjectFiles<'a>,
     directory: &'v str,
 }
 
 /// Returns the files that identify a build system; empty if it is another.
-type Rule = fn(&Place<'_, '_>) -> Vec<&'static str>;
+type Rule = fn(&DirectoryFiles<'_, '_>) -> Vec<&'static str>;
 
 /// In the order of the seed's table: of two that are equally sure, the earlier one is it.
 const RULES: &[(BuildSystem, Rule)] = &[
@@ -78,7 +78,7 @@ pub(super) const BUILD_FILES: &[&str] = &[
 
 /// Detects the build system of `directory` by its own files alone.
 pub(super) fn detect_in(files: &ProjectFiles<'_>, directory: &str) -> Detection {
-    let place = Place { files, directory };
+    let place = DirectoryFiles { files, directory };
     let matches = RULES.iter().map(|(system, rule)| (*system, rule(&place)));
     let mut matches: Vec<_> = matches.filter(|(_, found)| !found.is_empty()).collect();
     // The sort is stable: the table's order decides among the equally sure.
@@ -114,7 +114,7 @@ pub(super) fn detect_in(files: &ProjectFiles<'_>, directory: &str) -> Detection 
     detection(*system, names, reasons)
 }
 
-impl Place<'_, '_> {
+impl DirectoryFiles<'_, '_> {
     fn has(&self, name: &str) -> bool {
         self.files.has(self.directory, name)
     }

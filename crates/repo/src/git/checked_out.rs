@@ -13,7 +13,7 @@ use std::path::Path;
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::ByteLimit;
 
-use super::locate::Place;
+use super::locate::GitLocation;
 use super::store::{HashKind, Unread, is_absent, is_pipe};
 use crate::git::Branch;
 use crate::oid::Oid;
@@ -26,7 +26,7 @@ const MAX_REF: ByteLimit = ByteLimit(4 << 10);
 const MAX_PACKED: ByteLimit = ByteLimit(64 << 20);
 
 /// Returns the checked-out branch; `None` if git has to be asked.
-pub(super) fn branch(place: &Place) -> Option<Branch> {
+pub(super) fn branch(place: &GitLocation) -> Option<Branch> {
     match read_head(place).ok()? {
         // A branch without a commit is a branch; one that leads to another reference is not the one that is checked out.
         Head::Branch(name) => loose_tip(&place.common_dir, &name)
@@ -37,7 +37,7 @@ pub(super) fn branch(place: &Place) -> Option<Branch> {
 }
 
 /// What is checked out, and the object that it leads to.
-pub(super) fn checked_out(place: &Place, hash: HashKind) -> Result<(Branch, Oid), Unread> {
+pub(super) fn checked_out(place: &GitLocation, hash: HashKind) -> Result<(Branch, Oid), Unread> {
     let (branch, oid) = match read_head(place)? {
         Head::Commit(oid) => (Branch::Detached, oid),
         Head::Branch(name) => {
@@ -59,7 +59,7 @@ enum Head {
     Commit(Oid),
 }
 
-fn read_head(place: &Place) -> Result<Head, Unread> {
+fn read_head(place: &GitLocation) -> Result<Head, Unread> {
     let bytes = read_small(&place.git_dir.join("HEAD"))?.ok_or(Unread::AskGit)?;
     let Some(target) = bytes.strip_prefix(b"ref:") else {
         return Oid::from_ascii(bytes.trim_ascii_end())

@@ -21,7 +21,7 @@ use crucible_sandbox::{
     Stdin,
 };
 
-use super::locate::Place;
+use super::locate::GitLocation;
 use crate::error::RepoError;
 use crate::oid::Oid;
 
@@ -255,7 +255,7 @@ impl Runner {
     pub(crate) async fn run(
         &self,
         cwd: &Path,
-        place: Option<&Place>,
+        place: Option<&GitLocation>,
         neutral: &[(OsString, OsString)],
         call: Call,
     ) -> Result<Output, RepoError> {
@@ -277,7 +277,7 @@ impl Runner {
     fn build(
         &self,
         cwd: &Path,
-        place: Option<&Place>,
+        place: Option<&GitLocation>,
         neutral: &[(OsString, OsString)],
         call: Call,
     ) -> Spawn {

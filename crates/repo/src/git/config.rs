@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Call, Runner, as_path};
-use super::locate::Place;
+use super::locate::GitLocation;
 use super::store::HashKind;
 use crate::error::RepoError;
 
@@ -98,7 +98,7 @@ pub(crate) struct Listing {
 /// Reads the configuration of the repository at `place`, for at most `timeout`.
 pub(crate) async fn list(
     runner: &Runner,
-    place: &Place,
+    place: &GitLocation,
     timeout: Duration,
 ) -> Result<Listing, RepoError> {
     let call = Call::new(["config", "--list", "--show-scope", "-z"]).within(timeout);

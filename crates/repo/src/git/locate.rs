@@ -19,7 +19,7 @@ use crate::error::RepoError;
 
 /// The directories to pass to git.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct GitLocation {
     /// The top of the work tree.
     pub(crate) top: PathBuf,
     /// The git directory of this work tree.
@@ -40,7 +40,7 @@ enum Kind {
 }
 
 /// Finds the repository that contains `path`.
-pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
+pub(crate) fn locate(path: &Path) -> Result<GitLocation, RepoError> {
     let start = fs::canonicalize(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => RepoError::NotThere {
             path: path.to_owned(),
@@ -62,7 +62,7 @@ pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
     Err(RepoError::NotARepository { path: start })
 }
 
-impl Place {
+impl GitLocation {
     /// Checks the configuration of this place.
     pub(crate) fn check(&self, listing: &Listing) -> Result<(), RepoError> {
         let named = listing
@@ -98,7 +98,7 @@ impl Place {
 }
 
 /// Returns the repository whose top is `directory`, if it is one.
-fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
+fn place_at(directory: &Path) -> Result<Option<GitLocation>, RepoError> {
     let dot_git = directory.join(".git");
     let meta = match fs::symlink_metadata(&dot_git) {
         Ok(meta) => meta,
@@ -135,7 +135,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
                 "it shares branches and settings with another repository",
             );
         }
-        return Ok(Some(Place {
+        return Ok(Some(GitLocation {
             top: directory.to_owned(),
             common_dir: dot_git.clone(),
             git_dir: dot_git,
@@ -151,7 +151,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
     let Some(common_dir) = read_path(&git_dir.join("commondir"), b"", &git_dir)? else {
         return if is_git_directory(&git_dir) {
             let (top, common_dir) = (directory.to_owned(), git_dir.clone());
-            Ok(Some(Place {
+            Ok(Some(GitLocation {
                 top,
                 git_dir,
                 common_dir,
@@ -165,7 +165,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
         .is_some_and(|back| fs::canonicalize(&dot_git).is_ok_and(|here| here == back));
     let is_registered = git_dir.parent() == Some(&common_dir.join("worktrees"));
     if knows_us && is_registered && is_git_directory(&common_dir) {
-        Ok(Some(Place {
+        Ok(Some(GitLocation {
             top: directory.to_owned(),
             git_dir,
             common_dir,

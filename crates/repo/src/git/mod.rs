@@ -59,7 +59,7 @@ pub use guarded::{Guards, RunByGit};
 pub use history::CommitFiles;
 use index::IndexCache;
 pub use index::TrackedFile;
-use locate::Place;
+use locate::GitLocation;
 pub use status::{DirtyEntry, DirtyKind, TrackedState};
 use store::{Reader, Store, Unread};
 
@@ -67,7 +67,7 @@ use store::{Reader, Store, Unread};
 #[derive(Debug, Clone)]
 pub struct Git {
     runner: Runner,
-    place: Place,
+    place: GitLocation,
     /// Settings that disable programs of the repository's own configuration.
     neutral: Vec<(OsString, OsString)>,
     line_ends: LineEnds,
@@ -381,7 +381,7 @@ async fn read_in<T: Send + 'static>(
 async fn head_of(
     store: Option<&Arc<Store>>,
     runner: &Runner,
-    place: &Place,
+    place: &GitLocation,
     neutral: &[(OsString, OsString)],
 ) -> Result<Head, RepoError> {
     let here = place.clone();
@@ -399,7 +399,7 @@ async fn head_of(
 /// Returns what is checked out, with one call.
 async fn read_head(
     runner: &Runner,
-    place: &Place,
+    place: &GitLocation,
     neutral: &[(OsString, OsString)],
 ) -> Result<Head, RepoError> {
     let call = Call::new(["cat-file", "--batch-check=%(objectname)"]);

@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const GIVEN: &str = "given";
 
 /// What is asked of a role.
-pub(super) struct Duty<'d> {
+pub(super) struct RoleTask<'d> {
     /// Of whom.
     pub(super) role: RunRole,
     /// What it is.
@@ -97,7 +97,7 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         name: &str,
-        duty: &Duty<'_>,
+        duty: &RoleTask<'_>,
     ) -> Result<AskOutcome, RunError> {
         let client = clients.client(name)?;
         let service = role_service(name);
@@ -218,7 +218,7 @@ impl Engine<'_> {
     /// Waits for the answer of an agent, and shows meanwhile what it does.
     async fn watched<T>(
         &mut self,
-        duty: &Duty<'_>,
+        duty: &RoleTask<'_>,
         mut used: watch::Receiver<EndpointUse>,
         answer: impl Future<Output = T>,
     ) -> Result<T, RunError> {
@@ -242,7 +242,7 @@ impl Engine<'_> {
 
     /// Records that an answer outside attempts became an artifact or was refused, so it is used up. `body`
     /// has the reason for a refusal.
-    pub(super) fn take_answer(&mut self, duty: &Duty<'_>, body: Value) -> Result<(), RunError> {
+    pub(super) fn take_answer(&mut self, duty: &RoleTask<'_>, body: Value) -> Result<(), RunError> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
         let entry = Entry {
             role: duty.role.name(),
@@ -256,7 +256,7 @@ impl Engine<'_> {
 
     /// Writes the evidence files and builds the question from them. They are flushed with a prompt; before
     /// that they are written again whenever the run continues.
-    fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
+    fn lay_evidence(&mut self, duty: &RoleTask<'_>) -> Result<Vec<Message>, RunError> {
         let asking = Asking {
             record: &self.record,
             role: duty.role,
@@ -274,7 +274,7 @@ impl Engine<'_> {
 
     /// Returns whether a person has written the owed answer: the file has text that was not used for this
     /// target yet.
-    fn is_given(&mut self, duty: &Duty<'_>) -> Result<bool, RunError> {
+    fn is_given(&mut self, duty: &RoleTask<'_>) -> Result<bool, RunError> {
         if self.journal.has(&answered_key(&duty.step)) {
             return Ok(true);
         }
@@ -362,7 +362,7 @@ impl Engine<'_> {
 
     /// Keeps what a person wrote in place. If it held a secret, the redacted text replaces it; if it is
     /// missing, as in a replay, it is written. Returns the digest of the used text.
-    fn keep_given(&mut self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
+    fn keep_given(&mut self, duty: &RoleTask<'_>, text: &Untrusted) -> Result<Digest, RunError> {
         let used = text.as_str().as_bytes();
         let there = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
             Err(error) if error.is_not_found() => None,
@@ -390,7 +390,7 @@ impl Engine<'_> {
     }
 
     /// Lays a prompt for a person, once for each question.
-    fn lay_prompt(&mut self, duty: &Duty<'_>, question: &[Message]) -> Result<(), RunError> {
+    fn lay_prompt(&mut self, duty: &RoleTask<'_>, question: &[Message]) -> Result<(), RunError> {
         let key = prompted_key(&duty.step);
         if self.journal.has(&key) {
             return Ok(());
@@ -462,7 +462,7 @@ impl Engine<'_> {
         client: &ModelClient,
         name: &str,
         model: &str,
-        duty: &Duty<'_>,
+        duty: &RoleTask<'_>,
         request: &Digest,
     ) -> Result<(), RunError> {
         let first = asked_key(&duty.step);
@@ -490,7 +490,7 @@ impl Engine<'_> {
     fn record_failure(
         &mut self,
         name: &str,
-        duty: &Duty<'_>,
+        duty: &RoleTask<'_>,
         llm: &LlmReceipt,
     ) -> Result<(), RunError> {
         let before = self.journal.events()?.iter();
@@ -552,7 +552,7 @@ impl Engine<'_> {
     }
 }
 
-impl Duty<'_> {
+impl RoleTask<'_> {
     /// What the hints of a call depend on.
     fn hints<'h>(&'h self, name: &'h str) -> CallHints<'h> {
         CallHints {

@@ -9,7 +9,7 @@ use crucible_verify::{ACCEPTABLE, GateLevel, NOT_NOTICED, VerifyResult};
 
 use super::Engine;
 use super::accepted::{is_only, no_test_possible};
-use super::ask::{ANSWER_CUT, Answer, AskOutcome, Duty};
+use super::ask::{ANSWER_CUT, Answer, AskOutcome, RoleTask};
 use super::more_files::request_in;
 use super::objections::Objected;
 use super::prepare::Found;
@@ -24,7 +24,7 @@ use crate::dispatch::evidence::Evidence;
 use crate::dispatch::role_service;
 use crate::error::RunError;
 use crate::event_kind::{AttemptStep, DECLINED, EventKind, attempt_key, attempt_step};
-use crate::gatekeeper::{self, Judged, PatchContext};
+use crate::gatekeeper::{self, PatchContext, PatchVerdict};
 use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::recorded::FILES;
@@ -32,7 +32,7 @@ use crate::role::agent_prompt;
 use crate::role::declined::{ConflictSources, DECLINE_UNFOUNDED, Declined};
 use crate::role::format::choose;
 use crate::role::patchmaker::{self, Brief};
-use crate::rounds::{Place, candidates, files_requested};
+use crate::rounds::{CandidateSlot, candidates, files_requested};
 use crate::trial::{VerifyContext, keep_logs, or_base_gone};
 use crate::verification;
 
@@ -68,7 +68,7 @@ impl Engine<'_> {
                 .settings
                 .max_iterations
                 .saturating_sub(self.allowances.attempts as u64);
-            let place = Place::after(of_plan, &self.record.settings);
+            let place = CandidateSlot::after(of_plan, &self.record.settings);
             if self.choose(&ended, of_plan, place.round)? {
                 ended = attempt::recorded(&self.dir, self.journal.events()?)?;
                 continue;
@@ -133,7 +133,7 @@ impl Engine<'_> {
                 1 => String::new(),
                 candidates => format!(", candidate {} of {candidates}", place.candidate),
             };
-            let duty = Duty {
+            let duty = RoleTask {
                 role,
                 action,
                 target: layout::PATCH,
@@ -222,7 +222,12 @@ impl Engine<'_> {
     }
 
     /// Ends the run, because the service that proposes changes declined. No attempt is counted.
-    fn decline(&mut self, duty: &Duty<'_>, by: &str, declined: &Declined) -> Result<(), RunError> {
+    fn decline(
+        &mut self,
+        duty: &RoleTask<'_>,
+        by: &str,
+        declined: &Declined,
+    ) -> Result<(), RunError> {
         let finding = declined.finding(by);
         self.take_answer(duty, serde_json::json!({ "declined": finding.hint }))?;
         self.journal
@@ -250,7 +255,7 @@ impl Engine<'_> {
         let (text, number) = (&answer.text, attempt.number);
         self.journal.working("patch gate", "judging the answer")?;
         let mut judged = match &answer.unread {
-            Some(finding) => Judged::malformed(finding.clone()),
+            Some(finding) => PatchVerdict::malformed(finding.clone()),
             None => {
                 let context = PatchContext {
                     git: &self.git,
@@ -299,7 +304,7 @@ impl Engine<'_> {
         clients: &dyn Clients,
         attempt: &Attempt<'_>,
         (plan, analysis, pack): (&Plan, &Analysis, &ContextPack),
-        judged: Judged,
+        judged: PatchVerdict,
         mut outcome: AttemptOutcome,
     ) -> Result<AnswerTried, RunError> {
         let number = outcome.number;
@@ -534,7 +539,7 @@ impl Engine<'_> {
     }
 
     /// Returns the brief for the next answer; `None` if no answer precedes its round.
-    fn brief(&self, place: &Place<'_>, plan: &Plan) -> Result<Option<Brief>, RunError> {
+    fn brief(&self, place: &CandidateSlot<'_>, plan: &Plan) -> Result<Option<Brief>, RunError> {
         let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
             let errors = outcome
                 .findings

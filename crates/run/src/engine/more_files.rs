@@ -16,7 +16,7 @@ use crate::dispatch::role_service;
 use crate::error::RunError;
 use crate::gatekeeper::holds_secret;
 use crate::layout::{self, attempt_file};
-use crate::role::chair::{self, NotAsked};
+use crate::role::chair::{self, OmittedFiles};
 use crate::role::librarian::more::{LibrarianContext, leaves_out, with_more};
 use crate::role::patchmaker::Requests;
 use crate::role::request::MoreFiles;
@@ -43,7 +43,7 @@ impl Engine<'_> {
         if !self.dir.has(layout::LEFT_OUT) {
             return Ok(leaves_out(pack, &[]) || analysis.tracked_files > pack.files.len() as u64);
         }
-        let listed: NotAsked = self.dir.read_document(layout::LEFT_OUT)?;
+        let listed: OmittedFiles = self.dir.read_document(layout::LEFT_OUT)?;
         let paths: Vec<_> = listed
             .files
             .iter()

@@ -16,7 +16,7 @@ use crucible_verify::{
 };
 
 use super::Engine;
-use super::ask::{Answer, AskOutcome, Duty};
+use super::ask::{Answer, AskOutcome, RoleTask};
 use super::attempts::Attempt;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
@@ -319,7 +319,7 @@ impl Engine<'_> {
             let why = "no backend serves a role that objections need";
             return Err(self.dir.malformed(layout::DISPATCH, why));
         };
-        let duty = Duty {
+        let duty = RoleTask {
             role: question.role,
             action: question.action,
             target: question.target,

@@ -16,7 +16,7 @@ use crate::contract::{
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout;
-use crate::role::chair::{self, NotAsked};
+use crate::role::chair::{self, OmittedFiles};
 use crate::role::reviewers;
 use crate::status::SIGNED;
 
@@ -39,9 +39,9 @@ impl Engine<'_> {
                 .write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         } else if !self.is_made(&key, layout::PLAN_DRAFT) {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
-            let not_asked: NotAsked = match self.dir.has(layout::LEFT_OUT) {
+            let not_asked: OmittedFiles = match self.dir.has(layout::LEFT_OUT) {
                 true => self.dir.read_document(layout::LEFT_OUT)?,
-                false => NotAsked::default(),
+                false => OmittedFiles::default(),
             };
             let by_code = chair::draft(&self.record, analysis, pack, request, &not_asked, &tracked);
             let mut plan = match self.served_by(RunRole::Chair) {

@@ -18,7 +18,7 @@ use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, quotes
 use crate::gate_files::{Mode, gate_files as files_of_gates, test_support};
 use crate::gate_world::remedy_here;
 use crate::layout;
-use crate::role::chair::{self, NotAsked};
+use crate::role::chair::{self, OmittedFiles};
 use crate::role::librarian::pack_context;
 use crate::trial::{BEHAVIOR_INDEX, require_base};
 
@@ -301,7 +301,7 @@ impl Engine<'_> {
             require_base(&self.git, &self.record).await?;
             self.dir
                 .write_recorded(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
-            let not_asked: Option<NotAsked> = self
+            let not_asked: Option<OmittedFiles> = self
                 .dir
                 .has(layout::LEFT_OUT)
                 .then(|| self.dir.read_document(layout::LEFT_OUT))

@@ -6,7 +6,7 @@ use crucible_model::{Code, Digest, Finding, Timestamp, Untrusted, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
-use super::ask::{Answer, AskOutcome, Duty};
+use super::ask::{Answer, AskOutcome, RoleTask};
 use super::attempts::beginning;
 use super::prepare::Found;
 use crate::analysis::Analysis;
@@ -280,7 +280,7 @@ impl Engine<'_> {
             } else {
                 step
             };
-            let duty = Duty {
+            let duty = RoleTask {
                 role: wanted.role,
                 action: wanted.action,
                 target: wanted.target,

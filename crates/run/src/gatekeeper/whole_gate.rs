@@ -41,7 +41,7 @@ async fn judged(
     plan: &Plan,
     format: EditFormat,
     answer: &str,
-) -> Result<Judged, RunError> {
+) -> Result<PatchVerdict, RunError> {
     let mut record = record(git.top(), &[]);
     record.base_commit = base.clone();
     let context = PatchContext {

@@ -75,14 +75,14 @@ const UNREAD: &str = "was not looked into, because too much came before it";
 /// `artifacts/left_out.json`: the tracked files that are not requested, or only as an outline.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NotAsked {
+pub(crate) struct OmittedFiles {
     /// The schema version of the document.
     pub(crate) schema_version: LeftOutVersion,
     /// The files, best first.
-    pub(crate) files: Vec<NotAskedFile>,
+    pub(crate) files: Vec<OmittedFile>,
 }
 
-impl NotAsked {
+impl OmittedFiles {
     /// Removes the files that a request names.
     #[must_use]
     pub(crate) fn without(mut self, request: &FileRequest) -> Self {
@@ -100,7 +100,7 @@ impl NotAsked {
 /// A file that is not requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NotAskedFile {
+pub(crate) struct OmittedFile {
     /// The path; quoted and escaped if a pack cannot contain it.
     pub(crate) path: String,
     /// The reason, such as `shares nothing with the goal`.
@@ -109,11 +109,11 @@ pub(crate) struct NotAskedFile {
 
 versions! {
     /// The schema id of `artifacts/left_out.json`.
-    pub(crate) NotAsked, LeftOutVersion = "crucible-left-out-v1"
+    pub(crate) OmittedFiles, LeftOutVersion = "crucible-left-out-v1"
 }
 
 /// Returns the tracked files that can be requested, with sizes, and the others, with reasons. Pure.
-pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Vec<NotAskedFile>) {
+pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Vec<OmittedFile>) {
     let (mut plain, mut unfit) = (Vec::new(), Vec::new());
     for file in tracked {
         match fit(&file.path, file.mode) {
@@ -130,7 +130,7 @@ pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Ve
 fn withhold_secret_names<T>(
     listed: &mut Vec<T>,
     path: impl Fn(&T) -> &RepoPath,
-    unfit: &mut Vec<NotAskedFile>,
+    unfit: &mut Vec<OmittedFile>,
 ) {
     let scanner = Scanner::builtin();
     let names = listed.iter().map(|file| path(file).as_str());
@@ -150,7 +150,7 @@ fn withhold_secret_names<T>(
         let is_clean = redacted == name;
         if !is_clean {
             let reason = "has a name that holds a secret".to_owned();
-            unfit.push(NotAskedFile {
+            unfit.push(OmittedFile {
                 path: redacted.into_owned(),
                 reason,
             });
@@ -160,7 +160,7 @@ fn withhold_secret_names<T>(
 }
 
 /// Returns the path of a file that can be requested, or why it cannot.
-fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
+fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, OmittedFile> {
     let path = RepoPath::from_bytes(name.as_os_str().as_bytes());
     let reason = match (mode, path) {
         (FileMode::Regular | FileMode::Executable, Ok(path)) => return Ok(path),
@@ -170,14 +170,14 @@ fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
     };
     let path = RepoPath::from_bytes(name.as_os_str().as_bytes());
     let path = path.map_or_else(|_| format!("{name:?}"), |path| path.to_string());
-    Err(NotAskedFile {
+    Err(OmittedFile {
         path,
         reason: reason.to_owned(),
     })
 }
 
 /// Returns one line about what the model does not see; `None` if it sees everything. Pure.
-pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String> {
+pub(crate) fn told_of(pack: &ContextPack, not_asked: &OmittedFiles) -> Option<String> {
     let cut = pack.files.iter().filter(|file| file.truncated).count();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for file in not_asked
@@ -230,7 +230,7 @@ pub(crate) fn file_request(
     record: &RunRecord,
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
-) -> (FileRequest, NotAsked) {
+) -> (FileRequest, OmittedFiles) {
     let max_bytes = record.settings.max_total_bytes;
     let first = shown_first(record, tracked);
     let (ranking, unread) = ranking(record, analysis, tracked, &first, RANK_READ_ALL);
@@ -252,17 +252,17 @@ pub(crate) fn file_request(
         } else {
             file.reason
         };
-        NotAskedFile {
+        OmittedFile {
             path: file.path.to_string(),
             reason: reason.to_owned(),
         }
     });
     let outlines = ranking.chosen.iter().filter(|choice| choice.is_outline);
-    let outlines = outlines.map(|choice| NotAskedFile {
+    let outlines = outlines.map(|choice| OmittedFile {
         path: choice.need.path.clone(),
         reason: OUTLINED.to_owned(),
     });
-    let not_asked = NotAsked {
+    let not_asked = OmittedFiles {
         schema_version: LeftOutVersion::V1,
         files: outlines.chain(files).collect(),
     };
@@ -348,7 +348,7 @@ pub(crate) fn draft(
     analysis: &Analysis,
     pack: &ContextPack,
     ranked: &FileRequest,
-    not_asked: &NotAsked,
+    not_asked: &OmittedFiles,
     tracked: &[(RepoPath, u64)],
 ) -> Plan {
     with_tree(record, tracked, |tree| {
@@ -362,7 +362,7 @@ fn draft_on(
     analysis: &Analysis,
     pack: &ContextPack,
     ranked: &FileRequest,
-    not_asked: &NotAsked,
+    not_asked: &OmittedFiles,
     tracked: &[(RepoPath, u64)],
 ) -> Plan {
     let settings = &record.settings;

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::spawn::{Calls, Cap, Resources, Strength};
     use crate::terminal_end::Terminal;
-    use crate::wire::{Place, PrivateSize};
+    use crate::wire::{IdentifiedDir, PrivateSize};
 
     fn order(surroundings: StageIsolation, network: Network) -> StageRequest {
         StageRequest {
@@ -294,7 +294,7 @@ mod tests {
             terminal: Terminal::None,
             args: Vec::new(),
             env: Vec::new(),
-            cwd: Place {
+            cwd: IdentifiedDir {
                 path: "/".into(),
                 identity: (0, 0),
             },

@@ -30,7 +30,7 @@ use crate::layers::{Layer, MissingLayer, ReachedLayer};
 use crate::spawn::{Network, Strength};
 use crate::sys::{self, StartArguments};
 use crate::terminal_end::Terminal;
-use crate::wire::{Place, Report, StageIsolation, StageRequest};
+use crate::wire::{IdentifiedDir, Report, StageIsolation, StageRequest};
 
 /// The exit code if the program could not be started; the report has the reason.
 const NOT_STARTED: u8 = 126;
@@ -157,7 +157,7 @@ fn give_up_capabilities() -> rustix::io::Result<()> {
 }
 
 /// Opens a directory and checks its identity.
-fn open_place(place: &Place) -> Result<Directory, Report> {
+fn open_place(place: &IdentifiedDir) -> Result<Directory, Report> {
     let path = Path::new(&place.path);
     let directory = Directory::open(path).map_err(|problem| Report::Failed {
         detail: format!("{path:?}: {problem}"),
@@ -272,7 +272,7 @@ mod tests {
         });
         let identity = Directory::open(&copy).unwrap().identity;
         let open = |path: &Path| {
-            open_place(&Place {
+            open_place(&IdentifiedDir {
                 path: path.as_os_str().to_owned(),
                 identity,
             })

@@ -25,7 +25,7 @@ const MAX_NESTED: usize = 200;
 
 /// A spec that was found.
 #[derive(Clone, Copy)]
-struct Place {
+struct FoundFormat {
     format: &'static dyn FolderFormat,
     /// The directory of the format.
     place: &'static str,
@@ -33,7 +33,7 @@ struct Place {
 
 /// The folder of a spec.
 pub struct SpecFolder {
-    place: Place,
+    place: FoundFormat,
     /// The project.
     root: PathBuf,
     /// The path of the folder in the project.
@@ -66,7 +66,7 @@ pub fn find_spec_folder(
         for format in formats() {
             for place in format.places() {
                 let folder = SpecFolder {
-                    place: Place {
+                    place: FoundFormat {
                         format: *format,
                         place,
                     },
@@ -108,7 +108,7 @@ pub fn find_spec_folder(
                 });
             if is_here && !is_others {
                 let folder = SpecFolder {
-                    place: Place {
+                    place: FoundFormat {
                         format: *format,
                         place,
                     },
@@ -155,7 +155,7 @@ impl SpecFolder {
     pub fn read(&self) -> SpecOutline {
         let mut verdict = Verdict::default();
         let mut texts = FolderTexts::new();
-        let Place { format, place } = self.place;
+        let FoundFormat { format, place } = self.place;
         let mut paths: Vec<String> = Vec::new();
         for (at, file) in format.files(place).iter().enumerate() {
             if at == 0 || self.has(file) {

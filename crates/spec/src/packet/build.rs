@@ -9,8 +9,8 @@ use crucible_model::short_line;
 use crucible_secrets::{Scanner, is_secret_file};
 
 use super::{
-    EntryKind, MAX_NAME_LEN, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow,
-    PassedOverReason, Selection,
+    EntryKind, MAX_NAME_LEN, OmissionReason, Packet, PacketEntry, PacketLimits, PacketManifest,
+    PacketRow, Selection,
 };
 use crate::error::SpecError;
 
@@ -101,7 +101,7 @@ pub fn build_packet_with(
     left_out.iter_mut().for_each(|row| redacted(&mut row.name));
     for file in &mut passed_over {
         redacted(&mut file.name);
-        if let PassedOverReason::Unreadable(error) = &mut file.why {
+        if let OmissionReason::Unreadable(error) = &mut file.why {
             redacted(error);
         }
     }

@@ -97,7 +97,7 @@ pub struct PacketManifest {
     pub left_out: Vec<PacketRow>,
     /// Selected files that are not shown for another reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passed_over: Vec<PassedOver>,
+    pub passed_over: Vec<Omission>,
 }
 
 /// The size of an entry.
@@ -119,17 +119,17 @@ pub struct PacketRow {
 
 /// A selected file that is not shown for a reason other than its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PassedOver {
+pub struct Omission {
     /// Its path.
     pub name: String,
     /// Why it is not shown.
-    pub why: PassedOverReason,
+    pub why: OmissionReason,
 }
 
 /// Why a file is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PassedOverReason {
+pub enum OmissionReason {
     /// Its name suggests that it contains secrets; it was not read.
     SecretName,
     /// It is not UTF-8, or contains a NUL byte.
@@ -155,24 +155,22 @@ pub struct Selection {
     /// Selected files that did not fit.
     pub left_out: Vec<PacketRow>,
     /// Selected files that are not shown for another reason.
-    pub passed_over: Vec<PassedOver>,
+    pub passed_over: Vec<Omission>,
 }
 
-impl fmt::Display for PassedOver {
+impl fmt::Display for Omission {
     /// One sentence for a warning.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not shown: ", short_line(&self.name, MAX_NAME_LEN))?;
         match &self.why {
-            PassedOverReason::SecretName => {
-                f.write_str("its name suggests that it contains secrets")
-            }
-            PassedOverReason::NotText => f.write_str("it is not UTF-8 text"),
-            PassedOverReason::Empty => f.write_str("it is empty"),
-            PassedOverReason::OutsideProject => f.write_str(
+            OmissionReason::SecretName => f.write_str("its name suggests that it contains secrets"),
+            OmissionReason::NotText => f.write_str("it is not UTF-8 text"),
+            OmissionReason::Empty => f.write_str("it is empty"),
+            OmissionReason::OutsideProject => f.write_str(
                 "it leads out of the project, or to files that are never shown to a model",
             ),
-            PassedOverReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
-            PassedOverReason::Unreadable(error) => {
+            OmissionReason::NotAFile => f.write_str("it is not a regular file with a plain name"),
+            OmissionReason::Unreadable(error) => {
                 write!(f, "it cannot be read ({})", short_line(error, MAX_NAME_LEN))
             }
         }

@@ -19,8 +19,8 @@ use crucible_secrets::{Scanner, is_secret_file};
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
 use crate::packet::{
-    COUNTED, EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE,
-    lines_of, lines_of_bytes,
+    COUNTED, EntryKind, Omission, OmissionReason, PacketEntry, PacketRow, SECRET_FILE, lines_of,
+    lines_of_bytes,
 };
 use crate::project::CRUCIBLE;
 
@@ -43,7 +43,7 @@ pub struct Idea {
     /// can be built with it.
     pub unread: Vec<PacketRow>,
     /// Files of its directories that are not part of it.
-    pub passed_over: Vec<PassedOver>,
+    pub passed_over: Vec<Omission>,
     /// Other notes for the user, one sentence each.
     pub notes: Vec<String>,
     /// The sources in the text, in order: the line where each begins, from 1, and its name.
@@ -57,7 +57,7 @@ pub struct IdeaBuilder {
     bytes: u64,
     parts: Vec<Part>,
     unread: Vec<PacketRow>,
-    passed_over: Vec<PassedOver>,
+    passed_over: Vec<Omission>,
     notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ enum Taken {
     Text(String),
     /// A text with this many bytes and lines, which does not fit.
     Unread(u64, u64),
-    PassedOver(PassedOverReason),
+    PassedOver(OmissionReason),
 }
 
 /// One text of an idea.
@@ -315,13 +315,13 @@ impl IdeaBuilder {
             let shown = format!("{}/{below}", name.trim_end_matches('/'));
             let taken = match file {
                 Some(file) => self.file(file)?,
-                None => Taken::PassedOver(PassedOverReason::NotAFile),
+                None => Taken::PassedOver(OmissionReason::NotAFile),
             };
             match taken {
                 Taken::Text(text) => self.add(Heading::Always, &shown, text),
                 Taken::Unread(bytes, lines) => self.leave_unread(&shown, bytes, lines),
                 // The name reaches a receipt, and nothing else redacts it before.
-                Taken::PassedOver(why) => self.passed_over.push(PassedOver {
+                Taken::PassedOver(why) => self.passed_over.push(Omission {
                     name: redacted(&shown),
                     why,
                 }),
@@ -341,16 +341,16 @@ impl IdeaBuilder {
     fn file(&self, file: PathBuf) -> Result<Taken, SpecError> {
         let passed_over = |why| Ok(Taken::PassedOver(why));
         let unreadable =
-            |source: std::io::Error| PassedOverReason::Unreadable(redacted(&source.to_string()));
+            |source: std::io::Error| OmissionReason::Unreadable(redacted(&source.to_string()));
         let place = match file.canonicalize() {
             Ok(place) => place,
             Err(source) => return passed_over(unreadable(source)),
         };
         if is_secret_place(&file) || is_secret_place(&place) {
-            return passed_over(PassedOverReason::SecretName);
+            return passed_over(OmissionReason::SecretName);
         }
         if place != file {
-            return passed_over(PassedOverReason::NotAFile);
+            return passed_over(OmissionReason::NotAFile);
         }
         let bytes = match read_regular_up_to(&place, ByteLimit(self.remaining_bytes())) {
             Ok(bytes) => bytes,
@@ -361,14 +361,14 @@ impl IdeaBuilder {
                     let prefix = read_prefix(&place, COUNTED)?;
                     Ok(Taken::Unread(prefix.total, lines_of_bytes(&prefix.bytes)))
                 } else {
-                    passed_over(PassedOverReason::NotText)
+                    passed_over(OmissionReason::NotText)
                 };
             }
             Err(FsError::Io { source, .. }) => return passed_over(unreadable(source)),
         };
         Ok(match text_of(bytes) {
-            None => Taken::PassedOver(PassedOverReason::NotText),
-            Some(text) if says_nothing(&text) => Taken::PassedOver(PassedOverReason::Empty),
+            None => Taken::PassedOver(OmissionReason::NotText),
+            Some(text) if says_nothing(&text) => Taken::PassedOver(OmissionReason::Empty),
             Some(text) => Taken::Text(text),
         })
     }

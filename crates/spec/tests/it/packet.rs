@@ -7,7 +7,7 @@
 
 use crucible_model::{Digest, Untrusted, to_canonical_json};
 use crucible_spec::{
-    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PassedOver, PassedOverReason,
+    EntryKind, Omission, OmissionReason, Packet, PacketEntry, PacketLimits, PacketManifest,
     PhaseId, Selection, SpecError, build_packet, build_packet_with,
 };
 use crucible_testkit::made_up_token;
@@ -258,9 +258,9 @@ fn secret_entry_name_is_neither_sent_nor_shown() {
     });
     let selection = Selection {
         left_out: left_out.collect(),
-        passed_over: vec![PassedOver {
+        passed_over: vec![Omission {
             name: name.clone(),
-            why: PassedOverReason::NotText,
+            why: OmissionReason::NotText,
         }],
         ..Selection::default()
     };
@@ -281,8 +281,8 @@ fn secret_entry_name_is_neither_sent_nor_shown() {
     let error = build_packet_with(vec![idea("i")], unread, WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
     assert!(!format!("{error} {error:?}").contains(&token), "{error}");
-    let why = PassedOverReason::Unreadable(format!("no: {token}"));
-    let passed_over = vec![PassedOver {
+    let why = OmissionReason::Unreadable(format!("no: {token}"));
+    let passed_over = vec![Omission {
         name: "a.md".to_owned(),
         why,
     }];
@@ -429,14 +429,14 @@ fn the_manifest_is_as_its_schema_says() {
         assert_eq!(problem, None, "{document:#}");
     };
     let passed_over = [
-        PassedOverReason::SecretName,
-        PassedOverReason::NotText,
-        PassedOverReason::Empty,
-        PassedOverReason::OutsideProject,
-        PassedOverReason::NotAFile,
-        PassedOverReason::Unreadable("no".to_owned()),
+        OmissionReason::SecretName,
+        OmissionReason::NotText,
+        OmissionReason::Empty,
+        OmissionReason::OutsideProject,
+        OmissionReason::NotAFile,
+        OmissionReason::Unreadable("no".to_owned()),
     ];
-    let passed_over = passed_over.map(|why| PassedOver {
+    let passed_over = passed_over.map(|why| Omission {
         name: "x".to_owned(),
         why,
     });

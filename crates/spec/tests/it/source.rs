@@ -21,8 +21,8 @@ use crucible_model::{ByteLimit, Untrusted};
 use crucible_repo::{Gh, GhDeadlines, GhError};
 use crucible_sandbox::Sandbox;
 use crucible_spec::{
-    EntryKind, FileSelectors, Idea, IdeaBuilder, IssueRef, PacketEntry, PacketLimits,
-    PassedOverReason, Selection, SpecError, build_packet_with, gather_packet, select_files,
+    EntryKind, FileSelectors, Idea, IdeaBuilder, IssueRef, OmissionReason, PacketEntry,
+    PacketLimits, Selection, SpecError, build_packet_with, gather_packet, select_files,
 };
 use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
 use proptest::prelude::*;
@@ -293,16 +293,12 @@ fn no_link_leads_out_of_the_project() {
             .map(|file| file.why.clone())
     };
     for name in ["away.md", "awaydir/x.md", "awaydir", "own.md"] {
-        assert_eq!(
-            reason(name),
-            Some(PassedOverReason::OutsideProject),
-            "{name}"
-        );
+        assert_eq!(reason(name), Some(OmissionReason::OutsideProject), "{name}");
     }
-    assert_eq!(reason("plain.md"), Some(PassedOverReason::SecretName));
+    assert_eq!(reason("plain.md"), Some(OmissionReason::SecretName));
     assert!(matches!(
         reason("loop.md"),
-        Some(PassedOverReason::Unreadable(_))
+        Some(OmissionReason::Unreadable(_))
     ));
     for named in [
         "away.md",
@@ -338,7 +334,7 @@ fn non_text_is_skipped_or_refused() {
     make_pipe(&root.join("pipe.md"));
     let all = select(root, &[], &["**", "pipe.md"], &[]).unwrap();
     assert_eq!(names(&all), ["a.md"]);
-    let passed: Vec<(&str, &PassedOverReason)> = all
+    let passed: Vec<(&str, &OmissionReason)> = all
         .passed_over
         .iter()
         .map(|file| (file.name.as_str(), &file.why))
@@ -346,11 +342,11 @@ fn non_text_is_skipped_or_refused() {
     assert_eq!(
         passed,
         [
-            ("config/.env.local", &PassedOverReason::SecretName),
-            ("empty.md", &PassedOverReason::Empty),
-            ("latin.md", &PassedOverReason::NotText),
-            ("nul.md", &PassedOverReason::NotText),
-            ("pipe.md", &PassedOverReason::NotAFile),
+            ("config/.env.local", &OmissionReason::SecretName),
+            ("empty.md", &OmissionReason::Empty),
+            ("latin.md", &OmissionReason::NotText),
+            ("nul.md", &OmissionReason::NotText),
+            ("pipe.md", &OmissionReason::NotAFile),
         ]
     );
     let message = all.passed_over[0].to_string();
@@ -688,7 +684,7 @@ fn directory_gives_its_texts_in_name_order() {
         idea.text.as_str(),
         "# From wishes/.gitignore\n\n*.log\n\n# From wishes/a/deep.txt\n\nfirst\n\n# From wishes/b.md\n\nsecond\n"
     );
-    let passed: Vec<(&str, &PassedOverReason)> = idea
+    let passed: Vec<(&str, &OmissionReason)> = idea
         .passed_over
         .iter()
         .map(|file| (file.name.as_str(), &file.why))
@@ -696,10 +692,10 @@ fn directory_gives_its_texts_in_name_order() {
     assert_eq!(
         passed,
         [
-            ("wishes/.env", &PassedOverReason::SecretName),
-            ("wishes/empty.md", &PassedOverReason::Empty),
-            ("wishes/large.bin", &PassedOverReason::NotText),
-            ("wishes/picture.png", &PassedOverReason::NotText),
+            ("wishes/.env", &OmissionReason::SecretName),
+            ("wishes/empty.md", &OmissionReason::Empty),
+            ("wishes/large.bin", &OmissionReason::NotText),
+            ("wishes/picture.png", &OmissionReason::NotText),
         ]
     );
     // A name can contain a secret, too.
@@ -852,12 +848,12 @@ fn link_target_decides_whether_source_is_read() {
     // Entries of a directory that are not regular files are listed.
     let idea = path_idea(&root.join("a"), LIMIT).unwrap();
     assert_eq!(idea.text.as_str(), "# From wishes/idea.md\n\nx\n");
-    let messages: Vec<(&str, &PassedOverReason)> = idea
+    let messages: Vec<(&str, &OmissionReason)> = idea
         .passed_over
         .iter()
         .map(|file| (file.name.as_str(), &file.why))
         .collect();
-    let no_file = &PassedOverReason::NotAFile;
+    let no_file = &OmissionReason::NotAFile;
     assert_eq!(
         messages,
         [("wishes/notes.md", no_file), ("wishes/pipe", no_file)]

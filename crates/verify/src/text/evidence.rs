@@ -117,15 +117,15 @@ impl FailureEvidence {
 }
 
 /// A place without its depth.
-type Place = (String, u64, Option<String>);
+type FrameLocation = (String, u64, Option<String>);
 
 #[derive(Default)]
 struct Reader {
     tests: BTreeSet<String>,
     names: BTreeSet<String>,
-    frames: BTreeMap<Place, u64>,
+    frames: BTreeMap<FrameLocation, u64>,
     /// The frames of the trace that is being read, as printed.
-    trace: Vec<Place>,
+    trace: Vec<FrameLocation>,
     order: Order,
     last_frame: usize,
     /// The line before, which names the function of a frame in Go and Rust.

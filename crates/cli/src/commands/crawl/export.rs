@@ -6,7 +6,7 @@ use clap::Args;
 use crucible_crawl::{CheckedArtifact, LookUp, OutputDir};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
 
-use super::flags::{Debating, OutputArgs, Place, Trace, Which};
+use super::flags::{Debating, OutputArgs, OutputFlag, Trace, Which};
 use super::host::CommandHost;
 use super::wanted::selection;
 use crate::app::App;
@@ -24,7 +24,7 @@ pub(crate) struct Export {
     #[command(flatten)]
     pub(crate) debating: Debating,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: OutputFlag,
     #[command(flatten)]
     pub(crate) output_args: OutputArgs,
     #[command(flatten)]

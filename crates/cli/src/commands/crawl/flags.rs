@@ -104,7 +104,7 @@ pub(crate) struct Debating {
 
 /// The flag for the directory of an export.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct OutputFlag {
     /// Output directory [default: exports/SESSION in Crucible's own directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) output_dir: Option<PathBuf>,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
 
-use super::flags::{Debating, OutputArgs, Place, Searching, Trace, Which};
+use super::flags::{Debating, OutputArgs, OutputFlag, Searching, Trace, Which};
 use super::{ask, export, history, inspect, plan, search};
 use crate::app::App;
 
@@ -31,7 +31,7 @@ pub(crate) struct Menu {
     #[command(flatten)]
     debating: Debating,
     #[command(flatten)]
-    place: Place,
+    place: OutputFlag,
     #[command(flatten)]
     pub(crate) output_args: OutputArgs,
     #[command(flatten)]

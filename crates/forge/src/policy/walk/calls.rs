@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use super::super::table::Effect;
 use super::super::{import_time, words};
-use super::{Place, Scope, Seen, Use, Walk, When};
+use super::{NodeContext, Scope, Seen, Use, Walk, When};
 use crate::python::parts;
 
 /// Functions that change files, and which of their arguments are the places that are changed.
@@ -53,7 +53,7 @@ static PLACE_NAMES: [&str; 9] = [
 ];
 
 impl<'s> Walk<'s> {
-    pub(super) fn call(&mut self, node: Node<'s>, place: Place) {
+    pub(super) fn call(&mut self, node: Node<'s>, place: NodeContext) {
         let (Some(callee), Some(arguments)) = (
             node.child_by_field_name("function"),
             node.child_by_field_name("arguments"),
@@ -435,7 +435,7 @@ impl<'s> Walk<'s> {
         if !builds || calls {
             self.runs(
                 node,
-                Place {
+                NodeContext {
                     when: When::Import,
                     scope: Scope::Open,
                     usage: Use::Value,

@@ -5,11 +5,11 @@ use tree_sitter::Node;
 
 use super::super::table::{self, Effect};
 use super::super::words;
-use super::{Place, Scope, Walk};
+use super::{NodeContext, Scope, Walk};
 use crate::python::imports;
 
 impl<'s> Walk<'s> {
-    pub(super) fn import(&mut self, node: Node<'s>, place: Place) {
+    pub(super) fn import(&mut self, node: Node<'s>, place: NodeContext) {
         for import in imports(self.source, node) {
             let what = import.means.clone();
             let listed = |list: &[String]| {

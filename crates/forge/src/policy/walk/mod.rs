@@ -67,13 +67,13 @@ enum Use {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct NodeContext {
     when: When,
     scope: Scope,
     usage: Use,
 }
 
-impl Place {
+impl NodeContext {
     fn of(self, stands: Use) -> Self {
         Self {
             usage: stands,
@@ -135,7 +135,7 @@ impl<'s> Walk<'s> {
         }
         walk.inner(
             source.root(),
-            Place {
+            NodeContext {
                 when: When::Import,
                 scope: Scope::Open,
                 usage: Use::Value,
@@ -144,7 +144,7 @@ impl<'s> Walk<'s> {
         walk.verdict
     }
 
-    fn visit(&mut self, node: Node<'s>, place: Place) {
+    fn visit(&mut self, node: Node<'s>, place: NodeContext) {
         let field = |name| node.child_by_field_name(name);
         let values = place.of(Use::Value);
         match node.kind() {
@@ -196,7 +196,7 @@ impl<'s> Walk<'s> {
                 self.each([field("name")], place.of(Use::Target));
                 self.each(
                     [field("type_parameters")],
-                    Place {
+                    NodeContext {
                         when: When::Call,
                         ..values
                     },
@@ -205,7 +205,7 @@ impl<'s> Walk<'s> {
                 self.annotation(field("return_type"), place);
                 self.each(
                     [field("body")],
-                    Place {
+                    NodeContext {
                         when: When::Call,
                         scope: Scope::Open,
                         usage: Use::Value,
@@ -216,7 +216,7 @@ impl<'s> Walk<'s> {
                 self.each([field("parameters")], values);
                 self.each(
                     [field("body")],
-                    Place {
+                    NodeContext {
                         when: When::Call,
                         ..values
                     },
@@ -228,7 +228,7 @@ impl<'s> Walk<'s> {
                 self.each([field("superclasses")], values);
                 self.each(
                     [field("body")],
-                    Place {
+                    NodeContext {
                         scope: Scope::Class,
                         ..values
                     },
@@ -263,14 +263,14 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn inner(&mut self, node: Node<'s>, place: Place) {
+    fn inner(&mut self, node: Node<'s>, place: NodeContext) {
         let children: Vec<Node<'s>> = node.named_children(&mut node.walk()).collect();
         children
             .into_iter()
             .for_each(|child| self.visit(child, place));
     }
 
-    fn each<const N: usize>(&mut self, nodes: [Option<Node<'s>>; N], place: Place) {
+    fn each<const N: usize>(&mut self, nodes: [Option<Node<'s>>; N], place: NodeContext) {
         nodes
             .into_iter()
             .flatten()
@@ -278,7 +278,7 @@ impl<'s> Walk<'s> {
     }
 
     /// An annotation runs where its function or variable is defined, unless the file says that it does not.
-    fn annotation(&mut self, node: Option<Node<'s>>, place: Place) {
+    fn annotation(&mut self, node: Option<Node<'s>>, place: NodeContext) {
         let when = if self.annotations == When::Call {
             When::Call
         } else {
@@ -286,14 +286,14 @@ impl<'s> Walk<'s> {
         };
         self.each(
             [node],
-            Place {
+            NodeContext {
                 when,
                 ..place.of(Use::Value)
             },
         );
     }
 
-    fn statement(&mut self, node: Node<'s>, place: Place) {
+    fn statement(&mut self, node: Node<'s>, place: NodeContext) {
         let text = match parts(node).as_slice() {
             [only] if matches!(only.kind(), "string" | "concatenated_string") => Some(*only),
             _ => None,
@@ -305,7 +305,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn assignment(&mut self, node: Node<'s>, place: Place) {
+    fn assignment(&mut self, node: Node<'s>, place: NodeContext) {
         if node.kind() == "named_expression" {
             self.each([node.child_by_field_name("name")], place.of(Use::Target));
             // What it is assigned is what it is worth, too.
@@ -363,7 +363,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn decorator(&mut self, node: Node<'s>, place: Place) {
+    fn decorator(&mut self, node: Node<'s>, place: NodeContext) {
         let Some(expression) = parts(node).first().copied() else {
             return;
         };
@@ -411,7 +411,7 @@ impl<'s> Walk<'s> {
         if !(paths.iter().any(judged_here) && paths.len() == 1) {
             self.visit(
                 callee,
-                Place {
+                NodeContext {
                     when: When::Call,
                     ..place.of(Use::Callee)
                 },
@@ -421,7 +421,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Judges a name or a dotted expression by what it may mean.
-    fn mention(&mut self, node: Node<'s>, place: Place) -> Seen {
+    fn mention(&mut self, node: Node<'s>, place: NodeContext) -> Seen {
         let mut seen = Seen::Nothing;
         if node.kind() == "identifier" && place.usage == Use::Target {
             return self.bound_in_tests(node, place.scope);
@@ -493,7 +493,7 @@ impl<'s> Walk<'s> {
 }
 
 /// What the children of a node stand as: those of parentheses as it does.
-fn values_of(node: Node<'_>, place: Place) -> Place {
+fn values_of(node: Node<'_>, place: NodeContext) -> NodeContext {
     match node.kind() {
         "parenthesized_expression"
         | "conditional_expression"
@@ -537,6 +537,6 @@ fn is_base(node: Node<'_>) -> bool {
 }
 
 /// Whether another name for a thing is followed here.
-fn followed_alias(place: Place) -> bool {
+fn followed_alias(place: NodeContext) -> bool {
     place.scope == Scope::Open
 }

@@ -5,11 +5,11 @@ use tree_sitter::Node;
 
 use super::super::table::{self, Effect};
 use super::super::words;
-use super::{Place, Seen, Use, Walk};
+use super::{NodeContext, Seen, Use, Walk};
 use crate::python::parts;
 
 impl<'s> Walk<'s> {
-    pub(super) fn attribute(&mut self, node: Node<'s>, place: Place) {
+    pub(super) fn attribute(&mut self, node: Node<'s>, place: NodeContext) {
         let (Some(object), Some(word)) = (
             node.child_by_field_name("object"),
             node.child_by_field_name("attribute"),
@@ -77,7 +77,7 @@ impl<'s> Walk<'s> {
         self.visit(object, place.of(Use::Base));
     }
 
-    pub(super) fn subscript(&mut self, node: Node<'s>, place: Place) {
+    pub(super) fn subscript(&mut self, node: Node<'s>, place: NodeContext) {
         let Some(value) = node.child_by_field_name("value") else {
             return;
         };

@@ -5,14 +5,14 @@ use crucible_model::{Code, Finding};
 use tree_sitter::Node;
 
 use super::super::table::Effect;
-use super::{Place, Seen, Walk, When};
+use super::{NodeContext, Seen, Walk, When};
 use crate::python::place_of;
 
 /// The most findings of one skill; who has so many needs no more.
 const MAX_FINDINGS: usize = 100;
 
 impl<'s> Walk<'s> {
-    pub(super) fn runs(&mut self, node: Node<'s>, place: Place, what: &str) {
+    pub(super) fn runs(&mut self, node: Node<'s>, place: NodeContext, what: &str) {
         if place.when == When::Import {
             self.say(
                 node,

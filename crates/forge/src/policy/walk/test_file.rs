@@ -8,7 +8,7 @@ use tree_sitter::Node;
 
 use super::super::table::{self, Effect};
 use super::super::test_asks::EXECUTE;
-use super::{Place, Scope, Seen, Use, Walk};
+use super::{NodeContext, Scope, Seen, Use, Walk};
 use crate::python::{Import, parts};
 
 /// What of pytest a test may use.
@@ -206,7 +206,12 @@ impl<'s> Walk<'s> {
     }
 
     /// What a test binds to `….execute` would run in the place of the skill's own.
-    pub(super) fn replaces_execute(&mut self, node: Node<'s>, word: &str, place: Place) -> Seen {
+    pub(super) fn replaces_execute(
+        &mut self,
+        node: Node<'s>,
+        word: &str,
+        place: NodeContext,
+    ) -> Seen {
         let bound = place.usage == Use::Target
             || node
                 .parent()
@@ -238,7 +243,7 @@ impl<'s> Walk<'s> {
     }
 
     /// `monkeypatch` is used by its methods and handed to nobody.
-    pub(super) fn steers(&mut self, node: Node<'s>, place: Place) -> Seen {
+    pub(super) fn steers(&mut self, node: Node<'s>, place: NodeContext) -> Seen {
         if self.tests.is_none() {
             return Seen::Nothing;
         }
@@ -271,7 +276,7 @@ impl<'s> Walk<'s> {
         node: Node<'s>,
         callee: Node<'s>,
         arguments: Node<'s>,
-        place: Place,
+        place: NodeContext,
     ) -> Seen {
         let object = callee
             .child_by_field_name("object")

@@ -5,11 +5,11 @@ use tree_sitter::Node;
 
 use super::super::table::Effect;
 use super::super::words;
-use super::{Place, Walk};
+use super::{NodeContext, Walk};
 
 impl<'s> Walk<'s> {
     /// A text on its own, or with placeholders.
-    pub(super) fn string(&mut self, node: Node<'s>, place: Place) {
+    pub(super) fn string(&mut self, node: Node<'s>, place: NodeContext) {
         if !(self.judged.contains(&node.start_byte()) && node.end_byte() <= self.judged.end) {
             match self.source.fold(node, &self.names) {
                 Some(text) => self.text(node, &text),

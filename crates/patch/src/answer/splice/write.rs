@@ -192,7 +192,7 @@ impl Splicer<'_, '_> {
         Ok(())
     }
 
-    fn place(&self, at: usize, container: Option<usize>) -> (Place, Option<usize>) {
+    fn place(&self, at: usize, container: Option<usize>) -> (InsertionPoint, Option<usize>) {
         let parent = self.answer.entries[at].parent;
         let siblings = |other: &usize| self.answer.entries[*other].parent == parent;
         let known = |other: usize| match &self.fates[other] {
@@ -227,7 +227,7 @@ impl Splicer<'_, '_> {
         Some(at)
     }
 
-    fn after(&self, at: usize) -> Place {
+    fn after(&self, at: usize) -> InsertionPoint {
         let entry = &self.file.entries[at];
         let end = if is_grouped(entry) {
             entry.core.end
@@ -240,32 +240,32 @@ impl Splicer<'_, '_> {
         } else {
             entry.outer.start
         };
-        Place {
+        InsertionPoint {
             at: end + rest_of_line(text, end),
             side: Side::After,
             indent: self.file.indent(start).to_owned(),
         }
     }
 
-    fn before(&self, at: usize) -> Place {
+    fn before(&self, at: usize) -> InsertionPoint {
         let entry = &self.file.entries[at];
         let start = if entry.outer == entry.core {
             entry.start()
         } else {
             entry.outer.start.min(entry.start())
         };
-        Place {
+        InsertionPoint {
             at: start,
             side: Side::Before,
             indent: self.file.indent(start).to_owned(),
         }
     }
 
-    fn empty(&self, container: Option<usize>) -> Place {
+    fn empty(&self, container: Option<usize>) -> InsertionPoint {
         let text = self.file.text;
         let Some((at, body)) = container.and_then(|at| Some((at, self.file.entries[at].body?)))
         else {
-            return Place {
+            return InsertionPoint {
                 at: text.trim_end().len(),
                 side: Side::Alone,
                 indent: String::new(),
@@ -280,7 +280,7 @@ impl Splicer<'_, '_> {
             "{}{unit}",
             self.file.indent(self.file.entries[at].core.start)
         );
-        Place {
+        InsertionPoint {
             at: body.start_byte() + 1,
             side: Side::Inside,
             indent,
@@ -288,7 +288,12 @@ impl Splicer<'_, '_> {
     }
 
     /// The text of a new definition, indented for its place.
-    fn new_text(&self, entry: &Entry<'_>, neighbor: Option<usize>, place: &Place) -> String {
+    fn new_text(
+        &self,
+        entry: &Entry<'_>,
+        neighbor: Option<usize>,
+        place: &InsertionPoint,
+    ) -> String {
         let answer = self.answer;
         let from = answer.indent(entry.core.start);
         let Some(spec) = &entry.spec else {
@@ -354,7 +359,7 @@ impl Splicer<'_, '_> {
     }
 }
 
-struct Place {
+struct InsertionPoint {
     at: usize,
     side: Side,
     indent: String,

@@ -19,7 +19,7 @@ use super::pointers::{Pointers, imports_of};
 use super::portion::show_parts;
 use super::survey::{ListedFile, RankedCandidate, ReadExtent, survey};
 use super::{
-    NotAskedFile, RANK_READ_ALL, UNREAD, fit, requested_files, room_beside, withhold_secret_names,
+    OmittedFile, RANK_READ_ALL, UNREAD, fit, requested_files, room_beside, withhold_secret_names,
 };
 use crate::contract::ContextSettings;
 use crate::document::versions;
@@ -160,7 +160,7 @@ pub(crate) async fn request_for_goal(
     } in looks
     {
         if how == ReadExtent::Gone {
-            unfit.push(NotAskedFile {
+            unfit.push(OmittedFile {
                 path: candidate.path().to_string(),
                 reason: GONE.to_owned(),
             });

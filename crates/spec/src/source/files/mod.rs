@@ -22,7 +22,7 @@ use self::pattern::{Excludes, Matches, Pattern};
 use self::read::{Found, Project};
 use crate::error::SpecError;
 use crate::packet::{
-    EntryKind, PacketEntry, PacketLimits, PacketRow, PassedOver, PassedOverReason, SECRET_FILE,
+    EntryKind, Omission, OmissionReason, PacketEntry, PacketLimits, PacketRow, SECRET_FILE,
     Selection, lines_of,
 };
 
@@ -149,10 +149,10 @@ fn check_named(project: &Project, path: &RepoPath, excludes: &Excludes) -> Resul
     }
     match project.place(path) {
         Err(Found::Missing) => Err(refused(path, &near::what_is_near(project, path))),
-        Err(Found::Refused(PassedOverReason::SecretName)) => Ok(()),
+        Err(Found::Refused(OmissionReason::SecretName)) => Ok(()),
         Err(Found::Refused(why)) => Err(not_shown(path, why)),
         Ok(place) if place.metadata().is_ok_and(|meta| !meta.is_file()) => {
-            Err(not_shown(path, PassedOverReason::NotAFile))
+            Err(not_shown(path, OmissionReason::NotAFile))
         }
         Ok(_) | Err(Found::Text(_) | Found::Larger(_)) => Ok(()),
     }
@@ -176,8 +176,8 @@ fn forbidden(path: &RepoPath, pattern: &str) -> SpecError {
     refused(path, &why)
 }
 
-fn not_shown(path: &RepoPath, why: PassedOverReason) -> SpecError {
-    let passed_over = PassedOver {
+fn not_shown(path: &RepoPath, why: OmissionReason) -> SpecError {
+    let passed_over = Omission {
         name: path.to_string(),
         why,
     }
@@ -229,7 +229,7 @@ impl Picker<'_> {
                 Ok(())
             }
             Found::Missing => Err(refused(path, &near::what_is_near(self.project, path))),
-            Found::Refused(PassedOverReason::SecretName) => Err(SpecError::SecretInPacket {
+            Found::Refused(OmissionReason::SecretName) => Err(SpecError::SecretInPacket {
                 entry: redacted(path.as_str()),
                 rule: SECRET_FILE.to_owned(),
                 line: 0,
@@ -256,7 +256,7 @@ impl Picker<'_> {
             }
             match self.project.read(&path, self.room.max_bytes) {
                 Found::Text(text) if text.is_empty() => {
-                    self.pass_over(&path, PassedOverReason::Empty)
+                    self.pass_over(&path, OmissionReason::Empty)
                 }
                 Found::Text(text) => {
                     shown = true;
@@ -294,7 +294,7 @@ impl Picker<'_> {
             0
         };
         match self.project.read(&path, most) {
-            Found::Text(text) if text.is_empty() => self.pass_over(&path, PassedOverReason::Empty),
+            Found::Text(text) if text.is_empty() => self.pass_over(&path, OmissionReason::Empty),
             Found::Text(text) => {
                 self.allowance = self.allowance.saturating_sub(text.len() as u64);
                 if lines_of(&text) <= self.room.max_lines {
@@ -324,8 +324,8 @@ impl Picker<'_> {
         self.selection.entries.push(entry);
     }
 
-    fn pass_over(&mut self, path: &RepoPath, why: PassedOverReason) {
-        self.selection.passed_over.push(PassedOver {
+    fn pass_over(&mut self, path: &RepoPath, why: OmissionReason) {
+        self.selection.passed_over.push(Omission {
             name: path.to_string(),
             why,
         });

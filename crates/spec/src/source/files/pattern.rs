@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobSet};
 
 use super::read::{Found, Project};
 use crate::error::SpecError;
-use crate::packet::{PassedOver, PassedOverReason};
+use crate::packet::{Omission, OmissionReason};
 use crate::project::is_own;
 
 /// The longest pattern, in bytes.
@@ -106,12 +106,12 @@ pub(super) fn matching(
     patterns: &[Pattern],
     excludes: &Excludes,
     most: usize,
-    passed_over: &mut Vec<PassedOver>,
+    passed_over: &mut Vec<Omission>,
 ) -> Result<Matches, SpecError> {
     let mut found: BTreeSet<(usize, RepoPath)> = BTreeSet::new();
     let mut walked: BTreeSet<Option<&RepoPath>> = BTreeSet::new();
     // Links, pipes and the like; one that a plain path also names is handled there.
-    let mut others: Vec<(RepoPath, PassedOverReason)> = Vec::new();
+    let mut others: Vec<(RepoPath, OmissionReason)> = Vec::new();
     for (place, pattern) in patterns.iter().enumerate() {
         let base = match pattern {
             Pattern::Plain(path) => {
@@ -141,9 +141,9 @@ pub(super) fn matching(
                 Err(error) => {
                     let name = base.map_or(".", RepoPath::as_str).to_owned();
                     let error = error.replace(&project.root().display().to_string(), ".");
-                    passed_over.push(PassedOver {
+                    passed_over.push(Omission {
                         name,
-                        why: PassedOverReason::Unreadable(error),
+                        why: OmissionReason::Unreadable(error),
                     });
                     continue;
                 }
@@ -154,9 +154,9 @@ pub(super) fn matching(
                     .unwrap_or(&file)
                     .to_string_lossy()
                     .into_owned();
-                passed_over.push(PassedOver {
+                passed_over.push(Omission {
                     name,
-                    why: PassedOverReason::NotAFile,
+                    why: OmissionReason::NotAFile,
                 });
                 continue;
             };
@@ -169,7 +169,7 @@ pub(super) fn matching(
                 if matching.is_some() || file.is_dir() {
                     let why = match project.place(&path) {
                         Err(Found::Refused(why)) => why,
-                        Ok(_) | Err(_) => PassedOverReason::NotAFile,
+                        Ok(_) | Err(_) => OmissionReason::NotAFile,
                     };
                     others.push((path, why));
                 }
@@ -194,7 +194,7 @@ pub(super) fn matching(
     let is_named =
         |path: &RepoPath| (0..patterns.len()).any(|place| found.contains(&(place, path.clone())));
     let others = others.into_iter().filter(|(path, _)| !is_named(path));
-    passed_over.extend(others.map(|(path, why)| PassedOver {
+    passed_over.extend(others.map(|(path, why)| Omission {
         name: path.to_string(),
         why,
     }));
@@ -209,7 +209,7 @@ pub(super) fn matching(
 fn directory(
     project: &Project,
     base: Option<&RepoPath>,
-    passed_over: &mut Vec<PassedOver>,
+    passed_over: &mut Vec<Omission>,
 ) -> Option<PathBuf> {
     let Some(base) = base else {
         return Some(project.root().to_owned());
@@ -218,14 +218,14 @@ fn directory(
         // Use its own path, so that files are reported under the requested names.
         Ok(place) if place == project.root().join(base) => Some(place),
         Ok(_) => {
-            passed_over.push(PassedOver {
+            passed_over.push(Omission {
                 name: base.to_string(),
-                why: PassedOverReason::NotAFile,
+                why: OmissionReason::NotAFile,
             });
             None
         }
         Err(Found::Refused(why)) => {
-            passed_over.push(PassedOver {
+            passed_over.push(Omission {
                 name: base.to_string(),
                 why,
             });

@@ -12,7 +12,7 @@ use crucible_repo::{EditObstacle, LinkPolicy, RepoError, TreeEditError, TreeFile
 use crucible_secrets::is_secret_file;
 
 use crate::error::SpecError;
-use crate::packet::{COUNTED, PassedOverReason, lines_of_bytes};
+use crate::packet::{COUNTED, OmissionReason, lines_of_bytes};
 use crate::project::is_own;
 
 /// A project's directory, with a path without links.
@@ -30,7 +30,7 @@ pub(super) enum Found {
     /// Nothing exists there.
     Missing,
     /// Something that may not be shown.
-    Refused(PassedOverReason),
+    Refused(OmissionReason),
 }
 
 impl Project {
@@ -50,7 +50,7 @@ impl Project {
     /// Reads the file at `path`, at most this many bytes.
     pub(super) fn read(&self, path: &RepoPath, most: u64) -> Found {
         if is_secret_file(path.as_str()) {
-            return Found::Refused(PassedOverReason::SecretName);
+            return Found::Refused(OmissionReason::SecretName);
         }
         let (place, led) = match self.leads(path) {
             Ok(led) => led,
@@ -58,10 +58,10 @@ impl Project {
         };
         // A file that is too large is not opened at all.
         match place.metadata() {
-            Ok(meta) if !meta.is_file() => return Found::Refused(PassedOverReason::NotAFile),
+            Ok(meta) if !meta.is_file() => return Found::Refused(OmissionReason::NotAFile),
             Ok(meta) if meta.len() > most => return Found::Larger(meta.len()),
             Ok(_) => {}
-            Err(error) => return Found::Refused(PassedOverReason::Unreadable(error.to_string())),
+            Err(error) => return Found::Refused(OmissionReason::Unreadable(error.to_string())),
         }
         // Read the checked location: a link that appears on the path in the meantime is refused.
         let found = match read_tree_file(&self.root, &led, LinkPolicy::Refuse, ByteLimit(most)) {
@@ -73,18 +73,18 @@ impl Project {
                 return Found::Larger(most.saturating_add(1));
             }
             Err(TreeEditError::Blocked { .. }) => {
-                return Found::Refused(PassedOverReason::NotAFile);
+                return Found::Refused(OmissionReason::NotAFile);
             }
             Err(TreeEditError::Repo(RepoError::Io { source, .. })) => {
-                return Found::Refused(PassedOverReason::Unreadable(source.to_string()));
+                return Found::Refused(OmissionReason::Unreadable(source.to_string()));
             }
-            Err(error) => return Found::Refused(PassedOverReason::Unreadable(error.to_string())),
+            Err(error) => return Found::Refused(OmissionReason::Unreadable(error.to_string())),
         };
         match found {
             None => Found::Missing,
-            Some(bytes) if bytes.contains(&0) => Found::Refused(PassedOverReason::NotText),
+            Some(bytes) if bytes.contains(&0) => Found::Refused(OmissionReason::NotText),
             Some(bytes) => String::from_utf8(bytes)
-                .map_or(Found::Refused(PassedOverReason::NotText), Found::Text),
+                .map_or(Found::Refused(OmissionReason::NotText), Found::Text),
         }
     }
 
@@ -102,7 +102,7 @@ impl Project {
 
     /// The location, and its path in the project.
     fn leads(&self, path: &RepoPath) -> Result<(PathBuf, RepoPath), Found> {
-        let outside = || Found::Refused(PassedOverReason::OutsideProject);
+        let outside = || Found::Refused(OmissionReason::OutsideProject);
         if is_own(path) {
             return Err(outside());
         }
@@ -114,7 +114,7 @@ impl Project {
                 return Err(Found::Missing);
             }
             Err(error) => {
-                return Err(Found::Refused(PassedOverReason::Unreadable(
+                return Err(Found::Refused(OmissionReason::Unreadable(
                     error.to_string(),
                 )));
             }
@@ -124,7 +124,7 @@ impl Project {
             return Err(outside());
         }
         if led != *path && is_secret_file(led.as_str()) {
-            return Err(Found::Refused(PassedOverReason::SecretName));
+            return Err(Found::Refused(OmissionReason::SecretName));
         }
         Ok((place, led))
     }
