@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_about_this_package_are_told_from_settings() {
+    fn package_variables_are_distinguished_from_settings() {
         assert!(describes_this_package(OsStr::new("CARGO_PKG_NAME")));
         assert!(describes_this_package(OsStr::new("CARGO_MANIFEST_DIR")));
         assert!(!describes_this_package(OsStr::new("CARGO_TARGET_DIR")));

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_refused() {
+    fn overly_broad_grant_is_refused() {
         assert_eq!(
             grants(&[], &["."], &[]).check(SideEffect::FileWrite),
             Err(GrantsError::Everything)

@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_registry_is_refused() {
+    fn malformed_registry_is_refused() {
         let wrong_digest = "schema_version: skill-registry.v1\nskills:\n  a:\n    sha256: abc\n";
         let bomb = "schema_version: skill-registry.v1\nskills: &a [*a, *a]\n";
         let twice = "schema_version: skill-registry.v1\nskills:\n  a: {}\n  a: {sha256: null}\n";
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn each_difference_is_told_once() {
+    fn each_difference_is_reported_once() {
         let known = registry(&[
             ("a", entry(Some(digest("a")), "Ada")),
             ("b", entry(Some(digest("b")), "Ada")),

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_named() {
+    fn non_executable_program_is_named() {
         let tried =
             |name: &str| Environment::from_pairs([("PATH", "/bin")], "/").find_program(name);
         assert!(matches!(

@@ -713,7 +713,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn faults_are_told_apart_and_tell_nothing_secret() {
+    async fn errors_are_classified_without_secrets() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap();
         let refused = format!("http://{}/secret-path", closed.local_addr().unwrap());
         drop(closed);

@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn one_changes_while_nobody_looks() {
+    fn change_turn_excludes_look_turns() {
         let dir = tempfile::tempdir().unwrap();
         let take =
             |purpose| DirectoryTurn::take(dir.path(), purpose, Duration::from_millis(20)).unwrap();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_told_of() {
+    fn stat_of_own_process_is_read() {
         let own = i32::try_from(std::process::id()).unwrap();
         let stat = ProcessStat::of(own).unwrap();
         assert!(stat.started > 0 && !stat.has_ended(), "{stat:?}");

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_understands_is_refused() {
+    fn shell_syntax_is_refused() {
         for (text, error) in [
             ("a | b", WordsError::Shell('|')),
             ("a; rm b", WordsError::Shell(';')),

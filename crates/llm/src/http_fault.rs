@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_to_wait_is_said_for_people() {
+    fn retry_delay_is_human_readable() {
         let wait_text = |value: &str| {
             let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
             ASKED.on_status(429, &headers).to_string()

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_price_is_none() {
+    fn incomplete_price_is_ignored() {
         for pricing in [
             json!({"prompt": "0.1"}),
             json!({"prompt": "0.1", "completion": 0.1}),

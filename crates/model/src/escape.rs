@@ -75,7 +75,7 @@ mod tests {
     const HOSTILE: &str = "a\u{1b}[2J\u{7f}\u{85}\u{9b}31m\u{202e}\u{2028}\u{e0041}\nb\tc";
 
     #[test]
-    fn what_is_not_seen_as_itself_is_escaped() {
+    fn invisible_characters_are_escaped() {
         let seen = "a\\u{1b}[2J\\u{7f}\\u{85}\\u{9b}31m\\u{202e}\\u{2028}\\u{e0041}";
         assert_eq!(escaped(HOSTILE), format!("{seen}\nb\tc"));
         assert_eq!(one_line(HOSTILE), format!("{seen}\\nb\\tc"));

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_a_reference_whatever_it_holds() {
+    fn any_path_is_valid_uri_reference() {
         assert_eq!(
             uri(".crucible/specs/a-1/artifacts/20-tasks.md"),
             ".crucible/specs/a-1/artifacts/20-tasks.md"

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_is_not_listed_again() {
+    fn existing_sink_is_not_reported() {
         let before = "import subprocess\n\n\ndef a():\n    subprocess.run(['ls'])\n";
         assert_eq!(kinds("a.py", before, &format!("# moved\n{before}")), []);
         let more = format!("{before}    subprocess.run(['rm'])\n");

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_host_is_refused() {
+    fn invalid_host_name_is_refused() {
         let long = format!("{}.com", "a.".repeat(130));
         let bad = [
             "",

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_nobody_mentions_is_missing() {
+    fn unreported_layer_is_missing() {
         let layers = Layers::from_trial(&[], &[]);
         assert_eq!(layers.missing().len(), Layer::ALL.len());
     }

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_users_stays() {
+    fn existing_files_are_never_removed() {
         let home = tempfile::tempdir().unwrap();
         let (file, directory) = (home.path().join("real"), home.path().join("empty"));
         crucible_host::fs::write_atomic(&file, b"").unwrap();

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_with_a_secret_are_told_from_others() {
+    fn settings_with_secrets_are_recognised() {
         assert!(holds("[registries.own]\ntoken = \"abc\"\n"));
         assert!(holds("registries.own.token = 'abc'"));
         assert!(holds("signing.password=abc"));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn worst_of_two_runs_counts() {
+    fn worse_result_of_two_runs_counts() {
         let passed = pytest("test_b (test_a.A.test_b) ... ok", 0);
         let failed = pytest("test_b (test_a.A.test_b) ... FAIL", 1);
         for (first, second) in [(&passed, &failed), (&failed, &passed)] {

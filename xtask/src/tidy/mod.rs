@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_sorted_and_said_once() {
+    fn problems_are_sorted_and_deduplicated() {
         let workspace = Workspace::of(
             &[
                 ("crates/b/src/lib.rs", "fn b() {}"),

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_since_the_installation_is_seen() {
+    fn changed_installation_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("clients");
         assert!(!is_installed(&folder).unwrap());

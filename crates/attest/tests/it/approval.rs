@@ -89,7 +89,7 @@ async fn repeated_or_foreign_approval_does_not_count() {
 }
 
 #[tokio::test]
-async fn policy_that_nobody_can_satisfy_is_invalid() {
+async fn unsatisfiable_policy_is_invalid() {
     let setup = Setup::new(|_| {}).await;
     for (approvers, required) in [("", 1), (setup.approvers.as_str(), 3)] {
         let text = format!(

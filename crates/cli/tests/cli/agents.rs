@@ -481,7 +481,7 @@ fn ollama_models_are_asked_in_their_own_form() {
 
 /// `docs/dispatch.md` says what works: each of its settings is taken as it stands, and a run begins with it as the page says.
 #[test]
-fn the_page_for_users_holds() {
+fn dispatch_page_settings_are_valid() {
     let page = include_str!("../../../../docs/dispatch.md");
     let snippets: Vec<&str> = page
         .split("```toml\n")

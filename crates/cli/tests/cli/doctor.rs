@@ -642,7 +642,7 @@ fn broken_client_is_reported_without_ending_doctor() {
 }
 
 #[test]
-fn it_looks_at_the_project_it_is_told() {
+fn doctor_checks_the_named_project() {
     let fixture = Fixture::new();
     let project = fixture.path("project/.crucible");
     std::fs::create_dir_all(&project).unwrap();

@@ -273,7 +273,7 @@ fn a_provider_out_of_reach_counts_for_nothing() {
 }
 
 #[test]
-fn an_interrupted_evaluation_goes_on_where_it_was() {
+fn interrupted_evaluation_resumes() {
     let mut request_count = 0;
     let server = FakeOpenAi::answering(move |_| {
         request_count += 1;

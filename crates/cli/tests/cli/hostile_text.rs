@@ -140,7 +140,7 @@ fn file_names_with_escapes_are_shown_escaped() {
 }
 
 #[test]
-fn what_gates_and_models_print_is_shown_escaped() {
+fn output_of_gates_and_models_is_escaped() {
     let script = format!("printf '%s\\n' '{ESCAPES}src/area.py:1'\n{CHECK}");
     let repo = small().file("check.sh", script).build();
     let server = answering(format!(

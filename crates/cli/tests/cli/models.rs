@@ -135,7 +135,7 @@ fn help_of_offline_commands_has_an_example() {
 }
 
 #[test]
-fn nobody_is_asked_without_the_flag() {
+fn without_flag_no_provider_is_called() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();
     let fixture = Fixture::new();

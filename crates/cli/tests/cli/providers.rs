@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Fixture, GOAL, GOOD_DIFF, answering, good_answer, id_of, small, snapshot};
 
 #[test]
-fn nobody_is_asked_by_default() {
+fn no_provider_is_called_by_default() {
     let (repo, fixture) = (small().build(), Fixture::new());
     for value in [None, Some("")] {
         let call = fixture

@@ -325,7 +325,7 @@ fn repository_changed_during_gates_is_not_judged() {
 }
 
 #[test]
-fn gates_that_prove_nothing_new_are_said() {
+fn gates_without_new_proof_are_reported() {
     let repo = small().file("check.sh", LOADS).build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
@@ -404,7 +404,7 @@ fn file_name_readable_as_scope_is_not_chosen() {
 }
 
 #[test]
-fn what_the_model_is_not_shown_is_said() {
+fn files_not_shown_to_model_are_reported() {
     let mut builder = small().file("notes.txt", "nothing of interest\n");
     for number in 0..4 {
         let text = format!("def area_{number}(width, height):\n    return width * height\n\n\n")
@@ -460,7 +460,7 @@ fn what_the_model_is_not_shown_is_said() {
 }
 
 #[test]
-fn a_file_that_no_gate_gets_is_said() {
+fn file_hidden_from_gates_is_reported() {
     let repo = small().file("id_rsa", "not really\n").build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);

@@ -267,7 +267,7 @@ fn run_without_calls_continues_with_larger_budget() {
 }
 
 #[test]
-fn what_a_killed_write_left_is_cleared_away() {
+fn leftovers_of_killed_write_are_removed() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     fixture.start(repo.path()).ok();

@@ -147,7 +147,7 @@ fn included_settings_and_hooks_are_listed() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_again_are_told() {
+fn unreadable_git_settings_are_reported_after_run() {
     let fixture = Fixture::new();
     let repo = watched();
     let meanwhile = "echo true > tools/m2; mv tools/m2 tools/mon; echo '[' >> .git/config";

@@ -662,7 +662,7 @@ fn files_that_others_run_are_listed() {
 }
 
 #[test]
-fn ordinary_work_goes_on() {
+fn ordinary_writes_are_allowed() {
     let (fixture, repo) = (Fixture::new(), repository());
     repo.git(["config", "user.name", "Ada"]);
     repo.git(["config", "user.email", "ada@example.invalid"]);

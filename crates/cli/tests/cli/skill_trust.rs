@@ -555,7 +555,7 @@ fn the_registry_is_written_through_no_link() {
 }
 
 #[test]
-fn what_keeps_failing_is_trusted_no_more() {
+fn repeated_failures_demote_skill() {
     let skills = Skills::new();
     skills.trusted(
         "one",
@@ -597,7 +597,7 @@ fn what_keeps_failing_is_trusted_no_more() {
 }
 
 #[test]
-fn what_goes_in_is_judged_before_anything_runs() {
+fn input_is_validated_before_skill_runs() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {}");
     for (input, code) in [

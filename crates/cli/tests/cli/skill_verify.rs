@@ -449,7 +449,7 @@ fn tests_count_only_if_they_run_the_skill() {
 }
 
 #[test]
-fn what_a_test_tries_ends_at_the_walls() {
+fn skill_test_is_confined_by_sandbox() {
     let setup = Setup::built();
     std::fs::write(setup.fixture.home().join("secret"), "hidden\n").unwrap();
     let (home, data, project) = (setup.fixture.home(), setup.fixture.data(), setup.root());

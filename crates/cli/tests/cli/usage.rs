@@ -606,7 +606,7 @@ fn recording_requires_the_cassette_provider() {
 }
 
 #[test]
-fn init_says_where_it_holds() {
+fn init_reports_repository_top() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let inside = fixture
         .call(["init"])

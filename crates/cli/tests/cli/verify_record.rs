@@ -129,7 +129,7 @@ fn landed_run_verifies_without_changes() {
 }
 
 #[test]
-fn each_way_of_changing_the_events_is_told() {
+fn every_edit_of_events_is_detected() {
     let run = Landed::new();
     let events = "events.jsonl";
     run.with(events, |_| None, "record-file-missing", events);
@@ -647,7 +647,7 @@ fn pinned_clock_prevents_landing_and_is_reported() {
 }
 
 #[test]
-fn a_refused_landing_leaves_a_record_that_holds() {
+fn refused_landing_keeps_record_verifiable() {
     let run = Landed::verified();
     run.repo.write("src/area.py", "mine\n");
     run.fixture.run(["run", "land", &run.id]).exits(1);

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_nobody_told_are_unknown() {
+    fn unreported_tokens_are_unknown() {
         let of = |calls_without_tokens, count| {
             tokens(
                 &CallUsage {

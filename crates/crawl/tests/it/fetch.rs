@@ -661,7 +661,7 @@ async fn uncommitted_changes_are_warned_once() {
 }
 
 #[tokio::test]
-async fn submodules_are_left_out_and_said() {
+async fn omitted_submodules_are_reported() {
     let repo = example();
     let head = repo.head();
     repo.git([

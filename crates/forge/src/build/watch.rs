@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_changes_and_goes_is_told_once() {
+    fn each_file_change_is_reported_once() {
         let copy = tempfile::tempdir().unwrap();
         let at = |name: &str| copy.path().join(name);
         std::fs::create_dir_all(at("src/.git")).unwrap();

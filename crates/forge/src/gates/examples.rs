@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_worth_the_same_is_the_same() {
+    fn equal_json_values_compare_equal() {
         assert!(same(
             &json!({"a": [2, {"b": 1.5}]}),
             &json!({"a": [2.0, {"b": 1.5}]})

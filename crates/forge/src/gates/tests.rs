@@ -356,7 +356,7 @@ async fn exit_code_0_does_not_prove_tests_ran() {
 }
 
 #[tokio::test]
-async fn what_a_test_prints_is_no_testimony() {
+async fn printed_report_of_test_is_ignored() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
     let forged_report = r#"{"collected":1,"finished":1,"exit":0,"module":null,"complaints":[],"left_out":[],"passed":1,"failed":0,"errors":0,"skipped":0,"xfailed":0,"xpassed":0}"#;
     let setup = Setup::with_test(&format!(

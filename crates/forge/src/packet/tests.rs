@@ -85,7 +85,7 @@ fn equal_parts_give_equal_bytes() {
 }
 
 #[test]
-fn each_class_is_told_what_it_may_do() {
+fn packet_states_permissions_of_each_class() {
     for class in SideEffect::ALL {
         let packet = Setup::new(*class).packet(AnswerForm::WritesFiles, None);
         assert!(

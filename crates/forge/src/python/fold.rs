@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_what_its_parts_say_together() {
+    fn constant_strings_are_folded() {
         for (text, expected) in [
             ("x = 'a\\x62\\143\\u0064'\n", "abcd"),
             ("x = b'\\x61b'\n", "ab"),

@@ -787,7 +787,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_files_are_no_ones_orders() {
+    fn ordinary_files_are_not_control_files() {
         let fixture = Room::new();
         fixture.put("notes/old.py", 0o755);
         let before = fixture.look();
@@ -892,7 +892,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_another_mode_is_told() {
+    fn changed_directory_mode_is_reported() {
         let mode = |fixture: &Room, path: &str, mode: u32| {
             let path = fixture.dir.path().join(path);
             std::fs::create_dir_all(&path).unwrap();

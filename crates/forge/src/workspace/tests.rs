@@ -504,7 +504,7 @@ async fn copied_back_bytes_are_the_judged_ones() {
 }
 
 #[tokio::test]
-async fn what_somebody_did_to_the_project_meanwhile_stays() {
+async fn concurrent_project_changes_are_preserved() {
     let setup = Setup::new();
     setup.write(SKILL, "old\n");
     let blocked = |result: Result<(), CopyBackError>| match result {

@@ -26,7 +26,7 @@ fn codes(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_tests_need_passes() {
+fn allowed_test_constructs_pass() {
     for (imports, body) in [
         (
             "",
@@ -165,7 +165,7 @@ fn a_test_that_compares_nothing_is_refused() {
 }
 
 #[test]
-fn what_could_fake_a_run_is_refused() {
+fn forged_test_run_is_refused() {
     for (imports, body, expected) in [
         ("import os\n", "def test_it():\n    os._exit(0)\n", "forge-"),
         (

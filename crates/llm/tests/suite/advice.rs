@@ -115,7 +115,7 @@ async fn unreachable_advisor_is_distinguished_from_unhelpful_one() {
 }
 
 #[tokio::test]
-async fn half_an_advice_is_none() {
+async fn truncated_advice_is_an_error() {
     let error = advice_from(
         Reply::CutAnswer("do not".to_owned()),
         AdviceLimits::default(),

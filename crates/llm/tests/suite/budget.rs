@@ -255,7 +255,7 @@ impl ReservationStore for Broken {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reserved_is_not_sent() {
+async fn unreserved_call_is_not_sent() {
     let backend = Scripted::new([]);
     let budget = CallBudget::kept(NO_LIMITS, Arc::new(Broken));
     let error = under(Shared(backend.clone()), 100, budget, Price::Unknown)

@@ -591,7 +591,7 @@ async fn recorded_line_digest_is_always_known() {
 }
 
 #[tokio::test]
-async fn a_recording_tells_how_it_was_asked() {
+async fn recording_contains_request_parameters() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);

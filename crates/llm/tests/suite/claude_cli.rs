@@ -168,7 +168,7 @@ async fn limit_that_is_not_a_number_is_refused() {
 }
 
 #[tokio::test]
-async fn a_blank_system_prompt_is_none() {
+async fn blank_system_prompt_is_omitted() {
     let program = stand(&format!(
         "for a in \"$@\"; do printf '%s\\n' \"[$a]\"; done > $NOTES/args; printf '%s' '{}'",
         success("ok")
@@ -194,7 +194,7 @@ async fn last_valid_json_it_prints_is_the_answer() {
 }
 
 #[tokio::test]
-async fn several_turns_are_told_apart() {
+async fn several_turns_are_distinguished() {
     let program = stand(&format!(
         "cat > $NOTES/stdin; printf '%s' '{}'",
         success("ok")

@@ -157,7 +157,7 @@ async fn headers_without_end_are_broken_off() {
 }
 
 #[tokio::test]
-async fn what_never_ends_is_a_timeout() {
+async fn endless_response_times_out() {
     for reply in [
         Reply::Hang,
         Reply::Endless,
@@ -242,7 +242,7 @@ async fn a_redirect_is_not_followed() {
 
 /// A requested wait of a year is reported at once, even by the layers around a backend.
 #[tokio::test]
-async fn nobody_waits_for_a_year() {
+async fn year_long_retry_after_fails_at_once() {
     for provider in HTTP_PROVIDERS {
         let server = FakeApi::start([Reply::RateLimited(RetryAfter::Value("31536000".to_owned()))]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));

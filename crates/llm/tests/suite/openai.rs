@@ -51,7 +51,7 @@ async fn request_follows_api_and_answer_is_read() {
 }
 
 #[tokio::test]
-async fn what_nobody_set_is_left_to_the_model() {
+async fn unset_parameters_are_omitted() {
     let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
     let settings = ProviderSettings {
         temperature: None,

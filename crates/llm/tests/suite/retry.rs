@@ -86,7 +86,7 @@ async fn nothing_else_is_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_calls_own_time_bounds_attempts_and_pauses() {
+async fn call_timeout_bounds_attempts_and_pauses() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(2500);

@@ -32,7 +32,7 @@ impl CallWatch for Told {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_attempt_is_told_before_and_after() {
+async fn observer_sees_start_and_end_of_attempts() {
     let observer = Arc::new(Told::default());
     let backend = Scripted::new([Err(outage(503)), Ok(answer("at last"))])
         .backend()
@@ -65,7 +65,7 @@ async fn abandoned_attempt_is_reported_ended() {
 }
 
 #[tokio::test]
-async fn what_the_budget_refuses_is_no_attempt() {
+async fn budget_refusal_is_not_an_attempt() {
     let observer = Arc::new(Told::default());
     let backend = Scripted::new([]).backend().watched(observer.clone());
     let options = ClientOptions::new(CallBudget::new(BudgetLimits::calls(0)));

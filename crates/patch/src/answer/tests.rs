@@ -213,7 +213,7 @@ fn files_without_fences_end_with_code() {
 }
 
 #[test]
-fn what_is_no_whole_file_is_refused() {
+fn partial_file_is_refused() {
     assert_eq!(whole("", &["a.rs"]), ["answer-empty"]);
     assert_eq!(whole(" \n\t\n", &["a.rs"]), ["answer-empty"]);
     assert_eq!(whole("I cannot do that.", &["a.rs"]), ["answer-no-edit"]);
@@ -736,7 +736,7 @@ fn definition_moved_within_answer_is_not_lost() {
 }
 
 #[test]
-fn what_may_go_is_not_put_back() {
+fn permitted_removal_is_not_restored() {
     let before = [("a.py", "def a():\n    1\n\n\ndef b():\n    2\n")];
     let answer = [("a.py", "def b():\n    3\n")];
     assert_eq!(

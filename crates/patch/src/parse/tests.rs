@@ -184,7 +184,7 @@ fn names_are_read_as_git_writes_them() {
 }
 
 #[test]
-fn what_git_would_not_write_is_refused() {
+fn diff_that_git_never_writes_is_refused() {
     let hunk = "@@ -1 +1 @@\n-a\n+b\n";
     let names = "--- a/a\n+++ b/a\n";
     let a = "diff --git a/a b/a\n";

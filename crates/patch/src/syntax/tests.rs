@@ -198,7 +198,7 @@ fn lines_directly_above_definition_belong_to_it() {
 }
 
 #[test]
-fn the_place_of_an_error_is_told() {
+fn syntax_error_position_is_reported() {
     let line = |grammar: Grammar, text: &str| match Parsed::of(grammar, text) {
         Err(Unparsed::Error { line }) => line,
         Err(Unparsed::TooMuch) | Ok(_) => 0,

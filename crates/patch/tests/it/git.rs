@@ -298,7 +298,7 @@ fn binary_content_is_refused() {
 }
 
 #[test]
-fn what_git_itself_writes_is_read() {
+fn git_generated_diff_is_parsed() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path();
     let text: Vec<u8> = (0..40)

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rendered_is_read_back() {
+    fn rendered_guardrails_round_trip() {
         let web = WebLimits {
             allow_domains: vec!["docs.example".into()],
             max_queries: 2,

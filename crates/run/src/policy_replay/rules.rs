@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_recorded_never_passes() {
+    fn unrecorded_result_never_passes() {
         let empty = VerifyReport {
             isolation: Vec::new(),
             results_from: Vec::new(),

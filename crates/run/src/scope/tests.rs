@@ -385,7 +385,7 @@ fn documents_that_a_test_names_are_no_additions() {
 }
 
 #[test]
-fn paths_directories_and_globs_are_told_apart() {
+fn paths_directories_and_globs_are_distinguished() {
     let expanded = |text: &str| match on(FILES, |tree| expand(text, tree)) {
         Expanded::Files(files) => files
             .iter()

@@ -423,12 +423,12 @@ fn a_computation_changes_reaches_and_starts_nothing() {
 }
 
 #[test]
-fn what_writes_files_reaches_and_starts_nothing() {
+fn file_write_profile_blocks_network_and_processes() {
     check_class(1);
 }
 
 #[test]
-fn what_connects_changes_and_starts_nothing() {
+fn network_profile_blocks_writes_and_processes() {
     check_class(2);
 }
 
@@ -601,8 +601,8 @@ fn ordinary_user_is_restricted_by_class() {
     if part().is_some() {
         assert!(!rustix::process::geteuid().is_root());
         a_computation_changes_reaches_and_starts_nothing();
-        what_writes_files_reaches_and_starts_nothing();
-        what_connects_changes_and_starts_nothing();
+        file_write_profile_blocks_network_and_processes();
+        network_profile_blocks_writes_and_processes();
         println!("{AS_ORDINARY_USER}");
         return;
     }

@@ -319,7 +319,7 @@ fn bypassable_mask_is_refused() {
 }
 
 #[test]
-fn what_must_not_be_writable_is_refused() {
+fn protected_path_cannot_be_writable() {
     let scratch = Scratch::new();
     symlink("/etc", scratch.copy.join("link")).unwrap();
     for place in [

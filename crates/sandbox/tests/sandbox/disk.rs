@@ -62,7 +62,7 @@ fn many_small_files_count_too() {
 }
 
 #[test]
-fn what_has_no_name_any_more_counts_too() {
+fn deleted_open_files_count_toward_limit() {
     let scratch = Scratch::new();
     for (sandbox, strength) in levels(&scratch) {
         let script =
@@ -113,7 +113,7 @@ pub(crate) fn what_cannot_be_counted_counts_all_the_same() {
 }
 
 #[test]
-fn what_was_there_before_does_not_count() {
+fn existing_files_do_not_count_toward_limit() {
     let scratch = Scratch::new();
     std::fs::write(scratch.copy.join("before"), vec![7; 30 << 20]).unwrap();
     for (sandbox, strength) in levels(&scratch) {

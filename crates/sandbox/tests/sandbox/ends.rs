@@ -178,7 +178,7 @@ fn one_that_forks_without_end_is_ended() {
 }
 
 #[test]
-fn a_run_that_is_dropped_leaves_nothing() {
+fn dropped_run_leaves_no_processes() {
     let scratch = Scratch::new();
     let sandbox = scratch.sandbox();
     sandbox.layers();

@@ -161,7 +161,7 @@ fn link_in_read_only_path_reveals_nothing() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused() {
+fn unprotectable_read_only_path_is_refused() {
     let scratch = Scratch::new();
     symlink("/etc", scratch.copy.join(".git")).unwrap();
     let refused = |place: PathBuf| {

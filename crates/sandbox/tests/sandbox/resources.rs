@@ -143,7 +143,7 @@ fn no_group_is_left() {
 }
 
 #[test]
-fn grace_period_and_kill_are_told() {
+fn grace_period_and_kill_are_reported() {
     let scratch = Scratch::new();
     let mut polite = scratch.confined("sleep 30");
     polite.limits.wall = Duration::from_millis(300);

@@ -206,7 +206,7 @@ fn secrets_are_redacted_whole_on_both_streams() {
 }
 
 #[test]
-fn the_end_is_told_as_it_was() {
+fn exit_status_is_reported_exactly() {
     let scratch = Scratch::new();
     let end = |script: &str| run(&scratch.sandbox(), scratch.script(script)).unwrap().end;
     assert_eq!(end("exit 0"), End::Exited(0));
@@ -219,7 +219,7 @@ fn the_end_is_told_as_it_was() {
 }
 
 #[test]
-fn what_cannot_be_run_is_a_typed_error() {
+fn unrunnable_program_is_typed_error() {
     let scratch = Scratch::new();
     let refused = |change: &dyn Fn(&mut Spawn)| {
         let mut spawn = scratch.script("true");

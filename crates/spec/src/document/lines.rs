@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_fence_is_told() {
+    fn unclosed_fence_is_reported() {
         assert_eq!(scan("a\n```\nb\n").1, Fences::Open("```".to_owned()));
         assert_eq!(scan("a\n```\nb\n```\n").1, Fences::Closed);
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_told_from_emphasis_and_rules() {
+    fn lists_are_distinguished_from_emphasis_and_rules() {
         assert_eq!(list_item("  * a"), Some("a"));
         assert_eq!(list_item("12. a"), Some("a"));
         assert_eq!(list_item("1) a"), Some("a"));

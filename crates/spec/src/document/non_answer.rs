@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_document_is_told_apart() {
+    fn non_document_answer_is_recognised() {
         for (text, fault) in [
             (
                 "I have created the requirements document with five requirements.",

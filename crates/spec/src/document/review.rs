@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_review_is_told() {
+    fn invalid_review_is_reported() {
         for (body, code) in [
             ("All is well.", "spec-answer-no-entries"),
             ("- F-001 [high] design: x", "spec-answer-line-form"),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_in_another_form_is_told() {
+    fn finding_in_other_form_is_reported() {
         for line in [
             "F-001 [blocker] src/export.py: remote code execution",
             "| F-001 | blocker | src/export.py | remote code execution |",

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_tasks_is_told() {
+    fn invalid_tasks_are_reported() {
         assert_eq!(codes("Nothing to do.", &[1]), ["spec-answer-no-entries"]);
         assert_eq!(
             codes("- [ ] T-001 (R-1): a\n- [ ] T-1 (R-1): b", &[1]),

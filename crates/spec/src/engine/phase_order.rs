@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_named() {
+    fn obstacle_of_phase_is_named() {
         let why = |made: [PhaseSetup; 6], phase| match check_transition(&state(&made), phase) {
             Err(error @ SpecError::Transition { .. }) => error.to_string(),
             other => panic!("{other:?}"),

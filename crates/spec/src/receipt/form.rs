@@ -344,7 +344,7 @@ mod tests {
 
     /// A reader that knows only the original fields can read current receipts.
     #[test]
-    fn an_older_reader_reads_a_receipt_of_now() {
+    fn older_reader_accepts_current_receipt() {
         #[derive(serde::Deserialize)]
         struct OldReceipt {
             receipt_id: String,
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_receipt_says_why() {
+    fn malformed_receipt_states_reason() {
         let id = "requirements-20241201-100000-0001";
         let deep = format!("{{\"x\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
         for (text, why) in [

@@ -341,7 +341,7 @@ specs:
     }
 
     #[test]
-    fn what_is_left_out_or_unknown_is_fine() {
+    fn missing_and_unknown_keys_are_accepted() {
         let text = "# mine\nowner: {team: a, on_call: [1, 2]}\nversion: '1'\nname: x\nspecs:\n- id: a\n  weight: 3\n";
         let workspace = SpecWorkspace::read(text).unwrap();
         assert_eq!(

@@ -194,7 +194,7 @@ fn glob_like_file_name_is_literal() {
 }
 
 #[test]
-fn what_is_excluded_is_never_shown() {
+fn excluded_file_is_never_shown() {
     let dir = project(&[
         ("a.md", "a"),
         ("sub/deep/b.lock", "b"),
@@ -589,7 +589,7 @@ fn several_sources_get_headings() {
 }
 
 #[test]
-fn an_idea_that_says_nothing_is_none() {
+fn blank_idea_is_refused() {
     let unseen = "\u{feff}\u{200b}".as_bytes();
     let nothing: [&[(&str, &[u8])]; 3] = [&[], &[("a", b"")], &[("a", b" \r\n\t"), ("b", unseen)]];
     for sources in nothing {

@@ -585,7 +585,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn no_output_makes_reading_panic(
+        fn arbitrary_output_never_panics_parser(
             command in prop::sample::select(vec![
                 "cargo test", "cargo nextest run", "pytest", "python3 -m unittest", "npm test", "npx jest", "npx mocha", "node --test",
                 "go test ./...", "mvn test", "ctest", "dotnet test", "rspec", "rake test", "phpunit", "mix test", "prove", "make", "just", "x",

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_outside_its_wall_is_named() {
+    fn library_in_forbidden_crate_is_reported() {
         let findings = findings_of(
             Package::sample("crucible-run")
                 .needs("rusqlite")

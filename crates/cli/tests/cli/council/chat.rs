@@ -207,7 +207,7 @@ fn chat_commands_ignore_case_and_are_not_questions() {
 }
 
 #[test]
-fn what_is_no_question_asks_nobody() {
+fn blank_chat_line_makes_no_call() {
     let server = oracle();
     let ran = chat(
         &server,
@@ -247,7 +247,7 @@ fn each_question_has_own_budget_and_no_history() {
 }
 
 #[test]
-fn what_was_worse_is_told_on_standard_error() {
+fn degradations_are_printed_to_stderr() {
     let roles = ["domain_expert", "pragmatist", "creative"];
     let server = council(triage("parallel", &roles), |call| match call {
         CouncilCall::Seat(name) if name == "creative" => Some(Reply::Status(400)),
@@ -270,7 +270,7 @@ fn what_was_worse_is_told_on_standard_error() {
 }
 
 #[test]
-fn what_a_model_says_cannot_move_the_cursor() {
+fn model_text_cannot_move_the_cursor() {
     let server = council(simple_triage(), |call| match call {
         CouncilCall::Direct => Some(Reply::Answer(
             "\u{1b}[2J\u{202e}Paris.\u{7}\n\n\n".to_owned(),

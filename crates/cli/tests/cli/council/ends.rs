@@ -269,7 +269,7 @@ fn fewer_than_two_seats_are_no_council() {
 }
 
 #[test]
-fn a_secret_in_the_question_reaches_nobody() {
+fn question_with_secret_is_not_sent() {
     let server = usual("parallel");
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
     let fixture = Fixture::with(&server);

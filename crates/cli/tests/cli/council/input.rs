@@ -112,7 +112,7 @@ fn invalid_or_oversized_question_is_refused_before_calls() {
 }
 
 #[test]
-fn an_empty_question_asks_nobody() {
+fn empty_question_makes_no_call() {
     let server = bypassed();
     let fixture = Fixture::with(&server);
     for question in ["", "  \n\t ", "\u{200b}\u{feff}"] {
@@ -205,7 +205,7 @@ pub(super) fn hears_interrupts(pid: u32) -> bool {
 }
 
 #[test]
-fn context_reaches_the_triage_and_nobody_else() {
+fn context_is_sent_only_to_triage() {
     let server = usual("debate");
     let fixture = Fixture::with(&server);
     let args = [

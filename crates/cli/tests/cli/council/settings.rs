@@ -240,7 +240,7 @@ fn openrouter_uses_default_models_unless_one_is_named() {
 }
 
 #[test]
-fn what_decides_about_changes_can_be_chosen() {
+fn delta_strategy_is_configurable() {
     let mut triage = triage("parallel", &ROLES);
     triage["allow_early_exit"] = true.into();
     triage["loop_count"] = 4.into();

@@ -252,7 +252,7 @@ fn missing_arguments_without_terminal_name_the_flags() {
 }
 
 #[test]
-fn the_best_result_is_taken_when_told_so() {
+fn flag_selects_best_result_without_prompt() {
     let fixture = CrawlDesk::new([
         widget(),
         FakeRepo::new("acme/widget-clone").fork().archived(),

@@ -84,7 +84,7 @@ fn short_rate_limit_wait_shows_a_countdown() {
 }
 
 #[test]
-fn what_github_does_wrong_is_a_general_error() {
+fn github_failure_is_general_error() {
     let fixture = CrawlDesk::with_widget();
     for how in [
         Misbehaviour::status(500),

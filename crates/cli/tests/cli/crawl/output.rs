@@ -196,7 +196,7 @@ fn a_plan_without_models_says_so() {
 }
 
 #[test]
-fn a_plan_tells_which_model_said_what() {
+fn plan_text_attributes_messages_to_models() {
     let fixture = CrawlDesk::with_widget();
     let models = Models::saying(
         [

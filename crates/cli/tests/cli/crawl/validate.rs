@@ -72,7 +72,7 @@ fn safe_plan_passes_and_unsafe_exits_2() {
 }
 
 #[test]
-fn what_is_no_plan_ends_with_three() {
+fn invalid_plan_document_exits_three() {
     let fixture = Fixture::new();
     let mut without_steps = plan("cargo build");
     without_steps["steps"] = json!([]);

@@ -171,7 +171,7 @@ fn run_survives_the_server_that_started_it() {
 }
 
 #[test]
-fn failure_of_a_background_run_is_told() {
+fn background_run_failure_is_reported() {
     let (repo, fixture) = (small().build(), Fixture::new());
     let mut client = Client::begun(&fixture, repo.path());
     // Nobody listens at the address of the model.

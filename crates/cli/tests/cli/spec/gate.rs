@@ -206,7 +206,7 @@ fn missing_changed_or_linked_artifact_is_refused() {
 }
 
 #[test]
-fn a_success_that_proves_nothing_is_none() {
+fn success_without_evidence_does_not_count() {
     let fixture = Fixture::new();
     let first = |value: &mut Value, key: &str, new: Value| value["phases"][0][key] = new;
     type Change = Box<dyn Fn(&mut Value)>;
@@ -383,7 +383,7 @@ fn pending_fixups_refuse_on_request_alone() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_no_policy_failure() {
+fn gate_error_is_not_policy_failure() {
     let fixture = Fixture::new();
     let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
     let refused = |args: &[&str]| {
@@ -482,7 +482,7 @@ fn another_project_is_judged_through_its_workspace_file() {
 }
 
 #[test]
-fn the_help_states_the_policy_that_holds() {
+fn gate_help_matches_default_policy() {
     let ran = Fixture::new().run(["gate", "--help"]).ok();
     let default = crucible_spec::GatePolicy::default();
     assert!(

@@ -668,7 +668,7 @@ fn unreadable_submodule_list_prevents_hooks() {
 }
 
 #[test]
-fn what_cannot_be_protected_is_not_run() {
+fn hook_is_not_run_if_unprotectable() {
     let fixture = Fixture::new();
     let project = project(&fixture, &hook("lint", "pre_gate", "touch ran", ""));
     std::fs::remove_dir_all(project.join(".git")).unwrap();

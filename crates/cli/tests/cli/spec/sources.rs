@@ -199,7 +199,7 @@ fn waiting_for_an_unnamed_pipe_is_announced() {
 }
 
 #[test]
-fn a_kept_idea_serves_where_nothing_is_said() {
+fn stored_idea_is_used_by_default() {
     let (fixture, server) = (Fixture::new(), answering());
     let project = project(&fixture);
     with_idea(

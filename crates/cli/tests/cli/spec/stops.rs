@@ -115,7 +115,7 @@ fn endless_call_times_out_with_a_receipt() {
 }
 
 #[test]
-fn an_exhausted_budget_is_told_and_recorded() {
+fn exhausted_budget_is_reported_and_recorded() {
     let server =
         server(|phase, _| (phase == "requirements").then(|| Reply::Answer("I did it.".to_owned())));
     let fixture = Fixture::with(&server);
@@ -142,7 +142,7 @@ fn an_exhausted_budget_is_told_and_recorded() {
 }
 
 #[test]
-fn a_provider_that_fails_is_told_and_recorded() {
+fn provider_failure_is_reported_and_recorded() {
     let server = FakeApi::start([Reply::Status(401)]);
     let fixture = Fixture::with(&server);
     let project = project(&fixture);

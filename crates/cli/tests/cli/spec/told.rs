@@ -85,7 +85,7 @@ fn unreadable_source_is_named_as_typed() {
 }
 
 #[test]
-fn what_is_wrong_with_an_issue_is_told() {
+fn invalid_issue_is_reported() {
     let fixture = Fixture::new();
     let project = project(&fixture);
     for (issue, why) in [

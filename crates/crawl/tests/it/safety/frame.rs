@@ -307,7 +307,7 @@ fn a_variable_has_a_plain_value() {
 }
 
 #[test]
-fn texts_for_people_hold_nothing_that_nobody_sees() {
+fn plan_texts_contain_no_invisible_characters() {
     for text in ["a\u{1b}[2Jb", "a\u{202e}b", "a\u{200b}", "a\rb", "a\u{0}"] {
         let name = with(|plan| plan.steps[0].name = text.to_owned());
         let note = with(|plan| plan.steps[0].note = text.to_owned());
@@ -573,7 +573,7 @@ fn foreign_plan_is_parsed_and_judged_anew() {
 }
 
 #[test]
-fn what_is_no_strict_json_is_no_plan() {
+fn plan_must_be_strict_json() {
     let good = String::from_utf8(json(|_| {})).unwrap();
     let twice = good.replacen("\"steps\":", "\"steps\":[],\"steps\":", 1);
     let twice_inside = good.replacen("\"cmd\":", "\"cmd\":\"cargo test\",\"cmd\":", 1);

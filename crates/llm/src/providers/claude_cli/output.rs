@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_cannot_be_is_none() {
+    fn implausible_cost_is_ignored() {
         for cost in [json!(-1.0), json!(1e300), json!("1")] {
             let result = read(ASKED, 0, &with("total_cost_usd", cost)).unwrap();
             assert!(!result.extensions.contains_key(REPORTED_COST));

@@ -1047,7 +1047,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_brings_makes_no_program() {
+    fn role_is_decided_by_old_content() {
         let role = |path: &str, old: Option<&str>| {
             Role::of(Python, &path.parse().unwrap(), old.map(str::as_bytes))
         };

@@ -59,7 +59,7 @@ fn insignificant_differences_of_document_are_removed() {
 }
 
 #[test]
-fn words_beside_the_document_are_cut_and_told() {
+fn text_around_document_is_removed_with_warning() {
     for text in [
         format!("Here is the design document:\n\n{DOCUMENT}"),
         format!("Sure!\n```\n{DOCUMENT}\n```"),

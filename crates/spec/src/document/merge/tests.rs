@@ -336,7 +336,7 @@ fn model_cannot_write_the_removed_ids_line() {
 }
 
 #[test]
-fn what_is_wrong_with_requirements_is_told() {
+fn invalid_requirements_are_reported() {
     for (before, answer, code) in [
         (
             None,

@@ -124,7 +124,7 @@ async fn an_issue_is_its_title_and_its_text() {
 }
 
 #[tokio::test]
-async fn what_is_no_issue_is_refused() {
+async fn non_issue_reference_is_refused() {
     let fake = FakeGitHub::start([shop()]);
     let gh = gh(&fake, &[]);
     let refusal =
@@ -204,7 +204,7 @@ async fn issue_on_another_host_is_fetched_there() {
 }
 
 #[tokio::test]
-async fn what_github_says_is_told_without_secrets() {
+async fn github_messages_are_redacted() {
     let fake = FakeGitHub::start([shop()]);
     let gh = gh(&fake, &[]);
     let token = made_up_token();

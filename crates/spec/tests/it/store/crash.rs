@@ -201,7 +201,7 @@ fn kill_before_ledger_is_recovered() {
 }
 
 #[test]
-fn what_was_not_staged_whole_is_taken_back() {
+fn partial_staging_is_rolled_back() {
     let spoils: [fn(&Fixture); 6] = [
         |fixture| std::fs::rename(fixture.path("staging"), fixture.path("staging.new")).unwrap(),
         |fixture| std::fs::remove_file(fixture.path("staging/receipt.json")).unwrap(),

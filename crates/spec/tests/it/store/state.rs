@@ -476,7 +476,7 @@ fn gaps_and_repeats_are_limited_and_counted() {
 }
 
 #[test]
-fn a_link_that_does_not_fit_is_told() {
+fn broken_receipt_link_is_reported() {
     let fixture = fixture();
     let first = fixture.success(PhaseId::Requirements);
     let second = fixture.success(PhaseId::Design);
@@ -659,7 +659,7 @@ fn reader_during_promotion_sees_consistent_state() {
 }
 
 #[test]
-fn a_promotion_waits_for_nobody_who_only_looked() {
+fn readers_do_not_block_promotion() {
     let fixture = fixture();
     let lock = fixture.lock();
     let mut ledger = fixture.ledger();

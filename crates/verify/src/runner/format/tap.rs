@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_is_told_from_title() {
+    fn summary_is_distinguished_from_title() {
         for summary in [
             "tests 5",
             "pass  5",

@@ -45,7 +45,7 @@ async fn a_prompt_of_a_million_bytes_arrives_whole() {
 
 /// All three programs exit with 0 here.
 #[tokio::test]
-async fn an_empty_answer_is_none() {
+async fn empty_answer_is_an_error() {
     for program in PROGRAMS {
         for reply in [Reply::EmptyChoices, Reply::NullContent] {
             let stand = program.against([reply.clone()]);
@@ -118,7 +118,7 @@ async fn claude_stream_retry_is_paid_twice() {
 
 /// With more than one attempt, the program joins both texts and reports success.
 #[tokio::test]
-async fn gemini_glues_no_answers_together() {
+async fn gemini_answers_are_not_concatenated() {
     let stand = Gemini.against([Reply::EndHalfway, answer("the second answer")]);
     let error = stand.call("x").await.expect_err("no answer");
     assert_eq!(

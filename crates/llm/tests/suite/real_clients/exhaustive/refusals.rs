@@ -25,7 +25,7 @@ async fn refused(program: Program, reply: Reply) -> (&'static str, Option<u16>, 
 }
 
 #[tokio::test]
-async fn a_refused_key_is_told_apart() {
+async fn rejected_key_is_classified() {
     for program in PROGRAMS {
         for status in [401, 403] {
             let seen = refused(program, Reply::Status(status)).await;
@@ -66,7 +66,7 @@ async fn a_rate_limit_passes() {
 }
 
 #[tokio::test]
-async fn an_outage_is_told_apart() {
+async fn outage_is_classified() {
     for program in PROGRAMS {
         for status in [500, 503, 529] {
             let seen = refused(program, Reply::Status(status)).await;
@@ -77,7 +77,7 @@ async fn an_outage_is_told_apart() {
 
 /// One request each: `claude` has nothing left to omit in a second one.
 #[tokio::test]
-async fn a_request_that_cannot_be_is_told_apart() {
+async fn invalid_request_is_classified() {
     for program in PROGRAMS {
         let seen = refused(program, Reply::Status(400)).await;
         assert_eq!(seen, ("unsupported", Some(400), 1), "{program:?}");

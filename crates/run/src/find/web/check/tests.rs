@@ -245,7 +245,7 @@ fn page_of_unlisted_host_is_refused() {
 }
 
 #[test]
-fn pages_are_counted_once_and_their_number_holds() {
+fn duplicate_pages_count_once_within_limit() {
     let mut document = good();
     let mut again = document["results"][0].clone();
     again["url"] = json!("https://API.docs.example/retry#other");

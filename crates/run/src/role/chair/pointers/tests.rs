@@ -148,7 +148,7 @@ fn frames_of_installed_packages_resolve_to_their_source() {
 }
 
 #[test]
-fn plain_names_of_tests_are_told() {
+fn plain_name_of_test_is_extracted() {
     for (test, name) in [
         ("tests/test_a.py::T::test_b[1-2]", Some("test_b")),
         ("test_c (t.T.test_c)", Some("test_c")),
