@@ -102,7 +102,7 @@ impl StatementFault {
             ),
             Self::Unknown(kind) => {
                 let hint = format!(
-                    "the statement's type {kind:?} is unknown; a newer version of Crucible may know it"
+                    "unknown statement type {kind:?}; a newer version of Crucible may support it"
                 );
                 Finding::error(FORMAT_UNKNOWN, place, hint)
             }

@@ -26,7 +26,7 @@ pub struct EvidenceMatrix {
 /// The schema id of a matrix.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MatrixVersion {
-    /// The only version there is.
+    /// The only version.
     #[default]
     #[serde(rename = "crucible-evidence-v1")]
     V1,

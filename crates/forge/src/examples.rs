@@ -76,7 +76,7 @@ impl HeldOutExample {
     fn of(document: Value, schema: &IoSchema) -> Result<Vec<Self>, ExamplesError> {
         let examples: Vec<Self> =
             serde_json::from_value(document).map_err(|_| ExamplesError::Form {
-                why: "something else stands there".to_owned(),
+                why: "the path exists and is not a regular file".to_owned(),
             })?;
         match examples.len() {
             0 => return Err(ExamplesError::None),

@@ -22,7 +22,7 @@ impl From<ProposalError> for Failure {
         let message = error.to_string();
         match error {
             ProposalError::Ledger(error @ LedgerError::SkillTaken { .. }) => {
-                Self::from(error).hint("`crucible skill list` shows where it stands; take another name for another skill.")
+                Self::from(error).hint("`crucible skill list` shows its status; use another name for another skill.")
             }
             ProposalError::Ledger(error) => error.into(),
             ProposalError::NoDescription
@@ -77,7 +77,7 @@ impl From<TrustError> for Failure {
     fn from(error: TrustError) -> Self {
         match error {
             TrustError::Unknown { .. } => {
-                Self::usage(error.to_string()).hint("`crucible skill list` shows those there are.")
+                Self::usage(error.to_string()).hint("`crucible skill list` lists the skills.")
             }
             TrustError::Step(refused) => refused.into(),
             TrustError::Lock(error) => error.into(),
@@ -93,7 +93,7 @@ impl From<VerifyStepError> for Failure {
         let message = error.to_string();
         match error {
             VerifyStepError::Unknown { .. } => {
-                Self::usage(message).hint("`crucible skill list` shows those there are.")
+                Self::usage(message).hint("`crucible skill list` lists the skills.")
             }
             VerifyStepError::Lock(error) => error.into(),
             VerifyStepError::Unsettled(error) => error.into(),
@@ -125,14 +125,13 @@ impl From<VerifyStepError> for Failure {
 impl From<ToolsMissing> for Failure {
     fn from(error: ToolsMissing) -> Self {
         Self::usage(error.to_string())
-            .hint("`crucible doctor` says which programs are there; nothing was recorded.")
+            .hint("`crucible doctor` lists the installed programs. Nothing was recorded.")
     }
 }
 
 impl From<AgentCommandError> for Failure {
     fn from(error: AgentCommandError) -> Self {
-        Self::usage(error.to_string())
-            .hint("`crucible skill build --help` shows which agents there are.")
+        Self::usage(error.to_string()).hint("`crucible skill build --help` lists the agents.")
     }
 }
 
@@ -141,14 +140,14 @@ impl From<SkillBuildError> for Failure {
         let message = error.to_string();
         match error {
             SkillBuildError::Unknown { .. } => {
-                Self::usage(message).hint("`crucible skill list` shows those there are.")
+                Self::usage(message).hint("`crucible skill list` lists the skills.")
             }
             SkillBuildError::Step(refused) => refused.into(),
             SkillBuildError::NeedsReview { name, .. } => Self::refused(message).hint(format!(
                 "`crucible skill research {name}` reports what is known. The reviewer confirms it with --reviewed-by WHO --reason TEXT"
             )),
             SkillBuildError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
-                "Look at the skill's files and at .crucible/skills/policy.yaml, and take it out. If it is a real one, revoke it.",
+                "Remove the secret from the skill's files or from .crucible/skills/policy.yaml. Revoke it if it is real.",
             ),
             SkillBuildError::Lock(error) => error.into(),
             SkillBuildError::Ledger(error) => error.into(),
@@ -170,7 +169,7 @@ impl From<UnsettledBuild> for Failure {
         match error {
             UnsettledBuild::CopyBack(CopyBackError::Own(error)) => error.into(),
             UnsettledBuild::CopyBack(error) => Self::refused(error.to_string())
-                .hint("A build that was killed left it. Look at both files of the skill, and put them right by hand."),
+                .hint("A killed build left it. Check both files of the skill and correct them."),
             UnsettledBuild::Fs(error) => error.into(),
             UnsettledBuild::Ledger(error) => error.into(),
             UnsettledBuild::Path(error) => error.into(),
@@ -183,7 +182,7 @@ impl From<RunStepError> for Failure {
         let message = error.to_string();
         match error {
             RunStepError::Unknown { listed: Listed::Nowhere, .. } => Self::usage(message)
-                .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another."),
+                .hint("`crucible skill list` lists the skills; `crucible skill propose` adds one."),
             RunStepError::Unknown { listed: Listed::InRegistry, .. } => {
                 Self::refused(format!("{message} in the ledger of this machine, and {REGISTRY_FILE} alone makes none trusted"))
                     .hint("The registry is the word of the author of the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
@@ -224,7 +223,7 @@ impl From<ResearchError> for Failure {
     fn from(error: ResearchError) -> Self {
         match error {
             ResearchError::Unknown { .. } => {
-                Self::usage(error.to_string()).hint("`crucible skill list` shows those there are.")
+                Self::usage(error.to_string()).hint("`crucible skill list` lists the skills.")
             }
             ResearchError::NothingFailed { .. } => Self::usage(error.to_string()),
             ResearchError::Refused(refused) => refused.into(),

@@ -147,7 +147,7 @@ impl Grants {
             Finding::warning(
                 Code::new("forge-host-local"),
                 host.to_string(),
-                "This is no host of the internet: the machine itself, a private network, or where a cloud tells a machine its keys. The skill reaches whatever listens there; grant it only where that is meant.",
+                "This host is local: the machine itself, a private network, or a cloud metadata service. The skill can connect to any service there. Grant it only if that is intended.",
             )
         };
         Verdict::new(local.map(local_host_warning).collect())

@@ -298,10 +298,10 @@ impl SkillRegistry {
         ) {
             let difference = match (self.entries.get(name), written.entries.get(name)) {
                 (Some(known), Some(read)) if known == read => continue,
-                (Some(_), Some(_)) => "says something else of it than the ledger",
-                (Some(_), None) => "does not name it, though the ledger of this machine trusts it",
+                (Some(_), Some(_)) => "has another entry for it than the ledger",
+                (Some(_), None) => "has no entry for it, but the ledger of this machine trusts it",
                 (None, _) => {
-                    "names it, and the ledger of this machine does not trust it: it is not run here"
+                    "lists it, but the ledger of this machine does not trust it, so it does not run here"
                 }
             };
             verdict.push(Finding::warning(
@@ -363,7 +363,7 @@ impl SkillRegistry {
                     Code::new("forge-registry-differs"),
                     subject,
                     format!(
-                        "{REGISTRY_FILE} says something else of it than the ledger of this machine: {}. Find out who changed the file, then remove it; the next promotion or demotion writes it anew.",
+                        "{REGISTRY_FILE} has another entry for it than the ledger of this machine: {}. Find out who changed the file, then remove it; the next promotion or demotion writes it anew.",
                         known.others(entry).join(", ")
                     ),
                 ),

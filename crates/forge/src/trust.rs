@@ -102,7 +102,7 @@ impl Approval {
         if says_nothing(reason) {
             return Err(ApprovalError::Empty {
                 part: why,
-                hint: "say in a sentence why: --reason TEXT",
+                hint: "give a reason: --reason TEXT",
             });
         }
         for (part, text, most) in [(who, by, MAX_NAME_LEN), (why, reason, MAX_REASON_LEN)] {

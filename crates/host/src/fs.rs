@@ -99,7 +99,7 @@ struct NoRegularFile;
 
 /// A symbolic link stands where none is followed.
 #[derive(Debug, thiserror::Error)]
-#[error("a symbolic link stands there")]
+#[error("the path is a symbolic link")]
 struct SymlinkFound;
 
 fn symlink_found() -> io::Error {
@@ -298,7 +298,7 @@ pub fn create_new(path: &Path) -> Result<File, FsError> {
 ///
 /// # Errors
 ///
-/// Fails when something else stands there or the parent is not writable.
+/// Fails when the path exists and is not a regular file or the parent is not writable.
 #[expect(
     clippy::disallowed_methods,
     reason = "host owns changes of the file system"

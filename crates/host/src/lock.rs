@@ -216,7 +216,7 @@ fn open(path: &Path) -> io::Result<File> {
     let odd = || {
         io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it has to be a regular file and no link; move it away",
+            "it must be a regular file, not a link; move it away",
         )
     };
     let is_odd = |meta: std::fs::Metadata| !meta.is_file();
@@ -502,7 +502,7 @@ mod tests {
             assert!(matches!(refused, LockError::Fs(_)), "{}", odd.display());
             let message = refused.to_string();
             assert!(
-                message.contains("it has to be a regular file and no link; move it away"),
+                message.contains("it must be a regular file, not a link; move it away"),
                 "{message}"
             );
         }

@@ -1,4 +1,4 @@
-//! A command in one text, such as a variable holds: split into words as a shell would, with nothing expanded.
+//! Splits a command line into words as a POSIX shell does, without expansion.
 //!
 //! What always holds: what a shell would do more with than split it is refused, never passed on as it stands. So the author of a
 //! pipe, a variable or a pattern learns that there is no shell, and no program gets a word that was meant otherwise.
@@ -10,11 +10,11 @@ pub enum WordsError {
     #[error("the quotation mark {0} is not closed")]
     Open(char),
     /// The text ends behind a backslash.
-    #[error("it ends behind a backslash, which stands before nothing")]
+    #[error("trailing backslash")]
     NothingBehind,
     /// A shell would do something with this character, and no shell is used.
     #[error(
-        "{0:?} means something to a shell, and no shell is used: put it between quotation marks, or call a script"
+        "{0:?} is shell syntax, but the command runs without a shell; quote it, or call a script"
     )]
     Shell(char),
 }

@@ -44,7 +44,7 @@ impl WorkDir {
         if prefix.contains(['/', '\0']) || label.contains(['/', '\0']) {
             let source = io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("{label:?} is no part of a name"),
+                format!("{label:?} is not a valid name component"),
             );
             return Err(FsError::io("make a work directory in", parent, source));
         }

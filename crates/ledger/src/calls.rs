@@ -116,7 +116,7 @@ pub enum CallState {
     Settled(Settlement),
 }
 
-/// One call as it stands in the ledger.
+/// A stored model call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRow {
     /// Its number within the run.

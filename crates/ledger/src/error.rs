@@ -85,7 +85,7 @@ pub enum LedgerError {
     },
     /// The event's key is taken by an event of another kind.
     #[error(
-        "the key {key:?} of run {run} already stands for the event {existing:?}; each step needs a key of its own"
+        "run {run}: key {key:?} is already used by event {existing:?}; use a different key for each step"
     )]
     KeyTaken {
         /// The run of both events.
@@ -118,7 +118,7 @@ pub enum LedgerError {
         id: u64,
     },
     /// A skill of this name was proposed before.
-    #[error("the project has a skill {name}; `crucible skill show {name}` tells where it stands")]
+    #[error("skill {name} already exists; `crucible skill show {name}` shows its status")]
     SkillTaken {
         /// The name of the skill.
         name: String,

@@ -28,14 +28,14 @@ pub struct NewEvent {
     pub role: String,
     /// What happened: `plan-signed`, `gate-finished`, …
     pub event: String,
-    /// The file it is about, relative to the run directory or the repository; absent where it is about none.
+    /// The subject file, relative to the run directory or the repository, if any.
     pub path: Option<String>,
     /// Names the step within its run. A second event with the same key is not appended: the first is returned.
     /// Absent for events that may repeat.
     pub key: Option<String>,
-    /// The artifacts it speaks of; the ledger must hold them already.
+    /// The artifacts it refers to; they must be stored already.
     pub artifacts: Vec<Digest>,
-    /// Everything else there is to say, already free of secrets.
+    /// Additional data, already free of secrets.
     pub body: Value,
 }
 
@@ -75,7 +75,7 @@ impl NewEvent {
         self
     }
 
-    /// The same event, speaking of one more artifact.
+    /// Adds a reference to an artifact.
     #[must_use]
     pub fn with_artifact(mut self, digest: Digest) -> Self {
         self.artifacts.push(digest);
@@ -107,7 +107,7 @@ pub(crate) fn check_size(part: &'static str, size: usize, limit: usize) -> Resul
     Ok(())
 }
 
-/// An artifact as an event speaks of it.
+/// A reference from an event to an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactRef {
@@ -119,7 +119,7 @@ pub struct ArtifactRef {
     pub size: u64,
 }
 
-/// An event as it stands in the ledger.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventRecord {
     /// Its place in the chain, from 1 on, without gaps.

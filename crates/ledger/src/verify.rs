@@ -405,7 +405,7 @@ impl Check {
         self.event_finding(
             Code::new("ledger-event-replaced"),
             bad,
-            "another event with a hash of its own was put in its place; restore the ledger from a copy",
+            "it was replaced by another event with a valid hash; restore the ledger from a backup",
         );
         if bad == seq {
             self.before = Before::Unknown;
@@ -488,7 +488,7 @@ impl Check {
                     Code::new("ledger-artifact-missing"),
                     format!("artifact {}", reference.digest),
                     format!(
-                        "event {} speaks of it; restore the ledger from a copy",
+                        "event {} refers to it; restore the ledger from a backup",
                         raw.seq
                     ),
                 ),
@@ -612,7 +612,7 @@ impl Check {
             self.findings.push(Finding::info(
                 Code::new("ledger-findings-unlisted"),
                 format!("{} more findings", self.unlisted),
-                "the first ones are listed; the first of all is the one to look at",
+                "only the first are listed; start with the first one",
             ));
         }
         Verdict::new(self.findings)

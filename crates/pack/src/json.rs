@@ -15,7 +15,7 @@ macro_rules! schema_id {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub enum $name {
-            /// The only version there is.
+            /// The only version.
             #[default]
             #[serde(rename = $id)]
             V1,

@@ -216,7 +216,7 @@ fn target_of(path: &RepoPath, content: &[u8]) -> Result<RepoPath, &'static str> 
     let target = std::str::from_utf8(content).map_err(|_| "has a target that is not UTF-8")?;
     let is_odd = |c: char| c.is_control() || c == '\\';
     if target.is_empty() || target.len() > MAX_TARGET || target.chars().any(is_odd) {
-        return Err("has a target that is no path");
+        return Err("has a target that is not a path");
     }
     if target.starts_with('/') {
         return Err("has an absolute target");

@@ -54,7 +54,7 @@ macro_rules! versions {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         $vis enum $version {
-            /// The only version there is.
+            /// The only version.
             #[default]
             #[serde(rename = $schema)]
             V1,

@@ -96,7 +96,7 @@ pub fn missing_ledger(ledger_file: &Path) -> Failure {
         "the ledger {} is missing, and without it no run can be believed",
         ledger_file.display()
     ))
-    .hint("Put it back from a copy, or set CRUCIBLE_HOME to where it lies.")
+    .hint("Restore it from a backup, or set CRUCIBLE_HOME to its directory.")
 }
 
 fn has_runs(runs_root: &Path) -> bool {

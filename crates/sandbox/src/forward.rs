@@ -194,13 +194,13 @@ async fn connect(route: &Route, resolver: Resolver) -> io::Result<TcpStream> {
     addresses.retain(|address| is_public(address.ip()));
     if addresses.is_empty() {
         return Err(refuse(
-            "the name means an address of this machine or of a private network; allow the address itself where it is meant",
+            "the name resolves to a local or private address; allow the address itself if that is intended",
         ));
     }
     let stream = TcpStream::connect(&*addresses).await?;
     if stream.local_addr()?.ip().to_canonical() == stream.peer_addr()?.ip().to_canonical() {
         return Err(refuse(
-            "the name means this machine; allow its address itself where it is meant",
+            "the name resolves to this machine; allow the address itself if that is intended",
         ));
     }
     Ok(stream)
@@ -254,10 +254,7 @@ mod tests {
         ];
         for resolver in resolvers {
             let message = refused(resolver).await;
-            assert!(
-                message.contains("an address of this machine or of a private network"),
-                "{message}"
-            );
+            assert!(message.contains("a local or private address"), "{message}");
         }
         let nothing = refused(|_, _| Box::pin(async { Ok(Vec::new()) })).await;
         assert_eq!(nothing, "the name means no address");

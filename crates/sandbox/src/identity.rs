@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// A private, empty home directory that every namespaced sandbox has; give it as `HOME`.
+/// The private, empty home directory of every namespaced sandbox. Pass it as `HOME`.
 pub const CONFINED_HOME: &str = "/tmp/home";
 /// The name of the machine inside.
 pub(crate) const HOSTNAME: &str = "crucible";
@@ -10,7 +10,7 @@ pub(crate) const HOSTNAME: &str = "crucible";
 const INNER_ID: u32 = 1000;
 /// A private place of every namespaced sandbox.
 const PRIVATE: &str = "/tmp";
-/// Where home directories are, besides it.
+/// The directory that contains home directories.
 const HOMES: &str = "/home";
 /// The longest host name that the kernel takes.
 const MAX_NAME: usize = 63;
@@ -68,7 +68,7 @@ impl Identity {
         (self.home.parent() == Some(homes) && homes.is_dir()).then_some(homes)
     }
 
-    /// Refuses a home that would cover something else, the superuser, and what is no host name.
+    /// Checks the home directory, the user (not root) and the host name.
     pub(crate) fn check(&self) -> Result<(), String> {
         let is_plain = self
             .home
@@ -93,7 +93,7 @@ impl Identity {
         } else if !is_user {
             "a confined program cannot be the superuser".to_owned()
         } else if !is_name {
-            format!("{:?} is no host name", self.host_name)
+            format!("{:?} is not a valid host name", self.host_name)
         } else {
             return Ok(());
         };

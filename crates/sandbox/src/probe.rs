@@ -37,7 +37,7 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> HostSuppo
         overlays: Overlays::Missing,
     };
     let Some(launcher) = launcher else {
-        return nothing("this program was given no way to its inner stage");
+        return nothing("no launcher for the inner stage is configured");
     };
     let result = std::thread::scope(|scope| {
         scope

@@ -68,10 +68,10 @@ pub enum NoVersion {
         signal: i32,
     },
     /// It did not end by itself in time.
-    #[error("it did not tell its version within {} s and was ended", TIMEOUT.as_secs())]
+    #[error("it did not print its version within {} s and was killed", TIMEOUT.as_secs())]
     TimedOut,
     /// It printed more than a version needs.
-    #[error("it printed without end when asked for its version and was ended")]
+    #[error("its version output exceeded the limit, and it was killed")]
     Endless,
     /// It wrote more than its private places hold.
     #[error("it wrote more than {} MiB when asked for its version and was ended", ROOM >> 20)]
@@ -235,7 +235,7 @@ fn stderr_suffix(line: &str) -> String {
     if line.is_empty() {
         String::new()
     } else {
-        format!(" and said: {line}")
+        format!(": {line}")
     }
 }
 
@@ -307,7 +307,7 @@ mod tests {
             .unwrap_err()
             .to_string()
         };
-        assert!(ended(End::OutputLimit).starts_with("it printed without end"));
+        assert!(ended(End::OutputLimit).starts_with("its version output exceeded the limit"));
         assert!(ended(End::DiskLimit).starts_with("it wrote more than 256 MiB"));
     }
 

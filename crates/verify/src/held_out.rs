@@ -30,7 +30,7 @@ pub struct HeldOutReport {
 /// The schema id of a report on held-out tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HeldOutVersion {
-    /// The only version there is.
+    /// The only version.
     #[default]
     #[serde(rename = "crucible-held-out-v1")]
     V1,

@@ -91,7 +91,7 @@ pub struct VerifyReport {
 /// The schema id of a verify report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReportVersion {
-    /// The only version there is.
+    /// The only version.
     #[default]
     #[serde(rename = "crucible-verify-report-v1")]
     V1,

@@ -378,7 +378,7 @@ impl Exec {
             End::Forbidden => Err(Failure::refused(
                 "the command was ended because it made a system call that --calls does not allow",
             )
-            .hint("Choose a wider class with --calls, or let the command do without.")),
+            .hint("Choose a wider class with --calls, or change the command.")),
             End::TimedOut => Err(Failure::new(
                 ExitStatus::TimedOut,
                 format!(

@@ -393,7 +393,7 @@ fn unusable_command_is_refused_before_the_run_begins() {
     );
     refused("./agent", 2, "dispatch-command-relative");
     refused("sh {prompt}", 2, "dispatch-command-word");
-    refused("sh -c 'cat' | tee x", 2, "no shell is used");
+    refused("sh -c 'cat' | tee x", 2, "without a shell");
     refused("sh 'open", 2, "not closed");
     refused("/nowhere/agent", 2, "/nowhere/agent");
     refused(

@@ -318,7 +318,7 @@ fn goal_ranks_related_files_with_reasons() {
         row("src/other_07.rs")["reason"]
             .as_str()
             .unwrap()
-            .contains("spoken of in 1 commit message")
+            .contains("mentioned in 1 commit message")
     );
     assert_eq!(row("conf/parser.env")["outcome"], "withheld");
     assert_eq!(row("conf/parser.env")["searched"], 0);

@@ -170,7 +170,7 @@ fn doctor_with_real_clients_opens_no_socket() {
     for _ in 0..4 {
         if !document(&output)
             .to_string()
-            .contains("did not tell its version within")
+            .contains("did not print its version within")
         {
             break;
         }

@@ -111,7 +111,7 @@ fn linked_part_of_run_is_refused() {
         symlink(target, &there).unwrap();
         let ran = fixture.run(["run", "advance", &id]).exits(1);
         assert!(
-            ran.stderr.contains("a symbolic link stands there"),
+            ran.stderr.contains("the path is a symbolic link"),
             "{part}: {}",
             ran.stderr
         );

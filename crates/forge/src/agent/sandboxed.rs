@@ -156,7 +156,7 @@ fn agent_end(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
         End::Exited(code) => failed(
             FAILED,
             format!("{name} ended with exit code {code}"),
-            "The log of the attempt holds what it printed; run the program by hand where that does not say enough.",
+            "The attempt's log has its output. If that does not explain the failure, run the program by hand.",
         ),
         End::Signalled(signal) => failed(
             FAILED,

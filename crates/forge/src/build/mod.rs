@@ -489,7 +489,7 @@ impl Attempt<'_> {
                 let unseen = Finding::error(
                     UNSEEN,
                     what,
-                    "What stands in the copy cannot be looked at, so nobody knows what the agent left.",
+                    "The copy cannot be read, so the agent's changes are unknown.",
                 );
                 return Ok(self.came_to(ran, vec![unseen], Vec::new()));
             }

@@ -55,7 +55,7 @@ impl ForgeProject {
     ) -> Result<(Ledger, SkillRow), Failure> {
         let unknown = || {
             Failure::usage(format!("this project has no skill {name}"))
-                .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another.")
+                .hint("`crucible skill list` lists the skills; `crucible skill propose` adds one.")
         };
         let ledger = ledger.ok_or_else(unknown)?;
         let row = ledger

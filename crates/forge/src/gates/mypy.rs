@@ -115,7 +115,7 @@ fn switched_off(source: &PythonSource) -> Verdict {
             "identifier" if SWITCHES.contains(&source.of(node)) => verdict.push(Finding::error(
                 Code::new("forge-silenced"),
                 place(),
-                "Leave the type checker on.",
+                "Remove the directive that disables the type checker.",
             )),
             _ => {}
         }

@@ -316,7 +316,7 @@ impl<'s> Judge<'s> {
         match value {
             Some(value) if mentions == 1 && typed => match expected {
                 Some(expected) if value != expected => {
-                    self.say(*only, Code::new("forge-class-attribute"), attribute, &format!("It has to be \"{expected}\"."));
+                    self.say(*only, Code::new("forge-class-attribute"), attribute, &format!("It must be \"{expected}\"."));
                 }
                 None if value.trim().is_empty() => {
                     self.say(*only, Code::new("forge-class-attribute"), attribute, "Say what the skill does.");

@@ -109,7 +109,7 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
         verdict.push(Finding::error(
             EMPTY,
             format!("line {}, {}", function.line, function.name),
-            "It compares nothing, so it passes whatever the skill does. Assert what the result has to be.",
+            "It compares nothing, so it always passes. Assert the expected result.",
         ));
     }
     if !executes {

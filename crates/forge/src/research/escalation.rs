@@ -75,7 +75,7 @@ impl EscalationTrigger {
         match self {
             Self::RepeatedFailure => "three or more attempts in a row came to nothing",
             Self::PermissionWidening => {
-                "what the model proposes speaks of the network, money, messages or secrets where the packet did not"
+                "the proposal mentions the network, money, messages or secrets, but the packet does not"
             }
             Self::SecurityClass => "the policy or the invariants did not pass",
             Self::LargeDiff => "what the model proposes changes more than half of the packet",

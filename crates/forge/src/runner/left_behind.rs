@@ -118,7 +118,7 @@ impl ResidueReason {
             Self::Obeyed => "other programs take orders from what has this name",
             Self::NamedSecret => "it is named like a secret",
             Self::Executable => "it can be run",
-            Self::Mode => "who may read and write in this directory was changed",
+            Self::Mode => "the permissions of this directory were changed",
             Self::Special => "it is neither a file nor a directory",
             Self::More => "there is more of the kind than is named",
             Self::Unseen => "it cannot be looked at",

@@ -166,14 +166,14 @@ pub enum RunnerError {
     NotText,
     /// The input is too large.
     #[error(
-        "the input has {bytes} bytes as JSON, at most {MAX_INPUT_BYTES} are taken; hand over less, or the name of where it lies"
+        "the input has {bytes} bytes of JSON; the limit is {MAX_INPUT_BYTES}; pass less data, or a file path"
     )]
     InputTooLarge {
         /// How many.
         bytes: usize,
     },
     /// A granted path cannot be used.
-    #[error("the granted path {path} is not handed out: {why}")]
+    #[error("the granted path {path} cannot be used: {why}")]
     GrantedPath {
         /// Which.
         path: String,
@@ -182,7 +182,7 @@ pub enum RunnerError {
     },
     /// A directory has more entries than the limit.
     #[error(
-        "more than {most} files and directories lie {place}, too many to hide the others; grant a directory of its own"
+        "there are more than {most} files and directories {place}, too many to hide the others; grant a separate directory"
     )]
     TooManyPlaces {
         /// Where.

@@ -57,7 +57,7 @@ pub(crate) async fn find_python(
         Ok(path)
     } else {
         Err(none(
-            "it is a script that does not say which interpreter it stands for".to_owned(),
+            "it is a script without an interpreter line".to_owned(),
         ))
     }
 }

@@ -52,8 +52,8 @@ fn by_content(content: FileContent<'_>) -> io::Result<Option<OmitReason>> {
     Ok(rule.map(|rule| OmitReason::Secret(format!("it holds what looks like one ({rule})"))))
 }
 
-/// The rule of a secret in a file that is looked at piece by piece. Each look takes along the end of the one before, which is long enough for
-/// a secret that was cut in two, also one in characters of two bytes.
+/// Returns the rule that matches a secret in a large file. Reads it in chunks that overlap, so that a secret across a
+/// boundary is found, also in UTF-16.
 fn first_in_large(file: &mut dyn Read) -> io::Result<Option<&'static RuleId>> {
     let mut window = Vec::with_capacity(PIECE + OVERLAP);
     loop {

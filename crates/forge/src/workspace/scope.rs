@@ -92,9 +92,7 @@ fn judge(change: &WorkspaceChange, files: &[&RepoPath; 2]) -> Vec<Finding> {
             UNSEEN,
             match why {
                 UnseenWhy::TooMany => "The build made more files than are looked at.",
-                UnseenWhy::Closed => {
-                    "What stands there cannot be looked at, so nobody knows what it is."
-                }
+                UnseenWhy::Closed => "This path cannot be read, so its type is unknown.",
             },
         );
     }

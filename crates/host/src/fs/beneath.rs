@@ -230,7 +230,7 @@ mod tests {
             let error = read_beneath(&root, path, ByteLimit(100)).unwrap_err();
             assert!(error.is_link(), "{error}");
             assert!(
-                error.to_string().contains("a symbolic link stands there; "),
+                error.to_string().contains("the path is a symbolic link; "),
                 "{error}"
             );
             assert!(!is_file_beneath(&root, path));

@@ -57,7 +57,7 @@ pub enum SkillBuildEnd {
     Aborted(Value),
 }
 
-/// An attempt as it stands in the ledger.
+/// A stored attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillBuildRow {
     /// Its number among all.

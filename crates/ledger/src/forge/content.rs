@@ -77,7 +77,7 @@ pub struct NewSkillRun {
     pub duration_ms: u64,
 }
 
-/// A run as it stands in the ledger.
+/// A stored run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillRunRow {
     /// The promotion that it was run by, or refused by; none where none was known.

@@ -240,23 +240,23 @@ impl Ledger {
                 });
                 if !agrees {
                     return Err(damaged(format!(
-                        "the row of promotion {seq} does not say what its event says"
+                        "the row of promotion {seq} differs from its event"
                     )));
                 }
             }
             (Some(row), Some(seq)) if row.event < seq => {
                 return Err(damaged(format!(
-                    "event {seq} tells of a promotion whose row is gone"
+                    "event {seq} records a promotion whose row is missing"
                 )));
             }
             (None, Some(seq)) => {
                 return Err(damaged(format!(
-                    "event {seq} tells of a promotion whose row is gone"
+                    "event {seq} records a promotion whose row is missing"
                 )));
             }
             (Some(row), _) => {
                 return Err(damaged(format!(
-                    "no event of this skill tells of promotion {}",
+                    "no event of this skill records promotion {}",
                     row.event
                 )));
             }
@@ -377,7 +377,7 @@ fn rows_against_events(
         if !agrees || !is_own {
             found.push((
                 format!("event {seq}"),
-                "the row of this promotion does not say what the event says",
+                "the row of this promotion differs from its event",
             ));
         } else if !row.get::<_, bool>(14)? {
             found.push((

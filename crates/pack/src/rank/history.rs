@@ -115,7 +115,7 @@ impl Past {
         let mut reasons = Vec::new();
         if self.mention_count > 0 {
             reasons.push(format!(
-                "spoken of in {}",
+                "mentioned in {}",
                 counted(self.mention_count, "commit message")
             ));
         }

@@ -133,7 +133,7 @@ pub(crate) fn only_adds_tests(
         None => Ok(()),
         Some(line) => Err(NotOnlyTests {
             line,
-            why: "it is no new test with a name of its own",
+            why: "it is not a new test with a unique name",
         }),
     }
 }

@@ -73,7 +73,7 @@ pub enum AnswerError {
         line: u64,
     },
     /// A path that does not lead inside the repository.
-    #[error("line {line}: {path:?} is no path inside the repository: {source}")]
+    #[error("line {line}: {path:?} is not a path inside the repository: {source}")]
     BadPath {
         /// The line of the answer, counted from 1.
         line: u64,

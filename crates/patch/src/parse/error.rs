@@ -29,7 +29,7 @@ pub enum PatchErrorKind {
     #[error("the patch is empty; answer with a diff that begins with `diff --git`")]
     Empty,
     /// The first line is not a section header.
-    #[error("a patch starts with `diff --git`; remove what stands before it")]
+    #[error("a patch starts with `diff --git`; remove the text before it")]
     NotGitDiff,
     /// The last line has no newline, so something may be missing.
     #[error("the last line has no newline; the patch was cut off")]
@@ -65,7 +65,7 @@ pub enum PatchErrorKind {
     )]
     BadQuoting,
     /// A name that is no path inside the repository.
-    #[error("the name {name:?} is no path inside the repository: {source}")]
+    #[error("{name:?} is not a path inside the repository: {source}")]
     BadPath {
         /// The name, shortened and decoded as far as it can be.
         name: String,

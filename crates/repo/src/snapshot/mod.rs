@@ -1,8 +1,9 @@
 //! A copy of the work tree for the sandbox.
 //!
-//! There are two: [`snapshot`] copies what git tracks, as it stands in the work tree now, and on request what it neither tracks nor
-//! ignores; [`copy_tree`] walks a tree, asks no git, and knows later what was changed in its copy. A file is cloned where the file system can share blocks, else copied, by several threads. The copy never
-//! shares a file with the original: there are no hard links, and a link is kept only if it stays inside.
+//! [`snapshot`] copies the tracked files from the work tree, and untracked files on request. [`copy_tree`] walks a
+//! directory without git and can report later which files changed in the copy. Files are reflinked if the file system
+//! supports it, otherwise copied in parallel. The copy contains no hard links to the original, and only symbolic links
+//! whose target is inside the tree.
 //!
 //! Whatever is left out is listed with its reason.
 

@@ -225,8 +225,7 @@ impl CommitsCheck {
         now: Timestamp,
     ) -> Result<(), RepoError> {
         let Some(commits) = commits else {
-            let hint =
-                format!("there are more than {MAX_COMMITS} commits; judge or push them in parts");
+            let hint = format!("more than {MAX_COMMITS} commits; verify or push them in batches");
             self.verdict.push(Finding::error(TOO_MANY, words, hint));
             return Ok(());
         };

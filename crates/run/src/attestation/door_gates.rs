@@ -84,7 +84,7 @@ fn finding(tip: &Oid, check: &GateCheck) -> Option<Finding> {
         GateState::CouldNotRun { cause, .. } => format!("it could not run: {cause}"),
     };
     let hint = format!(
-        "the door ran the gate {:?} on this commit: {why}",
+        "gate {:?} did not pass on this commit: {why}",
         check.id.as_str()
     );
     Some(Finding::error(GATE_FAILED, tip.as_str(), hint))

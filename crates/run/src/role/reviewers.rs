@@ -45,8 +45,7 @@ pub(crate) fn contract_guardian(
             .map(|path| format!("--file {}", shell_word(path.as_str())))
             .collect();
         let hint = if options.is_empty() {
-            "Name the files that may change with --file, or word the goal with the names of what it is about."
-                .to_owned()
+            "Name the files that may change with --file, or name them in the goal.".to_owned()
         } else {
             format!(
                 "The sources that were found are part of a gate, and stay as they are unless you name them: {}.",

@@ -422,10 +422,7 @@ fn apply(
                 continue;
             }
             if !is.shares(&was) {
-                let message = format!(
-                    "{} says something else now than before, in every sentence",
-                    shown(id, 'R')
-                );
+                let message = format!("every sentence of {} was changed", shown(id, 'R'));
                 warnings.push(warning("spec_id_reused", message));
             }
             *old = written(id, &block, findings, warnings);

@@ -134,7 +134,7 @@ pub(crate) fn review(
             Target::Unknown(what) => {
                 if !what.contains(char::is_whitespace) {
                     let message = format!(
-                        "{name} is about {what}, which is no file that the model was shown; no fixup works on it"
+                        "{name} is about {what}, which the model was not shown; no fixup can change it"
                     );
                     warnings.push(warning("spec_file_not_shown", message));
                 }

@@ -30,7 +30,7 @@ pub enum AgeError {
     TooLong,
     /// It is not a number with a unit.
     #[error(
-        "not an age: {text:?}; it is a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w"
+        "invalid age {text:?}; write a whole number with a unit, such as 90s, 30m, 12h, 7d or 2w"
     )]
     Malformed {
         /// The text, shortened.

@@ -18,7 +18,7 @@ pub(crate) struct BundleManifest {
 /// The schema id of a bundle's manifest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum BundleVersion {
-    /// The only version there is.
+    /// The only version.
     #[default]
     #[serde(rename = "crucible-failure-bundle-v1")]
     V1,

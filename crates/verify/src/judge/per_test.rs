@@ -17,11 +17,11 @@ use crate::judge::changed_tests::quoted;
 use crate::judge::{Baseline, TestFiles};
 use crate::results::{STEP, TestResults, TestStatus, is_step};
 
-/// Tests that may fail by chance: they passed before and fail now.
+/// Tests that passed before the change and fail now.
 pub(crate) const BROKEN: Code = Code::new("verify-test-broken");
 /// Tests that do not appear any more.
 const GONE: Code = Code::new("verify-test-gone");
-/// Red tests that were not there.
+/// Failing tests that did not run before the change.
 const NEW_FAILING: Code = Code::new("verify-new-test-fails");
 
 /// Red tests that wait for the same change as tests that pass now.
@@ -402,7 +402,7 @@ fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: Test
     verdict
 }
 
-/// Gives tests that have the time of the run in their names the names that they had before.
+/// Matches tests whose names contain the current time with their earlier names.
 fn follow_the_clock<'r>(before: &'r TestResults, now: &mut BTreeMap<&'r str, TestStatus>) {
     let mut dated: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in now.keys().filter(|name| !before.tests.contains_key(**name)) {

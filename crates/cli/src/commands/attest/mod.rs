@@ -49,8 +49,8 @@ fn policy(app: &App, named: Option<&Path>) -> Result<Policy, Failure> {
     let settings = app.config(app.env.working_directory(), &[])?;
     let configured = settings.attest.policy.as_deref().map(PathBuf::from);
     let path = named.map(Path::to_owned).or(configured).ok_or_else(|| {
-        Failure::usage("no policy is named")
-            .hint("Name one with --policy FILE, or once for all: `crucible config set --user attest.policy FILE`.")
+        Failure::usage("no attestation policy given")
+            .hint("Pass --policy FILE, or set it: `crucible config set --user attest.policy FILE`.")
     })?;
     let path = app.absolute(&path);
     let text = String::from_utf8(read_regular_up_to(&path, MAX_POLICY)?)

@@ -1,4 +1,4 @@
-//! `crucible run list`: the runs there are.
+//! `crucible run list`: lists the runs.
 
 use clap::Args;
 use crucible_model::{ExitStatus, Failure, one_line};

@@ -85,7 +85,7 @@ impl Run {
         if bytes.len() as u64 > MAX_INPUT_BYTES {
             let message = format!("the input has more than {MAX_INPUT_BYTES} bytes");
             return Err(Failure::new(ExitStatus::OverLimit, message)
-                .hint("Hand over less, or the name of where it lies."));
+                .hint("Pass less data, or a file path."));
         }
         UniqueJson::exact(&bytes).map_err(|error| {
             Failure::new(

@@ -146,7 +146,7 @@ fn non_file_lock_is_reported_like_other_files() {
         assert_ne!(ran.code, Some(0), "{why}");
         assert!(
             ran.stderr
-                .contains("it has to be a regular file and no link; move it away"),
+                .contains("it must be a regular file, not a link; move it away"),
             "{why}: {}",
             ran.stderr
         );

@@ -127,7 +127,7 @@ fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut 
 fn judge_merge(destination: &str, sink: &mut FindingSink<'_>) {
     let path = normal(destination);
     if path.is_empty() {
-        let hint = "a tree is merged into one of its name with its hidden files; copy it into a directory of its own";
+        let hint = "copying merges the tree, with hidden files, into an existing directory of that name; copy it into a new directory";
         sink.refuse(PATH_INVALID, destination, hint);
     } else if !path
         .split('/')

@@ -46,7 +46,7 @@ impl<'s> Walk<'s> {
                     node,
                     Code::new("forge-import-forbidden"),
                     &what,
-                    "The policy forbids this module; do without it.",
+                    "The policy forbids this module; remove the import.",
                 );
             } else if is_base(&import.module) {
                 if import.member != Some("BaseSkill") {
@@ -54,7 +54,7 @@ impl<'s> Walk<'s> {
                         node,
                         Code::new("forge-import-not-allowed"),
                         &what,
-                        "Take `BaseSkill` from the base module, and nothing else.",
+                        "Import only `BaseSkill` from the base module.",
                     );
                 }
             } else {

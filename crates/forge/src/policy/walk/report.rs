@@ -49,7 +49,7 @@ impl<'s> Walk<'s> {
             ),
             Effect::Interpreter => (
                 Code::new("forge-interpreter"),
-                "A skill leaves the interpreter alone; do without it.",
+                "A skill must not change the interpreter; remove it.",
             ),
             Effect::Outlives => (
                 Code::new("forge-outlives"),
