@@ -75,7 +75,7 @@ pub(crate) enum TaskError {
         value: String,
     },
     /// What was fetched is not what was expected.
-    #[error("{} has the digest {found}, not {expected}: it was not used. Run the task again, which fetches it anew", path.display())]
+    #[error("{} has the digest {found}, not {expected}: it was not used. Run the task again, which fetches it again", path.display())]
     Checksum {
         /// The file.
         path: PathBuf,

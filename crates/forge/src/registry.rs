@@ -109,7 +109,7 @@ pub enum UnhashedEntry {
 pub enum RegistryError {
     /// It is not of its form.
     #[error(
-        "{REGISTRY_FILE} is not of its form: {why}; remove it: the next promotion or demotion writes it anew"
+        "{REGISTRY_FILE} is not of its form: {why}; remove it: the next promotion or demotion rewrites it"
     )]
     Form {
         /// What is wrong.
@@ -307,7 +307,7 @@ impl SkillRegistry {
             verdict.push(Finding::warning(
                 Code::new("forge-registry-differs"),
                 short_line(name, 80),
-                format!("{REGISTRY_FILE} {difference}. The ledger counts; the next promotion or demotion writes the file anew."),
+                format!("{REGISTRY_FILE} {difference}. The ledger counts; the next promotion or demotion rewrites the file."),
             ));
         }
         verdict
@@ -347,7 +347,7 @@ impl SkillRegistry {
                 Code::new("forge-registry-missing"),
                 subject,
                 format!(
-                    "There is no {REGISTRY_FILE}; the ledger alone says that this skill is trusted. The next promotion or demotion writes it anew."
+                    "There is no {REGISTRY_FILE}; the ledger alone says that this skill is trusted. The next promotion or demotion rewrites it."
                 ),
             ),
             Ok(Some(registry)) => match registry.entries.get(name.as_str()) {
@@ -355,7 +355,7 @@ impl SkillRegistry {
                     Code::new("forge-registry-missing"),
                     subject,
                     format!(
-                        "{REGISTRY_FILE} does not name this skill; the ledger alone says that it is trusted. The next promotion or demotion writes it anew."
+                        "{REGISTRY_FILE} does not name this skill; the ledger alone says that it is trusted. The next promotion or demotion rewrites it."
                     ),
                 ),
                 Some(entry) if *entry == known => return Verdict::default(),
@@ -363,7 +363,7 @@ impl SkillRegistry {
                     Code::new("forge-registry-differs"),
                     subject,
                     format!(
-                        "{REGISTRY_FILE} has another entry for it than the ledger of this machine: {}. Find out who changed the file, then remove it; the next promotion or demotion writes it anew.",
+                        "{REGISTRY_FILE} has another entry for it than the ledger of this machine: {}. Find out who changed the file, then remove it; the next promotion or demotion rewrites it.",
                         known.others(entry).join(", ")
                     ),
                 ),

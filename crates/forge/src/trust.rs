@@ -371,7 +371,7 @@ fn judge_promotion(
         verdict.push(Finding::error(
             Code::new("forge-promote-examples"),
             name.to_string(),
-            "[forge] examples is \"required\", and no held-out examples of this skill passed. They are given with `skill propose --examples FILE`: propose it anew under another name.",
+            "[forge] examples is \"required\", and no held-out examples of this skill passed. They are given with `skill propose --examples FILE`: propose it again under another name.",
         ));
     }
     verdict
@@ -385,7 +385,7 @@ fn judge_grants(
 ) -> Verdict {
     let refused = |why: &dyn std::fmt::Display| {
         let hint =
-            format!("{why}. No run lets a skill have that: propose it anew under another name.");
+            format!("{why}. No run lets a skill have that: propose it again under another name.");
         let code = Code::new("forge-promote-grants");
         Verdict::new(vec![Finding::error(code, name.to_string(), hint)])
     };

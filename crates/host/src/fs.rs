@@ -80,7 +80,7 @@ impl FsError {
         matches!(self, Self::Io { source, .. } if is_symlink_found(source))
     }
 
-    /// Whether something stands there that is no regular file: a link where none is followed, a directory, a pipe.
+    /// Whether the path exists and is not a regular file: a link that is not followed, a directory, a pipe.
     #[must_use]
     pub fn is_no_file(&self) -> bool {
         let is_other = |source: &io::Error| {
@@ -233,7 +233,7 @@ pub fn flush_name(path: &Path) -> Result<(), FsError> {
     sync_directory(parent_of(path))
 }
 
-/// Adds bytes at the end of a file, made when it is not there, and flushes it to the disk. A link that stands there is not followed.
+/// Appends bytes to a file, creates it if missing, and flushes it to disk. A link at the path is not followed.
 ///
 /// # Errors
 ///
@@ -279,7 +279,7 @@ fn append_to(path: &Path, bytes: &[u8]) -> Result<File, FsError> {
     Ok(file)
 }
 
-/// Makes a new file for writing, for this user alone; nothing that stands there already is opened, not even through a link.
+/// Creates a new file for writing, for this user only; an existing file or link is never opened.
 ///
 /// # Errors
 ///

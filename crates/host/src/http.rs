@@ -22,7 +22,7 @@ use reqwest::{Client, ClientBuilder, Url, redirect};
 use tokio::runtime::{Handle, Id};
 use tokio::sync::OnceCell;
 
-/// Whose connections are kept: more loops than this that ask in turns open theirs anew. A loop that has ended keeps its place
+/// Whose connections are kept: more loops than this that ask in turns reopen theirs. A loop that has ended keeps its place
 /// until others need it, but no connection: each of them ends with the loop that serves it.
 const MAX_LOOPS: usize = 16;
 

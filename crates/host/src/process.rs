@@ -1,8 +1,8 @@
-//! What the kernel tells of a process in `/proc/<number>/stat`.
+//! Reads a process from `/proc/<number>/stat`.
 //!
 //! What always holds: the program's name, which may hold anything, decides about no other field.
 
-/// What `/proc` tells of a process.
+/// A process as reported by `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// The kernel's letter for what it does.

@@ -44,7 +44,7 @@ pub fn shell_word(text: &str) -> String {
 const SHELL: &str = "|&;<>()$`*?[\n\r\0";
 
 /// Splits a command into its words. Spaces and tabs part words. Between single quotation marks everything is as it stands; between
-/// double ones a backslash stands before `"`, `\`, `$` and a backtick; elsewhere it stands before any character.
+/// double ones a backslash quotes `"`, `\`, `$` and a backtick; elsewhere it quotes any character.
 ///
 /// # Errors
 ///

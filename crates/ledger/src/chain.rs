@@ -176,7 +176,7 @@ impl Ledger {
     }
 }
 
-/// Appends within a transaction that the caller commits, so that an event and the rows it speaks of stand or fall together.
+/// Appends within a transaction that the caller commits, so that an event and the rows it refers to are stored together or not at all.
 pub(crate) fn append_within(
     transaction: &Connection,
     new: NewEvent,

@@ -136,7 +136,7 @@ pub struct EventRecord {
     pub path: Option<String>,
     /// The key that makes it the only one of its kind in its run, where it has one.
     pub key: Option<String>,
-    /// The artifacts it speaks of.
+    /// The artifacts it refers to.
     pub artifacts: Vec<ArtifactRef>,
     /// Everything else.
     pub body: Value,
@@ -215,7 +215,7 @@ impl RawEvent {
         Ok(Digest::of(&to_canonical_json(&sealed)?))
     }
 
-    /// The artifacts it speaks of.
+    /// The artifacts it refers to.
     pub(crate) fn artifact_refs(&self) -> Result<Vec<ArtifactRef>, LedgerError> {
         serde_json::from_str(&self.artifacts).map_err(|_| self.unreadable("artifact list"))
     }

@@ -81,7 +81,7 @@ impl Ledger {
             .map_err(self.fail())
     }
 
-    /// The file of a run as its last event about that path knows it, from the artifacts; nothing where no event tells of
+    /// The file of a run as its last event about that path knows it, from the artifacts; nothing where no event records
     /// it, or where its bytes are not kept.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ pub struct NewSpecReceipt {
 /// A receipt as the ledger knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecReceiptRow {
-    /// The event that tells of it. A higher number is a later one.
+    /// The event that records it. A higher number is a later one.
     pub event: u64,
     /// Its place among the receipts of the spec.
     pub sequence: u64,

@@ -271,7 +271,7 @@ fn remove_stale_temporaries(path: &Path) {
     let _stays = directory.map(|directory| fs::remove_stale_temporaries(&directory));
 }
 
-/// Whether something stands there. What cannot be looked at is not taken for nothing.
+/// Whether the path exists. An unreadable path counts as existing.
 fn is_there(path: &Path) -> Result<bool, LedgerError> {
     path.try_exists().map_err(|error| LedgerError::CannotOpen {
         path: path.to_owned(),

@@ -4,7 +4,7 @@
 //! At most one row is in memory. Every finding names an event or an artifact; the first finding about an event
 //! is the first bad event. After a bad event the reading goes on behind it, so one edit makes one finding.
 //!
-//! What no reading of the database alone can find is a history that was written anew from some event to the
+//! What no reading of the database alone can find is a history that was rewritten from some event to the
 //! end, with every hash, the head and the counter. That is what anchors are for.
 
 use std::io::Read;
@@ -510,7 +510,7 @@ impl Check {
                 self.event_finding(
                     Code::new("ledger-anchor-broken"),
                     seq,
-                    "a landed commit knows another event here, so the history was written anew; restore the ledger \
+                    "a landed commit knows another event here, so the history was rewritten; restore the ledger \
                      from a copy",
                 );
             }

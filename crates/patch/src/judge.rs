@@ -529,7 +529,7 @@ impl Judge<'_> {
         let is_gone = file.change != Change::Delete || !self.after.contains_key(path);
         let was_absent = file.change != Change::Create || !self.before.contains_key(path);
         if file.apply_to(old).as_deref() != Ok(new) || !is_gone || !was_absent {
-            let hint = "applying the patch does not give what its text says; make it anew from the present files";
+            let hint = "applying the patch does not give what its text says; make it again from the current files";
             self.refuse(Code::new("patch-tree-differs"), path, hint);
         } else if file.change == Change::Modify && old == new && file.old_mode == file.new_mode {
             self.refuse(
@@ -553,7 +553,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether nobody can miss a definition: nothing outside of its file knows it, and no touched file speaks of it any more.
+    /// Whether nobody can miss a definition: nothing outside of its file knows it, and no touched file mentions it any more.
     fn is_unused(&self, path: &RepoPath, name: &str) -> bool {
         let is_private = |old: &Vec<u8>| {
             Language::of(path).is_some_and(|language| is_private(language, old, name))

@@ -81,7 +81,7 @@ impl FilePatch {
         self.count(LineKind::Removed)
     }
 
-    /// Whether it speaks of a submodule, which has a commit in the place of content.
+    /// Whether it changes a submodule, which has a commit instead of content.
     pub(crate) fn is_submodule(&self) -> bool {
         [self.old_mode, self.new_mode].contains(&Some(FileMode::Gitlink))
     }

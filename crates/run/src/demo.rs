@@ -45,7 +45,7 @@ const FILES: [(&str, &str); 3] = [
     ("src/lib.rs", include_str!("../demo/lib.rs.txt")),
 ];
 
-/// What a real model answered, made by `crucible demo --record`. The questions were worded anew since; those of the recording were
+/// What a real model answered, made by `crucible demo --record`. The questions were reworded since; those of the recording were
 /// put in their place, the answers are as they came.
 const CASSETTE: &[u8] = include_bytes!("../demo/cassette.jsonl");
 

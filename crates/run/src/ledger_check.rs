@@ -20,7 +20,7 @@ const LANDING_MISSING: Code = Code::new("ledger-landing-missing");
 const RUN_UNKNOWN: Code = Code::new("ledger-run-unknown");
 
 /// What the database alone cannot show.
-const NOT_DETECTED: &str = "no landed commit vouches for this ledger: an emptied database, and a history written anew with its hashes, are not detected; \
+const NOT_DETECTED: &str = "no landed commit vouches for this ledger: an emptied database, and a history rewritten with its hashes, are not detected; \
                             name the repositories with --repo, or a head with --anchor";
 
 /// Heads of the chain and landed runs that are known from outside the ledger.

@@ -2,7 +2,7 @@
 //! replay asks the same.
 //!
 //! A run has `max_iterations` rounds, and each is for so many answers as there are candidates. All answers of
-//! a round are asked for with the same brief, which tells of the round before. Of those that pass, the best
+//! a round are asked for with the same brief, which describes the round before. Of those that pass, the best
 //! ends the run. The first few malformed answers of a run take no place in a round: the next answer is for
 //! the same place. Neither does an answer that asks for more files; how often a model may do that is limited
 //! before its answer is taken for a request.

@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A run directory that still has a hidden name.
 pub(crate) struct UnfinishedRun {
-    /// Where it lies until then.
+    /// Its path until then.
     pub(crate) dir: RunDir,
     named: RunDir,
     _turn: DirectoryTurn,

@@ -88,7 +88,7 @@ pub(crate) struct StageRequest {
     pub(crate) moved: bool,
     /// The readable paths, each with everything below it.
     pub(crate) readable: Vec<OsString>,
-    /// The program's own home, where it lies in no other private place.
+    /// The program's own home, unless another private place contains it.
     pub(crate) home: Option<OsString>,
     pub(crate) surroundings: StageIsolation,
     pub(crate) private: PrivateSize,

@@ -330,7 +330,7 @@ fn to_edit(value: &Value) -> toml_edit::Value {
     }
 }
 
-/// The value of an item, read anew from what stands in the file.
+/// The value of an item, read again from the file.
 fn from_edit(item: &Item) -> Option<Value> {
     let text = match item {
         Item::Value(value) => format!("value = {}\n", value.to_string().trim()),

@@ -98,7 +98,7 @@ fn joined(lines: &[&str]) -> String {
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,
-    reason = "the tests may write the reference anew"
+    reason = "the tests may rewrite the reference"
 )]
 mod tests {
     use std::path::Path;
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::known::specs;
 
-    /// The checked-in file, written anew first where the caller asks for that.
+    /// The checked-in file, rewritten first on request.
     fn committed_text(relative: &str, now: &str) -> String {
         let place = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../..")

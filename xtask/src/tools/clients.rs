@@ -136,7 +136,7 @@ fn is_installed(folder: &Path) -> Result<bool, TaskError> {
         }))
 }
 
-/// Makes the folder anew, beside its final place first.
+/// Rebuilds the folder, first beside its final path.
 fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
     eprintln!("installing the client programs into .tools/clients (about 1.2 GB, about a minute)");
     let (new, old) = (

@@ -29,7 +29,7 @@ impl Venv {
         self.folder.join("bin").join(name)
     }
 
-    /// Makes it anew: a folder left half-made by an interrupted run is cleared, not trusted.
+    /// Rebuilds it: a folder left half-made by an interrupted run is cleared, not trusted.
     pub(super) fn make(&self, root: &Root) -> Result<(), TaskError> {
         let make = Call::new(root, "python3")
             .args(["-m", "venv", "--clear"])

@@ -1,6 +1,6 @@
 //! The programs that judge Python: ruff, mypy and pytest, pinned, in `.tools/python`.
 //!
-//! What always holds: what is installed has exactly these versions; an environment that says another one is made anew.
+//! What always holds: what is installed has exactly these versions; an environment with another one is rebuilt.
 
 use super::python::Venv;
 use crate::error::TaskError;

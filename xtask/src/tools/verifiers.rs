@@ -1,7 +1,7 @@
 //! Libraries and programs that verify what Crucible signs and judge the files for CI, pinned: Python's in
 //! `.tools/verifiers`, those of npm in `.tools/verifiers-npm`.
 //!
-//! What always holds: what is installed has exactly these versions; an environment that says another one is made anew.
+//! What always holds: what is installed has exactly these versions; an environment with another one is rebuilt.
 
 use super::npm_packages::NpmPackages;
 use super::python::install;

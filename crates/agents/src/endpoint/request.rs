@@ -1,6 +1,6 @@
 //! What a request of an agent asks for, and the request that is forwarded. Pure.
 //!
-//! Only known fields are forwarded, written anew from what was read: so no field that this file does not know, is given
+//! Only known fields are forwarded, rewritten from the parsed values: so no field that this file does not know, is given
 //! twice, or has another spelling can change what a request costs or reaches. The limit of the answer is always there.
 //! Fields that name stored state are refused, for without them the request means something else.
 

@@ -82,7 +82,7 @@ fn page(command: &Command) -> Vec<u8> {
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,
-    reason = "the test reads a page and may write it anew"
+    reason = "the test reads a page and may rewrite it"
 )]
 mod tests {
     use std::collections::BTreeSet;
@@ -96,7 +96,7 @@ mod tests {
         all.build();
         let mut text = String::from(
             "# Commands\n\nThe help of every command, as `--help` prints it. This page is generated: a test compares it with the program, and\n\
-             `UPDATE_DOCS=1 cargo xtask test command_reference` writes it anew.\n",
+             `UPDATE_DOCS=1 cargo xtask test command_reference` rewrites it.\n",
         );
         each(&all, "crucible", &mut |command, words| {
             let help = command

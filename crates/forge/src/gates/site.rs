@@ -20,7 +20,7 @@ use crate::world::ForgeWorld;
 /// One of the two files, as the gates get it.
 #[derive(Debug)]
 pub(crate) struct GateSource {
-    /// Where it lies.
+    /// Its path.
     pub(crate) path: RepoPath,
     /// What it holds.
     pub(crate) bytes: Vec<u8>,
@@ -63,7 +63,7 @@ pub(crate) struct GateSite<'a> {
     pub(crate) name: &'a SkillName,
     /// The package that it is in.
     pub(crate) package: &'a PackageName,
-    /// Where it lies.
+    /// Its path.
     pub(crate) paths: &'a SkillPaths,
     /// What it may do.
     pub(crate) class: SideEffect,

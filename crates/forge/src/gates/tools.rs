@@ -55,7 +55,7 @@ pub enum ToolsMissing {
         why: String,
     },
     /// One does not run.
-    #[error("{} does not tell its version: {source}; install it anew, or name another directory of tools: [forge] tools in your own configuration", path.display())]
+    #[error("{} does not print its version: {source}; reinstall it, or name another directory of tools: [forge] tools in your own configuration", path.display())]
     Silent {
         /// Which.
         path: PathBuf,

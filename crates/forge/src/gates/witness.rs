@@ -52,7 +52,7 @@ pub(super) struct TestComplaint {
 }
 
 impl Testimony {
-    /// What stands in the output under this word: nothing where it stands there not at all, or more than once.
+    /// Returns the report after this word in the output; `None` if the word is absent or occurs more than once.
     pub(super) fn find(output: &str, word: &str) -> Option<Self> {
         let mut report_lines = output
             .lines()

@@ -771,7 +771,7 @@ static BUILTINS: &[(&str, Effect)] = &[
     ("vars", Effect::Reflection),
 ];
 
-/// Modules that no row tells of, and that are no member of another one either.
+/// Modules without a row that are not a member of another module.
 static HIDDEN: [&str; 6] = [
     "bltns",
     "genericpath",

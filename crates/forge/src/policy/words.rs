@@ -135,7 +135,7 @@ static MODULES: [&str; 26] = [
     "threading",
 ];
 
-/// Methods that make an object anew: an open file becomes another one.
+/// Methods that initialize an object again: an open file becomes another one.
 static MAKERS: [&str; 2] = ["__init__", "__post_init__"];
 
 /// Methods of a running loop that connect.
@@ -235,7 +235,7 @@ pub(super) fn is_module(word: &str) -> bool {
     MODULES.contains(&word)
 }
 
-/// Whether a method makes its object anew.
+/// Whether a method initializes its object again.
 pub(super) fn makes_anew(word: &str) -> bool {
     MAKERS.contains(&word)
 }

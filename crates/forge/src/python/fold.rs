@@ -129,7 +129,7 @@ fn is_path(path: &str) -> bool {
     )
 }
 
-/// One path from several, as they are joined: an absolute one begins anew.
+/// Joins paths; an absolute one replaces those before it.
 fn beside(all: &[String]) -> String {
     let mut whole = String::new();
     for part in all {

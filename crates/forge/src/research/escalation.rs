@@ -21,7 +21,7 @@ const MAX_LINES: usize = 5_000;
 pub enum EscalationTrigger {
     /// Three attempts in a row, or more, came to nothing.
     RepeatedFailure,
-    /// What a model proposes speaks of the network, money, messages or secrets where the packet did not, or more often.
+    /// The proposal mentions the network, money, messages or secrets more often than the packet.
     PermissionWidening,
     /// The policy or the invariants did not pass.
     SecurityClass,

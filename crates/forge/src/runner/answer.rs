@@ -17,7 +17,7 @@ const REFUSALS: [i64; 7] = [1, 13, 30, 100, 101, 111, 113];
 /// The errors of looking up a name: the only names there are those of granted hosts.
 const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];
 
-/// The most characters of one text that the runner tells of an exception, or of what is no result.
+/// The maximum number of characters of a text about an exception or an invalid result.
 pub(super) const MAX_STATED_LEN: usize = 64 << 10;
 /// The most characters that are shown of the place of an invalid result, and of its content.
 const MAX_PLACE_LEN: usize = 120;

@@ -287,7 +287,7 @@ pub async fn run_skill(
     {
         let why = change.promotion.map(|row| row.reason).unwrap_or_default();
         let hint = format!(
-            "It is trusted no more: {why}. Look into it, then `crucible skill verify {name}` and promote it again, or build it anew."
+            "It is trusted no more: {why}. Look into it, then `crucible skill verify {name}` and promote it again, or build it again."
         );
         report.verdict.push(Finding::warning(
             Code::new("forge-run-demoted"),

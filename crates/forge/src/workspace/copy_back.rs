@@ -2,8 +2,8 @@
 //! judged, and written as it was read.
 //!
 //! How it works: each file is opened beneath the copy's top without following a link and read to its end; its digest has to be the one that
-//! the judged changes name. Then both are exchanged in the project in one journalled change, which every directory on the way is opened for
-//! anew, and which refuses where the project no longer holds what it held when the copy was made.
+//! the judged changes name. Then both are exchanged in the project in one journalled change, for which every directory on the way is
+//! reopened, and which refuses where the project no longer holds what it held when the copy was made.
 //!
 //! What always holds: after any error and after a kill, once [`recover_copy_back`] was there, the project holds both files or neither.
 
@@ -29,7 +29,7 @@ pub(crate) const SECRET: Code = Code::new("forge-scope-secret");
 /// One of the two files, as it was read from the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuiltFile {
-    /// Where it lies.
+    /// Its path.
     pub path: RepoPath,
     /// What it holds.
     pub bytes: Vec<u8>,

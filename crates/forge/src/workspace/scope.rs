@@ -24,7 +24,7 @@ const KIND: Code = Code::new("forge-scope-kind");
 const SIZE: Code = Code::new("forge-scope-size");
 const MISSING: Code = Code::new("forge-scope-missing");
 const NOTHING: Code = Code::new("forge-scope-nothing");
-/// What stands there cannot be looked at.
+/// The path cannot be read.
 pub(crate) const UNSEEN: Code = Code::new("forge-scope-unseen");
 const HARD_LINK: Code = Code::new("forge-scope-hard-link");
 const MORE: Code = Code::new("forge-scope-more");

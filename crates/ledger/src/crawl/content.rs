@@ -96,7 +96,7 @@ const ARTIFACT_COLUMNS: &str =
                                 digest, export_filename";
 
 impl Ledger {
-    /// Stores an artifact of an active session and tells of it in the chain.
+    /// Stores an artifact of an active session and records it in the chain.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Ledger {
         rows.into_iter().map(|row| self.unedited(row)).collect()
     }
 
-    /// Keeps a message of an active session's debate and tells of it in the chain, under its owner's name.
+    /// Keeps a message of an active session's debate and records it in the chain, under its owner's name.
     ///
     /// # Errors
     ///

@@ -43,7 +43,7 @@ pub struct NewPromotion {
 /// Such a step as it stands in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromotionRow {
-    /// The event that tells of it. A higher number is a later one.
+    /// The event that records it. A higher number is a later one.
     pub event: u64,
     /// Of which skill.
     pub proposal: u64,
@@ -157,7 +157,7 @@ impl Ledger {
     }
 
     /// The promotion by which a skill of this project is trusted now; nothing where it is not. The newest row is compared with the newest
-    /// event of the skill that tells of a promotion, whose own hash is checked, and with the status: a row that was edited, added or
+    /// event of the skill that records a promotion, whose own hash is checked, and with the status: a row that was edited, added or
     /// deleted is noticed. So is a skill that may do something else than what was proposed, and a head of the chain that is not its
     /// last event. The whole chain is read by [`Ledger::verify`] alone.
     ///

@@ -249,7 +249,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where the skill was built anew meanwhile or the verification does not run,
+    /// [`LedgerError::SkillMoved`] where the skill was rebuilt meanwhile or the verification does not run,
     /// [`LedgerError::GatesNotPassed`] where it is to end as passed without all that takes, and all that can be wrong with the database.
     pub fn end_verification(
         &mut self,
@@ -319,7 +319,7 @@ impl Ledger {
     }
 }
 
-/// Ends every verification of a skill that runs, and tells of it.
+/// Ends every running verification of a skill, and records it.
 pub(super) fn abort_running(
     transaction: &Connection,
     proposal: u64,

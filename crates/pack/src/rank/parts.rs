@@ -16,7 +16,7 @@ pub struct ScoreParts {
     pub names: u64,
     /// Directories on the way to it hold words of the goal.
     pub paths: u64,
-    /// It defines what the goal speaks of.
+    /// It defines what the goal names.
     pub symbols: u64,
     /// Its text holds words of the goal; rare ones count more.
     pub text: u64,

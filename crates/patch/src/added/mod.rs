@@ -29,7 +29,7 @@ const MAX_BESIDE: usize = 4000;
 pub(crate) struct NotOnlyTests {
     /// Where, counted from 1.
     pub(crate) line: u64,
-    /// What stands there.
+    /// Its content.
     pub(crate) why: &'static str,
 }
 

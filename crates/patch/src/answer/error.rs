@@ -104,7 +104,7 @@ pub enum AnswerError {
     /// Something beside the diff.
     #[error(
         "there is text around the diff; answer with the diff alone: its first line begins with `diff --git`, and nothing \
-         stands before or behind it, no sentence and no code fence"
+         comes before or after it, no sentence and no code fence"
     )]
     TextAroundDiff {
         /// The line of the answer, counted from 1.

@@ -201,7 +201,7 @@ fn main_guard(parsed: &Parsed<'_>) -> Option<usize> {
     guard.map(|guard| guard.start_byte())
 }
 
-/// The indentation of the line that something begins, or nothing if something else stands before it.
+/// The indentation of the line that something begins, or nothing if something else comes before it.
 fn indent(text: &str, at: usize) -> Option<&str> {
     let head = text.get(..at)?;
     let line = head.rfind('\n').map_or(0, |end| end + 1);

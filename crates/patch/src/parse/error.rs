@@ -86,7 +86,7 @@ pub enum PatchErrorKind {
         /// The path.
         path: String,
     },
-    /// A path is taken away and made anew as another kind of entry.
+    /// A path is removed and created again as another kind of entry.
     #[error(
         "{path:?} becomes another kind of entry: a file, a link or a submodule; do that by hand"
     )]
@@ -99,8 +99,7 @@ pub enum PatchErrorKind {
     BadHunkHeader,
     /// The hunk has fewer or more lines than its header says, or a line without marker.
     #[error(
-        "the hunk's lines do not agree with the counts in its header; begin each line with a blank, `-` or `+`, and count \
-         them anew"
+        "the hunk's lines do not agree with the counts in its header; begin each line with a blank, `-` or `+`, and count them again"
     )]
     HunkCounts,
     /// A hunk that only shows context.

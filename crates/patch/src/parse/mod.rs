@@ -80,7 +80,7 @@ pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
     Ok(Patch { files })
 }
 
-/// Whether a section makes anew, as another kind of entry, what an earlier one takes away: the way in which git writes that a file becomes
+/// Whether a section creates, as another kind of entry, what an earlier one removes: the way in which git writes that a file becomes
 /// a link, or a submodule.
 fn is_type_change(files: &[FilePatch], file: &FilePatch) -> bool {
     let is_plain = |mode| matches!(mode, Some(FileMode::Regular | FileMode::Executable));

@@ -16,7 +16,7 @@ pub(crate) struct TestCode<'a> {
 pub(crate) struct TestItem<'a> {
     /// How deep in other items it stands.
     pub(crate) depth: usize,
-    /// Its text; of a module only what stands before its items.
+    /// Its text; of a module only the part before its items.
     pub(crate) text: &'a [u8],
     /// The items of a test module.
     pub(crate) inside: Vec<TestItem<'a>>,

@@ -1,7 +1,7 @@
 //! What git's index holds: the tracked files, and the flags that tell git not to look.
 //!
 //! The file is decoded here (`index_file`), and the list is kept together with the digest of its bytes: as long as the bytes are the
-//! same, so is the list. The bytes are read anew for each question, so an index that anybody wrote in between is listed again.
+//! same, so is the list. The bytes are read again for each question, so an index that anybody wrote in between is listed again.
 //!
 //! What always holds: a list is kept only where those bytes alone decide it. Part of a split index lies in another file, and in a
 //! sparse work tree git looks at the files as well; there git lists it, each time. An index that we cannot read is listed by git, too.

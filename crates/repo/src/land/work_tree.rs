@@ -2,7 +2,7 @@
 //!
 //! Only the changed paths are looked at. Each must be as the base has it or as the commit has it; git itself compares,
 //! against two small indexes that hold just these paths, so line ends and links mean what they mean to git. A file that
-//! is missing or holds the beginning of what the commit has is one that git was killed at, and is written anew. Files
+//! is missing or holds the beginning of what the commit has is one that git was killed at, and is rewritten. Files
 //! come first and the index last: an index that has every new entry says that the work was done.
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use crucible_model::is_hidden;
 
 use super::{SampleCap, Sampling, depth};
 
-/// What a line speaks of.
+/// The subject of a line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Line {
     File,

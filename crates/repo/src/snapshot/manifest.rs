@@ -76,7 +76,7 @@ pub struct WorkspaceChange {
     pub path: PathBuf,
     /// The entry when the copy was made.
     pub was: Option<CopyEntry>,
-    /// What stands there now.
+    /// The current content.
     pub now: Option<CopyEntry>,
 }
 

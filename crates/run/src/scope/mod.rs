@@ -203,7 +203,7 @@ fn open_or_deny(mention: &Mention, path: &RepoPath, scope: &mut GoalScope) {
     }
 }
 
-/// A symbol that gets another name changes in every file that speaks of it.
+/// A renamed symbol changes in every file that mentions it.
 fn read_renames(goal: &str, mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
     let dropped: BTreeSet<String> = dropped_by(goal).into_iter().collect();
     for (old, new) in mention::renames(mentions)

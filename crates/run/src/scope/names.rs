@@ -196,7 +196,7 @@ pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut Go
     }
 }
 
-/// A goal that speaks of the README or of the changelog means the files of that name at the top.
+/// A goal that mentions the README or the changelog means the files of that name at the top.
 pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
     let says = |words: &[&str]| {
         mentions

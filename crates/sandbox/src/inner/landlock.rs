@@ -23,7 +23,7 @@ use crate::wire::{StageIsolation, StageRequest};
 const NEWEST: ABI = ABI::V9;
 /// Everything.
 const ROOT: &str = "/";
-/// Where the kernel tells of processes, mounts and itself.
+/// Where the kernel reports processes, mounts and itself.
 const PROCESSES: &str = "/proc";
 /// Devices that may be written to.
 const DEVICES: [&str; 8] = [

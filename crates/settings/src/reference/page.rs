@@ -12,7 +12,7 @@ const HEAD: &str = "\
 # Settings
 
 Every setting of Crucible with its default. A key that is not here does not exist. This page is generated: a test
-compares it with the program, and `UPDATE_DOCS=1 cargo xtask test settings_reference` writes it anew.
+compares it with the program, and `UPDATE_DOCS=1 cargo xtask test settings_reference` rewrites it.
 
 A value is taken from the first of these that sets it:
 

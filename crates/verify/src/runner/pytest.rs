@@ -38,7 +38,7 @@ impl Runner for Pytest {
         let why = if let Some(name) = view.first(&["pytest.ini", ".pytest.ini"]) {
             format!("there is a {name} at the top")
         } else if let Some(name) = MANIFESTS.iter().find(speaks) {
-            format!("{name} speaks of pytest")
+            format!("{name} mentions pytest")
         } else if unittest::Unittest.detect(view).is_some() {
             return None;
         } else {

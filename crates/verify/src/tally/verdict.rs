@@ -9,7 +9,7 @@ use crate::judge::{GateBefore, TestFiles};
 /// The findings about the tests of a gate that ended by itself.
 ///
 /// - A runner announced tests of which nothing came: an error, unless the gate passed with as many before.
-/// - A runner tells of tests that failed, although the gate says that all is well: an error, unless the gate passed with as many
+/// - A runner reports failed tests, although the gate says that all is well: an error, unless the gate passed with as many
 ///   before.
 /// - A runner ran fewer tests than before, or skipped more: an error, or a warning where the plan lets the change edit
 ///   tests. Where the gate failed before and now gets further, skipping more is a warning, too: what lies behind the point

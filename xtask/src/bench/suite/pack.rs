@@ -40,7 +40,7 @@ const NAMED: usize = 30;
 const NAMED_TIME: Duration = Duration::from_millis(30);
 const NAMED_MEMORY: u64 = 20_000_000;
 
-/// The least bytes that a pack of them has. Standard output holds less than that unread, so the process still stands there when
+/// The least bytes that a pack of them has. Standard output holds less than that unread, so the process still runs when
 /// its memory is looked at.
 const NAMED_BYTES: u64 = 128 * 1024;
 

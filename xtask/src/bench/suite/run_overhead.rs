@@ -290,9 +290,9 @@ fn change(tree: &SourceTree) -> Result<(String, Vec<u8>), TaskError> {
         let fits = (1..=MAX_CHANGED).contains(&content.len());
         if fits && content.ends_with(b"\n") && !content.windows(3).any(|three| three == b"```") {
             let comment = if path.extension() == Some("py") {
-                "# Said anew.\n"
+                "# Reworded.\n"
             } else {
-                "// Said anew.\n"
+                "// Reworded.\n"
             };
             content.extend_from_slice(comment.as_bytes());
             return Ok((path.as_str().to_owned(), content));
@@ -339,7 +339,7 @@ mod tests {
         let (tree, _folder) = small_tree().unwrap();
         let (path, after) = change(&tree).unwrap();
         assert_eq!(path, "src/area.py");
-        assert!(after.starts_with(SMALL[1].1.as_bytes()) && after.ends_with(b"anew.\n"));
+        assert!(after.starts_with(SMALL[1].1.as_bytes()) && after.ends_with(b"Reworded.\n"));
         let none = SourceTree {
             files: Vec::new(),
             ..tree

@@ -29,7 +29,7 @@ pub(super) struct Trees {
 pub(super) struct SourceTree {
     /// The name and the version of the package.
     pub(super) name: String,
-    /// Where it lies.
+    /// Its path.
     pub(super) folder: PathBuf,
     /// Its text files, sorted.
     pub(super) files: Vec<RepoPath>,

@@ -10,7 +10,7 @@ use crate::app::App;
 
 /// Withdraw the approval of a skill, so that it no longer runs
 ///
-/// It counts as built then: it is verified again before anybody approves it, or built anew. Crucible demotes by itself what keeps failing
+/// It counts as built then: it is verified again before anybody approves it, or built again. Crucible demotes by itself what keeps failing
 /// ([forge] demote_after_failures).
 ///
 /// For example: `crucible skill demote word_count --by "$(git config user.name)" --reason "It miscounts empty lines."`

@@ -10,7 +10,7 @@ use crate::app::App;
 /// Approve a skill, so that its verified bytes may run
 ///
 /// The skill has to be verified, and its two files have to be what was verified. Who promotes is named in the ledger for good. The project's
-/// .crucible/skills/registry.yaml is derived from the ledger and written anew.
+/// .crucible/skills/registry.yaml is derived from the ledger and rewritten.
 ///
 /// For example: `crucible skill promote word_count --by "$(git config user.name)" --reason "Read it, and its test."`
 #[derive(Args)]

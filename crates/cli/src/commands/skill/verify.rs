@@ -32,7 +32,7 @@ pub(crate) struct Verify {
     full: bool,
 }
 
-/// Tells of each gate on standard error.
+/// Prints each gate to standard error.
 struct GateProgress<'a>(&'a App);
 
 impl SkillGateObserver for GateProgress<'_> {

@@ -34,7 +34,7 @@ pub(super) struct Spliced {
     pub(super) found: usize,
 }
 
-/// How much of the file the answer speaks of.
+/// How much of the file the answer covers.
 #[derive(Clone, Copy)]
 pub(super) enum Speaks<'a> {
     /// Of what it holds; everything else stays.

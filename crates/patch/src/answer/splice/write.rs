@@ -382,7 +382,7 @@ fn is_grouped(entry: &Entry<'_>) -> bool {
         .is_some_and(|spec| spec.place == SpecPlace::Grouped)
 }
 
-/// How far it is to the end of the line, where nothing but a comment stands there; else nothing.
+/// The distance to the end of the line if only a comment is left on it.
 pub(super) fn rest_of_line(text: &str, at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     let line = rest.split('\n').next().unwrap_or_default();

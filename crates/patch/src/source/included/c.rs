@@ -254,7 +254,7 @@ enum Operand {
     Nothing,
 }
 
-/// Whether the mark of a directive stands before the token at `at`: `#`, `%:` or `??=` at the beginning of a line, or the `%` of SWIG and
+/// Whether the mark of a directive comes before the token at `at`: `#`, `%:` or `??=` at the beginning of a line, or the `%` of SWIG and
 /// NASM.
 fn is_marked(tokens: &[Token<'_>], at: usize) -> bool {
     const MARKS: [&[&str]; 4] = [&["#"], &["%"], &["%", ":"], &["?", "?", "="]];

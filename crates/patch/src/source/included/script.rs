@@ -120,7 +120,7 @@ fn hidden(source: &[u8], usual: &[u8], found: &mut Found<'_>) {
     found.list = union(std::mem::take(&mut found.list), uses);
 }
 
-/// Every word that reads a file with a literal behind it, whatever stands before it.
+/// Every word that reads a file named by the literal after it, in any context.
 fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
     const WORDS: [&str; 6] = [
         "from",

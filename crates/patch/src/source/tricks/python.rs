@@ -515,7 +515,7 @@ fn constructs(
     }
 }
 
-/// The names that a statement binds anew or deletes, those included whose attributes it sets.
+/// The names that a statement rebinds or deletes, or whose attributes it sets.
 fn rebound<'t>(tokens: &'t [Token<'t>]) -> Vec<&'t str> {
     let text = |token: &'t Token<'t>| {
         std::str::from_utf8(token.text)

@@ -135,7 +135,7 @@ impl Store {
         })
     }
 
-    /// Lists directories and packs anew.
+    /// Lists directories and packs again.
     fn list(&self) -> Result<Arc<Places>, Unread> {
         let directories = with_alternates(&self.objects)?;
         let mut places = Places {

@@ -43,7 +43,7 @@ pub(crate) struct WebResult {
     pub locator: WebLocator,
     /// When it was fetched.
     pub fetched_at: Timestamp,
-    /// What stands there.
+    /// Its content.
     pub excerpt: Untrusted,
     /// Why it matters, in the researcher's words.
     pub why_relevant: Untrusted,
