@@ -15,7 +15,7 @@ use crate::context::CrawlHost;
 /// How long the removal may take after the user interrupted the command.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What is said of an interrupted command without files.
+/// The message about an interrupted command that leaves no files.
 const REMOVED: &str = "Fetched files were removed.";
 
 /// Removes what killed crawls left in a directory.

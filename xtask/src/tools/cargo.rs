@@ -59,7 +59,7 @@ impl CargoTool {
         if let Some(found) = find() {
             return Ok(found);
         }
-        let _alone = super::alone(root)?;
+        let _alone = super::folder::alone(root)?;
         if let Some(found) = find() {
             return Ok(found);
         }

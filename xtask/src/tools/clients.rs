@@ -105,7 +105,7 @@ pub(crate) fn clients(root: &Root) -> Result<(), TaskError> {
     if is_installed(&folder)? && is_launchable(&folder) {
         return Ok(());
     }
-    let _alone = super::alone(root)?;
+    let _alone = super::folder::alone(root)?;
     let node = Node::ready(root)?;
     if !is_installed(&folder)? {
         install(root, &node, &folder)?;
@@ -113,7 +113,7 @@ pub(crate) fn clients(root: &Root) -> Result<(), TaskError> {
     write_launchers(&folder, node.program())?;
     let answers = check(root, &folder);
     if answers.is_err() {
-        super::clear(&folder)?;
+        super::folder::clear(&folder)?;
     }
     answers
 }
@@ -143,7 +143,7 @@ fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
         root.tools().join("clients.new"),
         root.tools().join("clients.old"),
     );
-    super::clear(&new)?;
+    super::folder::clear(&new)?;
     fs::create_dir_all(&new).map_err(TaskError::io("create", &new))?;
     for (name, text) in [("package.json", MANIFEST), ("package-lock.json", LOCK)] {
         let path = new.join(name);
@@ -169,7 +169,7 @@ fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
                 .run()?;
         }
     }
-    super::clear(&old)?;
+    super::folder::clear(&old)?;
     match fs::rename(folder, &old) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(TaskError::io("move away", folder)(error));
@@ -177,7 +177,7 @@ fn install(root: &Root, node: &Node, folder: &Path) -> Result<(), TaskError> {
         _ => {}
     }
     fs::rename(&new, folder).map_err(TaskError::io("put into place", folder))?;
-    super::clear(&old)
+    super::folder::clear(&old)
 }
 
 /// Each program says its version, with nothing on its PATH.

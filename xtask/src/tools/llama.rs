@@ -18,7 +18,7 @@ pub(crate) fn llama(root: &Root) -> Result<PathBuf, TaskError> {
     if let Some(server) = find(root, &venv) {
         return Ok(server);
     }
-    let _alone = super::alone(root)?;
+    let _alone = super::folder::alone(root)?;
     if let Some(server) = find(root, &venv) {
         return Ok(server);
     }

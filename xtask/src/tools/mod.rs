@@ -10,6 +10,7 @@
 mod browser;
 mod cargo;
 mod clients;
+mod folder;
 mod llama;
 mod node;
 mod npm_packages;
@@ -20,10 +21,6 @@ mod repomix;
 mod system;
 mod verifiers;
 mod weights;
-
-use std::fs::{self, File};
-use std::io;
-use std::path::Path;
 
 pub(crate) use cargo::{deny, nextest};
 pub(crate) use llama::llama;
@@ -73,24 +70,4 @@ pub(crate) fn beside_installation<T>(
 pub(crate) fn for_full_suite(root: &Root) -> Result<(), TaskError> {
     python::install(root, "phoenix", &[("arize-phoenix", "20.26.1")])?;
     python::install(root, "agents", &[("mini-swe-agent", "2.4.0")])
-}
-
-/// Waits until no other run installs anything; until the value is dropped, none begins to.
-fn alone(root: &Root) -> Result<File, TaskError> {
-    let folder = root.tools();
-    fs::create_dir_all(&folder).map_err(TaskError::io("create", &folder))?;
-    let path = folder.join("lock");
-    let file = File::create(&path).map_err(TaskError::io("create", &path))?;
-    file.lock().map_err(TaskError::io("lock", &path))?;
-    Ok(file)
-}
-
-/// Removes a folder with all it holds; one that is not there is removed already.
-fn clear(folder: &Path) -> Result<(), TaskError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(TaskError::io("clear", folder)(error))
-        }
-        _ => Ok(()),
-    }
 }

@@ -33,14 +33,14 @@ impl NpmPackages {
         if is_ready() {
             return Ok(());
         }
-        let _alone = super::alone(root)?;
+        let _alone = super::folder::alone(root)?;
         if is_ready() {
             return Ok(());
         }
         eprintln!("installing {} into .tools/{}", self.purpose, self.folder);
         let node = Node::ready(root)?;
         let new = root.tools().join(format!("{}.new", self.folder));
-        super::clear(&new)?;
+        super::folder::clear(&new)?;
         fs::create_dir_all(&new).map_err(TaskError::io("create", &new))?;
         for (name, text) in [
             ("package.json", self.manifest),
@@ -60,7 +60,7 @@ impl NpmPackages {
         node.npm(root).args(words).folder(&new).run()?;
         let link = new.join("node");
         symlink(node.program(), &link).map_err(TaskError::io("make", &link))?;
-        super::clear(&folder)?;
+        super::folder::clear(&folder)?;
         fs::rename(&new, &folder).map_err(TaskError::io("put into place", &folder))
     }
 }

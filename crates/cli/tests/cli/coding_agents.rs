@@ -71,9 +71,12 @@ impl Setup {
         let path = std::env::var("PATH").unwrap();
         let (clients, python) = (real_clients_dir(), python_agents_dir());
         let path = format!("{}:{}:{path}", clients.display(), python.display());
+        // The fixture has another home, and Python may be below the real one.
+        let pyenv = PathBuf::from(std::env::var("HOME").unwrap()).join(".pyenv");
         self.fixture
             .start_call(self.repo.path())
             .args(["--agent", self.agent])
+            .env("PYENV_ROOT", pyenv)
             .env("PATH", path)
             .env("CANARY", CANARY)
             .run()

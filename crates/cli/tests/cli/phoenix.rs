@@ -41,7 +41,9 @@ mod exhaustive {
             let program = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("../../.tools/phoenix/bin/phoenix")
                 .canonicalize()
-                .expect("phoenix is missing: run `cargo xtask test --slow`, which installs it");
+                .unwrap_or_else(|error| {
+                    panic!("{error}: `cargo xtask test --slow` installs Phoenix")
+                });
             let home = tempfile::tempdir().unwrap();
             let port = free_port();
             let process = Command::new(program)

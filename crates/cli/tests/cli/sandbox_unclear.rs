@@ -111,7 +111,7 @@ fn understood_commands_list_nothing_new() {
 fn hook_lists_every_change_except_of_lfs() {
     let (fixture, repo) = (Fixture::new(), repository());
     let put = |name: &str, text: &str| {
-        repo.write(&format!(".git/hooks/{name}"), text);
+        repo.write(format!(".git/hooks/{name}"), text);
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(repo.path().join(".git/hooks").join(name), mode).unwrap();
     };

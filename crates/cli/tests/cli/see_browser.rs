@@ -96,7 +96,6 @@ fn judge(by_lighthouse: &[&str]) {
             ],
         }),
     );
-    println!("{}", report["times"]);
     let none = json!([]);
     for page in report["pages"].as_array().unwrap() {
         let status = if page["name"] == "missing" { 404 } else { 200 };

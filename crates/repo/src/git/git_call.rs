@@ -459,7 +459,7 @@ pub(super) fn is_understood(words: &[&[u8]], aliases: &[&[u8]]) -> bool {
     let only_reads = || arguments.iter().any(|word| is_one(&READING_OPTIONS, word));
     (verbs.is_empty() || first.is_none_or(|word| is_one(verbs, word)) || only_reads())
         && arguments.iter().all(is_option)
-        && !arguments.iter().any(|word| is_address(&word))
+        && !arguments.iter().any(is_address)
 }
 
 /// Returns the words that may be names of remotes or addresses. Which options have a value is not looked at: what follows `=` and

@@ -621,7 +621,7 @@ mod tests {
             }
             .understand(b"cat")
         };
-        assert!(!of(&[top.clone()]));
+        assert!(!of(std::slice::from_ref(&top)));
         assert!(of(&[top.join("other")]));
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn unclear_commands(
 }
 
 /// Returns the name of the alias that a setting defines.
-fn alias<'e>(entry: &'e Entry) -> Option<&'e [u8]> {
+fn alias(entry: &Entry) -> Option<&[u8]> {
     let name = entry.key.strip_prefix(b"alias.")?;
     Some(name.strip_suffix(b".command").unwrap_or(name))
 }
