@@ -78,7 +78,7 @@ fn test_option_replaces_configured_gates() {
 fn test_option_that_is_no_command_is_refused() {
     let (repo, fixture) = (small().build(), Fixture::new());
     for (given, says, exit) in [
-        ("npm test && true", "'&' means something to a shell", 2),
+        ("npm test && true", "'&' is shell syntax", 2),
         ("", "names no command", 2),
         ("A=b", "names no command", 2),
         ("PATH=/x make", "cannot set PATH", 2),
@@ -130,7 +130,7 @@ fn gate_settings_that_are_wrong_are_refused() {
         ("network = \"host\"", "gates.tests.network is \"host\"", 2),
         (
             "setup = [\"a | b\"]",
-            "gates.tests.setup: '|' means something to a shell",
+            "gates.tests.setup: '|' is shell syntax",
             2,
         ),
         (

@@ -221,7 +221,7 @@ fn refused_skill_leaves_its_directory_unchanged() {
         ("import os\nos.chmod('notes/sub', 0o777)\n", "DENIED"),
         (
             "import os\nos.remove('notes/keep.txt')\nraise ValueError('x')\n",
-            "FAILED",
+            "DENIED",
         ),
         ("import os\nos.utime('notes/Makefile', (1, 1))\n", "DENIED"),
     ];

@@ -66,7 +66,7 @@ const UNDERSTOOD: [(&str, &str); 23] = [
 ];
 
 fn changed(fixture: &Fixture, repo: &TestRepo) -> Value {
-    let script = "mkdir -p tools && echo x > tools/mon && echo x >> src/a.txt";
+    let script = "mkdir -p tools && echo x > tools/new && echo x >> src/a.txt";
     exec(fixture, repo.path(), &[], script).ok().json()
 }
 
@@ -80,7 +80,7 @@ fn command_not_understood_lists_every_change() {
     let may_be_run = &ran["may_be_run_by_git"];
     assert_eq!(
         may_be_run["files"],
-        json!(["src/a.txt", "tools/mon"]),
+        json!(["src/a.txt", "tools/new"]),
         "{ran:#}"
     );
     let names: Vec<&str> = UNCLEAR.iter().map(|(key, _)| *key).collect();

@@ -224,7 +224,7 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());
-    assert_eq!(prompt_hash().as_str(), "20267a92f39d");
+    assert_eq!(prompt_hash().as_str(), "821d347fa9ae");
 }
 
 #[test]
