@@ -31,13 +31,23 @@ impl Approval {
         }
     }
 
+    /// Returns whether the key with this fingerprint signed it, for this plan of this run. Whose key that is, only a policy
+    /// can say.
+    #[must_use]
+    pub fn is_signed(&self, run: &RunId, plan: &Digest) -> bool {
+        let key = self.signature().and_then(|signature| signature.named_key());
+        key.is_some_and(|key| self.verifies(&key, run, plan))
+    }
+
+    fn signature(&self) -> Option<SshSignature> {
+        base64::decode(&self.sig).and_then(|bytes| SshSignature::from_bytes(&bytes))
+    }
+
     /// Returns whether `key` approved this plan of this run.
     #[must_use]
     pub fn verifies(&self, key: &PublicKey, run: &RunId, plan: &Digest) -> bool {
-        let signature =
-            base64::decode(&self.sig).and_then(|bytes| SshSignature::from_bytes(&bytes));
         self.keyid == key.fingerprint()
-            && signature.is_some_and(|signature| {
+            && self.signature().is_some_and(|signature| {
                 signature.verifies(key, APPROVAL_NAMESPACE, &approval_message(run, plan))
             })
     }

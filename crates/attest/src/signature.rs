@@ -116,6 +116,14 @@ impl SshSignature {
         })
     }
 
+    /// Returns the key that the signature names. Whose it is, only a policy can say.
+    #[must_use]
+    pub fn named_key(&self) -> Option<PublicKey> {
+        let kind = std::str::from_utf8(WireReader::new(&self.key).string()?).ok()?;
+        let line = format!("{kind} {}", base64::encode(&self.key));
+        line.parse().ok()
+    }
+
     /// Returns whether this is a signature of `message` in `namespace` by `key`.
     #[must_use]
     pub fn verifies(&self, key: &PublicKey, namespace: &str, message: &[u8]) -> bool {

@@ -129,6 +129,16 @@ pub async fn approve(
     if document.run != record.run_id || document.plan != plan {
         return Err(refused("it is about another run, or about another plan"));
     }
+    let approval = Approval {
+        keyid: document.keyid.clone(),
+        sig: document.sig.clone(),
+    };
+    // It would take the place of a real approval with the same fingerprint.
+    if !approval.is_signed(&record.run_id, &plan) {
+        return Err(refused(
+            "its signature is not one of its key for this plan; ask for a new one of `crucible approve --plan`",
+        ));
+    }
     let known = approvals(journal.events()?, plan);
     if known.iter().any(|other| other.keyid == document.keyid) {
         return Ok(document);
@@ -136,10 +146,6 @@ pub async fn approve(
     if known.len() >= MAX_APPROVALS {
         return Err(refused("the plan has too many approvals"));
     }
-    let approval = Approval {
-        keyid: document.keyid.clone(),
-        sig: document.sig.clone(),
-    };
     journal.record(Entry {
         role: "operator",
         event: EventKind::PlanApproved,
