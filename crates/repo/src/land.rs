@@ -224,17 +224,23 @@ impl Git {
     ///
     /// [`RepoError::TreeChanged`] if the patch gives another tree than the verified one. Fails when git does.
     pub async fn commit_before_landing(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
+        let aside = self.verified_index(request).await?;
+        self.write_commit(request, &aside.env, Flush::No).await
+    }
+
+    /// Applies the patch in an index aside, and checks that it gives the verified tree.
+    async fn verified_index(&self, request: &LandRequest<'_>) -> Result<Aside, RepoError> {
         let aside = Aside::new(self)?;
         let found = self
             .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
             .await?;
-        if found != *request.tree {
-            return Err(RepoError::TreeChanged {
-                expected: request.tree.clone(),
-                found,
-            });
+        if found == *request.tree {
+            return Ok(aside);
         }
-        self.write_commit(request, &aside.env, Flush::No).await
+        Err(RepoError::TreeChanged {
+            expected: request.tree.clone(),
+            found,
+        })
     }
 
     /// Returns the bytes of the commit that [`Git::land`] would make without a signature. They are what is signed.
@@ -243,16 +249,7 @@ impl Git {
     ///
     /// Those of [`Git::commit_before_landing`].
     pub async fn unsigned_commit(&self, request: &LandRequest<'_>) -> Result<Vec<u8>, RepoError> {
-        let aside = Aside::new(self)?;
-        let found = self
-            .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
-            .await?;
-        if found != *request.tree {
-            return Err(RepoError::TreeChanged {
-                expected: request.tree.clone(),
-                found,
-            });
-        }
+        let aside = self.verified_index(request).await?;
         let commit = self.write_unsigned(request, &aside.env, Flush::No).await?;
         let call = Call::new(["cat-file", "commit", commit.as_str()]);
         Ok(self.run_ok(call.with_envs(&aside.env)).await?.stdout)

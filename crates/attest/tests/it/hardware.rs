@@ -177,7 +177,7 @@ fn touched_hardware_key_is_accepted_as_elsewhere() {
     }
 }
 
-/// `ssh-keygen -Y verify` accepts these, because it leaves that to whoever reads the flags.
+/// `ssh-keygen -Y verify` accepts these, because it does not check the flags.
 #[test]
 fn hardware_signature_without_touch_is_refused() {
     let message = b"message";

@@ -171,7 +171,7 @@ impl Engine<'_> {
             };
             let mut answer = answer;
             if let Some(declined) = declined_in(&answer) {
-                // Whoever looks into the repository itself may see a conflict that the pack does not show.
+                // A service that reads the repository itself may see a conflict that the pack does not show.
                 let service = role_service(&name);
                 let is_model =
                     !(service.reads_repository() || service.works_in_copy() || service.is_person());

@@ -12,7 +12,7 @@ use crate::analysis::GateResult;
 
 const DECLINED: Code = Code::new("run-declined");
 
-/// The code of an answer that declines without saying which test or sentence stands against the goal.
+/// The code of an answer that declines without saying which test or sentence conflicts with the goal.
 pub(crate) const DECLINE_UNFOUNDED: Code = Code::new("run-decline-unfounded");
 
 /// The file in which an agent declines, at the top of its working copy.
@@ -92,7 +92,7 @@ impl Declined {
         Finding::error(
             DECLINE_UNFOUNDED,
             "answer",
-            "it declines, but names no test and quotes no sentence that stands against the goal; make the change, or name \
+            "it declines, but names no test and quotes no sentence that conflicts with the goal; make the change, or name \
              the test behind `CONFLICT:`",
         )
     }
