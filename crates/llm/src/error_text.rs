@@ -47,10 +47,13 @@ impl fmt::Display for LlmError {
 /// The setting that ended a call: the smaller of the two, or both if they are equal.
 fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
     const CALL: &str = "llm.timeout_s";
-    // A command that serves a role is not a provider and has its own time limit.
-    const COMMAND: (&str, &str) = ("api_agent", "dispatch.agent_timeout_s");
-    if name == COMMAND.0 {
-        return COMMAND.1.to_owned();
+    // Programs that serve a role are no providers and have their own time limits.
+    const PROGRAMS: [(&str, &str); 2] = [
+        ("api_agent", "dispatch.agent_timeout_s"),
+        ("agent", "run.agent_timeout_s"),
+    ];
+    if let Some((_, setting)) = PROGRAMS.iter().find(|(program, _)| *program == name) {
+        return (*setting).to_owned();
     }
     let most = match provider(name).map(|kind| kind.class()) {
         Ok(ProviderClass::Program { .. }) => "llm.max_cli_timeout_s",

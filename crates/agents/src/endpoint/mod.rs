@@ -56,6 +56,8 @@ const MAX_KEPT: usize = 16 << 20;
 const ADDED_TOKENS: u64 = 4096;
 /// How often a token may be written to a cache that costs more than a plain one.
 const CACHE_FACTOR: u64 = 2;
+/// The status of a request that the budget refuses.
+const UNPAID: u16 = 402;
 /// Headers of an agent's request that are passed on.
 const PASSED: [&str; 5] = [
     "accept",
@@ -108,6 +110,8 @@ pub struct EndpointUse {
     pub last_tool: Option<String>,
     /// Why the last refused request was refused.
     pub last_refusal: Option<String>,
+    /// Requests that the budget refused since it last admitted one.
+    pub unpaid: u64,
 }
 
 /// A running endpoint.
@@ -232,6 +236,7 @@ async fn serve(
         Err(refusal) => {
             shared.used.send_modify(|used| {
                 used.refused += 1;
+                used.unpaid += u64::from(refusal.status == UNPAID);
                 used.last_refusal = Some(refusal.message.clone());
             });
             refusal.response(shared.wire)
@@ -377,6 +382,7 @@ impl Shared {
                 return Err(refusal);
             }
         };
+        self.used.send_modify(|used| used.unpaid = 0);
         exchange.request = String::from_utf8_lossy(&text).into_owned();
         let stream = match self.send(target, passed, Payload::Json(text)).await {
             Ok(stream) => stream,
@@ -532,7 +538,7 @@ impl Shared {
         let limits = self.budget.limits();
         if limits.micro_dollars != Limit::Unlimited && price == Price::Unknown {
             return Err(Refusal::new(
-                402,
+                UNPAID,
                 format!(
                     "a cost limit is set, but no price is configured for the model; add a table llm.prices.\"{provider}/{}\"",
                     bounded_request.model
@@ -540,7 +546,7 @@ impl Shared {
             ));
         }
         if !self.exchanges.has_room(bytes) {
-            return Err(Refusal::new(402, "the record of this session is full"));
+            return Err(Refusal::new(UNPAID, "the record of this session is full"));
         }
         let input = (bytes as u64)
             .saturating_add(bounded_request.added_input)
@@ -572,7 +578,7 @@ impl Shared {
                         Resource::Calls | Resource::Tokens => format!("{amount} {resource}"),
                     };
                     Refusal::new(
-                        402,
+                        UNPAID,
                         format!(
                             "this request could raise usage to {}; the limit is {}",
                             money(attempted),
@@ -580,7 +586,7 @@ impl Shared {
                         ),
                     )
                 }
-                ReservationError::Unavailable { detail } => Refusal::new(402, detail),
+                ReservationError::Unavailable { detail } => Refusal::new(UNPAID, detail),
             })
     }
 

@@ -275,7 +275,12 @@ fn declining_agent_ends_run_without_an_attempt() {
 #[test]
 fn bad_ends_change_nothing_and_say_why() {
     let cases: [(&str, &str, i32, &str); 7] = [
-        ("sleep 100", "[run]\nagent_timeout_s = 2", 10, "2"),
+        (
+            "sleep 100",
+            "[run]\nagent_timeout_s = 2",
+            10,
+            "run.agent_timeout_s",
+        ),
         ("cat /dev/zero | tr '\\0' x", "", 70, "printing"),
         ("exit 3", "", 70, "code 3"),
         (

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_agents::{Endpoint, EndpointOptions, EndpointUse, Exchanges, Launch};
-use crucible_host::clock::SystemClock;
+use crucible_host::clock::{Stopwatch, SystemClock};
 use crucible_host::env::Environment;
 use crucible_host::fs;
 use crucible_host::http::HttpClient;
@@ -60,6 +60,8 @@ const RUNAWAY: ByteLimit = ByteLimit(64 * 1024 * 1024);
 const LAST_WORDS: usize = 2 * 1024;
 /// The longest explanation of an agent that declines.
 const MAX_DECLINED: ByteLimit = ByteLimit(16 * 1024);
+/// How long an agent may go on asking its model after the budget is exhausted. Some clients retry for minutes.
+const UNPAID_TIME: Duration = Duration::from_secs(15);
 /// How long a request to a model may take.
 const REQUEST_TIME: Duration = Duration::from_secs(900);
 
@@ -295,12 +297,19 @@ impl CodingAgentBackend {
                 inv.timeout,
             )
             .map_err(|error| wrap_error(&error))?;
-        let ended = self
-            .watched(&endpoint, self.sandbox.run(spawn))
-            .await
-            .map_err(|error| wrap_error(&error))?;
+        let ended = self.watched(&endpoint, self.sandbox.run(spawn)).await;
         let used = endpoint.used().borrow().clone();
         drop(endpoint);
+        let Some(ended) = ended else {
+            let why = used.last_refusal.unwrap_or_default();
+            return Err(LlmError::ProviderOutage(Fault::new(
+                AGENT,
+                &inv.model,
+                format!("the agent was ended, because it kept asking without a budget: {why}"),
+                "raise the limits of llm.budget, and continue with `crucible run advance`",
+            )));
+        };
+        let ended = ended.map_err(|error| wrap_error(&error))?;
         self.keep(&log, &ended)
             .map_err(|error| wrap_error(&error))?;
         self.stopped(inv, &log, &ended, &used)?;
@@ -412,15 +421,22 @@ impl CodingAgentBackend {
         })
     }
 
-    /// Passes on what the agent has used until it ends.
-    async fn watched<T>(&self, endpoint: &Endpoint, ended: impl Future<Output = T>) -> T {
+    /// Passes on what the agent has used until it ends. Returns nothing if it asks its model again and again although
+    /// the budget is exhausted; then it is killed.
+    async fn watched<T>(&self, endpoint: &Endpoint, ended: impl Future<Output = T>) -> Option<T> {
         let mut used = endpoint.used();
         let mut ended = std::pin::pin!(ended);
+        let mut unpaid_since = None;
         loop {
             tokio::select! {
-                result = &mut ended => return result,
+                result = &mut ended => return Some(result),
                 Ok(()) = used.changed() => {
                     let now = used.borrow_and_update().clone();
+                    if now.unpaid == 0 {
+                        unpaid_since = None;
+                    } else if unpaid_since.get_or_insert_with(Stopwatch::start).elapsed() > UNPAID_TIME {
+                        return None;
+                    }
                     self.progress.send_replace(now);
                 }
             }
