@@ -6,10 +6,12 @@
 //! wire, with a status that clients do not retry.
 //!
 //! What always holds: without the session's token nothing is forwarded; nothing is sent without a reservation; a request
-//! whose usage did not arrive stays reserved in full. When the endpoint is dropped, every request of it ends.
+//! whose usage did not arrive stays reserved in full; what was sent is recorded, also if the agent did not wait for its
+//! answer. When the endpoint is closed, every request of it ends.
 
 mod content;
 mod exchanges;
+mod in_flight;
 mod refusal;
 mod request;
 mod usage;
@@ -39,6 +41,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use exchanges::Exchanges;
 use exchanges::{Exchange, ExchangeVersion};
+use in_flight::InFlight;
 use refusal::{Refusal, json_response, response};
 use request::{BoundedRequest, Purpose, Route, bounded, deciding, forwarded_query};
 use usage::{Usage, UsageReader};
@@ -121,6 +124,8 @@ pub struct Endpoint {
     used: watch::Receiver<EndpointUse>,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
+    /// Ends when no request is in flight any more.
+    in_flight: mpsc::Receiver<()>,
 }
 
 struct Shared {
@@ -137,6 +142,10 @@ struct Shared {
     used: watch::Sender<EndpointUse>,
     /// The answers that are being passed on; `None` when the endpoint is over.
     passing: Mutex<Option<JoinSet<()>>>,
+    /// What each request in flight holds a copy of; `None` when the endpoint is over.
+    in_flight: Mutex<Option<mpsc::Sender<()>>>,
+    /// Whether the endpoint is over.
+    is_over: watch::Sender<bool>,
 }
 
 impl Endpoint {
@@ -159,6 +168,7 @@ impl Endpoint {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (sender, used) = watch::channel(EndpointUse::default());
+        let (flying, in_flight) = mpsc::channel(1);
         let shared = Arc::new(Shared {
             wire,
             keys: ProvidedValues::new(&upstream.key),
@@ -171,6 +181,8 @@ impl Endpoint {
             token: token.clone(),
             used: sender,
             passing: Mutex::new(Some(JoinSet::new())),
+            in_flight: Mutex::new(Some(flying)),
+            is_over: watch::Sender::new(false),
         });
         let router = Router::new()
             .fallback(serve)
@@ -184,6 +196,7 @@ impl Endpoint {
             used,
             shared,
             server,
+            in_flight,
         })
     }
 
@@ -210,13 +223,26 @@ impl Endpoint {
     pub fn used(&self) -> watch::Receiver<EndpointUse> {
         self.used.clone()
     }
+
+    /// Ends every request, waits until all are recorded, and returns what the session has used.
+    pub async fn close(mut self) -> EndpointUse {
+        self.end();
+        let _all_recorded = self.in_flight.recv().await;
+        self.used.borrow().clone()
+    }
+
+    fn end(&self) {
+        self.server.abort();
+        self.shared.is_over.send_replace(true);
+        drop(lock(&self.shared.in_flight).take());
+        // Dropping the set ends what is in it.
+        drop(lock(&self.shared.passing).take());
+    }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.server.abort();
-        // Dropping the set ends what is in it.
-        drop(lock(&self.shared.passing).take());
+        self.end();
     }
 }
 
@@ -231,7 +257,12 @@ async fn serve(
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
-    match shared.handle(&method, &uri, &headers, body).await {
+    let mut is_over = shared.is_over.subscribe();
+    let handled = tokio::select! {
+        handled = shared.handle(&method, &uri, &headers, body) => handled,
+        _ = is_over.wait_for(|is_over| *is_over) => Err(session_is_over()),
+    };
+    match handled {
         Ok(response) => response,
         Err(refusal) => {
             shared.used.send_modify(|used| {
@@ -322,9 +353,7 @@ impl Shared {
         let scanned = tokio::task::spawn_blocking(move || {
             refuse_secrets(Scanner::builtin(), &request).map(|()| request)
         });
-        let request = scanned
-            .await
-            .map_err(|_| Refusal::new(503, "the session is over"))?;
+        let request = scanned.await.map_err(|_| session_is_over())?;
         let request = request.map_err(|secret| Refusal::new(400, secret.to_string()));
         if purpose == Purpose::Count {
             request?;
@@ -384,6 +413,7 @@ impl Shared {
         };
         self.used.send_modify(|used| used.unpaid = 0);
         exchange.request = String::from_utf8_lossy(&text).into_owned();
+        let mut exchange = InFlight::new(self, exchange).ok_or_else(session_is_over)?;
         let stream = match self.send(target, passed, Payload::Json(text)).await {
             Ok(stream) => stream,
             Err(error) => {
@@ -394,7 +424,7 @@ impl Shared {
                     let _stays = reservation.settle(NO_WORK).await;
                 }
                 exchange.refused = Some(error.to_string());
-                self.append(exchange).await?;
+                exchange.record().await?;
                 return Err(broken(&error));
             }
         };
@@ -413,7 +443,7 @@ impl Shared {
                 let _stays = reservation.settle(NO_WORK).await;
             }
             exchange.answer = String::from_utf8_lossy(&body).into_owned();
-            self.append(exchange).await?;
+            exchange.record().await?;
             let mut answer = response(status, &content_type, Body::from(body));
             if let Some(value) = retry_after.and_then(|value| value.parse().ok()) {
                 answer.headers_mut().insert("retry-after", value);
@@ -437,7 +467,7 @@ impl Shared {
                 while passing.try_join_next().is_some() {}
                 passing.spawn(pass.run(stream, sender));
             }
-            None => return Err(Refusal::new(503, "the session is over")),
+            None => return Err(session_is_over()),
         }
         let pieces = stream::unfold(receiver, |mut receiver| async move {
             let piece: Result<Bytes, std::io::Error> = receiver.recv().await?;
@@ -590,18 +620,21 @@ impl Shared {
             })
     }
 
-    /// Records an exchange on a blocking thread.
+    /// Records an exchange that was not sent on.
     async fn append(self: &Arc<Self>, exchange: Exchange) -> Result<(), Refusal> {
         let shared = Arc::clone(self);
-        let written = tokio::task::spawn_blocking(move || {
-            shared.exchanges.append(exchange, Scanner::builtin())
-        });
-        let written = written
-            .await
-            .map_err(|_| Refusal::new(503, "the session is over"))?;
-        written
-            .map_err(|error| Refusal::new(503, format!("the exchange cannot be recorded: {error}")))
+        on_blocking_thread(move || shared.exchanges.append(exchange, Scanner::builtin())).await
     }
+}
+
+/// Writes a record on a blocking thread.
+async fn on_blocking_thread(
+    write: impl FnOnce() -> Result<(), AgentError> + Send + 'static,
+) -> Result<(), Refusal> {
+    let written = tokio::task::spawn_blocking(write).await;
+    written
+        .map_err(|_| session_is_over())?
+        .map_err(|error| Refusal::new(503, format!("the exchange cannot be recorded: {error}")))
 }
 
 /// A request that the provider refused.
@@ -610,6 +643,10 @@ const NO_WORK: CallEnd = CallEnd {
     tokens: Some((0, 0)),
     micro_dollars: Some(0),
 };
+
+fn session_is_over() -> Refusal {
+    Refusal::new(503, "the session is over")
+}
 
 fn broken(error: &HttpError) -> Refusal {
     Refusal::new(502, error.to_string())
@@ -620,7 +657,7 @@ struct ForwardedAnswer {
     shared: Arc<Shared>,
     reader: UsageReader,
     price: Price,
-    exchange: Exchange,
+    exchange: InFlight,
     answer_bytes: Vec<u8>,
     /// The reservation, until it is settled. Dropped unsettled, it stays.
     reservation: Option<Reservation>,
@@ -671,11 +708,8 @@ impl ForwardedAnswer {
             text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         self.exchange.answer = self.shared.keys.out_of_text(&text);
         self.exchange.refused.clone_from(&cut);
-        let recorded = self
-            .shared
-            .append(self.exchange)
-            .await
-            .map_err(|refusal| refusal.message);
+        let recorded = self.exchange.record().await;
+        let recorded = recorded.map_err(|refusal| refusal.message);
         if let Some(why) = cut.or(recorded.err()) {
             let _gone = sender.send(Err(std::io::Error::other(why))).await;
         }

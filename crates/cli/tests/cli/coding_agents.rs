@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crucible_testkit::{FakeApi, Reply, TestRepo, python_agents_dir, real_clients_dir};
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, Ran, id_of, right, small, snapshot};
+use crate::support::{Call, Fixture, Ran, id_of, right, small, snapshot};
 
 /// The user's key, which is found nowhere but at the provider.
 const CANARY: &str = "canary-of-the-user-0123456789";
@@ -36,20 +36,23 @@ const QUESTION: &str =
     r#"{"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "hello"}]}"#;
 
 /// A repository, a fixture, and a server that plays the provider.
-struct Setup {
-    repo: TestRepo,
-    fixture: Fixture,
-    api: FakeApi,
+pub(crate) struct Setup {
+    pub(crate) repo: TestRepo,
+    pub(crate) fixture: Fixture,
+    pub(crate) api: FakeApi,
     agent: &'static str,
 }
 
 impl Setup {
     /// A setup of a scripted agent; `settings` are more lines of the user's configuration.
     fn scripted(lines: &str, settings: &str) -> Self {
-        let (fixture, api) = (
-            Fixture::new(),
-            FakeApi::start([Reply::Answer("fine".to_owned())]),
-        );
+        let api = FakeApi::start([Reply::Answer("fine".to_owned())]);
+        Self::with_server(api, lines, settings)
+    }
+
+    /// The same with another provider.
+    pub(crate) fn with_server(api: FakeApi, lines: &str, settings: &str) -> Self {
+        let fixture = Fixture::new();
         let path = fixture.path("script-agent");
         fs::write(&path, format!("#!/bin/sh\n{ASK}\n{lines}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -68,21 +71,28 @@ impl Setup {
     }
 
     fn start(&self) -> Ran {
+        self.call().run()
+    }
+
+    /// The call that starts a run.
+    pub(crate) fn call(&self) -> Call {
+        let call = self.fixture.start_call(self.repo.path());
+        self.agents(call.args(["--agent", self.agent]))
+    }
+
+    /// A call that finds the agents and the provider's key.
+    pub(crate) fn agents(&self, call: Call) -> Call {
         let path = std::env::var("PATH").unwrap();
         let (clients, python) = (real_clients_dir(), python_agents_dir());
         let path = format!("{}:{}:{path}", clients.display(), python.display());
         // The fixture has another home, and Python may be below the real one.
         let pyenv = PathBuf::from(std::env::var("HOME").unwrap()).join(".pyenv");
-        self.fixture
-            .start_call(self.repo.path())
-            .args(["--agent", self.agent])
-            .env("PYENV_ROOT", pyenv)
+        call.env("PYENV_ROOT", pyenv)
             .env("PATH", path)
             .env("CANARY", CANARY)
-            .run()
     }
 
-    fn run_dir(&self) -> PathBuf {
+    pub(crate) fn run_dir(&self) -> PathBuf {
         self.fixture.runs().pop().unwrap()
     }
 }

@@ -26,6 +26,7 @@ mod attest_tools;
 mod behaviors;
 mod budget;
 mod coding_agents;
+mod coding_agents_random;
 mod completion;
 mod config_set;
 mod context;

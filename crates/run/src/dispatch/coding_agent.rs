@@ -298,8 +298,7 @@ impl CodingAgentBackend {
             )
             .map_err(|error| wrap_error(&error))?;
         let ended = self.watched(&endpoint, self.sandbox.run(spawn)).await;
-        let used = endpoint.used().borrow().clone();
-        drop(endpoint);
+        let used = endpoint.close().await;
         let Some(ended) = ended else {
             let why = used.last_refusal.unwrap_or_default();
             return Err(LlmError::ProviderOutage(Fault::new(
