@@ -16,6 +16,9 @@ mod refusal;
 mod request;
 mod usage;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

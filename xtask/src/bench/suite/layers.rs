@@ -320,7 +320,7 @@ fn scratch_in(folder: &TempDir) -> Result<TempDir, TaskError> {
 }
 
 /// The budget of a run of its own, kept as the program keeps it.
-fn ledger_budget(path: PathBuf) -> Result<Arc<CallBudget>, TaskError> {
+pub(super) fn ledger_budget(path: PathBuf) -> Result<Arc<CallBudget>, TaskError> {
     let ledger = Ledger::open(&path).map_err(unmeasured(NAME))?;
     let run: RunId = "bench".parse().map_err(unmeasured(NAME))?;
     Ok(CallBudget::kept(

@@ -3,6 +3,7 @@
 //! Each bench is one file and one entry of [`BENCHES`]: it brings its cases, each of them ours beside another, and
 //! the frame around them measures in turns, takes medians and reports.
 
+mod agents;
 mod asking;
 mod bench;
 // The budget's book in the ledger belongs to the program, which is no library; this is its very file.
@@ -43,6 +44,7 @@ const BENCHES: &[&dyn Bench] = &[
     &patch::PatchCheck,
     &ledger::Appends,
     &run_overhead::WholeRun,
+    &agents::Agents,
     &scan::Scan,
     &skill_run::SkillRun,
     &run_record::RunRecords,

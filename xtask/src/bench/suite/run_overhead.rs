@@ -8,6 +8,7 @@
 //! The last cases count processes and flushes until a person must answer. These counts do not depend on the machine.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -24,6 +25,9 @@ use crate::tools;
 
 /// The time limit of a run, without models and gates.
 const LIMIT: Duration = Duration::from_millis(300);
+
+/// The most that the turn of an agent may take, without the agent.
+const AGENT_LIMIT: Duration = Duration::from_millis(500);
 
 /// The most processes until a person must answer, Crucible included.
 const MAX_PROGRAMS: usize = 8;
@@ -85,6 +89,50 @@ impl Bench for WholeRun {
         drop(folder);
         Ok(cases)
     }
+}
+
+/// Measures a run whose agent makes the change at once, beside a run whose model answers at once.
+pub(super) fn agent_turn(context: &Context<'_>) -> Result<Case, TaskError> {
+    let program = context.program()?;
+    let (small, _folder) = small_tree()?;
+    let fixture = Fixture::new(&program, &small)?;
+    let agent = fixture.home.path().join("agent");
+    write(
+        &agent,
+        &format!("#!/bin/sh\necho '# Reworded.' >> {}\n", fixture.path),
+    )?;
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))
+        .map_err(TaskError::io("change", &agent))?;
+    let config = fixture.home.path().join(".config/crucible/config.toml");
+    let more = format!(
+        "[agents.bench]\nprogram = {agent:?}\nprovider = \"gateway\"\nmodel = \"m\"\nwire = \"openai\"\n"
+    );
+    let text = String::from_utf8_lossy(&read(&config)?).into_owned();
+    write(&config, &format!("{text}{more}"))?;
+    let run = |args: &[&str]| {
+        let words = [
+            "run",
+            "start",
+            "change what it says",
+            "--file",
+            &fixture.path,
+        ];
+        let mut start = fixture.command(&words);
+        start
+            .args(args)
+            .arg("--repo")
+            .arg(fixture.repository.path());
+        let (time, ended) = timed(|| succeed(start));
+        ended.map(|()| time)
+    };
+    let pair = side_by_side(context.rounds, || run(&["--agent", "bench"]), || run(&[]))?;
+    Ok(Case {
+        bench: "agents",
+        ours: "run of an agent that changes a file at once".to_owned(),
+        beside: "run of a model that answers at once".to_owned(),
+        pair,
+        goal: Goal::MoreAtMost(AGENT_LIMIT),
+    })
 }
 
 /// Counts the processes and flushes until a person must answer, with strace.
