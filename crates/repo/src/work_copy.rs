@@ -190,6 +190,24 @@ impl WorkCopy {
             .stdout)
     }
 
+    /// Returns how many files differ from what they were, without reading those that did not change.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, or when the new files are too many.
+    pub async fn changed_files(&self, git: &Git) -> Result<usize, RepoError> {
+        let words = [
+            "ls-files",
+            "-z",
+            "--deduplicate",
+            "--modified",
+            "--others",
+            "--exclude-standard",
+        ];
+        let list = git.run_bare(&self.top, self.call(words).at_most(MAX_LIST));
+        Ok(list.await?.records().count())
+    }
+
     /// Takes the files into the index as they are, and returns their tree.
     async fn tree(&self, git: &Git) -> Result<Oid, RepoError> {
         self.run(git, ["add", "--all", "."]).await?;

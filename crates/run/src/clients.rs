@@ -1,11 +1,11 @@
 //! The services that answer in the roles of a run: one client for each service.
 
-use crucible_agents::EndpointUse;
 use crucible_llm::ModelClient;
 use crucible_model::Timestamp;
 use tokio::sync::watch;
 
 use crate::contract::Service;
+use crate::dispatch::AgentProgress;
 use crate::error::RunError;
 
 /// The clients of a run, by the name of their service: a model provider, [`crate::MANUAL_OUTBOX`], or
@@ -18,8 +18,8 @@ pub trait Clients: Sync {
     /// Fails if the run's clients were opened without this service.
     fn client(&self, name: &str) -> Result<&ModelClient, RunError>;
 
-    /// Returns what the agent behind this client has used, as it changes; `None` for other services.
-    fn progress(&self, name: &str) -> Option<watch::Receiver<EndpointUse>> {
+    /// Returns what the agent behind this client has done, as it changes; `None` for other services.
+    fn progress(&self, name: &str) -> Option<watch::Receiver<AgentProgress>> {
         let _none = name;
         None
     }

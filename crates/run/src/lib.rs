@@ -102,7 +102,7 @@ pub use contract::{
     RunVersion, Service, Signature, SignatureVersion, WebLimits, required_gates,
 };
 pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
-pub use dispatch::OutboxBackend;
+pub use dispatch::{AgentProgress, OutboxBackend};
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
 pub use documents::{
     AttemptDocuments, BaselineGate, Exchange, NotRequested, ReviewText, RunDocuments, documents,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crucible_agents::EndpointUse;
 use crucible_host::clock::{ClockError, clock_from};
 use crucible_host::http::HttpClient;
 use crucible_ledger::Ledger;
@@ -22,7 +21,7 @@ use tokio::sync::watch;
 use crate::clients::{Clients, stand_in};
 use crate::contract::{AGENT, AGENT_PREFIX, API_AGENT, COUNCIL, MANUAL_OUTBOX, Service};
 use crate::dispatch::coding_agent::{CodingAgentBackend, Connection, SharedAgent};
-use crate::dispatch::{AgentBackend, OutboxBackend};
+use crate::dispatch::{AgentBackend, AgentProgress, OutboxBackend};
 use crate::error::RunError;
 use crate::layout::{CASSETTE, RunDir};
 use crate::recording::Opening;
@@ -221,8 +220,8 @@ impl<'a> RunClient<'a> {
 /// The clients of a run, by the name of their service.
 pub(crate) struct RunClients {
     clients: BTreeMap<String, ModelClient>,
-    /// What the agents among them have used.
-    progress: BTreeMap<String, watch::Receiver<EndpointUse>>,
+    /// What the agents among them have done.
+    progress: BTreeMap<String, watch::Receiver<AgentProgress>>,
 }
 
 impl Clients for RunClients {
@@ -232,7 +231,7 @@ impl Clients for RunClients {
         })
     }
 
-    fn progress(&self, name: &str) -> Option<watch::Receiver<EndpointUse>> {
+    fn progress(&self, name: &str) -> Option<watch::Receiver<AgentProgress>> {
         self.progress.get(name).cloned()
     }
 }

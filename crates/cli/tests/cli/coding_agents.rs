@@ -410,7 +410,7 @@ mod slow {
     use crucible_testkit::{FakeApi, Reply, SeenRequest};
     use serde_json::{Value, json};
 
-    use super::{CANARY, FIX, Setup, lands};
+    use super::{CANARY, FIX, QUESTION, Setup, lands};
     use crate::support::{Fixture, small};
 
     /// Corrects the repository, searches for the key, and tries to reach another port of this machine. What it prints
@@ -502,6 +502,24 @@ mod slow {
         let ended = bound.start();
         let spent = bound.api.completions().len();
         assert!(spent <= 1, "{spent} requests: {}", ended.stderr);
+    }
+
+    #[test]
+    fn progress_shows_how_many_files_changed() {
+        let setup = Setup::scripted(
+            &format!("fix; touch new; sleep 4; rm new; ask '{QUESTION}'"),
+            "",
+        );
+        let ended = setup.start().ok();
+        let line = ended
+            .stderr
+            .lines()
+            .find(|line| line.contains("2 files changed"));
+        assert!(
+            line.is_some_and(|line| line.contains("attempt 1")),
+            "{}",
+            ended.stderr
+        );
     }
 
     #[test]

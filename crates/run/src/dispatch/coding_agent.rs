@@ -9,6 +9,7 @@
 //! proposal, and the run stays where it is.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ const LAST_WORDS: usize = 2 * 1024;
 const MAX_DECLINED: ByteLimit = ByteLimit(16 * 1024);
 /// How long an agent may go on asking its model after the budget is exhausted. Some clients retry for minutes.
 const UNPAID_TIME: Duration = Duration::from_secs(15);
+/// How often the changed files are counted.
+const COUNT_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a request to a model may take.
 const REQUEST_TIME: Duration = Duration::from_secs(900);
 
@@ -107,6 +110,15 @@ impl RoleService for CodingAgentService {
     }
 }
 
+/// What an agent has done so far.
+#[derive(Debug, Clone, Default)]
+pub struct AgentProgress {
+    /// What it has used.
+    pub used: EndpointUse,
+    /// How many files differ from the base.
+    pub files: u64,
+}
+
 /// What an agent is connected with.
 pub(crate) struct Connection {
     pub(crate) upstream: Upstream,
@@ -129,7 +141,7 @@ pub(crate) struct CodingAgentBackend {
     /// Records of sessions that were interrupted.
     interrupted: Vec<PathBuf>,
     turns: AtomicU64,
-    progress: watch::Sender<EndpointUse>,
+    progress: watch::Sender<AgentProgress>,
 }
 
 impl CodingAgentBackend {
@@ -164,12 +176,12 @@ impl CodingAgentBackend {
             surveys: Surveys::default(),
             connection,
             turns: AtomicU64::new(0),
-            progress: watch::Sender::new(EndpointUse::default()),
+            progress: watch::Sender::new(AgentProgress::default()),
         })
     }
 
-    /// What the agent has used, while it works.
-    pub(crate) fn progress(&self) -> watch::Receiver<EndpointUse> {
+    /// What the agent has done, while it works.
+    pub(crate) fn progress(&self) -> watch::Receiver<AgentProgress> {
         self.progress.subscribe()
     }
 
@@ -297,7 +309,10 @@ impl CodingAgentBackend {
                 inv.timeout,
             )
             .map_err(|error| wrap_error(&error))?;
-        let ended = self.watched(&endpoint, self.sandbox.run(spawn)).await;
+        let counting = self.count_changed(&work, &git);
+        let ended = self
+            .watched(&endpoint, self.sandbox.run(spawn), counting)
+            .await;
         let used = endpoint.close().await;
         let Some(ended) = ended else {
             let why = used.last_refusal.unwrap_or_default();
@@ -422,9 +437,15 @@ impl CodingAgentBackend {
 
     /// Passes on what the agent has used until it ends. Returns nothing if it asks its model again and again although
     /// the budget is exhausted; then it is killed.
-    async fn watched<T>(&self, endpoint: &Endpoint, ended: impl Future<Output = T>) -> Option<T> {
+    async fn watched<T>(
+        &self,
+        endpoint: &Endpoint,
+        ended: impl Future<Output = T>,
+        counting: impl Future<Output = Infallible>,
+    ) -> Option<T> {
         let mut used = endpoint.used();
         let mut ended = std::pin::pin!(ended);
+        let mut counting = std::pin::pin!(counting);
         let mut unpaid_since = None;
         loop {
             tokio::select! {
@@ -436,8 +457,20 @@ impl CodingAgentBackend {
                     } else if unpaid_since.get_or_insert_with(Stopwatch::start).elapsed() > UNPAID_TIME {
                         return None;
                     }
-                    self.progress.send_replace(now);
+                    self.progress.send_modify(|progress| progress.used = now);
                 }
+                never = &mut counting => match never {},
+            }
+        }
+    }
+
+    /// Counts the changed files now and then, for the progress alone.
+    async fn count_changed(&self, work: &WorkCopy, git: &Git) -> Infallible {
+        loop {
+            tokio::time::sleep(COUNT_INTERVAL).await;
+            if let Ok(files) = work.changed_files(git).await {
+                self.progress
+                    .send_modify(|progress| progress.files = files as u64);
             }
         }
     }

@@ -16,6 +16,7 @@ pub(crate) mod service;
 pub(crate) use action::Action;
 use agent::CommandService;
 pub(crate) use agent::{AgentBackend, check_agents};
+pub use coding_agent::AgentProgress;
 use coding_agent::CodingAgentService;
 use council::CouncilService;
 pub use outbox::OutboxBackend;

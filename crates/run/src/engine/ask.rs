@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crucible_agents::EndpointUse;
 use crucible_host::fs::FsError;
 use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin, dollars};
 use crucible_model::{Code, Digest, Finding, Untrusted, counted};
@@ -19,13 +18,13 @@ use super::Engine;
 use crate::attempt;
 use crate::clients::{Clients, stand_in};
 use crate::contract::{RunRole, Service};
-use crate::dispatch::Action;
 use crate::dispatch::agent;
 use crate::dispatch::answer_equality::AnswerContent;
 use crate::dispatch::evidence::{self, Asking, Evidence};
 use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt};
 use crate::dispatch::role_service;
 use crate::dispatch::service::{CallHints, TARGET};
+use crate::dispatch::{Action, AgentProgress};
 use crate::error::RunError;
 use crate::event_kind::{
     EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key,
@@ -219,7 +218,7 @@ impl Engine<'_> {
     async fn watched<T>(
         &mut self,
         duty: &RoleTask<'_>,
-        mut used: watch::Receiver<EndpointUse>,
+        mut used: watch::Receiver<AgentProgress>,
         answer: impl Future<Output = T>,
     ) -> Result<T, RunError> {
         let mut answer = std::pin::pin!(answer);
@@ -230,7 +229,7 @@ impl Engine<'_> {
                 changed = used.changed(), if is_watched => {
                     is_watched = changed.is_ok();
                     let now = used.borrow_and_update().clone();
-                    self.journal.working(duty.role.name(), &usage_line(&duty.label, &now))?;
+                    self.journal.working(duty.role.name(), &progress_line(&duty.label, &now))?;
                 }
             }
             tokio::select! {
@@ -595,8 +594,9 @@ impl RoleTask<'_> {
     }
 }
 
-/// One line on what an agent has used.
-fn usage_line(label: &str, used: &EndpointUse) -> String {
+/// One line on what an agent has done.
+fn progress_line(label: &str, progress: &AgentProgress) -> String {
+    let AgentProgress { used, files } = progress;
     let tool = used.last_tool.as_ref().map(|tool| format!(", last {tool}"));
     let cost = match used.micro_dollars {
         0 => String::new(),
@@ -607,12 +607,13 @@ fn usage_line(label: &str, used: &EndpointUse) -> String {
         refused => format!(", {refused} refused"),
     };
     format!(
-        "{label}: {}, {}{}, {} tokens in, {} out{cost}{refused}",
+        "{label}: {}, {}{}, {} tokens in, {} out{cost}, {} changed{refused}",
         counted(used.requests, "request"),
         counted(used.tools, "tool call"),
         tool.unwrap_or_default(),
         used.tokens_input,
         used.tokens_output,
+        counted(*files, "file"),
     )
 }
 
