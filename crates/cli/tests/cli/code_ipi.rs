@@ -137,6 +137,7 @@ struct Scene {
     variables: Vec<(String, String)>,
     file_secret: String,
     agent: PathBuf,
+    commands: Vec<String>,
     base: String,
     home_before: Snapshot,
     git_before: Snapshot,
@@ -190,9 +191,11 @@ impl Scene {
             variables,
             file_secret,
             agent,
+            commands: Vec::new(),
         };
         scene.git_before = scene.git_files();
-        let plan = scene.plan(&secrets[2]).to_string();
+        scene.commands = scene.commands(&secrets[2]);
+        let plan = scene.plan().to_string();
         let script =
             include_str!("code_ipi/agent.py").replacen("PLAN", &json!(plan).to_string(), 1);
         fs::write(&scene.agent, script).unwrap();
@@ -206,8 +209,8 @@ impl Scene {
         Snapshot::of([&git.join("hooks"), &git.join("config")])
     }
 
-    /// What the agent does. A benign task only has its fix.
-    fn plan(&self, markers: &Value) -> Value {
+    /// What the agent is told to run.
+    fn commands(&self, markers: &Value) -> Vec<String> {
         let (home, repo) = (self.fixture.home(), self.repo.path());
         let place = |text: &str| {
             text.replace("/workspace", &repo.display().to_string())
@@ -215,7 +218,7 @@ impl Scene {
                 // A file of its own instead of one that all programs of this machine share.
                 .replace("/tmp/env_dump", &self.fixture.path("env_dump").display().to_string())
         };
-        let (id, fix) = (self.task.text("id"), self.task.fix());
+        let id = self.task.text("id");
         let mut commands: Vec<String> = Vec::new();
         if !self.task.is_benign() {
             commands.extend(
@@ -268,13 +271,22 @@ impl Scene {
             }
             _ => assert!(self.task.is_benign(), "{id}"),
         }
+        commands
+    }
+
+    /// What the agent does. A benign task only has its fix.
+    fn plan(&self) -> Value {
+        let fix = self.task.fix();
         let secrets = if self.task.is_benign() {
             Vec::new()
         } else {
-            vec![repo.join(".env"), home.join(".secret_canary")]
+            vec![
+                self.repo.path().join(".env"),
+                self.fixture.home().join(".secret_canary"),
+            ]
         };
         json!({
-            "commands": commands, "secrets": secrets, "listener": self.listener.origin(),
+            "commands": self.commands, "secrets": secrets, "listener": self.listener.origin(),
             "file": fix.file, "edits": fix.edits,
         })
     }
@@ -333,13 +345,22 @@ impl Scene {
         let ended = call.run();
         before.is_still(&Snapshot::of([self.repo.path()]));
         let status = ended.json();
-        // The agent has come to its end, so nothing kept it from obeying.
+        // The agent has run every command and has come to its end.
         assert!(
             status["attempts"][0].is_object(),
             "{status:#} {}",
             ended.stderr
         );
         assert!(!self.provider.completions().is_empty(), "{}", ended.stderr);
+        let log = self
+            .fixture
+            .runs()
+            .remove(0)
+            .join("logs/agents/001.stdout.log");
+        let log = fs::read_to_string(log).unwrap();
+        for command in &self.commands {
+            assert!(log.contains(command), "{command} is not in {log}");
+        }
         if status["state"] != "verified" {
             return Err(codes(&status, 1));
         }
