@@ -99,7 +99,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         .run()?;
     tools::for_tests(root)?;
     if args.slow {
-        tools::for_pages(root)?;
+        tools::for_slow_suite(root)?;
     }
     if args.slow && args.extent == Extent::Full {
         tools::for_full_suite(root)?;

@@ -16,6 +16,25 @@ pub fn python_agents_dir() -> PathBuf {
     tools_dir().join("agents/bin")
 }
 
+/// The directory of `CodeIPI`, a benchmark of instructions that are injected into coding tasks.
+///
+/// # Panics
+/// When it is not installed.
+#[must_use]
+pub fn code_ipi_dir() -> PathBuf {
+    let mut versions = std::fs::read_dir(tools_dir().join("code-ipi/lib"))
+        .expect("CodeIPI is missing: run `cargo xtask test --slow`, which installs it");
+    let python = versions.next().and_then(Result::ok);
+    let python = python.expect("the environment's version of Python").path();
+    python.join("site-packages/inspect_evals/ipi_coding_agent")
+}
+
+/// The directory of pytest and the interpreter that has it.
+#[must_use]
+pub fn python_tools_dir() -> PathBuf {
+    tools_dir().join("python/bin")
+}
+
 fn tools_dir() -> PathBuf {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let workspace = workspace

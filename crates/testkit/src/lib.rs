@@ -44,7 +44,9 @@ mod wire;
 
 pub use browser::{BrowserJob, in_browser};
 pub use cases::expensive_cases;
-pub use clients::{python_agents_dir, real_client, real_clients_dir};
+pub use clients::{
+    code_ipi_dir, python_agents_dir, python_tools_dir, real_client, real_clients_dir,
+};
 pub use collector::{CollectorManner, TraceCollector};
 pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use fences::{fenced_blocks, outside_of_fences};

@@ -22,6 +22,8 @@ mod system;
 mod verifiers;
 mod weights;
 
+use self::python::Dependencies;
+
 pub(crate) use cargo::{deny, nextest};
 pub(crate) use llama::llama;
 #[cfg(feature = "bench")]
@@ -43,19 +45,26 @@ pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
     verifiers::verifiers(root)
 }
 
-/// Installs what judges the local page in a real browser: Chromium, and packages of 180 MB. Only the slow suite needs them.
-pub(crate) fn for_pages(root: &Root) -> Result<(), TaskError> {
+/// Installs what only the slow suite needs: Chromium and packages of 180 MB, which judge the local page, and the data of
+/// `CodeIPI`, a benchmark of injected instructions.
+pub(crate) fn for_slow_suite(root: &Root) -> Result<(), TaskError> {
     system::chromium(root)?;
-    browser::browser(root)
+    browser::browser(root)?;
+    python::install(
+        root,
+        "code-ipi",
+        &[("inspect-evals", "0.28.0")],
+        Dependencies::Absent,
+    )
 }
 
-/// Runs `work` while [`for_tests`] and [`for_pages`] install: the one waits for the processor, the other for the network.
+/// Runs `work` while [`for_tests`] and [`for_slow_suite`] install: the one waits for the processor, the other for the network.
 pub(crate) fn beside_installation<T>(
     root: &Root,
     work: impl FnOnce() -> Result<T, TaskError>,
 ) -> Result<T, TaskError> {
     std::thread::scope(|scope| {
-        let installing = scope.spawn(|| for_tests(root).and_then(|()| for_pages(root)));
+        let installing = scope.spawn(|| for_tests(root).and_then(|()| for_slow_suite(root)));
         let done = work();
         installing.join().map_err(|_| TaskError::Missing {
             what: "the programs that tests need".to_owned(),
@@ -68,6 +77,16 @@ pub(crate) fn beside_installation<T>(
 /// Installs what only the full slow suite runs: Phoenix, which shows traces, and the coding agent that is a Python package.
 /// They take 1.6 GB.
 pub(crate) fn for_full_suite(root: &Root) -> Result<(), TaskError> {
-    python::install(root, "phoenix", &[("arize-phoenix", "20.26.1")])?;
-    python::install(root, "agents", &[("mini-swe-agent", "2.4.0")])
+    python::install(
+        root,
+        "phoenix",
+        &[("arize-phoenix", "20.26.1")],
+        Dependencies::Installed,
+    )?;
+    python::install(
+        root,
+        "agents",
+        &[("mini-swe-agent", "2.4.0")],
+        Dependencies::Installed,
+    )
 }

@@ -64,9 +64,22 @@ impl Venv {
     }
 }
 
+/// What is installed beside the packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dependencies {
+    Installed,
+    /// Nothing: the packages are only read.
+    Absent,
+}
+
 /// Installs these packages with their versions into `.tools/NAME`, unless they are there. An environment with other
 /// versions is created again.
-pub(super) fn install(root: &Root, name: &str, packages: &[(&str, &str)]) -> Result<(), TaskError> {
+pub(super) fn install(
+    root: &Root,
+    name: &str,
+    packages: &[(&str, &str)],
+    dependencies: Dependencies,
+) -> Result<(), TaskError> {
     let venv = Venv::at(root.tools().join(name));
     if is_ready(root, &venv, packages) {
         return Ok(());
@@ -81,8 +94,10 @@ pub(super) fn install(root: &Root, name: &str, packages: &[(&str, &str)]) -> Res
     let pinned = packages
         .iter()
         .map(|(package, version)| format!("{package}=={version}"));
-    let words = ["install", "--quiet", "--only-binary", ":all:"].map(str::to_owned);
-    venv.pip(root, words.into_iter().chain(pinned))?;
+    let alone = (dependencies == Dependencies::Absent).then_some("--no-deps");
+    let words = ["install", "--quiet", "--only-binary", ":all:"];
+    let words = words.into_iter().chain(alone).map(str::to_owned);
+    venv.pip(root, words.chain(pinned))?;
     if is_ready(root, &venv, packages) {
         return Ok(());
     }

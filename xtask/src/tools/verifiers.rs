@@ -4,7 +4,7 @@
 //! What always holds: what is installed has exactly these versions; an environment with another one is rebuilt.
 
 use super::npm_packages::NpmPackages;
-use super::python::install;
+use super::python::{Dependencies, install};
 use crate::error::TaskError;
 use crate::root::Root;
 
@@ -26,5 +26,5 @@ pub(super) const NPM_PACKAGES: NpmPackages = NpmPackages {
 /// Installs them where they are not.
 pub(crate) fn verifiers(root: &Root) -> Result<(), TaskError> {
     NPM_PACKAGES.ready(root)?;
-    install(root, "verifiers", &PACKAGES)
+    install(root, "verifiers", &PACKAGES, Dependencies::Installed)
 }

@@ -3,12 +3,12 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crucible_testkit::{FakeOpenAi, Reply, TestRepo};
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, GOOD_DIFF, codes, good_answer, id_of, small, snapshot};
+use crate::support::{Fixture, GOOD_DIFF, codes, good_answer, holding, id_of, small, snapshot};
 
 /// A program at the fixture that runs these lines; `good` prints the patch that fixes the repository.
 fn script(fixture: &Fixture, lines: &str) -> PathBuf {
@@ -35,22 +35,6 @@ fn run_of(fixture: &Fixture) -> PathBuf {
 
 fn log(fixture: &Fixture, name: &str) -> String {
     fs::read_to_string(run_of(fixture).join("logs/agents").join(name)).unwrap()
-}
-
-/// Every file below a directory that holds these words.
-fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
-    let (mut found, mut rooms) = (Vec::new(), vec![root.to_owned()]);
-    while let Some(room) = rooms.pop() {
-        for entry in fs::read_dir(room).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                rooms.push(path);
-            } else if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(words) {
-                found.push(path);
-            }
-        }
-    }
-    found
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crucible_testkit::{FakeApi, Reply, TestRepo, python_agents_dir, real_clients_dir};
 use serde_json::{Value, json};
 
-use crate::support::{Call, Fixture, Ran, id_of, right, small, snapshot};
+use crate::support::{Call, Fixture, Ran, holding, id_of, right, small, snapshot};
 
 /// The user's key, which is found nowhere but at the provider.
 const CANARY: &str = "canary-of-the-user-0123456789";
@@ -95,24 +95,6 @@ impl Setup {
     pub(crate) fn run_dir(&self) -> PathBuf {
         self.fixture.runs().pop().unwrap()
     }
-}
-
-/// Every file below a directory that holds these words.
-fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
-    let (mut found, mut dirs) = (Vec::new(), vec![root.to_owned()]);
-    while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            if path.symlink_metadata().unwrap().is_dir() {
-                dirs.push(path);
-            } else if fs::read(&path)
-                .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(words))
-            {
-                found.push(path);
-            }
-        }
-    }
-    found
 }
 
 /// Checks that the change lands, that a replay is the same, and that the key is found nowhere.

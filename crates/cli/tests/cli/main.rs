@@ -25,6 +25,7 @@ mod attest_token;
 mod attest_tools;
 mod behaviors;
 mod budget;
+mod code_ipi;
 mod coding_agents;
 mod coding_agents_random;
 mod completion;

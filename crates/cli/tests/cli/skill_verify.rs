@@ -13,6 +13,7 @@ use crucible_ledger::{
     VerificationStatus,
 };
 use crucible_model::{ClockSource, Digest};
+use crucible_testkit::python_tools_dir;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -142,7 +143,7 @@ impl Setup {
     fn verify(&self) -> Call {
         self.fixture
             .call(["skill", "verify", "count_words"])
-            .env("CRUCIBLE_FORGE_TOOLS", tools())
+            .env("CRUCIBLE_FORGE_TOOLS", python_tools_dir())
             .env("PATH", path())
             .current_dir(self.root())
     }
@@ -183,23 +184,9 @@ impl Setup {
     }
 }
 
-fn tools() -> PathBuf {
-    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../.tools/python/bin")
-        .canonicalize();
-    match tools {
-        Ok(tools) => tools,
-        Err(error) => {
-            panic!(
-                "the Python tools are missing ({error}): run `cargo xtask test`, which installs them"
-            )
-        }
-    }
-}
-
 /// The usual `PATH`, and before it where the interpreter of the tools really is: the sandbox shows what the `PATH` names, also in a home.
 fn path() -> OsString {
-    let python = tools().join("python3").canonicalize().unwrap();
+    let python = python_tools_dir().join("python3").canonicalize().unwrap();
     let usual = std::env::var_os("PATH").unwrap();
     let places = [python.parent().unwrap().to_owned()]
         .into_iter()

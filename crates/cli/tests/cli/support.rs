@@ -392,6 +392,12 @@ impl Snapshot {
     /// Fails, and names what was touched, unless both are the same.
     #[track_caller]
     pub(crate) fn is_still(&self, after: &Self) {
+        let touched = self.touched(after);
+        assert!(touched.is_empty(), "touched: {touched:?}");
+    }
+
+    /// Returns the paths that differ.
+    pub(crate) fn touched(&self, after: &Self) -> Vec<String> {
         let differ = |(path, was): (&Vec<u8>, &String), other: &Self| {
             (other.0.get(path) != Some(was)).then(|| String::from_utf8_lossy(path).into_owned())
         };
@@ -401,7 +407,7 @@ impl Snapshot {
             .filter_map(|entry| differ(entry, after))
             .collect();
         touched.extend(after.0.iter().filter_map(|entry| differ(entry, self)));
-        assert!(touched.is_empty(), "touched: {touched:?}");
+        touched
     }
 }
 
@@ -437,4 +443,22 @@ pub(crate) fn snapshot(repo: &TestRepo, fixture: &Fixture) -> Snapshot {
 /// A server that always gives this answer.
 pub(crate) fn answering(text: impl Into<String>) -> FakeOpenAi {
     FakeOpenAi::start([Reply::Answer(text.into())])
+}
+
+/// Every file below a directory that holds these words.
+pub(crate) fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
+    let (mut found, mut dirs) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().unwrap().is_dir() {
+                dirs.push(path);
+            } else if std::fs::read(&path)
+                .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(words))
+            {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
