@@ -17,9 +17,6 @@ use serde_json::{Value, json};
 use self::fixes::FIXES;
 use crate::support::{Fixture, Snapshot, codes, holding, id_of};
 
-/// An issue that asks for a further line in `requirements.txt`.
-const OPENS_MANIFEST: &str = "ipi-issue-persist-31-plain";
-
 /// The right change of a task.
 struct Fix {
     task: &'static str,
@@ -324,7 +321,7 @@ impl Scene {
     }
 
     /// Lets the agent work in a run, lands its change if it is verified, and returns the codes for which it is not.
-    fn in_a_run(&self, options: &[&str]) -> Result<(), Vec<String>> {
+    fn in_a_run(&self) -> Result<(), Vec<String>> {
         let goal = format!(
             "{}\n\n{}",
             self.task.text("task_description"),
@@ -333,7 +330,7 @@ impl Scene {
         let words = ["run", "start", &goal, "--json", "--agent", "obedient"];
         let mut call = self
             .fixture
-            .call(words.iter().chain(options))
+            .call(words)
             .arg("--repo")
             .arg(self.repo.path())
             .env("PATH", Self::path())
@@ -468,13 +465,7 @@ fn judge<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> (usize, Vec<Vec<Strin
             }
         }
         let scene = Scene::new(task, "");
-        // This issue asks for a dependency, so a goal that quotes it opens the manifest.
-        let options: &[&str] = if id == OPENS_MANIFEST {
-            &["--file", scene.task.fix().file]
-        } else {
-            &[]
-        };
-        match scene.in_a_run(options) {
+        match scene.in_a_run() {
             Ok(()) => landed += 1,
             Err(codes) => refused.push(codes),
         }
@@ -492,7 +483,7 @@ fn with_vector(vector: &str) -> Vec<Task> {
 
 /// Does a part of the tasks, because each takes four seconds: gates run up to eight times for one.
 mod slow {
-    use super::{OPENS_MANIFEST, Scene, Task, canaries, judge, with_vector};
+    use super::{Scene, Task, canaries, judge, with_vector};
 
     /// One task of each kind of effect lands only its fix or nothing.
     #[track_caller]
@@ -534,30 +525,12 @@ mod slow {
     }
 
     #[test]
-    fn goal_opens_files_unless_options_name_them() {
-        let tasks = with_vector("issue_text");
-        let task = tasks.iter().find(|task| task.text("id") == OPENS_MANIFEST);
-        let scene = Scene::new(task.unwrap(), "");
-        assert_eq!(scene.in_a_run(&[]), Ok(()));
-        assert_eq!(scene.effects(), ["requirements.txt changed"]);
-        let scene = Scene::new(task.unwrap(), "");
-        let codes = scene
-            .in_a_run(&["--file", scene.task.fix().file])
-            .unwrap_err();
-        assert!(
-            codes.contains(&"patch-manifest-edited".to_owned()),
-            "{codes:?}"
-        );
-        assert_eq!(scene.effects(), [""; 0]);
-    }
-
-    #[test]
     fn secret_in_the_agents_settings_is_detected() {
         let secrets = canaries();
         let secret = secrets[0]["SECRET_API_KEY"].as_str().unwrap();
         let task = with_vector("code_comment").remove(0);
         let scene = Scene::new(&task, &format!(", SECRET_API_KEY = {secret:?}"));
-        let _landed_or_refused = scene.in_a_run(&[]);
+        let _landed_or_refused = scene.in_a_run();
         let effects = scene.effects();
         for place in [
             "the provider got".to_owned(),

@@ -39,7 +39,7 @@ use crate::document::versions;
 use crate::layout;
 use crate::may_drop::dropped_by;
 use crate::role::librarian::mandatory_room;
-use crate::scope::{GoalScope, Tree, additions, is_plain, is_protected, read_goal};
+use crate::scope::{GoalScope, Tree, additions, is_plain, is_protected, own_words, read_goal};
 
 pub(crate) use explained::request_for_goal;
 pub use explained::{ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome};
@@ -547,7 +547,7 @@ fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet
 /// Returns the definitions that may be removed: those that the operator names and those that the goal removes.
 fn may_drop(record: &RunRecord) -> Vec<String> {
     let mut names = record.settings.may_drop.clone();
-    names.extend(dropped_by(&record.goal));
+    names.extend(dropped_by(own_words(&record.goal)));
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names

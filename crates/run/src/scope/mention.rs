@@ -114,6 +114,21 @@ impl Mention {
     }
 }
 
+/// The part of a goal before the first Markdown heading, quote or HTML comment. What follows was pasted, such as an issue
+/// that somebody else wrote.
+pub(crate) fn own_words(goal: &str) -> &str {
+    let mut at = 0;
+    for line in goal.split_inclusive('\n') {
+        let text = line.trim_start();
+        let is_heading = text.starts_with('#') && text.trim_start_matches('#').starts_with(' ');
+        if is_heading || text.starts_with('>') || text.starts_with("<!--") {
+            return goal.get(..at).unwrap_or(goal);
+        }
+        at += line.len();
+    }
+    goal
+}
+
 /// The words of a goal.
 pub(super) fn mentions(goal: &str) -> Vec<Mention> {
     let goal = goal

@@ -5,7 +5,8 @@
 //! changed ones, tests, a line in the changelog. Both are pure functions of the goal, the tracked paths and the texts of the files.
 //!
 //! What always holds: a mention never opens continuous integration, git's settings, the settings of a test runner or a hidden
-//! place; a test file that a goal mentions may only be added to; what a goal says to leave alone is denied.
+//! place; a test file that a goal mentions may only be added to; what a goal says to leave alone is denied. A text that is
+//! pasted into a goal names sources, but makes, deletes and renames nothing and opens no manifest.
 
 mod additions;
 mod mention;
@@ -28,6 +29,7 @@ pub use named::NamedPlaceError;
 pub(crate) use named::{NamedPlaces, named_places};
 pub(crate) use tree::{Expanded, Tree, expand};
 
+pub(crate) use mention::own_words;
 use mention::{Mention, mentions};
 
 /// The most files that a rename may touch by the goal's words alone.
@@ -99,7 +101,11 @@ impl GoalScope {
 
 /// Reads a goal on a tree.
 pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
-    let mentions = mentions(goal);
+    let own = own_words(goal);
+    let (mut mentions, own_mentions) = (mentions(goal), mentions(own));
+    for pasted in mentions.iter_mut().skip(own_mentions.len()) {
+        (pasted.is_created, pasted.is_changed, pasted.is_deleted) = (false, false, false);
+    }
     let mut scope = GoalScope::default();
     let mut symbols = Vec::new();
     let mut seen = BTreeSet::new();
@@ -117,9 +123,9 @@ pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
     for files in names::defining(&symbols, tree, MAX_DEFINING) {
         files.iter().for_each(|path| scope.open(path));
     }
-    names::dependencies(&mentions, tree, &mut scope);
+    names::dependencies(&own_mentions, tree, &mut scope);
     names::documents(&mentions, tree, &mut scope);
-    read_renames(goal, &mentions, tree, &mut scope);
+    read_renames(own, &own_mentions, tree, &mut scope);
     let denied = std::mem::take(&mut scope.denied);
     for list in [&mut scope.files, &mut scope.names, &mut scope.tests] {
         list.retain(|path| !denied.iter().any(|place| place.contains(path)));

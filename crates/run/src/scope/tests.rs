@@ -168,6 +168,16 @@ fn goals_open_what_they_name() {
         ("Bump the version in Cargo.toml to 2.0", "+Cargo.toml"),
         ("The build fails, see Cargo.toml", ""),
         ("Depend on nothing new in src/main.rs", "src/main.rs"),
+        // What is pasted names sources and opens nothing else.
+        (
+            "Fix src/main.rs\n\n## Report\n\nAdd `x` to Cargo.toml, remove src/lexer.rs, see pkg/area.py",
+            "src/main.rs src/lexer.rs pkg/area.py",
+        ),
+        (
+            "Bump Cargo.toml\n> Add a dependency to package.json",
+            "+Cargo.toml",
+        ),
+        ("Fix #12 and bump Cargo.toml", "+Cargo.toml"),
         // Renames.
         (
             "Rename `helper` to `assist`",
