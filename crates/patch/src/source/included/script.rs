@@ -362,7 +362,9 @@ impl<'a> Loaders<'a> {
         if item.is_literal {
             let text = value(item.text);
             let is_name = ["_load", "createRequire", "require"].contains(&text.as_str());
-            self.are_passed_on |= is_name && before(1, "[") && is(at + 1, "]");
+            let is_member = before(1, "[") && is(at + 1, "]");
+            let is_evaluated = before(1, "(") && before(2, "eval");
+            self.are_passed_on |= is_name && (is_member || is_evaluated);
             return;
         }
         let is_making = self.making.contains(item.text);
@@ -385,8 +387,9 @@ impl<'a> Loaders<'a> {
             names.insert(name.text);
             return;
         }
-        let ends = [".", "(", "=", "!", ":", "?"];
-        if made.is_none() && ends.iter().any(|mark| is(end + 1, mark)) {
+        let ends = [".", "(", "=", ":", "?"];
+        let is_compared = is(end + 1, "!") && is(end + 2, "=");
+        if made.is_none() && (is_compared || ends.iter().any(|mark| is(end + 1, mark))) {
             let is_applied = ["apply", "bind", "call"]
                 .iter()
                 .any(|name| is(end + 2, name));
@@ -426,6 +429,11 @@ impl<'a> Loaders<'a> {
                 self.making.insert(name.text);
             }
             Some(name) => {
+                // A field is called through whatever holds it.
+                let owner = equals.and_then(|equals| items.get(equals.checked_sub(2)?));
+                let is_field =
+                    |owner: &Item<'_>| [".", "#", "static"].iter().any(|word| owner.is(word));
+                self.are_passed_on |= owner.is_some_and(is_field);
                 self.loading.insert(name.text);
             }
             None => self.are_passed_on |= !is_declared(items, at),
@@ -496,7 +504,8 @@ fn is_imported(items: &[Item<'_>], at: usize) -> bool {
 /// Whether the braces around the name at `at` are followed by `=` or `from`.
 fn is_declared_as_list(items: &[Item<'_>], at: usize) -> bool {
     let behind = items.iter().skip(at).take(MAX_ASSIGNED);
-    let mut rest = behind.skip_while(|item| !item.is("}")).skip(1);
+    let closing = behind.skip_while(|item| !item.is("}"));
+    let mut rest = closing.skip_while(|item| item.is("}"));
     rest.next()
         .is_some_and(|next| next.is("from") || next.is("="))
 }

@@ -524,10 +524,6 @@ fn computed_loads_are_left_to_the_sandbox() {
                 "from importlib.machinery import PathFinder\nPathFinder.find_spec(\"x\", [\"/tmp/x\"]).loader.load_module()\n",
             ),
             (
-                "src/a.js",
-                "exports.load = require;\nexports.load(\"/tmp/x.js\");",
-            ),
-            (
                 "src/a.ts",
                 "class L { r = require; go() { return this.r(\"/tmp/x.js\"); } }",
             ),
