@@ -161,7 +161,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let path = parts.uri.path().to_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     if path == "/enter" {
-        return enter(access, &query);
+        // A preview of the link asks for its headers, which must not use it.
+        return match parts.method {
+            Method::GET => enter(access, &query),
+            _ => denied(Denial::Method),
+        };
     }
     if let Err(denial) = access.check_session(&parts.headers) {
         return denied(denial);

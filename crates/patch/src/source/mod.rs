@@ -136,6 +136,7 @@ mod tests {
                 "m!(include,[<a>]",
                 "macro_rules! a{()=>{a!(\"..\")}}use a as b;",
                 "cr\"\\\"",
+                "use include_str as a;a!(\"/etc/a\");macro_rules! b{($c:expr)=>{a!($c)}}b!(",
             ],
         );
     }
@@ -157,6 +158,8 @@ mod tests {
                 "if(x)/",
                 "require(",
                 "a=require;a(",
+                "[require]('/etc/a'",
+                "createRequire(a)(",
                 "import('./'+",
                 "<a>'</a>import'../../a'",
                 "require('/etc/",

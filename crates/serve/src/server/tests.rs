@@ -143,6 +143,8 @@ async fn only_this_session_is_answered() {
     assert_eq!(status(&rebound), "403");
     let wrong = site.send("GET /enter?token=0123", &[&host]).await;
     assert_eq!(status(&wrong), "403");
+    let preview = site.send(&link.replace("GET", "HEAD"), &[&host]).await;
+    assert_eq!(status(&preview), "405");
     let cookie = site.cookie().await;
     let again = site.send(&link, &[&host]).await;
     assert_eq!(status(&again), "403", "the link works once");

@@ -6,7 +6,8 @@ use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
 use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_name_module};
-use super::{Family, c, go, has, inside, items, value};
+use super::rust::READERS;
+use super::{Family, c, go, has, has_any, inside, items, value};
 
 /// How many words before a macro may be its attributes.
 const MAX_BEFORE: usize = 16;
@@ -35,6 +36,8 @@ pub(super) struct Names {
     directives: BTreeSet<Vec<u8>>,
     /// Macros of Rust that read a file by a path that they may be given.
     rust_readers: BTreeSet<Vec<u8>>,
+    /// Macros of Rust that call one of these, and may pass on what they are given.
+    rust_passing: BTreeSet<Vec<u8>>,
     /// Macros of Rust that call a macro that they are given.
     rust_callers: BTreeSet<Vec<u8>>,
     /// Macros of Rust that put what they are given behind a directory.
@@ -49,6 +52,8 @@ pub(super) struct Names {
     rust_exported: BTreeSet<Vec<u8>>,
     /// Whether a macro of Rust may give a module an attribute that it is given.
     makes_modules: bool,
+    /// Whether a macro of the compiler that reads a file may be called by another name.
+    hides_reader: bool,
 }
 
 impl Names {
@@ -150,7 +155,10 @@ impl Names {
     }
 
     pub(super) fn has_rust(&self) -> bool {
-        !self.rust_climbs.is_empty() || !self.rust_callers.is_empty() || self.makes_modules
+        !self.rust_climbs.is_empty()
+            || !self.rust_callers.is_empty()
+            || self.makes_modules
+            || self.hides_reader
     }
 
     pub(super) fn has_prefix(&self, name: &[u8]) -> bool {
@@ -175,6 +183,11 @@ impl Names {
     /// Whether other files may call a macro of Rust without its being in their scope.
     pub(super) fn is_exported(&self, name: &[u8]) -> bool {
         self.rust_exported.contains(name)
+    }
+
+    /// Whether a call of a macro may pass on what it is given to one that reads a file.
+    pub(super) fn may_pass_on(&self, name: &[u8]) -> bool {
+        self.hides_reader || self.rust_passing.contains(name)
     }
 
     pub(super) fn makes_modules(&self) -> bool {
@@ -221,11 +234,13 @@ impl Names {
 
     /// Has macros of Rust count as what they call, and other names for a macro as the macro.
     fn pass_on(&mut self, sources: &[&[u8]]) {
-        if self.rust_climbs.is_empty() && self.rust_callers.is_empty() {
+        let has_readers = |source: &&&[u8]| has_any(source, &READERS);
+        let is_concerned = !self.rust_climbs.is_empty() || !self.rust_callers.is_empty();
+        if !is_concerned && !sources.iter().any(|source| has_readers(&source)) {
             return;
         }
         let mut aliases: BTreeSet<(Vec<u8>, Vec<u8>)> = BTreeSet::new();
-        for source in sources.iter().filter(|source| has(source, " as ")) {
+        for source in sources.iter().filter(|source| has(source, "as")) {
             let masked = masked(Language::Rust, source);
             let closed = masked.closed();
             let mut tokens = tokens(&closed);
@@ -233,6 +248,12 @@ impl Names {
             let renamed = tokens.windows(3).filter(|window| window[1].is("as"));
             aliases
                 .extend(renamed.map(|window| (window[2].text.to_vec(), window[0].text.to_vec())));
+        }
+        let is_reader = |name: &[u8]| READERS.iter().any(|reader| reader.as_bytes() == name);
+        for (name, _) in aliases.iter().filter(|(_, other)| is_reader(other)) {
+            self.rust_readers.insert(name.clone());
+            self.rust_climbs.entry(name.clone()).or_default();
+            self.hides_reader = true;
         }
         for (name, calls) in &self.rust_calls {
             aliases.extend(calls.iter().map(|called| (name.clone(), called.clone())));
@@ -247,12 +268,18 @@ impl Names {
                 }
                 for set in [
                     &mut self.rust_callers,
-                    &mut self.rust_readers,
+                    &mut self.rust_passing,
                     &mut self.rust_prefixed,
+                    &mut self.rust_readers,
                 ] {
                     if renames(name) && set.contains(other) {
                         set.insert(name.clone());
                     }
+                }
+                let is_passing =
+                    self.rust_readers.contains(other) || self.rust_passing.contains(other);
+                if is_passing && !renames(name) {
+                    self.rust_passing.insert(name.clone());
                 }
             }
             if self.count_rust() == before {
@@ -263,7 +290,10 @@ impl Names {
 
     fn count_rust(&self) -> usize {
         let climbs = self.rust_climbs.values().map(|climbs| climbs.len() + 1);
-        climbs.sum::<usize>() + self.rust_callers.len() + self.rust_readers.len()
+        climbs.sum::<usize>()
+            + self.rust_callers.len()
+            + self.rust_passing.len()
+            + self.rust_readers.len()
     }
 
     /// Macros whose body reads what they are given, or calls a macro that they are given.
@@ -277,6 +307,14 @@ impl Names {
         let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
         let uses = tokens.windows(2).filter(|pair| pair[0].is("use"));
         let used: BTreeSet<&[u8]> = uses.map(|pair| pair[1].text).collect();
+        // One that stands for itself, or a name that is put together, is given to a macro that may call it.
+        self.hides_reader |= tokens.windows(3).any(|window| {
+            let is_reader = READERS.iter().any(|word| window[1].is(word));
+            let is_path = window[0].is(":") || window[0].is("use") || window[0].is(".");
+            let is_given = is_reader && !window[2].is("!") && !is_path && !window[0].is("fn");
+            is_given && !window[1].is("include")
+                || window[0].is(">") && window[1].is("]") && window[2].is("!")
+        });
         let mut at = 0;
         while at < tokens.len() {
             let name = match () {

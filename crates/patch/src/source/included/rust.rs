@@ -41,7 +41,7 @@ const HOMES: [&str; 9] = [
 const PACKAGE_PARTS: [&str; 4] = ["benches", "examples", "src", "tests"];
 
 /// The macros of the compiler that read a file.
-const READERS: [&str; 3] = ["include", "include_str", "include_bytes"];
+pub(super) const READERS: [&str; 3] = ["include", "include_str", "include_bytes"];
 /// The macros whose literals an assembler reads.
 const ASSEMBLERS: [&str; 3] = ["asm", "global_asm", "naked_asm"];
 /// Words that have no other use than to read a file, or to have an assembler do it.
@@ -352,7 +352,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     let argument = inside(items, open);
     if READERS.contains(&&*text) {
         return match argument {
-            Some(argument) => path(&construct, argument, found),
+            Some(argument) => path(&construct, argument, names, found),
             None => found.unknown(&construct, "a long expression"),
         };
     }
@@ -374,20 +374,33 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     }
     let has_name = text.starts_with("include") || text.contains("embed") || text.contains("_file");
     // The name says nothing where the macro is known.
+    let is_plain = |name: &[u8]| PLAIN_MACROS.iter().any(|plain| plain.as_bytes() == name);
     let is_known = || {
         let calls = names.calls(name.text);
-        let is_plain = |called: &Vec<u8>| {
-            called == name.text || PLAIN_MACROS.iter().any(|plain| plain.as_bytes() == called)
-        };
-        calls.is_some_and(|calls| calls.iter().all(is_plain))
+        calls.is_some_and(|calls| {
+            let mut others = calls.iter().filter(|called| *called != name.text);
+            others.all(|called| is_plain(called))
+        })
     };
     let is_reader = has_name && !is_known();
     let names_reader = || {
-        argument
-            .unwrap_or_default()
-            .iter()
-            .any(|item| READERS.iter().any(|word| item.is(word)))
+        let argument = argument.unwrap_or_default();
+        let is_reader = |item: &Item<'_>| READERS.iter().any(|word| item.is(word));
+        let mut items = argument.iter().enumerate();
+        items.any(|(at, item)| is_reader(item) && (at == 0 || !argument[at - 1].is(".")))
     };
+    // What reads may be called by any name here, so that a path outside counts in every call that may pass it on.
+    if (names.may_pass_on(name.text) || names_reader())
+        && !is_passed_on
+        && (!is_plain(name.text) || names.texts(name.text).is_some())
+    {
+        let literals = argument.unwrap_or_default().iter().filter_map(Item::value);
+        for literal in literals {
+            if is_place(&literal) && leaves(&literal, found.depth) {
+                found.outside(&construct, &literal);
+            }
+        }
+    }
     if names.is_rust_caller(name.text) && names_reader() {
         return found.unknown(&construct, &written(argument.unwrap_or_default()));
     }
@@ -629,7 +642,7 @@ fn attribute(list: &[Item<'_>], is_inner: bool, modules: &mut Modules, found: &m
 }
 
 /// The path that a built-in macro takes.
-fn path(name: &str, argument: &[Item<'_>], found: &mut Found<'_>) {
+fn path(name: &str, argument: &[Item<'_>], names: &Names, found: &mut Found<'_>) {
     let mut pieces = Vec::new();
     expression(argument, &mut pieces);
     if name == "include!"
@@ -637,6 +650,14 @@ fn path(name: &str, argument: &[Item<'_>], found: &mut Found<'_>) {
         && let Some(Piece::Text(text)) = pieces.last()
     {
         found.source(Family::Rust, name, text);
+    }
+    // The call stays as it is where the text of a macro changes.
+    for called in argument.windows(2).filter(|pair| pair[1].is("!")) {
+        for text in names.texts(called[0].text).unwrap_or_default() {
+            if names_place(text, found.depth) {
+                found.outside(name, text);
+            }
+        }
     }
     judge(name, &pieces, &written(argument), found);
 }

@@ -11,7 +11,9 @@ use super::super::{Language, grammar};
 use super::*;
 
 /// Words before the bracket of a call that has a file read, and what they are called.
-const CALLS: [(&[&str], &str); 18] = [
+const CALLS: [(&[&str], &str); 20] = [
+    (&["_load"], "_load"),
+    (&["createRequire"], "createRequire"),
     (&["require"], "require"),
     (&["requireActual"], "requireActual"),
     (&["requireMock"], "requireMock"),
@@ -41,8 +43,10 @@ const CALLS: [(&[&str], &str); 18] = [
     (&["System", ".", "import"], "System.import"),
 ];
 /// Of these, the ones that are methods.
-const METHODS: [&str; 6] = [
+const METHODS: [&str; 8] = [
+    "_load",
     "createMockFromModule",
+    "createRequire",
     "importActual",
     "importMock",
     "require",
@@ -61,6 +65,60 @@ const MAX_BLANKS: usize = 256;
 const MAX_PATH: usize = 1024;
 /// How many words the types of a call may have.
 const MAX_TYPES: usize = 64;
+/// Functions that a path may be given to beside a loader by another name.
+const HARMLESS: [&str; 48] = [
+    "accessSync",
+    "basename",
+    "catch",
+    "describe",
+    "dirname",
+    "endsWith",
+    "equal",
+    "error",
+    "exec",
+    "execFile",
+    "execFileSync",
+    "execSync",
+    "existsSync",
+    "expect",
+    "if",
+    "includes",
+    "indexOf",
+    "info",
+    "it",
+    "join",
+    "log",
+    "lstatSync",
+    "match",
+    "mkdirSync",
+    "normalize",
+    "openSync",
+    "readFile",
+    "readFileSync",
+    "readdirSync",
+    "realpathSync",
+    "relative",
+    "replace",
+    "resolve",
+    "return",
+    "spawn",
+    "spawnSync",
+    "split",
+    "startsWith",
+    "stat",
+    "statSync",
+    "strictEqual",
+    "switch",
+    "test",
+    "toBe",
+    "toEqual",
+    "warn",
+    "while",
+    "writeFileSync",
+];
+/// How many names lead from one to the other, and how many words an assignment may have.
+const MAX_RENAMED: usize = 8;
+const MAX_ASSIGNED: usize = 16;
 /// Schemes of addresses that are no files of the machine.
 const SCHEMES: [&str; 12] = [
     "astro",
@@ -79,7 +137,12 @@ const SCHEMES: [&str; 12] = [
 
 pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     references(source, found);
-    if !has_any(source, &["require", "import", "from", "mock", "Mock"]) {
+    if !has_any(
+        source,
+        &[
+            "require", "Require", "import", "from", "mock", "Mock", "_load",
+        ],
+    ) {
         return;
     }
     let usual = masked(Language::Script, source);
@@ -188,6 +251,16 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
     let items = without_types(items(source, &tokens, &masked.literals));
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let is_bundle = (0..items.len()).any(|at| is_parameter(&items, at));
+    let loaders = Loaders::of(&items);
+    if loaders.are_passed_on {
+        for (at, item) in items.iter().enumerate() {
+            let Some(text) = piece(item) else { continue };
+            let path = text.strip_prefix("file://").unwrap_or(&text);
+            if is_place(path) && leaves(path, found.depth) && is_given(&items, at) {
+                found.unknown("a loader by another name beside a path", path);
+            }
+        }
+    }
     for (at, item) in items.iter().enumerate() {
         if item.is_literal {
             continue;
@@ -216,11 +289,24 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
         let known = CALLS.iter().find(|(words, _)| {
             is_call(words) && (!is_member || METHODS.iter().any(|method| item.is(method)))
         });
-        let Some((words, construct)) = known else {
-            continue;
+        let renamed = String::from_utf8_lossy(item.text);
+        let (length, construct) = match known {
+            Some((words, construct)) => (words.len(), *construct),
+            None if !is_at(at + 1, "(") || is_member => continue,
+            None if loaders.loading.contains(item.text) => (1, &*renamed),
+            None if loaders.making.contains(item.text) => (1, "createRequire"),
+            None => continue,
         };
         let before = found.list.len();
-        let open = at + words.len();
+        let open = at + length;
+        // `createRequire("…")("…")`
+        let behind = inside(&items, open).map_or(open, |arguments| open + arguments.len() + 2);
+        if construct == "createRequire"
+            && is_at(behind, "(")
+            && let Some(arguments) = inside(&items, behind)
+        {
+            call(construct, arguments, found);
+        }
         match inside(&items, open) {
             Some(arguments) => call(construct, arguments, found),
             // A first argument is all that is seen of a long call.
@@ -239,6 +325,206 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
             }
         }
     }
+}
+
+/// What loads a module in a text, or makes such a loader, by other names than its own.
+#[derive(Default)]
+struct Loaders<'a> {
+    loading: BTreeSet<&'a [u8]>,
+    making: BTreeSet<&'a [u8]>,
+    /// Whether one is given to something that may call it by a name that is not known.
+    are_passed_on: bool,
+}
+
+impl<'a> Loaders<'a> {
+    fn of(items: &[Item<'a>]) -> Self {
+        let mut loaders = Self::default();
+        loaders.making.insert(b"createRequire");
+        loaders.loading.insert(b"require");
+        // Each round follows a name to the next one.
+        for _ in 0..MAX_RENAMED {
+            let before = loaders.loading.len() + loaders.making.len();
+            for at in 0..items.len() {
+                loaders.use_at(items, at);
+            }
+            if loaders.loading.len() + loaders.making.len() == before {
+                break;
+            }
+        }
+        loaders
+    }
+
+    /// Follows a loader, or what makes one, to the name that it is given.
+    fn use_at(&mut self, items: &[Item<'a>], at: usize) {
+        let item = &items[at];
+        let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
+        let before = |back: usize, word: &str| at.checked_sub(back).is_some_and(|at| is(at, word));
+        if item.is_literal {
+            let text = value(item.text);
+            let is_name = ["_load", "createRequire", "require"].contains(&text.as_str());
+            let is_member = before(1, "[") && is(at + 1, "]");
+            let is_evaluated = before(1, "(") && before(2, "eval");
+            self.are_passed_on |= is_name && (is_member || is_evaluated);
+            return;
+        }
+        let is_making = self.making.contains(item.text);
+        let owners = ["mainModule", "module"];
+        let is_member = before(1, ".") && !owners.iter().any(|owner| before(2, owner));
+        if !is_making && (!self.loading.contains(item.text) || is_member) {
+            return;
+        }
+        // `createRequire(…)` is itself a loader.
+        let made = inside(items, at + 1).filter(|_| is_making && is(at + 1, "("));
+        let end = made.map_or(at, |arguments| at + arguments.len() + 2);
+        let is_renamed =
+            is_making && is(at + 1, "as") || is(at + 1, ":") && is_declared_as_list(items, at);
+        if let Some(name) = items.get(at + 2).filter(|_| is_renamed) {
+            let names = if is_making {
+                &mut self.making
+            } else {
+                &mut self.loading
+            };
+            names.insert(name.text);
+            return;
+        }
+        let ends = [".", "(", "=", ":", "?"];
+        let is_compared = is(end + 1, "!") && is(end + 2, "=");
+        if made.is_none() && (is_compared || ends.iter().any(|mark| is(end + 1, mark))) {
+            let is_applied = ["apply", "bind", "call"]
+                .iter()
+                .any(|name| is(end + 2, name));
+            self.are_passed_on |=
+                is(end + 1, ".") && is_applied || is(end + 1, "?") && is(end + 2, ".");
+            return;
+        }
+        let is_tag = items.get(end + 1).is_some_and(|next| next.is_literal);
+        if is_tag || made.is_some() && ["(", "."].iter().any(|mark| is(end + 1, mark)) {
+            return;
+        }
+        let declares = ["const", "function", "let", "typeof", "var", "import"];
+        if declares.iter().any(|word| before(1, word)) || is_imported(items, at) {
+            return;
+        }
+        let from = at.saturating_sub(MAX_ASSIGNED);
+        let equals = (from..at)
+            .rev()
+            .take_while(|back| !is(*back, ";"))
+            .find(|back| is(*back, "=") && !is(back + 1, ">") && !is(back + 1, "="));
+        // What stands in brackets is given to whatever is built or called there.
+        let is_bare = |equals: &usize| {
+            let open = items[equals + 1..at]
+                .iter()
+                .filter(|item| is_open(item))
+                .count();
+            let closed = items[equals + 1..at]
+                .iter()
+                .filter(|item| is_close(item))
+                .count();
+            open <= closed
+        };
+        let equals = equals.filter(is_bare);
+        let name = equals.and_then(|equals| items.get(equals.checked_sub(1)?));
+        match name.filter(|name| !name.is_literal && !is_mark(name)) {
+            Some(name) if is_making && made.is_none() => {
+                self.making.insert(name.text);
+            }
+            Some(name) => {
+                // A field is called through whatever holds it.
+                let owner = equals.and_then(|equals| items.get(equals.checked_sub(2)?));
+                let is_field =
+                    |owner: &Item<'_>| [".", "#", "static"].iter().any(|word| owner.is(word));
+                self.are_passed_on |= owner.is_some_and(is_field);
+                self.loading.insert(name.text);
+            }
+            None => self.are_passed_on |= !is_declared(items, at),
+        }
+    }
+}
+
+/// Whether the literal at `at` is given to a function that may be a loader.
+fn is_given(items: &[Item<'_>], at: usize) -> bool {
+    let mut closed = 0usize;
+    for open in (at.saturating_sub(MAX_WORDS)..at).rev() {
+        let item = &items[open];
+        if is_close(item) {
+            closed += 1;
+        } else if is_open(item) && closed > 0 {
+            closed -= 1;
+        } else if item.is("(") {
+            let called = open.checked_sub(1).and_then(|called| items.get(called));
+            return called.is_some_and(|called| !is_harmless(items, called));
+        } else if item.is("[") {
+            let behind = inside(items, open).map(|list| open + list.len() + 2);
+            let mut next = behind.and_then(|behind| items.get(behind)).into_iter();
+            if next.any(|next| next.is(".")) {
+                return true;
+            }
+        } else if is_open(item) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Whether a function only opens, compares or prints what it is given, and the text gives its name to no other one.
+fn is_harmless(items: &[Item<'_>], called: &Item<'_>) -> bool {
+    let is_known = HARMLESS.iter().any(|name| called.is(name));
+    is_known
+        && !items.windows(2).any(|pair| {
+            let is_defined = pair[0].text == called.text && (pair[1].is("=") || pair[1].is(":"));
+            is_defined || pair[0].is("function") && pair[1].text == called.text
+        })
+}
+
+fn is_open(item: &Item<'_>) -> bool {
+    ["(", "[", "{"].iter().any(|mark| item.is(mark))
+}
+
+fn is_close(item: &Item<'_>) -> bool {
+    [")", "]", "}"].iter().any(|mark| item.is(mark))
+}
+
+fn is_mark(item: &Item<'_>) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+    !item.text.first().is_some_and(is_word)
+}
+
+/// Whether the name at `at` stands in the braces of an import.
+fn is_imported(items: &[Item<'_>], at: usize) -> bool {
+    let from = at.saturating_sub(MAX_ASSIGNED);
+    let open = (from..at)
+        .rev()
+        .find(|open| is_mark(&items[*open]) && !items[*open].is(","));
+    let is_list = open.is_some_and(|open| items[open].is("{"));
+    let import = open.and_then(|open| items.get(open.checked_sub(1)?));
+    is_list && import.is_some_and(|word| word.is("import") || word.is("export"))
+        || is_list && is_declared_as_list(items, at)
+}
+
+/// Whether the braces around the name at `at` are followed by `=` or `from`.
+fn is_declared_as_list(items: &[Item<'_>], at: usize) -> bool {
+    let behind = items.iter().skip(at).take(MAX_ASSIGNED);
+    let closing = behind.skip_while(|item| !item.is("}"));
+    let mut rest = closing.skip_while(|item| item.is("}"));
+    rest.next()
+        .is_some_and(|next| next.is("from") || next.is("="))
+}
+
+/// Whether the name at `at` is a parameter of a function.
+fn is_declared(items: &[Item<'_>], at: usize) -> bool {
+    let mut depth = 0usize;
+    for close in at..items.len().min(at + MAX_ASSIGNED) {
+        let item = &items[close];
+        if is_open(item) {
+            depth += 1;
+        } else if item.is(")") && depth == 0 {
+            let is = |word: &str| items.get(close + 1).is_some_and(|next| next.is(word));
+            return is("{") || is("=") || is(":");
+        } else if is_close(item) {
+            depth = depth.saturating_sub(1);
+        }
+    }
+    items.get(at + 1).is_some_and(|next| next.is("=")) // `require => …`
 }
 
 /// The items without the types of a call that reads.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Asserts that each of the first forms is found, and none of the others.
-fn check(refused: &[(&str, &str)], fine: &[(&str, &str)]) {
+pub(super) fn check(refused: &[(&str, &str)], fine: &[(&str, &str)]) {
     let missed = refused
         .iter()
         .filter(|(path, source)| outside(path, source).is_empty());
@@ -478,7 +478,6 @@ fn computed_loads_are_left_to_the_sandbox() {
                 "src/a.js",
                 "const p = '/etc/passwd';\nconst a = require(p);",
             ),
-            ("src/a.js", "const r = require;\nr('/etc/passwd');"),
             (
                 "src/a.py",
                 "from sys import path\npath.append(\"/tmp/x\")\n",
@@ -502,22 +501,12 @@ fn computed_loads_are_left_to_the_sandbox() {
                 "from runpy import run_path as rp\nrp(\"/etc/x.py\")\n",
             ),
             ("src/a.py", "f = exec\nf(open(\"/etc/x.py\").read())\n"),
-            ("src/a.js", "require?.(\"/etc/x.json\");"),
             ("src/a.js", "require`/etc/x.json`;"),
-            ("src/a.js", "module[\"require\"](\"/etc/x.json\");"),
-            (
-                "src/a.js",
-                "const r = module.require.bind(module); r(\"/etc/x.json\");",
-            ),
-            (
-                "src/a.js",
-                "import { createRequire } from \"node:module\"; createRequire(import.meta.url)(\"/etc/x.json\");",
-            ),
-            (
-                "src/a.js",
-                "import { createRequire as c } from \"node:module\"; const r = c(import.meta.url); r(\"/etc/x.json\");",
-            ),
             ("src/a.js", "const p = \"/etc/\";\nrequire(p + \"x.json\");"),
+            (
+                "src/a.js",
+                "const p = \"/etc/\";\nconst r = createRequire;\n[r].map((f) => f(p)(\"./x\"));",
+            ),
             (
                 "src/a.py",
                 "import importlib.util\ngetattr(importlib.util, \"spec_from_file_location\")(\"x\", \"/tmp/x.py\")\n",
@@ -530,36 +519,13 @@ fn computed_loads_are_left_to_the_sandbox() {
                 "src/a.py",
                 "import functools, runpy\nfunctools.partial(runpy.run_path, \"/tmp/x.py\")()\n",
             ),
-            ("src/a.js", "require.call(null, \"/etc/x.json\");"),
-            ("src/a.js", "(0, require)(\"/etc/x.json\");"),
-            ("src/a.js", "[require][0](\"/etc/x.json\");"),
-            (
-                "src/a.js",
-                "Reflect.apply(require, null, [\"/etc/x.json\"]);",
-            ),
-            (
-                "src/a.js",
-                "const { require: q } = module; q(\"/etc/x.json\");",
-            ),
             (
                 "src/a.py",
                 "from importlib.machinery import PathFinder\nPathFinder.find_spec(\"x\", [\"/tmp/x\"]).loader.load_module()\n",
             ),
             (
-                "src/a.js",
-                "const {[\"require\"]:q} = module; q(\"/tmp/x.js\");",
-            ),
-            (
-                "src/a.js",
-                "exports.load = require;\nexports.load(\"/tmp/x.js\");",
-            ),
-            (
                 "src/a.ts",
                 "class L { r = require; go() { return this.r(\"/tmp/x.js\"); } }",
-            ),
-            (
-                "src/a.mjs",
-                "process.getBuiltinModule(\"module\").createRequire(import.meta.url)(\"/tmp/x.js\");",
             ),
             (
                 "src/a.py",
