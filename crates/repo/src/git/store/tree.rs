@@ -254,6 +254,23 @@ impl Entry<'_> {
     }
 }
 
+/// Returns the entries of a tree; `None` unless every byte belongs to one, in git's order and without duplicates.
+pub(crate) fn tree_entries(bytes: Vec<u8>, hash: HashKind) -> Option<Vec<(Vec<u8>, Found)>> {
+    let tree = Tree {
+        bytes: Arc::new(bytes),
+        hash_len: hash_len(hash),
+    };
+    let entry = |entry: Entry<'_>| {
+        let found = Found {
+            mode: entry.mode,
+            oid: oid_from(entry.id)?,
+        };
+        Some((entry.name.to_vec(), found))
+    };
+    tree.is_sane()
+        .then(|| tree.entries().map(entry).collect())?
+}
+
 impl Tree {
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let mut offset = 0;
