@@ -177,17 +177,24 @@ pub struct GateResult {
     pub added: Option<u64>,
 }
 
-/// The gates that run no command, so they have no isolation. Every other gate must state its own.
-pub const GATES_WITHOUT_COMMAND: [&str; 3] =
-    ["behavior_catalog_check", "patch_check", "plan_check"];
+/// The built-in gates. They judge what others did and run no command, so they have no isolation. Every other gate must
+/// state its own.
+pub const GATES_WITHOUT_COMMAND: [&str; 4] = [
+    "behavior_catalog_check",
+    "lite",
+    "patch_check",
+    "plan_check",
+];
 
 impl GateResult {
-    /// Returns whether every layer of isolation was in place, or the gate is one that runs no command.
+    /// Returns whether the gate ran a command.
+    pub(crate) fn runs_command(&self) -> bool {
+        self.isolation.is_some() || !GATES_WITHOUT_COMMAND.contains(&self.id.as_str())
+    }
+
+    /// Returns whether every layer of isolation was in place, or there was no command to isolate.
     pub(crate) fn is_isolated(&self) -> bool {
-        match self.isolation {
-            Some(level) => level == GateIsolationLevel::Complete,
-            None => GATES_WITHOUT_COMMAND.contains(&self.id.as_str()),
-        }
+        !self.runs_command() || self.isolation == Some(GateIsolationLevel::Complete)
     }
 }
 

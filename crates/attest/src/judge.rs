@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crucible_model::{Code, Digest, Finding, Timestamp, Verdict};
 
 use crate::approval::Approval;
-use crate::change::{CarriedFrom, Change, GateVerdict};
+use crate::change::{CarriedFrom, Change, GateResult, GateVerdict};
 use crate::commit::{SignedCommit, trailer_values};
 use crate::note::{MAX_NOTE, SignedStatement, lines, read_line};
 use crate::policy::{KeyHolder, Policy, RequiredIsolation};
@@ -447,12 +447,9 @@ fn gates(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Findin
             findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
         }
     }
-    let ran_something = verification
-        .gates
-        .iter()
-        .any(|gate| gate.isolation.is_some());
+    let ran_something = verification.gates.iter().any(GateResult::runs_command);
     if policy.require.isolation == RequiredIsolation::Complete && !ran_something {
-        let hint = "no gate states its isolation";
+        let hint = "no gate ran a command";
         findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
     }
     for required in &policy.require.gates {
