@@ -21,7 +21,7 @@ pub struct Policy {
     pub(crate) require: Requirements,
     pub(crate) models: Vec<GlobMatcher>,
     pub(crate) admit: Admit,
-    /// The refs that the door guards, as patterns of `git rev-list --glob`.
+    /// The refs that the door guards: whole names, or beginnings that end with `*`.
     pub(crate) refs: Vec<String>,
     rerun_gates: Vec<RerunGate>,
 }
@@ -302,12 +302,6 @@ impl Policy {
             admit,
             refs,
         })
-    }
-
-    /// Returns the patterns of the refs that the door guards.
-    #[must_use]
-    pub fn guarded_refs(&self) -> &[String] {
-        &self.refs
     }
 
     /// Returns whether the door guards a ref. The notes have a rule of their own.
