@@ -414,6 +414,9 @@ impl CommitReader {
         notes: &Oid,
         wanted: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Vec<Oid>>, RepoError> {
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let root = format!("{notes}^{{tree}}");
         let output = self
             .ok(Call::new([
@@ -434,19 +437,18 @@ impl CommitReader {
                 .await?;
             let mut below = Vec::new();
             for ((prefix, oid), read) in level.into_iter().zip(read) {
+                let leads = |name: &[u8]| {
+                    let name = format!("{prefix}{}", String::from_utf8_lossy(name));
+                    let first = wanted.range(name.clone()..).next()?;
+                    first.starts_with(&name).then_some(name)
+                };
                 let entries = match read {
-                    ReadObject::Bytes(bytes) => tree_entries(bytes, hash_of(&oid)),
+                    ReadObject::Bytes(bytes) => tree_entries(bytes, hash_of(&oid), leads),
                     ReadObject::Missing | ReadObject::TooLarge => None,
                 };
                 for (name, entry) in entries.ok_or(RepoError::DamagedObject { oid })? {
-                    let name = format!("{prefix}{}", String::from_utf8_lossy(&name));
                     match entry.mode {
-                        TreeMode::Tree => {
-                            let first = wanted.range(name.clone()..).next();
-                            if first.is_some_and(|first| first.starts_with(&name)) {
-                                below.push((name, entry.oid));
-                            }
-                        }
+                        TreeMode::Tree => below.push((name, entry.oid)),
                         TreeMode::File(_) if wanted.contains(&name) => {
                             found.entry(name).or_default().push(entry.oid);
                         }

@@ -254,21 +254,25 @@ impl Entry<'_> {
     }
 }
 
-/// Returns the entries of a tree; `None` unless every byte belongs to one, in git's order and without duplicates.
-pub(crate) fn tree_entries(bytes: Vec<u8>, hash: HashKind) -> Option<Vec<(Vec<u8>, Found)>> {
+/// Returns the entries of a tree that `select` selects by their names, each with what it returns. `None` unless every byte of
+/// the tree belongs to an entry, in git's order and without duplicates.
+pub(crate) fn tree_entries<T>(
+    bytes: Vec<u8>,
+    hash: HashKind,
+    select: impl Fn(&[u8]) -> Option<T>,
+) -> Option<Vec<(T, Found)>> {
     let tree = Tree {
         bytes: Arc::new(bytes),
         hash_len: hash_len(hash),
     };
-    let entry = |entry: Entry<'_>| {
-        let found = Found {
-            mode: entry.mode,
-            oid: oid_from(entry.id)?,
-        };
-        Some((entry.name.to_vec(), found))
-    };
-    tree.is_sane()
-        .then(|| tree.entries().map(entry).collect())?
+    let mut selected = Vec::new();
+    for entry in tree.is_sane().then(|| tree.entries())? {
+        if let Some(value) = select(entry.name) {
+            let (mode, oid) = (entry.mode, oid_from(entry.id)?);
+            selected.push((value, Found { mode, oid }));
+        }
+    }
+    Some(selected)
 }
 
 impl Tree {
