@@ -7,11 +7,11 @@
 use crucible_model::{Digest, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Approval;
+use crate::approval::{Approval, ApprovedPlan};
 
 /// The type of this predicate, for a change without fields of a later version.
 pub const CHANGE_PREDICATE: &str = "urn:crucible:change:v1";
-/// The type of this predicate, for a change of a spec's task, and for one that people approved.
+/// The type of this predicate, for a change of a spec's task, and for one that people approved or accepted.
 pub const CHANGE_PREDICATE_V2: &str = "urn:crucible:change:v2";
 
 /// How a change came about.
@@ -40,6 +40,9 @@ pub struct Change {
     /// The approvals of people. Since version 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<Approval>,
+    /// The codes of refusals that a person accepted for this run (`run advance --accept`). Since version 2.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
     /// The digest of the patch.
     pub patch: Digest,
     /// What was verified, and how it ended.
@@ -62,10 +65,19 @@ impl Change {
     /// Returns the type of the predicate: the oldest version that knows all fields.
     #[must_use]
     pub const fn predicate_type(&self) -> &'static str {
-        if self.spec.is_none() && self.approvals.is_empty() {
+        if self.spec.is_none() && self.approvals.is_empty() && self.accepted.is_empty() {
             CHANGE_PREDICATE
         } else {
             CHANGE_PREDICATE_V2
+        }
+    }
+
+    /// Returns what an approval of this change must sign.
+    pub(crate) fn approved_plan(&self) -> ApprovedPlan<'_> {
+        ApprovedPlan {
+            run: &self.run,
+            plan: &self.plan.plan,
+            base: &self.base,
         }
     }
 }
@@ -163,6 +175,27 @@ pub struct GateResult {
     /// Tests that are new and pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<u64>,
+}
+
+/// The built-in gates. They judge what others did and run no command, so they have no isolation. Every other gate must
+/// state its own.
+pub const GATES_WITHOUT_COMMAND: [&str; 4] = [
+    "behavior_catalog_check",
+    "lite",
+    "patch_check",
+    "plan_check",
+];
+
+impl GateResult {
+    /// Returns whether the gate ran a command.
+    pub(crate) fn runs_command(&self) -> bool {
+        self.isolation.is_some() || !GATES_WITHOUT_COMMAND.contains(&self.id.as_str())
+    }
+
+    /// Returns whether every layer of isolation was in place, or there was no command to isolate.
+    pub(crate) fn is_isolated(&self) -> bool {
+        !self.runs_command() || self.isolation == Some(GateIsolationLevel::Complete)
+    }
 }
 
 /// How something ended. Only `passed` counts as a pass.

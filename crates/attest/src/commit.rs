@@ -106,19 +106,15 @@ impl SignedCommit {
         let signature = self.signature.as_ref();
         signature.is_some_and(|signature| signature.verifies(key, COMMIT_NAMESPACE, &self.signed))
     }
+}
 
-    /// Returns the values of a trailer, in order.
-    pub(crate) fn trailer<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        let block = self
-            .message
-            .trim_end()
-            .rsplit("\n\n")
-            .next()
-            .unwrap_or_default();
-        block
-            .lines()
-            .filter_map(move |line| line.strip_prefix(key)?.strip_prefix(": "))
-    }
+/// Returns the values of a trailer in the last paragraph of a commit's message, in order.
+pub fn trailer_values<'a>(message: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    let block = message.trim_end().rsplit("\n\n").next();
+    block
+        .unwrap_or_default()
+        .lines()
+        .filter_map(move |line| line.strip_prefix(key)?.strip_prefix(": "))
 }
 
 /// The header that git writes next.
@@ -174,14 +170,17 @@ mod tests {
             String::from_utf8(commit.signed.clone()).unwrap(),
             format!("{head}encoding x\n\nTitle\n\nCrucible-Run: r\nOther: s\n")
         );
-        assert_eq!(commit.trailer("Crucible-Run").collect::<Vec<_>>(), ["r"]);
+        assert_eq!(
+            trailer_values(&commit.message, "Crucible-Run").collect::<Vec<_>>(),
+            ["r"]
+        );
     }
 
     #[test]
     fn trailer_outside_last_paragraph_is_ignored() {
         let text = format!("{}\nTitle\n\nCrucible-Run: forged\n\nThe end.\n", head());
         let commit = SignedCommit::parse(text.as_bytes()).unwrap();
-        assert_eq!(commit.trailer("Crucible-Run").count(), 0);
+        assert_eq!(trailer_values(&commit.message, "Crucible-Run").count(), 0);
     }
 
     /// git ignores a `parent` behind `committer`, so a judgement that counted it would be about another commit.

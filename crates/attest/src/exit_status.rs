@@ -20,6 +20,8 @@ impl From<AttestError> for Failure {
             AttestError::KeyExists { .. } => {
                 Self::usage(error.to_string()).hint("`crucible attest key` prints its public half.")
             }
+            AttestError::Failed { ref detail } if detail.contains("passphrase") => Self::refused(error.to_string())
+                .hint("The key has a passphrase. Load it into an agent with `ssh-add KEY`, and name its public half: `crucible config set --user attest.key KEY.pub`."),
             AttestError::Failed { .. } | AttestError::OtherKey { .. } => Self::refused(error.to_string())
                 .hint("Is the agent running, and is a hardware-backed key plugged in? `ssh-add -L` lists an agent's keys."),
         }

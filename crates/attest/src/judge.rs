@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::{Code, Finding, Timestamp, Verdict};
+use crucible_model::{Code, Digest, Finding, Timestamp, Verdict};
 
 use crate::approval::Approval;
-use crate::change::{Change, GateIsolationLevel, GateVerdict};
-use crate::commit::SignedCommit;
+use crate::change::{CarriedFrom, Change, GateResult, GateVerdict};
+use crate::commit::{SignedCommit, trailer_values};
 use crate::note::{MAX_NOTE, SignedStatement, lines, read_line};
 use crate::policy::{KeyHolder, Policy, RequiredIsolation};
 use crate::statement::statements;
@@ -34,6 +34,8 @@ const TOO_OLD: Code = Code::new("attest-too-old");
 const IN_FUTURE: Code = Code::new("attest-in-future");
 const KEY_NOT_VALID: Code = Code::new("attest-key-not-valid");
 const APPROVALS_MISSING: Code = Code::new("attest-approvals-missing");
+const ACCEPTED: Code = Code::new("attest-accepted");
+const ORIGINAL_DIFFERS: Code = Code::new("attest-original-differs");
 const CARRIED: Code = Code::new("attest-carried");
 
 /// How far clocks of two machines may differ, in milliseconds.
@@ -49,6 +51,8 @@ pub struct CommitFacts<'a> {
     pub bytes: Option<&'a [u8]>,
     /// Whether it is a merge, and of which kind.
     pub merge: MergeKind,
+    /// If its statement was carried over: the note of the commit that [`run_use`](crate::run_use) names as the original.
+    pub original_note: NoteRead<'a>,
 }
 
 /// What kind of merge a commit is.
@@ -137,7 +141,7 @@ pub fn judge_commit(
             let hint = if parsed.parents.len() > 1 {
                 "this merge has no statement and is not signed by a person whom the policy names"
             } else {
-                "it has no statement and is not signed by a person whom the policy names; push refs/notes/crucible, too"
+                "it has no statement and is not signed by a person whom the policy names; push refs/notes/crucible, too, or fetch it: `git fetch origin refs/notes/crucible:refs/notes/crucible`"
             };
             return refused(Finding::error(MISSING, commit.id, hint));
         }
@@ -145,6 +149,7 @@ pub fn judge_commit(
     let target = Target::Commit {
         id: commit.id,
         parsed: &parsed,
+        original: commit.original_note,
     };
     judge_note(policy, &target, note, now)
 }
@@ -177,6 +182,7 @@ enum Target<'a> {
     Commit {
         id: &'a str,
         parsed: &'a SignedCommit,
+        original: NoteRead<'a>,
     },
     File {
         name: &'a str,
@@ -250,7 +256,7 @@ fn judge_statements<'p>(
         .change()
         .map_err(|fault| fault.finding(&format!("{name}:1")))?;
     let (commit, tree) = match target {
-        Target::Commit { id, parsed } => ((*id).to_owned(), parsed.tree.clone()),
+        Target::Commit { id, parsed, .. } => ((*id).to_owned(), parsed.tree.clone()),
         Target::File { .. } => {
             let says = |subject: &str, algorithm: &str| {
                 first
@@ -291,43 +297,78 @@ fn judge_statements<'p>(
     }
     let mut findings = Vec::new();
     if let Target::Commit { parsed, .. } = target {
-        origin(policy, name, &change, parsed, &mut findings);
-    } else if change.carried_from.is_some() && !policy.admit.carried {
-        findings.push(not_carried(name));
+        origin(name, &change, parsed, &mut findings);
+    }
+    if let Some(from) = &change.carried_from {
+        if !policy.admit.carried {
+            let hint = "the statement was carried over from another commit, and the policy does not admit that (`[admit] carried`)";
+            findings.push(Finding::error(CARRIED, name, hint));
+        } else if let Target::Commit { original, .. } = target
+            && !is_original(policy, from, &change, &tree, *original)
+        {
+            let hint = format!(
+                "the note of the original commit {} is missing, is not valid, or says something else; push refs/notes/crucible with it",
+                from.commit
+            );
+            findings.push(Finding::error(ORIGINAL_DIFFERS, name, hint));
+        }
     }
     time(policy, name, &change, first.signer, now, &mut findings);
     gates(policy, name, &change, &mut findings);
     strength(policy, name, &change, &mut findings);
     authors(policy, name, &change, &mut findings);
     approvals(policy, name, &change, &mut findings);
+    accepted(policy, name, &change, &mut findings);
     Ok((first.signer, findings))
 }
 
-fn not_carried(name: &str) -> Finding {
-    let hint = "the statement was carried over from another commit, and the policy does not admit that (`[admit] carried`)";
-    Finding::error(CARRIED, name, hint)
+/// Returns whether this note has the valid statements of the original commit, and they say the same of the same tree and
+/// the same base.
+fn is_original(
+    policy: &Policy,
+    from: &CarriedFrom,
+    carried: &Change,
+    tree: &str,
+    note: NoteRead<'_>,
+) -> bool {
+    let NoteRead::Bytes(note) = note else {
+        return false;
+    };
+    let landed = Change {
+        carried_from: None,
+        ..carried.clone()
+    };
+    let Ok(expected) = statements(&landed, &from.commit, tree) else {
+        return false;
+    };
+    let lines = lines(note);
+    let signed: Vec<_> = lines
+        .iter()
+        .filter_map(|line| read_line(policy, &from.commit, line).ok())
+        .collect();
+    let is_expected = |(one, expected): (&SignedStatement<'_>, &Vec<u8>)| {
+        one.payload == *expected
+            && one.signer.key == signed[0].signer.key
+            && one.signer.is_valid_at(carried.created_at)
+    };
+    from.statement == Digest::of(&expected[0])
+        && lines.len() == expected.len()
+        && signed.len() == expected.len()
+        && signed.iter().zip(&expected).all(is_expected)
 }
 
 /// Checks that the commit is the one that landed, or that it may be a rewritten one.
-fn origin(
-    policy: &Policy,
-    name: &str,
-    change: &Change,
-    commit: &SignedCommit,
-    findings: &mut Vec<Finding>,
-) {
-    if change.carried_from.is_some() {
-        if !policy.admit.carried {
-            findings.push(not_carried(name));
-        }
-        return;
-    }
+fn origin(name: &str, change: &Change, commit: &SignedCommit, findings: &mut Vec<Finding>) {
     if commit.parents.len() != 1 || commit.parents[0] != change.base {
         let hint = format!(
             "the change was verified on {}, which is not the commit's only parent",
             change.base
         );
         findings.push(Finding::error(BASE_DIFFERS, name, hint));
+    }
+    if change.carried_from.is_some() {
+        // A rewritten commit may have another message.
+        return;
     }
     let ledger = format!("{}:{}", change.ledger.seq, change.ledger.hash);
     let trailers: [(&str, &dyn std::fmt::Display); 4] = [
@@ -337,7 +378,7 @@ fn origin(
         ("Crucible-Ledger", &ledger),
     ];
     for (key, value) in trailers {
-        if commit.trailer(key).collect::<Vec<_>>() != [value.to_string()] {
+        if trailer_values(&commit.message, key).collect::<Vec<_>>() != [value.to_string()] {
             let hint = format!("the commit's trailer {key} is not the {value} of the statement");
             findings.push(Finding::error(TRAILER_DIFFERS, name, hint));
         }
@@ -401,20 +442,14 @@ fn gates(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Findin
             );
             findings.push(Finding::error(NOT_PASSED, name, hint));
         }
-        let is_complete = gate
-            .isolation
-            .is_none_or(|level| level == GateIsolationLevel::Complete);
-        if policy.require.isolation == RequiredIsolation::Complete && !is_complete {
+        if policy.require.isolation == RequiredIsolation::Complete && !gate.is_isolated() {
             let hint = format!("the gate {:?} ran without complete isolation", gate.id);
             findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
         }
     }
-    let ran_something = verification
-        .gates
-        .iter()
-        .any(|gate| gate.isolation.is_some());
+    let ran_something = verification.gates.iter().any(GateResult::runs_command);
     if policy.require.isolation == RequiredIsolation::Complete && !ran_something {
-        let hint = "no gate states its isolation";
+        let hint = "no gate ran a command";
         findings.push(Finding::error(ISOLATION_INCOMPLETE, name, hint));
     }
     for required in &policy.require.gates {
@@ -493,20 +528,35 @@ fn authors(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Find
     }
 }
 
+/// Checks that the policy admits each refusal that a person accepted.
+fn accepted(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
+    let admitted = &policy.admit.accepted;
+    for code in change
+        .accepted
+        .iter()
+        .filter(|code| !admitted.contains(code))
+    {
+        let hint = format!(
+            "a person accepted the refusal {code:?} of this change, and the policy does not admit that (`[admit] accepted`)"
+        );
+        findings.push(Finding::error(ACCEPTED, name, hint));
+    }
+}
+
 /// Checks that enough people approved the plan. Two keys of one person are one person.
 fn approvals(policy: &Policy, name: &str, change: &Change, findings: &mut Vec<Finding>) {
     let required = policy.require.approvals;
     let approver = |approval: &Approval| {
         let holder = policy.approvers.iter().find(|holder| {
             holder.is_valid_at(change.created_at)
-                && approval.verifies(&holder.key, &change.run, &change.plan.plan)
+                && approval.verifies(&holder.key, &change.approved_plan())
         });
         holder.map(|holder| holder.name.as_str())
     };
     let people: BTreeSet<&str> = change.approvals.iter().filter_map(approver).collect();
     if people.len() < required {
         let hint = format!(
-            "{} of the policy's approvers approved the plan, and the policy requires {required}; they use `crucible approve` before it lands",
+            "{} of the policy's approvers approved this plan on this base, and the policy requires {required}; they use `crucible approve` before it lands",
             people.len()
         );
         findings.push(Finding::error(APPROVALS_MISSING, name, hint));

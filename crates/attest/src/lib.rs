@@ -26,18 +26,20 @@ mod judge;
 mod note;
 mod policy;
 mod public_key;
+mod run_use;
 mod signature;
 mod signer;
 mod statement;
 mod wire;
 
-pub use approval::{APPROVAL_NAMESPACE, Approval, approval_message};
+pub use approval::{APPROVAL_NAMESPACE, Approval, ApprovedPlan};
 pub use bundle::{BUNDLE_MEDIA_TYPE, Bundle};
 pub use change::{
-    CHANGE_PREDICATE, CHANGE_PREDICATE_V2, Call, CarriedFrom, Change, GateIsolationLevel,
-    GateResult, GateVerdict, LedgerHead, PlanApproval, Producer, SpecProof, Strength, Verification,
+    CHANGE_PREDICATE, CHANGE_PREDICATE_V2, Call, CarriedFrom, Change, GATES_WITHOUT_COMMAND,
+    GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer, SpecProof,
+    Strength, Verification,
 };
-pub use commit::SignedCommit;
+pub use commit::{SignedCommit, trailer_values};
 pub use door::{
     NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update, judge_replacement,
 };
@@ -49,6 +51,7 @@ pub use judge::{
 pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
+pub use run_use::{RunUse, judge_repeated_runs, run_use};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};
 pub use statement::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::Timestamp;
+use crucible_model::{Timestamp, is_hidden, single_spaced};
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ pub struct Policy {
     pub(crate) require: Requirements,
     pub(crate) models: Vec<GlobMatcher>,
     pub(crate) admit: Admit,
-    /// The refs that the door guards, as patterns of `git rev-list --glob`.
+    /// The refs that the door guards: whole names, or beginnings that end with `*`.
     pub(crate) refs: Vec<String>,
     rerun_gates: Vec<RerunGate>,
 }
@@ -129,6 +129,9 @@ pub(crate) struct Admit {
     /// Whether a statement may have been carried over from another commit with the same tree.
     #[serde(default)]
     pub(crate) carried: bool,
+    /// The codes of refusals that a person may have accepted (`run advance --accept`); by default none.
+    #[serde(default)]
+    pub(crate) accepted: Vec<String>,
 }
 
 /// Which merges are admitted.
@@ -208,9 +211,11 @@ impl Policy {
                 holder.key = key;
             }
             for (at, holder) in holders.iter().enumerate() {
-                if holder.name.trim().is_empty() {
+                // Names are compared, and a difference that nobody sees would make one person two.
+                let name = &holder.name;
+                if name.is_empty() || *name != single_spaced(name) || name.chars().any(is_hidden) {
                     return fail(format!(
-                        "the holder of key {} has no name",
+                        "the holder of key {} has no name, or one with spaces at an end, double spaces or invisible characters",
                         holder.key.fingerprint()
                     ));
                 }
@@ -235,6 +240,17 @@ impl Policy {
         {
             return fail(format!(
                 "min_strength is {share}; it is a share from 0 to 1"
+            ));
+        }
+        // Other special characters would match what nobody reads in them.
+        let is_plain = |c: char| !"[]{}!\\".contains(c) && !c.is_whitespace();
+        if let Some(bad) = require
+            .models
+            .iter()
+            .find(|pattern| !pattern.contains('/') || !pattern.chars().all(is_plain))
+        {
+            return fail(format!(
+                "models: {bad:?} is not provider/model with `*` and `?`"
             ));
         }
         let models = require.models.iter().map(|pattern| {
@@ -262,6 +278,19 @@ impl Policy {
                     gate.id
                 ));
             }
+            if gate.timeout_s == 0 {
+                return fail(format!(
+                    "rerun_gates: timeout_s of {:?} is 0; give the seconds that it may take",
+                    gate.id
+                ));
+            }
+            if let Some(script) = pushed_script(&gate.command) {
+                return fail(format!(
+                    "rerun_gates: {:?} runs {script:?}, which the push could change; \
+                     name a program of the server, or a script by its absolute path",
+                    gate.id
+                ));
+            }
         }
         Ok(Self {
             rerun_gates: door.rerun_gates,
@@ -273,12 +302,6 @@ impl Policy {
             admit,
             refs,
         })
-    }
-
-    /// Returns the patterns of the refs that the door guards.
-    #[must_use]
-    pub fn guarded_refs(&self) -> &[String] {
-        &self.refs
     }
 
     /// Returns whether the door guards a ref. The notes have a rule of their own.
@@ -305,6 +328,33 @@ impl Policy {
     pub fn admits_clean_merges(&self) -> bool {
         self.admit.merges == AdmittedMerges::Clean
     }
+}
+
+/// Programs that run a file which their first argument names.
+const INTERPRETERS: [&str; 9] = [
+    "bash", "dash", "ksh", "node", "perl", "python", "ruby", "sh", "zsh",
+];
+
+/// Returns the first program or script of a command that lies in the directory in which it runs.
+fn pushed_script(command: &[String]) -> Option<&str> {
+    let is_relative = |word: &str| word.contains('/') && !word.starts_with('/');
+    let program = command.first()?;
+    if is_relative(program)
+        || command
+            .iter()
+            .any(|word| word.starts_with("./") || word.starts_with("../"))
+    {
+        let is_script = |word: &&String| is_relative(word);
+        return command.iter().find(is_script).map(String::as_str);
+    }
+    let is_interpreter = |word: &String| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    let at = command.iter().position(is_interpreter)?;
+    // With an option such as `-c` or `-m`, the next word is no file.
+    let script = command.get(at + 1)?;
+    (!script.starts_with(['-', '/'])).then_some(script.as_str())
 }
 
 /// `refs/…`, with at most one `*`, at the end.
@@ -374,12 +424,66 @@ mod tests {
                 "no pattern of refs",
             ),
             (
+                format!("version = 1\n{signer}[[people]]\nname = \"ada \"\nkey = \"{KEY}\"\n"),
+                "spaces at an end",
+            ),
+            (
+                format!(
+                    "version = 1\n{signer}[[people]]\nname = \"a\u{200b}da\"\nkey = \"{KEY}\"\n"
+                ),
+                "invisible characters",
+            ),
+            (
+                format!("version = 1\n{signer}[require]\nmodels = [\"{{a,b}}/*\"]\n"),
+                "provider/model",
+            ),
+            (
+                format!("version = 1\n{signer}[require]\nmodels = [\"*\"]\n"),
+                "provider/model",
+            ),
+            (
+                format!(
+                    "version = 1\n{signer}[[door.rerun_gates]]\nid = \"tests\"\ncommand = [\"pytest\"]\ntimeout_s = 0\n"
+                ),
+                "timeout_s",
+            ),
+            (
                 "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"ssh-ed25519 AAAA\"\n".to_owned(),
                 "not a public key",
             ),
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.contains(shown), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn program_that_push_could_change_is_refused() {
+        let script = |command: &str| {
+            let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            pushed_script(&words).map(str::to_owned)
+        };
+        for (command, found) in [
+            ("./check.sh", "./check.sh"),
+            ("scripts/check", "scripts/check"),
+            ("sh check.sh", "check.sh"),
+            ("sh ./check.sh", "./check.sh"),
+            ("/usr/bin/python3.12 tools/check.py", "tools/check.py"),
+            ("env A=b bash check.sh", "check.sh"),
+            ("timeout 9 ../check", "../check"),
+        ] {
+            assert_eq!(script(command).as_deref(), Some(found), "{command}");
+        }
+        for honest in [
+            "pytest --quiet tests/unit",
+            "python3 -m pytest",
+            "sh /srv/check.sh",
+            "/srv/check.sh",
+            "cargo test",
+            "sh -c exit",
+            "sh",
+        ] {
+            assert_eq!(script(honest), None, "{honest}");
         }
     }
 }

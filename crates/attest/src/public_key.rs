@@ -56,12 +56,33 @@ pub struct PublicKey {
 
 /// The text is not a public key that can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "not a public key of OpenSSH (ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ssh-rsa or sk-): {text:?}"
-)]
-pub struct KeyError {
-    text: String,
+pub enum KeyError {
+    /// It is no public key.
+    #[error("not a public key of OpenSSH ({KINDS}): {text:?}")]
+    Invalid {
+        /// How the text begins.
+        text: String,
+    },
+    /// Its kind is not supported.
+    #[error("the key type {kind} is not supported; use {KINDS}")]
+    Unsupported {
+        /// The kind, as OpenSSH names it.
+        kind: &'static str,
+    },
+    /// It is an RSA key that is too short or too long.
+    #[error(
+        "an RSA key must have 2048 to 8192 bits, and this one has {bits}; create an ed25519 key instead"
+    )]
+    RsaLength {
+        /// The bits of its modulus.
+        bits: usize,
+    },
 }
+
+/// The supported kinds.
+const KINDS: &str = "ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ssh-rsa or sk-";
+/// Kinds that OpenSSH has and this program does not verify.
+const UNSUPPORTED: [&str; 3] = ["ecdsa-sha2-nistp521", "ssh-dss", "ssh-ed448"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
@@ -239,6 +260,12 @@ fn difference(order: &[u8], number: &[u8]) -> Option<Vec<u8>> {
     Some(bytes.split_off(zeros))
 }
 
+/// Returns how many bits a number without leading zeros has.
+fn bits(number: &[u8]) -> usize {
+    let zeros = number.first().map_or(0, |first| first.leading_zeros());
+    (8 * number.len()).saturating_sub(zeros as usize)
+}
+
 /// Compares positive numbers without leading zeros.
 fn is_smaller(one: &[u8], other: &[u8]) -> bool {
     (one.len(), one) < (other.len(), other)
@@ -324,9 +351,20 @@ impl FromStr for PublicKey {
                 needs_user_verified: false,
             })
         };
-        parse().ok_or_else(|| KeyError {
+        let named = text.split_whitespace().next();
+        if let Some(kind) = UNSUPPORTED.into_iter().find(|kind| named == Some(kind)) {
+            return Err(KeyError::Unsupported { kind });
+        }
+        let key = parse().ok_or_else(|| KeyError::Invalid {
             text: text.chars().take(80).collect(),
-        })
+        })?;
+        match &key.kind {
+            Kind::Rsa { modulus, .. } if !(2048..=8192).contains(&bits(modulus)) => {
+                let bits = bits(modulus);
+                Err(KeyError::RsaLength { bits })
+            }
+            _ => Ok(key),
+        }
     }
 }
 

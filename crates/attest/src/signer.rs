@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_host::fs::{create_dir_all, read_regular_up_to, set_mode};
-use crucible_model::{ByteLimit, Digest, RunId};
+use crucible_model::ByteLimit;
 use crucible_sandbox::{Completed, End, Limits, Redaction, Sandbox, Spawn, Stdin};
 
-use crate::approval::{APPROVAL_NAMESPACE, Approval, approval_message};
+use crate::approval::{APPROVAL_NAMESPACE, Approval, ApprovedPlan};
 use crate::bundle::Bundle;
 use crate::dsse::{Envelope, PAYLOAD_TYPE, pre_authentication_encoding};
 use crate::error::AttestError;
-use crate::public_key::PublicKey;
+use crate::public_key::{KeyError, PublicKey};
 use crate::signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 
 /// The largest public key file in bytes.
@@ -71,14 +71,16 @@ impl Signer {
         let bytes =
             read_regular_up_to(place, MAX_KEY).map_err(|error| failed(error.to_string()))?;
         // The text may be a private key, so it is never quoted.
-        let public = String::from_utf8(bytes)
-            .ok()
-            .and_then(|text| text.parse().ok());
-        let public = public.ok_or_else(|| {
+        let invalid = || {
             failed(format!(
                 "{} is not a public key of OpenSSH; write it with `ssh-keygen -y -f KEY`",
                 place.display()
             ))
+        };
+        let text = String::from_utf8(bytes).map_err(|_| invalid())?;
+        let public = text.parse().map_err(|error| match error {
+            KeyError::Invalid { .. } => invalid(),
+            other => failed(other.to_string()),
         })?;
         Ok(Self {
             program,
@@ -113,9 +115,8 @@ impl Signer {
     /// # Errors
     ///
     /// Those of [`Signer::sign`].
-    pub async fn approve(&self, run: &RunId, plan: &Digest) -> Result<Approval, AttestError> {
-        let message = approval_message(run, plan);
-        let signature = self.signature(APPROVAL_NAMESPACE, message).await?;
+    pub async fn approve(&self, plan: &ApprovedPlan<'_>) -> Result<Approval, AttestError> {
+        let signature = self.signature(APPROVAL_NAMESPACE, plan.message()).await?;
         Ok(Approval::new(&self.public, &signature))
     }
 

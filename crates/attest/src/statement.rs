@@ -193,9 +193,8 @@ const fn outcome(result: GateVerdict) -> &'static str {
     }
 }
 
-/// Returns the change of a statement for a rewritten commit, with the original commit.
-///
-/// The caller must have judged the statement. An origin that it already has is kept: it names the commit that landed.
+/// Returns the change of a statement for a rewritten commit, with the original commit. The caller must have judged the
+/// statement, and it must not be carried over itself.
 ///
 /// # Errors
 ///
@@ -206,13 +205,12 @@ pub fn carried(payload: &[u8]) -> Result<Change, String> {
         StatementFault::Unknown(kind) => format!("unknown type {kind:?}"),
     };
     let statement = Statement::parse(payload).map_err(read)?;
-    let mut change = statement.change().map_err(read)?;
-    if change.carried_from.is_none() {
-        let commit = statement.digest("commit", "gitCommit").unwrap_or_default();
-        change.carried_from = Some(CarriedFrom {
+    let commit = statement.digest("commit", "gitCommit").unwrap_or_default();
+    Ok(Change {
+        carried_from: Some(CarriedFrom {
             commit: commit.to_owned(),
             statement: Digest::of(payload),
-        });
-    }
-    Ok(change)
+        }),
+        ..statement.change().map_err(read)?
+    })
 }

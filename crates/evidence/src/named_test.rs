@@ -80,7 +80,9 @@ impl NamedTest {
         text.match_indices(word).any(|(at, _)| ends(at))
     }
 
-    fn last_part(&self) -> &str {
+    /// Returns the part of the name by which its file defines it.
+    #[must_use]
+    pub fn last_part(&self) -> &str {
         let name = self.name.split('[').next().unwrap_or_default().trim_end();
         if let Some((_, title)) = name.rsplit_once(" > ") {
             return title;

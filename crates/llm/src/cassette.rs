@@ -224,8 +224,9 @@ impl Cassette {
             TornTail::LeftOut
         };
         let mut lines = whole
-            .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty());
+            .strip_suffix(b"\n")
+            .unwrap_or(whole)
+            .split(|&byte| byte == b'\n');
         let header = parse_header(lines.next().ok_or(CassetteError::NotACassette)?)?;
         let (mut calls, mut digests) = (Vec::new(), Vec::new());
         for (line, bytes) in (2..).zip(lines) {

@@ -53,5 +53,7 @@ pub use proposed_test::{
     proposed_test, signatures,
 };
 pub use sinks::{Sink, SinkKind, new_sinks};
-pub use source::{Asserts, SourceSigns, defined_names, defines_assertions, source_signs};
+pub use source::{
+    Asserts, SourceSigns, defined_names, defines_assertions, defines_test, source_signs,
+};
 pub use tricks::EXAMPLE_CHANGED;

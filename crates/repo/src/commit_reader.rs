@@ -5,7 +5,7 @@
 //! the hook, and only in that case are its variables taken from there. Commits are read in batches, so the number of
 //! processes does not grow with the number of commits. The bytes of each object are hashed again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crucible_model::{ByteLimit, Timestamp};
 use crucible_sandbox::Sandbox;
 
 use crate::error::RepoError;
-use crate::git::store::{HashKind, ObjectKind};
-use crate::git::{Call, Flush, Git, Output, Runner};
+use crate::git::store::{HashKind, ObjectKind, TreeMode, tree_entries};
+use crate::git::{Call, Flush, Git, MAX_COMMIT, Output, Runner};
 use crate::identity::Identity;
 use crate::land::identity_env;
 use crate::oid::Oid;
@@ -31,6 +31,10 @@ const ALTERNATES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 
 /// How often a note is written again because another process wrote one at the same time.
 const NOTE_TRIES: u32 = 5;
+/// The most commits whose common ancestor is searched: the time grows with their square.
+const MAX_ROOTS: usize = 100;
+/// The largest tree of notes: some hundred thousand in one directory.
+const MAX_TREE: ByteLimit = ByteLimit(64 << 20);
 
 /// Reads commits and notes.
 #[derive(Debug, Clone)]
@@ -41,6 +45,17 @@ pub struct CommitReader {
     /// Where the objects of a push are.
     quarantine: Vec<(OsString, OsString)>,
     scratch: PathBuf,
+}
+
+/// A ref of the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRef {
+    /// Its full name.
+    pub name: String,
+    /// The object that it leads to.
+    pub oid: Oid,
+    /// For a symbolic ref, the full name of the ref that it leads to.
+    pub target: Option<String>,
 }
 
 /// An object that was read.
@@ -125,7 +140,7 @@ impl CommitReader {
                 Ok(Some(vec![commit]))
             }
             Revisions::Range(_) if !is_known => Err(missing()),
-            Revisions::Range(range) => self.rev_list(&[range.to_owned()], most).await,
+            Revisions::Range(range) => self.rev_list(range, most).await,
         }
     }
 
@@ -154,8 +169,34 @@ impl CommitReader {
         }
     }
 
-    /// Returns the commits of `tips` that no ref of these patterns but `except` contains, oldest first; `None` if there are
-    /// more than `most`.
+    /// Returns every ref. A symbolic ref that leads to nothing is not listed.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn refs(&self) -> Result<Vec<ListedRef>, RepoError> {
+        let words = [
+            "for-each-ref",
+            "--format=%(objectname) %(refname) %(symref)",
+        ];
+        let output = self.ok(Call::new(words)).await?;
+        let listed = |line: &str| {
+            let [oid, name, target] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            Some(ListedRef {
+                oid: oid.parse().ok()?,
+                name: name.to_owned(),
+                target: (!target.is_empty()).then(|| target.to_owned()),
+            })
+        };
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(|line| listed(line).ok_or_else(|| output.unreadable()))
+            .collect()
+    }
+
+    /// Returns the commits of `tips` that none of `known` contains, oldest first; `None` if there are more than `most`.
     ///
     /// # Errors
     ///
@@ -163,57 +204,95 @@ impl CommitReader {
     pub async fn new_commits(
         &self,
         tips: &[Oid],
-        known: &[String],
-        except: &str,
+        known: &[Oid],
         most: usize,
     ) -> Result<Option<Vec<Oid>>, RepoError> {
         if tips.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        let mut words: Vec<String> = tips.iter().map(Oid::to_string).collect();
-        words.push("--not".to_owned());
-        for pattern in known {
-            if pattern == except {
-                continue;
-            }
-            if pattern.contains('*') {
-                // It holds for the next pattern only.
-                words.push(format!("--exclude={except}"));
-                words.push(format!("--glob={pattern}"));
-            } else if let Some(commit) = self.resolve(pattern).await? {
-                // Git would take the name of a ref for that of a directory of refs.
-                words.push(commit.to_string());
-            }
-        }
-        self.rev_list(&words, most).await
-    }
-
-    async fn rev_list(&self, words: &[String], most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
-        let mut call = vec![
+        let words = [
             "rev-list".to_owned(),
             "--topo-order".to_owned(),
             format!("--max-count={}", most.saturating_add(1)),
+            "--stdin".to_owned(),
         ];
-        // A range of the user's must not be taken for an option.
-        let is_range = words.len() == 1;
-        if is_range {
-            call.push("--end-of-options".to_owned());
+        let output = self
+            .ok(Call::new(words).reading(revisions(tips, known)))
+            .await?;
+        listed_commits(&output, most)
+    }
+
+    /// Returns the commits in the history of `tips` that have a parent among `bases`. Each of `bases` must be one of `roots`
+    /// or have one of them in its history: the history is searched down to the commit that all of `roots` contain.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn children(
+        &self,
+        bases: &BTreeSet<Oid>,
+        roots: &[Oid],
+        tips: &[Oid],
+    ) -> Result<Vec<Oid>, RepoError> {
+        if bases.is_empty() || tips.is_empty() {
+            return Ok(Vec::new());
         }
-        call.extend_from_slice(words);
-        if is_range {
-            call.push("--".to_owned());
+        // Without a common commit, or with one that was not fetched, the whole history is searched.
+        let mut below = Vec::new();
+        if roots.len() <= MAX_ROOTS {
+            let words = ["merge-base", "--octopus"].into_iter();
+            let words = words.chain(roots.iter().map(Oid::as_str));
+            let common = self.run(Call::new(words)).await?;
+            if common.code == 0 {
+                below.extend(Oid::from_ascii(common.stdout.trim_ascii()));
+            }
         }
-        let output = self.ok(Call::new(call)).await?;
-        let lines = output
-            .stdout
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        let mut commits = Vec::new();
-        for line in lines {
-            commits.push(Oid::from_ascii(line).ok_or_else(|| output.unreadable())?);
+        let call = Call::new(["rev-list", "--parents", "--stdin"]);
+        let output = self.ok(call.reading(revisions(tips, &below))).await?;
+        let mut children = Vec::new();
+        for line in output.stdout.split(|byte| *byte == b'\n') {
+            let mut oids = line.split(|byte| *byte == b' ').filter_map(Oid::from_ascii);
+            let Some(child) = oids.next() else { continue };
+            if oids.any(|parent| bases.contains(&parent)) {
+                children.push(child);
+            }
         }
-        commits.reverse();
-        Ok((commits.len() <= most).then_some(commits))
+        Ok(children)
+    }
+
+    /// Returns the commits at both ends of what the user named.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git cannot be run.
+    pub async fn ends(&self, named: Revisions<'_>) -> Result<Vec<Oid>, RepoError> {
+        let (Revisions::Commit(words) | Revisions::Range(words)) = named;
+        let output = self
+            .run(Call::new([
+                "rev-parse",
+                "--revs-only",
+                "--end-of-options",
+                words,
+            ]))
+            .await?;
+        let lines = output.stdout.split(|byte| *byte == b'\n');
+        Ok(lines
+            .filter_map(|line| Oid::from_ascii(line.strip_prefix(b"^").unwrap_or(line)))
+            .collect())
+    }
+
+    async fn rev_list(&self, range: &str, most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
+        let most_words = format!("--max-count={}", most.saturating_add(1));
+        let words = [
+            "rev-list",
+            "--topo-order",
+            &most_words,
+            "--end-of-options",
+            range,
+            "--",
+        ];
+        let output = self.ok(Call::new(words)).await?;
+        listed_commits(&output, most)
     }
 
     /// Returns whether the history ends at commits whose parents were not fetched.
@@ -256,17 +335,14 @@ impl CommitReader {
             .flatten())
     }
 
-    /// Reads commits in the given order.
+    /// Reads commits in the given order; one of more than a megabyte is too large.
     ///
     /// # Errors
     ///
     /// Fails when git does.
-    pub async fn read_commits(
-        &self,
-        commits: &[Oid],
-        limit: ByteLimit,
-    ) -> Result<Vec<ReadObject>, RepoError> {
-        self.read_objects(commits, ObjectKind::Commit, limit).await
+    pub async fn read_commits(&self, commits: &[Oid]) -> Result<Vec<ReadObject>, RepoError> {
+        self.read_objects(commits, ObjectKind::Commit, MAX_COMMIT)
+            .await
     }
 
     /// Reads the notes of commits, in the given order. `notes` is the value of the notes' ref.
@@ -283,7 +359,8 @@ impl CommitReader {
         let Some(notes) = notes else {
             return Ok(vec![ReadObject::Missing; commits.len()]);
         };
-        let known = self.note_blobs(notes).await?;
+        let names = commits.iter().map(Oid::to_string).collect();
+        let known = self.note_blobs(notes, &names).await?;
         let of = |commit: &Oid| known.get(commit.as_str()).map_or(&[][..], Vec::as_slice);
         let blobs: Vec<Oid> = commits
             .iter()
@@ -307,38 +384,81 @@ impl CommitReader {
     ///
     /// Fails when git does, or when the notes are not a tree of files.
     pub async fn changed_notes(&self, older: &Oid, newer: &Oid) -> Result<Vec<String>, RepoError> {
-        let newer = self.note_blobs(newer).await?;
-        let older = self.note_blobs(older).await?;
+        let words = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--no-renames",
+            "--name-only",
+            "--end-of-options",
+            older.as_str(),
+            newer.as_str(),
+        ];
+        let output = self.ok(Call::new(words)).await?;
+        let names = output
+            .records()
+            .map(|path| String::from_utf8_lossy(path).replace('/', ""))
+            .collect();
+        let newer = self.note_blobs(newer, &names).await?;
+        let older = self.note_blobs(older, &names).await?;
         let changed = older
             .into_iter()
             .filter(|(commit, blobs)| newer.get(commit) != Some(blobs));
         Ok(changed.map(|(commit, _)| commit).collect())
     }
 
-    /// The blobs of each commit's note, by the commit's name. A note may be at `aabb…` and at `aa/bb…`; both count.
-    async fn note_blobs(&self, notes: &Oid) -> Result<BTreeMap<String, Vec<Oid>>, RepoError> {
+    /// The blobs of the notes of these commits. A note may be at `aabb…` and at `aa/bb…`; both count. Only the trees on the
+    /// way to one of them are read, each level by one process.
+    async fn note_blobs(
+        &self,
+        notes: &Oid,
+        wanted: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Vec<Oid>>, RepoError> {
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let root = format!("{notes}^{{tree}}");
         let output = self
             .ok(Call::new([
-                "ls-tree",
-                "-r",
-                "-z",
-                "--full-tree",
+                "rev-parse",
+                "--verify",
                 "--end-of-options",
-                notes.as_str(),
+                &root,
             ]))
             .await?;
-        let mut known: BTreeMap<String, Vec<Oid>> = BTreeMap::new();
-        for record in output.records() {
-            let text = String::from_utf8_lossy(record);
-            let Some((entry, path)) = text.split_once('\t') else {
-                return Err(output.unreadable());
-            };
-            if let [_, "blob", blob] = entry.split(' ').collect::<Vec<_>>()[..] {
-                let blob = Oid::from_ascii(blob.as_bytes()).ok_or_else(|| output.unreadable())?;
-                known.entry(path.replace('/', "")).or_default().push(blob);
+        let root =
+            Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())?;
+        let mut found: BTreeMap<String, Vec<Oid>> = BTreeMap::new();
+        let mut level = vec![(String::new(), root)];
+        while !level.is_empty() {
+            let trees: Vec<Oid> = level.iter().map(|(_, tree)| tree.clone()).collect();
+            let read = self
+                .read_objects(&trees, ObjectKind::Tree, MAX_TREE)
+                .await?;
+            let mut below = Vec::new();
+            for ((prefix, oid), read) in level.into_iter().zip(read) {
+                let leads = |name: &[u8]| {
+                    let name = format!("{prefix}{}", String::from_utf8_lossy(name));
+                    let first = wanted.range(name.clone()..).next()?;
+                    first.starts_with(&name).then_some(name)
+                };
+                let entries = match read {
+                    ReadObject::Bytes(bytes) => tree_entries(bytes, hash_of(&oid), leads),
+                    ReadObject::Missing | ReadObject::TooLarge => None,
+                };
+                for (name, entry) in entries.ok_or(RepoError::DamagedObject { oid })? {
+                    match entry.mode {
+                        TreeMode::Tree => below.push((name, entry.oid)),
+                        TreeMode::File(_) if wanted.contains(&name) => {
+                            found.entry(name).or_default().push(entry.oid);
+                        }
+                        TreeMode::File(_) => {}
+                    }
+                }
             }
+            level = below;
         }
-        Ok(known)
+        Ok(found)
     }
 
     /// Returns whether `older` is an ancestor of `newer`.
@@ -547,12 +667,7 @@ impl CommitReader {
             .filter(|(_, read)| matches!(read, ReadObject::Bytes(_)))
         {
             let bytes = next_object(&mut rest).ok_or_else(|| output.unreadable())?;
-            let hash = if name.as_str().len() == 64 {
-                HashKind::Sha256
-            } else {
-                HashKind::Sha1
-            };
-            let is_itself = gix_object::compute_hash(hash, kind, bytes)
+            let is_itself = gix_object::compute_hash(hash_of(name), kind, bytes)
                 .is_ok_and(|found| found.as_bytes() == name.raw());
             *read = if is_itself {
                 ReadObject::Bytes(bytes.to_vec())
@@ -578,6 +693,32 @@ impl CommitReader {
             Err(output.failed())
         }
     }
+}
+
+fn hash_of(name: &Oid) -> HashKind {
+    if name.as_str().len() == 64 {
+        HashKind::Sha256
+    } else {
+        HashKind::Sha1
+    }
+}
+
+/// The standard input of `git rev-list --stdin`.
+fn revisions(tips: &[Oid], known: &[Oid]) -> Vec<u8> {
+    let tips = tips.iter().map(|tip| format!("{tip}\n"));
+    let known = known.iter().map(|known| format!("^{known}\n"));
+    tips.chain(known).collect::<String>().into_bytes()
+}
+
+/// The commits that `rev-list` printed, oldest first; `None` if there are more than `most`.
+fn listed_commits(output: &Output, most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
+    let lines = output.stdout.split(|byte| *byte == b'\n');
+    let mut commits = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        commits.push(Oid::from_ascii(line).ok_or_else(|| output.unreadable())?);
+    }
+    commits.reverse();
+    Ok((commits.len() <= most).then_some(commits))
 }
 
 /// `OID SP KIND SP SIZE LF BYTES LF`

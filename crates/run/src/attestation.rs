@@ -1,7 +1,8 @@
 //! Signed statements about landed commits: made when a run lands, and judged wherever the commits are.
 //!
 //! `change` derives the statement from the run's record, `landing` signs it before the commit is made and keeps it as a
-//! note, `commits` judges commits of any repository, `approval` records approvals of people, and `carry` attests a rewritten commit with the same tree.
+//! note, `commits` judges commits of any repository, `approval` records approvals of people,
+//! and `carry` attests a rewritten commit with the same tree and the same parent.
 //!
 //! What always holds: the commit is known before it is made, so a statement is signed first. Where a signature is
 //! required, a failure leaves the repository as it is.
@@ -27,7 +28,7 @@ pub use carry::carry;
 pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_note};
 pub use door_gates::rerun_gates;
 pub use landing::push_notes;
-pub(crate) use landing::{keep_note, sign_commit, sign_landing};
+pub(crate) use landing::{LandingSigner, keep_note};
 
 /// The directory of Crucible's own key, in its home.
 const KEYS: &str = "attest";
@@ -54,7 +55,8 @@ impl Signing {
     ///
     /// # Errors
     ///
-    /// Fails if a named key cannot be used, or if a signature is required and there is no key.
+    /// Fails if a named key cannot be used, if the key of `crucible attest init` is gone, or if a signature is required and
+    /// there is no key.
     pub fn configured(
         settings: &Settings,
         sandbox: Arc<Sandbox>,
@@ -67,7 +69,10 @@ impl Signing {
         let key = match &settings.attest.key {
             Some(named) => Some(env.working_directory().join(named)),
             None if own.is_file() => Some(own),
-            None if is_required => return Err(AttestError::NoKey { path: own }.into()),
+            // A directory without a key means that the key is gone, and a landing must not silently become unsigned.
+            None if is_required || key_directory(home).is_dir() => {
+                return Err(AttestError::NoKey { path: own }.into());
+            }
             None => None,
         };
         let signer = key

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::allow::Allowances;
 use crate::analysis::Analysis;
 use crate::attempt;
-use crate::attestation::{Signing, keep_note, sign_commit, sign_landing};
+use crate::attestation::{LandingSigner, Signing, keep_note};
 use crate::commit_message::commit_message;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
@@ -239,14 +239,21 @@ async fn land_recorded(
     // The commit's contents are in the ledger before anything is created.
     journal.commit()?;
     // The signature is a part of the commit, so whatever names the commit comes after it.
-    let signature = Box::pin(sign_commit(signing, dir, record, &git, &request, journal)).await?;
+    let signer = LandingSigner {
+        world,
+        signing,
+        dir,
+        record,
+        git: &git,
+    };
+    let signature = Box::pin(signer.sign_commit(&request, journal)).await?;
     request.signature = signature.as_deref();
     journal.commit()?;
     Box::pin(record_evidence(
         dir, record, &git, &request, &produced, journal,
     ))
     .await?;
-    Box::pin(sign_landing(signing, dir, record, &git, &request, journal)).await?;
+    Box::pin(signer.sign_statements(&request, journal)).await?;
     journal.commit()?;
     let commit = git.land(&request).await?;
     let landing = Landing {

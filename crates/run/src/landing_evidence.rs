@@ -10,6 +10,7 @@ use crucible_evidence::{
     judge_evidence,
 };
 use crucible_model::{ByteLimit, RepoPath};
+use crucible_patch::defines_test;
 use crucible_repo::{Git, LandRequest, Oid, ProducedTree, RepoError};
 use crucible_verify::{TestStatus, VerifyReport};
 
@@ -152,7 +153,11 @@ pub(crate) async fn defined_at(
                 }
             }
         };
-        if content.is_some_and(|content| test.is_in(&content)) {
+        let is_defined = |content: Vec<u8>| {
+            let defines = defines_test(&test.file, &content, test.last_part());
+            test.is_in(&content) && defines.unwrap_or(true)
+        };
+        if content.is_some_and(is_defined) {
             defined.insert(test.clone());
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_llm::{CallError, Cassette, CassetteError};
+use crucible_llm::{CallError, Cassette, CassetteError, TornTail};
 use crucible_model::{Code, Digest, Finding, RunId, Verdict};
 use serde_json::Value;
 
@@ -105,6 +105,10 @@ fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
         .map(|(_, line)| *line)
         .collect();
     let mut verdict = Verdict::default();
+    if cassette.tail == TornTail::LeftOut {
+        let hint = "the last line of the recording is incomplete and does not count";
+        verdict.push(Finding::warning(EDITED, run, hint));
+    }
     let (mut next, mut missing) = (0, 0);
     for (seq, line) in known {
         if let Some(ahead) = lines.iter().skip(next).position(|present| present == line) {

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateId, GateOutcome, GateRun};
 use crate::judge::Baseline;
-use crate::results::TestStatus;
+use crate::results::{TestResults, TestStatus};
+use crate::tally::{TestRunner, TestTally};
 
 /// The result of a test that was named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub(crate) fn named_results(
                 .iter()
                 .map(|run| {
                     let results = run.results.as_ref().filter(|results| results.is_whole())?;
+                    if has_more_than_counted(run, results) {
+                        return None;
+                    }
                     results.tests.get(name).copied()
                 })
                 .collect();
@@ -67,6 +71,23 @@ pub(crate) fn named_results(
     rows
 }
 
+/// Returns whether the results have more tests than their runner counted: tested code printed the lines of the others. Only
+/// for runners that print a line and count it for each test in the same way.
+fn has_more_than_counted(run: &GateRun, results: &TestResults) -> bool {
+    let counted = [
+        TestRunner::Libtest,
+        TestRunner::Unittest,
+        TestRunner::Pytest,
+    ];
+    let tally = TestTally::read(run);
+    let is_only_of = tally.runners.keys().all(|runner| counted.contains(runner));
+    let counts = tally.runners.values();
+    let count: u64 = counts
+        .map(|counts| counts.ran() + counts.skipped + counts.unfinished)
+        .sum();
+    is_only_of && count > 0 && results.tests.len() as u64 > count
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,8 +96,20 @@ mod tests {
     use crate::judge::GateBefore;
     use crate::judge::tests::run_of;
 
-    fn pytest(lines: &str, code: i32) -> GateRun {
-        let output = format!("{lines}\n=== 1 passed in 0.1s ===\n");
+    /// Prints these lines, and that as many tests ran.
+    fn unittest(lines: &str, code: i32) -> GateRun {
+        let count = lines.lines().count();
+        counted(lines, count, code)
+    }
+
+    fn counted(lines: &str, count: usize, code: i32) -> GateRun {
+        let rule = "-".repeat(70);
+        let end = if code == 0 {
+            "OK"
+        } else {
+            "FAILED (failures=1)"
+        };
+        let output = format!("{lines}\n\n{rule}\nRan {count} tests in 0.1s\n\n{end}\n");
         run_of("python3 -m unittest -v", GateEnd::Exited(code), "", &output)
     }
 
@@ -91,7 +124,7 @@ mod tests {
 
     #[test]
     fn named_test_that_ran_has_a_row() {
-        let run = pytest(
+        let run = unittest(
             "test_b (test_a.A.test_b) ... ok\ntest_c (test_a.A.test_c) ... ok",
             0,
         );
@@ -101,8 +134,8 @@ mod tests {
 
     #[test]
     fn worse_result_of_two_runs_counts() {
-        let passed = pytest("test_b (test_a.A.test_b) ... ok", 0);
-        let failed = pytest("test_b (test_a.A.test_b) ... FAIL", 1);
+        let passed = unittest("test_b (test_a.A.test_b) ... ok", 0);
+        let failed = unittest("test_b (test_a.A.test_b) ... FAIL", 1);
         for (first, second) in [(&passed, &failed), (&failed, &passed)] {
             let baseline = Baseline {
                 reruns: std::slice::from_ref(second),
@@ -111,7 +144,7 @@ mod tests {
             assert_eq!(rows(first, &baseline)[0].1, TestStatus::Failed);
         }
         // A second run that lacks the test shows nothing.
-        let other = pytest("test_c (test_a.A.test_c) ... ok", 0);
+        let other = unittest("test_c (test_a.A.test_c) ... ok", 0);
         let baseline = Baseline {
             reruns: std::slice::from_ref(&other),
             ..Baseline::default()
@@ -121,7 +154,7 @@ mod tests {
 
     #[test]
     fn gate_that_does_not_count_has_no_row() {
-        let run = pytest("test_b (test_a.A.test_b) ... ok", 0);
+        let run = unittest("test_b (test_a.A.test_b) ... ok", 0);
         let before = GateBefore {
             id: run.id.to_string(),
             canary: CanaryOutcome::Unnoticed,
@@ -133,7 +166,14 @@ mod tests {
         };
         assert_eq!(rows(&run, &baseline), []);
         // A report that breaks off is not complete.
-        let cut = pytest("test_b (test_a.A.test_b) ... ok", 134);
+        let cut = unittest("test_b (test_a.A.test_b) ... ok", 134);
         assert_eq!(rows(&cut, &Baseline::default()), []);
+    }
+
+    #[test]
+    fn line_that_runner_did_not_count_is_no_test() {
+        let lines = "test_b (test_a.A.test_b) ... ok\ntest_x (test_a.A.test_x) ... ok";
+        assert_eq!(rows(&counted(lines, 1, 0), &Baseline::default()), []);
+        assert_eq!(rows(&counted(lines, 2, 0), &Baseline::default()).len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! A policy can require that several people approved the plan.
 
-use crucible_attest::{Change, Policy};
+use crucible_attest::{ApprovedPlan, Change, Policy};
 use crucible_model::{Digest, RunId};
 
 use crate::sample::{AT, Sample, change, codes, instant, judge, new_signer};
@@ -19,10 +19,12 @@ impl Setup {
         let mut approvers = String::new();
         for name in ["ada", "bob"] {
             let person = new_signer(&temp_dir.path().join(name)).await;
-            let approval = person
-                .approve(&change.run, &change.plan.plan)
-                .await
-                .unwrap();
+            let plan = ApprovedPlan {
+                run: &change.run,
+                plan: &change.plan.plan,
+                base: &change.base,
+            };
+            let approval = person.approve(&plan).await.unwrap();
             change.approvals.push(approval);
             approvers.push_str(&format!(
                 "[[approvers]]\nname = \"{name}\"\nkey = \"{}\"\n",
@@ -74,11 +76,12 @@ async fn repeated_or_foreign_approval_does_not_count() {
     assert_eq!(none.codes(&none.approvers, 1), MISSING);
     assert_eq!(none.codes(&none.approvers, 0), [""; 0]);
     type Edit = fn(&mut Change);
-    let edits: [Edit; 5] = [
+    let edits: [Edit; 6] = [
         |change| change.approvals[1].keyid = change.approvals[0].keyid.clone(),
         |change| change.approvals[1].sig = change.approvals[0].sig.clone(),
         |change| change.approvals[1].sig.clear(),
-        // An approval of another plan, and of another run.
+        // An approval of another plan, of another run, and of a change on another base.
+        |change| change.base = "c".repeat(40),
         |change| change.plan.plan = Digest::of(b"another plan"),
         |change| change.run = "20261127-093001-abcdef".parse::<RunId>().unwrap(),
     ];

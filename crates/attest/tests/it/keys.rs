@@ -43,6 +43,60 @@ pub(crate) fn sign(key: &Path, namespace: &str, hash: &str, message: &[u8]) -> S
 }
 
 #[test]
+fn unsupported_key_is_refused_with_its_reason() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    for (name, kind, shown) in [
+        (
+            "p521",
+            &["-t", "ecdsa", "-b", "521"],
+            "ecdsa-sha2-nistp521 is not supported",
+        ),
+        ("rsa", &["-t", "rsa", "-b", "1024"], "this one has 1024"),
+    ] {
+        let path = temp_dir.path().join(name);
+        let mut words = vec!["-q", "-N", "", "-f", path.to_str().unwrap()];
+        words.extend(kind);
+        ssh_keygen(&words);
+        let public = std::fs::read_to_string(path.with_extension("pub")).unwrap();
+        let error = public.parse::<PublicKey>().unwrap_err().to_string();
+        assert!(error.contains(shown), "{error}");
+        let error = Signer::open(sandbox(), &env(), &path)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(shown), "{error}");
+    }
+    assert!(
+        key(temp_dir.path(), "long", &["-t", "rsa", "-b", "2048"])
+            .1
+            .to_string()
+            .starts_with("ssh-rsa")
+    );
+}
+
+#[tokio::test]
+async fn key_with_passphrase_is_refused_with_hint() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let path = temp_dir.path().join("locked");
+    ssh_keygen(&[
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        "secret",
+        "-f",
+        path.to_str().unwrap(),
+    ]);
+    let signer = Signer::open(sandbox(), &env(), &path).unwrap();
+    let failure = crucible_model::Failure::from(signer.sign(b"{}").await.unwrap_err());
+    let hints = format!("{:?}", failure.hints);
+    assert!(
+        hints.contains("passphrase") && hints.contains("ssh-add"),
+        "{failure:?}"
+    );
+}
+
+#[test]
 fn signatures_of_every_kind_are_verified() {
     let temp_dir = tempfile::tempdir().unwrap();
     let kinds: [(&str, &[&str]); 4] = [

@@ -3,15 +3,16 @@
 use std::sync::LazyLock;
 
 use crucible_attest::{
-    CarriedFrom, Change, GateIsolationLevel, GateVerdict, NoteRead, Policy, Strength, judge_file,
-    statements,
+    CarriedFrom, Change, GateIsolationLevel, GateVerdict, NoteRead, Policy, Strength, carried,
+    judge_file, payload_of, statements,
 };
 use crucible_model::Digest;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::sample::{
-    AT, Sample, change, codes, instant, judge, judge_by, name_of, new_signer, policy_of,
+    AT, Sample, change, codes, instant, judge, judge_by, judge_carried, name_of, new_signer,
+    policy_of,
 };
 
 /// Mutations of each kind in one case.
@@ -86,7 +87,7 @@ async fn signed_statement_must_satisfy_the_policy() {
     type Edit = fn(&mut Change);
     let strict = "[require]\ngates = [\"tests\"]\nbroken_change = true\nmin_strength = 0.8\nmodels = [\"gateway/*\"]\n\
                   agents = []\nmax_age_days = 30\n";
-    let cases: [(&str, Edit, &[&str]); 17] = [
+    let cases: [(&str, Edit, &[&str]); 19] = [
         ("nothing", |_| {}, &[]),
         (
             "failed",
@@ -126,6 +127,21 @@ async fn signed_statement_must_satisfy_the_policy() {
             "unstated",
             |c| c.verification.gates[1].isolation = None,
             &["attest-isolation-incomplete"],
+        ),
+        (
+            "one of two unstated",
+            |c| {
+                let mut other = c.verification.gates[1].clone();
+                other.id = "lint".to_owned();
+                c.verification.gates.push(other);
+                c.verification.gates[1].isolation = None;
+            },
+            &["attest-isolation-incomplete"],
+        ),
+        (
+            "accepted",
+            |c| c.accepted.push("verify-nothing-fixed".to_owned()),
+            &["attest-accepted"],
         ),
         (
             "unbroken",
@@ -210,6 +226,123 @@ async fn signed_statement_must_satisfy_the_policy() {
     ] {
         assert_eq!(codes(&sample.judge_at(now)), expected, "{now}");
     }
+}
+
+/// A policy names the refusals that people may accept.
+#[tokio::test]
+async fn accepted_refusal_must_be_in_the_policy() {
+    let mut change = change();
+    change.accepted = vec!["verify-nothing-fixed".to_owned()];
+    let sample = Sample::of(change).await;
+    for (listed, expected) in [
+        ("\"verify-nothing-fixed\"", &[][..]),
+        ("\"verify-change-not-noticed\"", &["attest-accepted"]),
+        ("\"verify-*\"", &["attest-accepted"]),
+        ("", &["attest-accepted"]),
+    ] {
+        let policy = format!("{}[admit]\naccepted = [{listed}]\n", sample.policy);
+        let judged = judge(&policy, &sample.commit, &sample.note, instant(AT));
+        assert_eq!(codes(&judged), expected, "{listed}");
+    }
+}
+
+/// A carried statement says the same as the valid original, of the same tree on the same base.
+#[tokio::test]
+async fn carried_statement_needs_its_original() {
+    let temp_dir = tempfile::tempdir().unwrap();
+    let signer = new_signer(temp_dir.path()).await;
+    let landed = Sample::signed_by(change(), &signer, temp_dir).await;
+    let policy = format!("{}[admit]\ncarried = true\n", landed.policy);
+    let policy = Policy::parse(&policy).unwrap();
+    let payload = payload_of(&landed.note).unwrap();
+    let honest = carried(&payload).unwrap();
+    let stranger = new_signer(&landed.room.path().join("other")).await;
+    let payloads = statements(&landed.change, &landed.id, &landed.tree).unwrap();
+    let by_stranger = stranger.sign_all(&payloads).await.unwrap();
+    let text = String::from_utf8(landed.commit.clone()).unwrap();
+    let (head, _) = text.split_once("\n\n").unwrap();
+    let moved = format!("parent {}", "c".repeat(40));
+    let message = format!("{head}\n\nAnother message\n");
+    let own = NoteRead::Bytes(&landed.note);
+    let with = |edit: fn(&mut Change)| {
+        let mut change = honest.clone();
+        edit(&mut change);
+        change
+    };
+    let on_other_base = message.replace(&format!("parent {}", "b".repeat(40)), &moved);
+    let without_line = landed.note.split_inclusive(|byte| *byte == b'\n');
+    let without_line: Vec<u8> = without_line.take(2).flatten().copied().collect();
+    for (what, change, commit, original, expected) in [
+        ("honest", honest.clone(), &message, own, &[][..]),
+        (
+            "no original",
+            honest.clone(),
+            &message,
+            NoteRead::Missing,
+            &["attest-original-differs"],
+        ),
+        (
+            "huge original",
+            honest.clone(),
+            &message,
+            NoteRead::TooLarge,
+            &["attest-original-differs"],
+        ),
+        (
+            "original by a stranger",
+            honest.clone(),
+            &message,
+            NoteRead::Bytes(&by_stranger),
+            &["attest-original-differs"],
+        ),
+        (
+            "original without a line",
+            honest.clone(),
+            &message,
+            NoteRead::Bytes(&without_line),
+            &["attest-original-differs"],
+        ),
+        (
+            "other run",
+            with(|c| c.run = "20261127-093001-abcdef".parse().unwrap()),
+            &message,
+            own,
+            &["attest-original-differs"],
+        ),
+        (
+            "other gates",
+            with(|c| c.verification.gates[1].fixed = None),
+            &message,
+            own,
+            &["attest-original-differs"],
+        ),
+        (
+            "other digest",
+            with(|c| c.carried_from.as_mut().unwrap().statement = c.patch),
+            &message,
+            own,
+            &["attest-original-differs"],
+        ),
+        (
+            "other base",
+            honest.clone(),
+            &on_other_base,
+            own,
+            &["attest-base-differs"],
+        ),
+    ] {
+        let id = name_of(commit.as_bytes());
+        let payloads = statements(&change, &id, &landed.tree).unwrap();
+        let note = signer.sign_all(&payloads).await.unwrap();
+        let judged = judge_carried(&policy, commit.as_bytes(), &note, original, instant(AT));
+        assert_eq!(codes(&judged), expected, "{what}");
+    }
+    // Another tree.
+    let commit = message.replace(&landed.tree, &"8".repeat(40));
+    let payloads = statements(&honest, &name_of(commit.as_bytes()), &"8".repeat(40)).unwrap();
+    let note = signer.sign_all(&payloads).await.unwrap();
+    let judged = judge_carried(&policy, commit.as_bytes(), &note, own, instant(AT));
+    assert_eq!(codes(&judged), ["attest-original-differs"]);
 }
 
 /// A commit with another base, other parents, or other trailers is not the one that landed.

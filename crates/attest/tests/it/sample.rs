@@ -85,6 +85,7 @@ pub(crate) fn change() -> Change {
             approval: digest("approval"),
         },
         approvals: Vec::new(),
+        accepted: Vec::new(),
         patch: digest("patch"),
         verification: Verification {
             report: digest("report"),
@@ -186,11 +187,23 @@ pub(crate) fn judge_by(
     note: &[u8],
     now: Timestamp,
 ) -> CommitJudgement {
+    judge_carried(policy, commit, note, NoteRead::Missing, now)
+}
+
+/// Judges a commit whose note was carried over from the commit with this note.
+pub(crate) fn judge_carried(
+    policy: &Policy,
+    commit: &[u8],
+    note: &[u8],
+    original_note: NoteRead<'_>,
+    now: Timestamp,
+) -> CommitJudgement {
     let id = name_of(commit);
     let facts = CommitFacts {
         id: &id,
         bytes: Some(commit),
         merge: MergeKind::Other,
+        original_note,
     };
     judge_commit(policy, &facts, NoteRead::Bytes(note), now)
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crucible_host::fs::read_regular_up_to;
-use crucible_model::{ByteLimit, Digest, ExitStatus, Failure, IdError, RunId};
+use crucible_model::{ByteLimit, ExitStatus, Failure, IdError, RunId};
+use crucible_repo::Oid;
 use crucible_run::{ApprovalDocument, ApprovalSource, Signing, approve};
 
 use crate::app::App;
@@ -16,10 +17,11 @@ const MAX_FILE: ByteLimit = ByteLimit(1 << 20);
 
 /// Approve the plan of a run with your key
 ///
-/// The approval is a signature over the run's id and the digest of its plan. It becomes part of the statement about the
-/// commit. A policy can require several people (`[require] approvals`). Read the plan first: `artifacts/PLAN.md` in the run
-/// directory. For example: `crucible approve`, then `crucible run land`. On another machine: `crucible approve RUN --plan
-/// PLAN.md > approval.json`, then here `crucible approve RUN --from approval.json`
+/// The approval is a signature over the run's id, the digest of its plan and the commit that the change is made on. It
+/// becomes part of the statement about the commit. A policy can require several people (`[require] approvals`). Read the
+/// plan first: `artifacts/PLAN.md` in the run directory. For example: `crucible approve`, then `crucible run land`. On
+/// another machine: `crucible approve RUN --plan PLAN.md --base COMMIT > approval.json`, then here `crucible approve RUN
+/// --from approval.json`. `crucible run status RUN --json` prints the commit (`base_commit`)
 #[derive(Args)]
 pub(crate) struct Approve {
     /// The run's id or a prefix of it [default: newest run of this repository]
@@ -31,10 +33,13 @@ pub(crate) struct Approve {
     #[arg(
         long,
         value_name = "PLAN.md",
-        requires = "run",
+        requires_all = ["run", "base"],
         conflicts_with = "from"
     )]
     plan: Option<PathBuf>,
+    /// With `--plan`: the complete name of the commit that the change is made on
+    #[arg(long, value_name = "COMMIT", requires = "plan")]
+    base: Option<Oid>,
     /// Add an approval that was printed on another machine
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     from: Option<PathBuf>,
@@ -46,14 +51,14 @@ impl Approve {
         let settings = app.config(app.env.working_directory(), &flags)?;
         let home = app.home()?;
         let signing = || Signing::configured(&settings, app.runtime().sandbox, &app.env, &home);
-        if let (Some(plan), Some(run)) = (&self.plan, &self.run) {
+        if let (Some(plan), Some(run), Some(base)) = (&self.plan, &self.run, &self.base) {
             let run: RunId = run.parse().map_err(|error: IdError| {
                 Failure::usage(error.to_string()).hint("Give the complete id of the run.")
             })?;
-            let plan = Digest::of(&read_regular_up_to(&app.absolute(plan), MAX_FILE)?);
+            let plan = read_regular_up_to(&app.absolute(plan), MAX_FILE)?;
             let signing = signing()?;
             let signer = signing.signer(&home)?;
-            let document = app.drive(ApprovalDocument::sign(signer, &run, plan))?;
+            let document = app.drive(ApprovalDocument::sign_text(signer, &run, &plan, base))?;
             app.output.json(&document)?;
             return Ok(ExitStatus::Success);
         }

@@ -455,7 +455,10 @@ fn door_runs_the_gates_of_the_policy() {
     for (command, expected) in [
         ("[\"sh\", \"-c\", \"exit 3\"]", Some("exit code 3")),
         ("[\"no-such-program\"]", Some("it could not run")),
-        ("[\"sh\", \"./check.sh\"]", None),
+        (
+            "[\"python3\", \"-m\", \"compileall\", \"-q\", \"src\"]",
+            None,
+        ),
     ] {
         team.write_policy(&gate(command));
         let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
@@ -497,7 +500,32 @@ fn policy_requires_that_two_people_approve() {
     assert!(approve(&[]).ok().stdout.starts_with("approved the plan"));
     approve(&[]).ok();
     let plan = team.fixture.runs().pop().unwrap().join("artifacts/PLAN.md");
-    let printed = bob.call(["approve", &id, "--plan"]).arg(&plan).run().ok();
+    let base = team.repo.head();
+    let sign = |plan: &Path, base: &str| {
+        bob.call(["approve", &id, "--base", base, "--plan"])
+            .arg(plan)
+            .run()
+    };
+    // Only a signed plan can be approved.
+    for (text, why) in [
+        ("# Read me\n".to_owned(), "not the plan of a run"),
+        (
+            std::fs::read_to_string(&plan)
+                .unwrap()
+                .replace("Status: SIGNED", "Status: DRAFT"),
+            "draft",
+        ),
+    ] {
+        let other = team.fixture.path("README.md");
+        std::fs::write(&other, text).unwrap();
+        let ran = sign(&other, &base).exits(1);
+        assert!(
+            ran.stderr.contains(why) && ran.stderr.contains("artifacts/PLAN.md"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let printed = sign(&plan, &base).ok();
     let file = team.fixture.path("approval.json");
     let mut unsigned: Value = serde_json::from_str(&printed.stdout).unwrap();
     unsigned["sig"] = "AAAA".into();
@@ -505,6 +533,8 @@ fn policy_requires_that_two_people_approve() {
         unsigned.to_string(),
         printed.stdout.replace(&id, "20200101-000000-000000000000"),
         printed.stdout.replace("approval-v1", "approval-v2"),
+        printed.stdout.replace(&base, &"1".repeat(40)),
+        sign(&plan, &"1".repeat(40)).ok().stdout,
         "{}".to_owned(),
     ] {
         std::fs::write(&file, bad).unwrap();
@@ -629,6 +659,31 @@ fn failed_signature_stops_the_landing_where_required() {
     assert_eq!(team.verify("HEAD")["verdict"], "pass");
 }
 
+/// A landing does not silently become unsigned.
+#[test]
+fn landing_without_the_earlier_key_is_reported() {
+    let team = Team::new();
+    team.land();
+    team.repo.git(["reset", "--quiet", "--hard", "HEAD^"]);
+    let id = id_of(&team.fixture.start(team.repo.path()).ok().json());
+    let attest = team.fixture.data().join("attest");
+    std::fs::remove_file(attest.join("signing_key")).unwrap();
+    let ran = team.fixture.run(["run", "land", &id]).exits(2);
+    assert!(
+        ran.stderr.contains("there is no signing key"),
+        "{}",
+        ran.stderr
+    );
+    // Nothing is left of the key, but commits of the repository have statements.
+    std::fs::remove_dir_all(&attest).unwrap();
+    let ran = team.fixture.run(["run", "land", &id]).ok();
+    assert!(
+        ran.stderr.contains("the commit has no signed statement"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn unsigned_landing_is_possible_where_nothing_is_required() {
     let (repo, server) = (small().build(), answering(good_answer()));
@@ -654,10 +709,28 @@ fn statement_carries_to_commit_with_same_tree() {
     // A copied note is about the other commit.
     team.set_note(&amended, (team.note(&landed) + "\n").as_bytes());
     assert_eq!(codes(&team.verify("HEAD")), ["attest-subject-differs"]);
+    // The note of the landed commit would be lost.
+    let said = team.attest(&["carry", &landed, &landed]).run().exits(2);
+    assert!(said.stderr.contains("is both commits"), "{}", said.stderr);
     team.attest(&["carry", &landed, &amended]).run().ok();
     assert_eq!(codes(&team.verify("HEAD")), ["attest-carried"]);
     team.write_policy("[admit]\ncarried = true\n");
     assert_eq!(team.verify("HEAD")["verdict"], "pass");
+    let said = team.attest(&["carry", &amended, &landed]).run().exits(1);
+    assert!(said.stderr.contains("did not land"), "{}", said.stderr);
+    // Without the original, nothing shows that there was one.
+    let notes = team.repo.git(["rev-parse", "refs/notes/crucible"]);
+    team.repo
+        .git(["notes", "--ref=crucible", "remove", &landed]);
+    assert_eq!(codes(&team.verify("HEAD")), ["attest-original-differs"]);
+    team.repo.git(["update-ref", "refs/notes/crucible", &notes]);
+    // The same tree on another base is another change.
+    let tree = team.repo.git(["rev-parse", "HEAD^{tree}"]);
+    let moved = team
+        .repo
+        .git(["commit-tree", "-m", "Moved", "-p", "HEAD", &tree]);
+    let refused = team.attest(&["carry", &landed, &moved]).run().exits(1);
+    assert!(refused.stderr.contains("parents"), "{}", refused.stderr);
     // Another tree is another change.
     team.repo.write("src/area.py", "print()\n");
     team.repo.commit("Edit");

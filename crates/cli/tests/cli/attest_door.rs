@@ -197,6 +197,59 @@ fn symbolic_ref_to_the_notes_is_guarded() {
     }
 }
 
+/// A guarded symbolic ref of the server shows what another ref contains. That is judged, and counts for nothing if it was
+/// there before.
+#[test]
+fn symbolic_ref_to_unguarded_ref_admits_nothing() {
+    let door = Door::new();
+    door.repo().write("smuggled", "text\n");
+    let evil = door.repo().commit("Smuggled");
+    let (accepted, said) = door.push(&[&format!("{evil}:refs/other/free")]);
+    assert!(accepted, "{said}");
+    door.at_server(&["symbolic-ref", "refs/heads/linked", "refs/other/free"]);
+    let (accepted, said) = door.push(&[&format!("{evil}:refs/heads/main")]);
+    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    door.repo().write("smuggled", "more\n");
+    let more = door.repo().commit("More");
+    let (accepted, said) = door.push(&[&format!("{more}:refs/other/free")]);
+    assert!(
+        !accepted && said.matches("attest-missing").count() == 2,
+        "{said}"
+    );
+    // Other refs stay free, and a symbolic ref between guarded refs changes nothing.
+    let (accepted, said) = door.push(&[&format!("{more}:refs/other/else")]);
+    assert!(accepted, "{said}");
+    door.at_server(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+    door.repo().git(["reset", "--quiet", "--hard", &door.base]);
+    door.signed("one.txt");
+    let (accepted, said) = door.push(&["main"]);
+    assert!(accepted, "{said}");
+}
+
+/// Notes of other commits cost nothing, however many there are.
+#[test]
+fn many_notes_of_other_commits_are_not_read() {
+    let door = Door::new();
+    let mut stream = String::from(
+        "commit refs/notes/crucible\ncommitter A <a@example.invalid> 1700000000 +0000\ndata 0\n",
+    );
+    for number in 0..2000 {
+        // A directory that no note of a real commit leads to is not even looked at.
+        stream.push_str(&format!("M 100644 inline {number:040x}\ndata 1\nx\n"));
+    }
+    crate::attest_push::fast_import(door.repo().path(), stream.as_bytes());
+    let landed = door.team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    door.repo()
+        .git(["notes", "--ref=crucible", "remove", &landed]);
+    let (accepted, said) = door.push(&["refs/notes/crucible"]);
+    assert!(
+        !accepted && said.contains("attest-notes-rewritten"),
+        "{said}"
+    );
+}
+
 /// Nobody judges the commits of the notes themselves. One of them is still a new commit on a branch.
 #[test]
 fn commit_in_history_of_notes_is_judged() {

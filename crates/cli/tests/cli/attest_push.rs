@@ -88,6 +88,8 @@ impl Forge {
         for at in 0..count {
             let mut change = self.change.clone();
             change.ledger.seq += 1 + at as u64;
+            // Each honest change has a run of its own.
+            change.run = format!("20261127-093000-{at:06x}").parse().unwrap();
             let message = format!(
                 "Change\n\nCrucible-Run: {}\nCrucible-Plan: {}\nCrucible-Verify: {}\nCrucible-Ledger: {}:{}\n",
                 change.run,
@@ -336,7 +338,7 @@ fn edit(case: usize, change: &mut Change, landed: &str) {
     }
 }
 
-fn fast_import(repo: &Path, stream: &[u8]) {
+pub(crate) fn fast_import(repo: &Path, stream: &[u8]) {
     let mut child = Command::new("git")
         .args(["fast-import", "--quiet", "--force"])
         .current_dir(repo)
@@ -413,6 +415,83 @@ fn pushes(forged: usize, honest: usize) -> Duration {
 #[test]
 fn forged_pushes_are_refused_and_honest_ones_accepted() {
     pushes(14, 12);
+}
+
+/// A run has one change: approvals of its plan would count for each of them.
+#[test]
+fn second_change_of_a_run_is_refused() {
+    let forge = Forge::new();
+    let mut made = forge.commits("twice", 3, Chain::Siblings, "");
+    let run = made[0].change.run.clone();
+    made[1].change.run.clone_from(&run);
+    // The message must name the run, too.
+    let text = forge.team.repo.git(["cat-file", "commit", &made[1].id]);
+    let text = text.replace(&format!("{:06x}", 1), &format!("{:06x}", 0)) + "\n";
+    let file = forge.team.fixture.path("commit");
+    std::fs::write(&file, text).unwrap();
+    let words = ["hash-object", "-t", "commit", "-w", file.to_str().unwrap()];
+    made[1].id = forge.team.repo.git(words);
+    let all: Vec<Signed<'_>> = made.iter().map(|made| (&made.change, made)).collect();
+    let signed = forge.sign(&forge.own, &all).into_iter();
+    let notes: Vec<_> = made
+        .iter()
+        .map(|made| made.id.clone())
+        .zip(signed)
+        .map(Some)
+        .collect();
+    forge.notes("twice", &notes, Chain::Linear);
+    let notes = "refs/notes/made/twice/0002:refs/notes/crucible";
+    let push = |refs: &[&str]| {
+        let refs = [refs, &[notes]].concat();
+        push(forge.team.repo.path(), &forge.server, &refs)
+    };
+    let [first, second, other] = [0, 1, 2].map(|at| format!("{}:refs/heads/{at}", made[at].id));
+    // In one push nobody can tell which was the first.
+    let (accepted, said) = push(&[&first, &second, &other]);
+    assert!(
+        !accepted && said.matches("attest-run-repeated").count() == 2,
+        "{said}"
+    );
+    for (name, is_accepted) in [(&first, true), (&second, false), (&other, true)] {
+        let (accepted, said) = push(&[name]);
+        assert_eq!(accepted, is_accepted, "{said}");
+        assert_eq!(said.contains("attest-run-repeated"), !is_accepted, "{said}");
+    }
+    // Also where both are in the history of the range.
+    forge.team.repo.git([
+        "update-ref",
+        "refs/notes/crucible",
+        "refs/notes/made/twice/0002",
+    ]);
+    let merge = [
+        "commit-tree",
+        "-m",
+        "Both",
+        "-p",
+        &made[0].id,
+        "-p",
+        &made[1].id,
+        &made[0].tree,
+    ];
+    let both = forge.team.repo.git(merge);
+    for range in [format!("{}..{both}", forge.landed), made[1].id.clone()] {
+        let mut call = forge
+            .team
+            .fixture
+            .call(["attest", "verify", &range, "--policy"]);
+        call = call.arg(forge.team.policy());
+        let _ = forge
+            .team
+            .repo
+            .git(["update-ref", "refs/heads/both", &both]);
+        let ran = call.current_dir(forge.team.repo.path()).run().exits(1);
+        assert!(
+            ran.stdout.contains("attest-run-repeated")
+                || ran.stderr.contains("attest-run-repeated"),
+            "{range}: {}",
+            ran.stderr
+        );
+    }
 }
 
 mod slow {

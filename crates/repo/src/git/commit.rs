@@ -11,7 +11,7 @@ use crate::error::RepoError;
 use crate::oid::Oid;
 
 /// No commit of ours is larger, in bytes.
-const MAX_COMMIT: ByteLimit = ByteLimit(1 << 20);
+pub(crate) const MAX_COMMIT: ByteLimit = ByteLimit(1 << 20);
 
 /// What a commit says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -51,6 +51,7 @@ use crate::oid::Oid;
 
 pub use branch::Branch;
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
+pub(crate) use commit::MAX_COMMIT;
 pub use commit::{BranchReach, CommitObject};
 use config::{Format, LineEnds, SparseWorkTree};
 pub use git_dir::{git_directory_around, is_dot_git, is_git_directory, is_git_entry};

@@ -14,7 +14,6 @@ use crucible_sandbox::Sandbox;
 use crucible_testkit::{RepoBuilder, TestRepo};
 
 const NOTES: &str = "refs/notes/crucible";
-const LIMIT: ByteLimit = ByteLimit(1 << 20);
 
 fn reader(repo: &TestRepo) -> CommitReader {
     let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
@@ -97,7 +96,7 @@ async fn object_with_wrong_bytes_counts_as_missing() {
             .join(&oid[2..])
     };
     let names = [oid(&first), oid(&second), oid(&blob), oid(&"1".repeat(40))];
-    let read = reader(&repo).read_commits(&names, LIMIT).await.unwrap();
+    let read = reader(&repo).read_commits(&names).await.unwrap();
     assert!(matches!(read[0], ReadObject::Bytes(_)) && matches!(read[1], ReadObject::Bytes(_)));
     assert_eq!(
         read[2..],
@@ -107,10 +106,7 @@ async fn object_with_wrong_bytes_counts_as_missing() {
     // The second commit is overwritten with the first one's object.
     std::fs::remove_file(place(&second)).unwrap();
     std::fs::copy(place(&first), place(&second)).unwrap();
-    let read = reader(&repo)
-        .read_commits(&names[..2], LIMIT)
-        .await
-        .unwrap();
+    let read = reader(&repo).read_commits(&names[..2]).await.unwrap();
     assert!(matches!(read[0], ReadObject::Bytes(_)));
     assert_eq!(read[1], ReadObject::Missing);
 }
@@ -156,19 +152,68 @@ async fn ranges_are_read_oldest_first_within_limit() {
         Some(Vec::new())
     );
     let tips = [all[3].clone()];
-    let known = |pattern: &str| vec![pattern.to_owned()];
-    repo.git(["branch", "other/one", "HEAD~2"]);
-    for (pattern, from) in [
-        ("refs/heads/other/*", 2),
-        ("refs/heads/other/one", 2),
-        ("refs/heads/none", 0),
-    ] {
-        let found = reader
-            .new_commits(&tips, &known(pattern), "refs/notes/crucible", 9)
-            .await
-            .unwrap();
-        assert_eq!(found, Some(all[from..].to_vec()), "{pattern}");
+    for (known, from) in [(&all[1..2], 2), (&all[..2], 2), (&[], 0)] {
+        let found = reader.new_commits(&tips, known, 9).await.unwrap();
+        assert_eq!(found, Some(all[from..].to_vec()), "{from}");
     }
+    assert_eq!(reader.new_commits(&tips, &[], 3).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn refs_are_listed_with_what_they_lead_to() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let head = repo.head();
+    repo.git(["symbolic-ref", "refs/other/one", "refs/other/two"]);
+    repo.git(["symbolic-ref", "refs/other/two", "refs/heads/main"]);
+    repo.git(["symbolic-ref", "refs/other/none", "refs/heads/none"]);
+    let refs = reader(&repo).refs().await.unwrap();
+    let rows: Vec<_> = refs
+        .iter()
+        .map(|one| (one.name.as_str(), one.oid.as_str(), one.target.as_deref()))
+        .collect();
+    let target = Some("refs/heads/main");
+    assert_eq!(
+        rows,
+        [
+            ("refs/heads/main", head.as_str(), None),
+            ("refs/other/one", &head, target),
+            ("refs/other/two", &head, target),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn children_of_commits_are_found_in_every_branch() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let base = oid(&repo.head());
+    let mut made = Vec::new();
+    for name in ["one", "two"] {
+        repo.git(["checkout", "--quiet", "-b", name, base.as_str()]);
+        for number in 0..2 {
+            repo.write("a", format!("{name}{number}"));
+            made.push(oid(&repo.commit("More")));
+        }
+    }
+    let reader = reader(&repo);
+    let found = async |bases: &[&Oid], tips: &[&Oid]| {
+        let roots: Vec<Oid> = bases.iter().map(|oid| (*oid).clone()).collect();
+        let tips: Vec<Oid> = tips.iter().map(|oid| (*oid).clone()).collect();
+        let bases = roots.iter().cloned().collect();
+        let mut found = reader.children(&bases, &roots, &tips).await.unwrap();
+        found.sort();
+        found
+    };
+    let sorted = |mut all: Vec<Oid>| {
+        all.sort();
+        all
+    };
+    let both = [&made[1], &made[3]];
+    let expected = sorted(vec![made[0].clone(), made[2].clone()]);
+    assert_eq!(found(&[&base], &both).await, expected);
+    assert_eq!(found(&[&base], &both[..1]).await, made[..1]);
+    let expected = sorted(vec![made[1].clone(), made[3].clone()]);
+    assert_eq!(found(&[&made[0], &made[2]], &both).await, expected);
+    assert_eq!(found(&[&made[1]], &both).await, []);
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! Approvals of a run's plan by people: made here, or added from another machine.
 
-use crucible_attest::{Approval, Signer};
+use crucible_attest::{Approval, ApprovedPlan, Signer};
 use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{Digest, RunId};
+use crucible_repo::Oid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::contract::{Plan, PlanStatus, RunRecord};
 use crate::document::{self, versions};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
@@ -39,6 +41,8 @@ pub struct ApprovalDocument {
     pub run: RunId,
     /// The digest of its plan.
     pub plan: Digest,
+    /// The commit that the change is made on.
+    pub base: Oid,
     /// The fingerprint of the key.
     pub keyid: String,
     /// The SSH signature, in base64.
@@ -56,8 +60,18 @@ impl ApprovalDocument {
     /// # Errors
     ///
     /// Fails when the signature does.
-    pub async fn sign(signer: &Signer, run: &RunId, plan: Digest) -> Result<Self, RunError> {
-        let signed = signer.approve(run, &plan).await;
+    pub async fn sign(
+        signer: &Signer,
+        run: &RunId,
+        plan: Digest,
+        base: &Oid,
+    ) -> Result<Self, RunError> {
+        let approved = ApprovedPlan {
+            run,
+            plan: &plan,
+            base: base.as_str(),
+        };
+        let signed = signer.approve(&approved).await;
         let Approval { keyid, sig } = signed.map_err(|error| RunError::ApprovalRefused {
             why: error.to_string(),
         })?;
@@ -65,9 +79,43 @@ impl ApprovalDocument {
             schema_version: ApprovalVersion::V1,
             run: run.clone(),
             plan,
+            base: base.clone(),
             keyid,
             sig,
         })
+    }
+
+    /// Signs an approval of the plan of a run on another machine.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the text is not a signed plan, or when the signature fails.
+    pub async fn sign_text(
+        signer: &Signer,
+        run: &RunId,
+        plan: &[u8],
+        base: &Oid,
+    ) -> Result<Self, RunError> {
+        let refused = |why: String| RunError::ApprovalRefused { why };
+        let parsed =
+            std::str::from_utf8(plan).map_err(|_| refused("the plan is not UTF-8".to_owned()));
+        match Plan::parse(parsed?) {
+            Ok(parsed) if parsed.status == PlanStatus::Signed => {
+                Self::sign(signer, run, Digest::of(plan), base).await
+            }
+            Ok(_) => Err(refused(
+                "the plan is a draft; give artifacts/PLAN.md of the run directory".to_owned(),
+            )),
+            Err(verdict) => {
+                let first = verdict
+                    .errors()
+                    .next()
+                    .map_or_else(String::new, |first| format!(": {first}"));
+                Err(refused(format!(
+                    "the file is not the plan of a run; give artifacts/PLAN.md of the run directory{first}"
+                )))
+            }
+        }
     }
 
     /// Parses an approval.
@@ -119,27 +167,30 @@ pub async fn approve(
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let document = match source {
         ApprovalSource::Signer(signer) => {
-            ApprovalDocument::sign(signer, &record.run_id, plan).await?
+            ApprovalDocument::sign(signer, &record.run_id, plan, &record.base_commit).await?
         }
         ApprovalSource::Given(document) => document,
     };
     let refused = |why: &str| RunError::ApprovalRefused {
         why: why.to_owned(),
     };
-    if document.run != record.run_id || document.plan != plan {
-        return Err(refused("it is about another run, or about another plan"));
+    if document.run != record.run_id || document.plan != plan || document.base != record.base_commit
+    {
+        return Err(refused(
+            "it is about another run, another plan or another base; ask for a new one of `crucible approve --plan`",
+        ));
     }
     let approval = Approval {
         keyid: document.keyid.clone(),
         sig: document.sig.clone(),
     };
     // It would take the place of a real approval with the same fingerprint.
-    if !approval.is_signed(&record.run_id, &plan) {
+    if !approval.is_signed(&approved_plan(&record, &plan)) {
         return Err(refused(
             "its signature is not one of its key for this plan; ask for a new one of `crucible approve --plan`",
         ));
     }
-    let known = approvals(journal.events()?, plan);
+    let known = approvals(&record, journal.events()?, plan);
     if known.iter().any(|other| other.keyid == document.keyid) {
         return Ok(document);
     }
@@ -158,13 +209,22 @@ pub async fn approve(
     Ok(document)
 }
 
-/// The approvals that this plan of a run has, in order. Whose they are, and whether they are valid, is for a policy to say.
-pub(super) fn approvals(events: &[EventRecord], plan: Digest) -> Vec<Approval> {
-    let plan = plan.to_string();
+/// The valid approvals that this plan of a run has, in order. Whose they are is for a policy to say.
+pub(super) fn approvals(record: &RunRecord, events: &[EventRecord], plan: Digest) -> Vec<Approval> {
+    let text = plan.to_string();
     events
         .iter()
         .filter(|event| event.event == EventKind::PlanApproved.name())
-        .filter(|event| event.body.get(PLAN).and_then(Value::as_str) == Some(&plan))
+        .filter(|event| event.body.get(PLAN).and_then(Value::as_str) == Some(&text))
         .filter_map(|event| serde_json::from_value(event.body.get(APPROVAL)?.clone()).ok())
+        .filter(|approval: &Approval| approval.is_signed(&approved_plan(record, &plan)))
         .collect()
+}
+
+fn approved_plan<'a>(record: &'a RunRecord, plan: &'a Digest) -> ApprovedPlan<'a> {
+    ApprovedPlan {
+        run: &record.run_id,
+        plan,
+        base: record.base_commit.as_str(),
+    }
 }

@@ -1,25 +1,22 @@
-//! Attests a rewritten commit that has the same tree as an attested one.
+//! Attests a rewritten commit that has the same tree and the same parent as an attested one.
 
 use crucible_attest::{
     Admission, CommitFacts, MergeKind, NOTES_REF, NoteRead, Policy, SignedCommit, Signer, carried,
-    judge_commit, payload_of, statements,
+    judge_commit, payload_of, run_use, statements,
 };
-use crucible_model::{ByteLimit, Failure};
-use crucible_repo::{CommitReader, Identity, Oid, ReadObject, Revisions};
+use crucible_model::Failure;
+use crucible_repo::{CommitReader, Identity, Oid, ReadObject};
 
 use super::commits::read_note;
 use super::landing::program;
 use crate::world::World;
-
-/// The largest commit object in bytes.
-const MAX_COMMIT: ByteLimit = ByteLimit(1 << 20);
 
 /// Signs the statements of `old` again as those of `new`, and writes the note of `new`. The policy must admit `old`
 /// by its statements. Returns both commits.
 ///
 /// # Errors
 ///
-/// Fails if `old` is not attested, if the trees differ, or if the signature fails.
+/// Fails if `old` is not attested, if trees or parents differ, if `new` landed itself, or if the signature fails.
 pub async fn carry(
     world: &World<'_>,
     reader: &CommitReader,
@@ -30,31 +27,37 @@ pub async fn carry(
 ) -> Result<(Oid, Oid), Failure> {
     let (old, note) = read_note(reader, old).await?;
     let Some(note) = note else {
-        return Err(Failure::refused(format!(
-            "{old} has no statement to carry over"
-        )));
+        let failure = Failure::refused(format!("{old} has no statement to carry over"));
+        return Err(failure.hint("Notes are fetched on request: `git fetch origin refs/notes/crucible:refs/notes/crucible`."));
     };
-    let named = reader
-        .commits(Revisions::Commit(new), 1)
-        .await?
-        .unwrap_or_default();
-    let mut commits = vec![old.clone()];
-    commits.extend(named);
-    let read = reader.read_commits(&commits, MAX_COMMIT).await?;
-    let bytes: Vec<&[u8]> = read
-        .iter()
-        .filter_map(|read| match read {
-            ReadObject::Bytes(bytes) => Some(bytes.as_slice()),
-            ReadObject::Missing | ReadObject::TooLarge => None,
-        })
-        .collect();
-    let ([of_old, of_new], [old, new]) = (bytes.as_slice(), commits.as_slice()) else {
-        return Err(Failure::refused("one of the commits cannot be read"));
+    if let Some(used) = run_use(old.as_str(), &note)
+        && used.original != used.commit
+    {
+        return Err(Failure::refused(format!(
+            "{old} did not land; its statement was carried over"
+        ))
+        .hint(format!("Name the commit that landed: {}.", used.original)));
+    }
+    let (new, note_of_new) = read_note(reader, new).await?;
+    if old == new {
+        return Err(Failure::usage(format!("{old} is both commits"))
+            .hint("Name the commit that landed, then the rewritten one."));
+    }
+    let used = note_of_new.and_then(|note| run_use(new.as_str(), &note));
+    if used.is_some_and(|used| used.original == used.commit) {
+        return Err(Failure::refused(format!(
+            "{new} has its own statement, which would be lost"
+        )));
+    }
+    let read = reader.read_commits(&[old.clone(), new.clone()]).await?;
+    let [ReadObject::Bytes(of_old), ReadObject::Bytes(of_new)] = read.as_slice() else {
+        return Err(unreadable());
     };
     let facts = CommitFacts {
         id: old.as_str(),
         bytes: Some(of_old),
         merge: MergeKind::Other,
+        original_note: NoteRead::Missing,
     };
     let judged = judge_commit(policy, &facts, NoteRead::Bytes(&note), world.clock.now());
     if let Some(first) = judged.verdict.errors().next() {
@@ -67,22 +70,31 @@ pub async fn carry(
             "{old} is admitted without its statement, so there is nothing to carry"
         )));
     }
-    let unreadable = || Failure::refused("one of the commits cannot be read");
-    let trees = [of_old, of_new].map(|bytes| SignedCommit::parse(bytes).map(|commit| commit.tree));
-    let [Some(before), Some(after)] = trees else {
+    let (Some(before), Some(after)) = (SignedCommit::parse(of_old), SignedCommit::parse(of_new))
+    else {
         return Err(unreadable());
     };
-    if before != after {
-        return Err(Failure::refused(format!("the trees of {old} and {new} differ"))
-            .hint("A statement holds for one tree only. Run the change again on the new base with `crucible run start`."));
+    let differ = |what: &str| {
+        Failure::refused(format!("the {what} of {old} and {new} differ"))
+            .hint("A statement holds for one tree on one base. Run the change again on the new base with `crucible run start`.")
+    };
+    if before.tree != after.tree {
+        return Err(differ("trees"));
+    }
+    if before.parents != after.parents {
+        return Err(differ("parents"));
     }
     let payload = payload_of(&note).ok_or_else(unreadable)?;
     let change = carried(&payload).map_err(Failure::refused)?;
-    let payloads = statements(&change, new.as_str(), &after)?;
+    let payloads = statements(&change, new.as_str(), &after.tree)?;
     let note = signer.sign_all(&payloads).await?;
     let identity = identity.unwrap_or_else(program);
     reader
-        .write_note(NOTES_REF, new, &note, &identity, world.clock.now())
+        .write_note(NOTES_REF, &new, &note, &identity, world.clock.now())
         .await?;
-    Ok((old.clone(), new.clone()))
+    Ok((old, new))
+}
+
+fn unreadable() -> Failure {
+    Failure::refused("one of the commits cannot be read")
 }

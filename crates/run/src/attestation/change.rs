@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crucible_attest::{
     Call, Change, GateIsolationLevel, GateResult, GateVerdict, LedgerHead, PlanApproval, Producer,
-    SpecProof, Strength, Verification,
+    SpecProof, Strength, Verification, trailer_values,
 };
 use crucible_evidence::EvidenceMatrix;
 use crucible_ledger::EventRecord;
@@ -14,7 +14,7 @@ use crucible_verify::{BrokenOutcome, GateId, VerifyReport, VerifyResult};
 use serde_json::Value;
 
 use super::approval::approvals;
-use crate::contract::{AGENT, API_AGENT, RunRecord};
+use crate::contract::{AGENT, API_AGENT, Plan, RunRecord};
 use crate::error::RunError;
 use crate::event_kind::full_gates_runs;
 use crate::land::LEDGER_TRAILER;
@@ -58,7 +58,8 @@ pub(super) fn change_of(
             plan: digest(layout::PLAN)?,
             approval: digest(layout::SIGNATURE)?,
         },
-        approvals: approvals(events, digest(layout::PLAN)?),
+        approvals: approvals(record, events, digest(layout::PLAN)?),
+        accepted: accepted(dir)?,
         patch: digest(layout::PATCH)?,
         verification: verification(dir, events)?,
         spec: spec_proof(dir, record)?,
@@ -67,6 +68,13 @@ pub(super) fn change_of(
         created_at: at,
         carried_from: None,
     })
+}
+
+/// The codes of refusals that the signed plan accepts.
+fn accepted(dir: &RunDir) -> Result<Vec<String>, RunError> {
+    let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
+        .map_err(|_| dir.malformed(layout::PLAN, "it is not a valid plan"))?;
+    Ok(plan.accepts)
 }
 
 /// What the run proves of the requirements of its task, if it has one.
@@ -234,10 +242,7 @@ const fn weakness(level: GateIsolationLevel) -> u8 {
 
 /// The head that the trailer of a commit's message names.
 fn ledger_head(message: &str) -> Option<LedgerHead> {
-    let value = message
-        .lines()
-        .filter_map(|line| line.strip_prefix(LEDGER_TRAILER)?.strip_prefix(": "))
-        .next_back()?;
+    let value = trailer_values(message, LEDGER_TRAILER).last()?;
     let (seq, hash) = value.split_once(':')?;
     Some(LedgerHead {
         seq: seq.parse().ok()?,
@@ -283,6 +288,15 @@ mod tests {
             };
             assert_eq!(measured(&report), (Some(verdict), Some(strength)));
         }
+    }
+
+    /// Every other gate runs a command, so a policy that requires isolation asks it for its own.
+    #[test]
+    fn gates_without_command_are_the_built_in_ones() {
+        let gates = crucible_verify::builtin_gates().iter();
+        let mut ids: Vec<&str> = gates.map(|gate| gate.id()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, crucible_attest::GATES_WITHOUT_COMMAND);
     }
 
     #[test]

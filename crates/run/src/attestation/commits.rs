@@ -1,10 +1,11 @@
 //! Judges commits with their notes: those that the user names, or those of a push.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_attest::{
     Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate,
-    Policy, RefUpdate, SignedCommit, judge_commit, judge_notes_update, judge_replacement,
+    Policy, RefUpdate, RunUse, SignedCommit, judge_commit, judge_notes_update, judge_repeated_runs,
+    judge_replacement, run_use,
 };
 use crucible_model::{ByteLimit, Code, Finding, Timestamp, Verdict};
 use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
@@ -13,8 +14,6 @@ use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
 const MAX_COMMITS: usize = 20_000;
 /// The most notes that one push may change.
 const MAX_CHANGED_NOTES: usize = 100;
-/// The largest commit object in bytes.
-const MAX_COMMIT: ByteLimit = ByteLimit(1 << 20);
 
 const TOO_MANY: Code = Code::new("attest-too-many-commits");
 const NO_COMMITS: Code = Code::new("attest-no-commits");
@@ -51,8 +50,16 @@ pub async fn check_commits(
     now: Timestamp,
 ) -> Result<CommitsCheck, RepoError> {
     let (Revisions::Commit(words) | Revisions::Range(words)) = named;
-    let notes = reader.resolve(NOTES_REF).await?;
     let commits = reader.commits(named, MAX_COMMITS).await?;
+    let mut history = GuardedRefs::read(reader, policy).await?.commits;
+    history.extend(reader.ends(named).await?);
+    let judging = Judging {
+        reader,
+        policy,
+        notes: reader.resolve(NOTES_REF).await?,
+        history,
+        now,
+    };
     let mut check = CommitsCheck::default();
     if commits.as_ref().is_some_and(Vec::is_empty) {
         let hint = "the range has no commit; in CI, fetch the whole history";
@@ -62,9 +69,7 @@ pub async fn check_commits(
         let hint = "the repository has only a part of the history, and the rest of the range is not judged; run `git fetch --unshallow`";
         check.verdict.push(Finding::error(SHALLOW, words, hint));
     }
-    check
-        .judge(reader, policy, commits, words, notes.as_ref(), now)
-        .await?;
+    check.judge(&judging, commits, words).await?;
     Ok(check)
 }
 
@@ -82,6 +87,7 @@ pub async fn check_push(
     let mut check = CommitsCheck::default();
     let replacements = updates.iter().filter_map(judge_replacement);
     check.verdict.merge(Verdict::new(replacements.collect()));
+    let guarded = GuardedRefs::read(reader, policy).await?;
     let mut notes = reader.resolve(NOTES_REF).await?;
     for update in updates {
         if !leads_to_notes(reader, update).await? {
@@ -94,7 +100,7 @@ pub async fn check_push(
                 NotesUpdate::Rewritten
             }
             (Some(before), Some(pushed))
-                if changes_guarded_notes(reader, policy, before, pushed).await? =>
+                if changes_guarded_notes(reader, &guarded, before, pushed).await? =>
             {
                 NotesUpdate::Changed
             }
@@ -108,7 +114,7 @@ pub async fn check_push(
     }
     let mut tips = Vec::new();
     for update in updates.iter().filter(|update| !update.is_deletion()) {
-        if !changes_guarded_ref(reader, policy, update).await? {
+        if !guarded.are_changed_by(reader, policy, update).await? {
             continue;
         }
         match reader.resolve(&update.new).await? {
@@ -121,27 +127,67 @@ pub async fn check_push(
             }
         }
     }
-    // Nobody judges the commits of the notes, so a commit that only they contain is new.
     let commits = reader
-        .new_commits(&tips, policy.guarded_refs(), NOTES_REF, MAX_COMMITS)
+        .new_commits(&tips, &guarded.commits, MAX_COMMITS)
         .await?;
-    check
-        .judge(reader, policy, commits, "push", notes.as_ref(), now)
-        .await?;
+    let judging = Judging {
+        reader,
+        policy,
+        notes,
+        history: [guarded.commits, tips].concat(),
+        now,
+    };
+    check.judge(&judging, commits, "push").await?;
     Ok(check)
 }
 
-/// Whether an update changes a guarded ref, by its name or by that of a symbolic ref.
-pub(super) async fn changes_guarded_ref(
-    reader: &CommitReader,
-    policy: &Policy,
-    update: &RefUpdate,
-) -> Result<bool, RepoError> {
-    if policy.guards(&update.name) {
-        return Ok(true);
+/// The refs of a repository whose commits were judged.
+pub(super) struct GuardedRefs {
+    /// The commits that they lead to. Nobody judges those of the notes, nor those of a ref that is not guarded, so a commit
+    /// that only these contain is new, also if a guarded symbolic ref leads there.
+    commits: Vec<Oid>,
+    /// The refs to which guarded symbolic refs lead.
+    targets: BTreeSet<String>,
+}
+
+impl GuardedRefs {
+    pub(super) async fn read(reader: &CommitReader, policy: &Policy) -> Result<Self, RepoError> {
+        let (mut commits, mut targets) = (BTreeSet::new(), BTreeSet::new());
+        for listed in reader.refs().await? {
+            if !policy.guards(&listed.name) {
+                continue;
+            }
+            if listed
+                .target
+                .as_ref()
+                .is_none_or(|target| policy.guards(target))
+            {
+                commits.insert(listed.oid);
+            }
+            targets.extend(listed.target);
+        }
+        Ok(Self {
+            commits: commits.into_iter().collect(),
+            targets,
+        })
     }
-    let target = reader.symbolic_target(&update.name).await?;
-    Ok(target.is_some_and(|target| policy.guards(&target)))
+
+    /// Whether an update changes a guarded ref: by its name, by that of a symbolic ref, or because a guarded symbolic ref
+    /// leads to it.
+    pub(super) async fn are_changed_by(
+        &self,
+        reader: &CommitReader,
+        policy: &Policy,
+        update: &RefUpdate,
+    ) -> Result<bool, RepoError> {
+        let is_guarded =
+            |name: &str| policy.guards(name) || name != NOTES_REF && self.targets.contains(name);
+        if is_guarded(&update.name) {
+            return Ok(true);
+        }
+        let target = reader.symbolic_target(&update.name).await?;
+        Ok(target.is_some_and(|target| is_guarded(&target)))
+    }
 }
 
 /// Whether a push changes the notes, by their name or by that of a symbolic ref.
@@ -158,7 +204,7 @@ async fn leads_to_notes(reader: &CommitReader, update: &RefUpdate) -> Result<boo
 /// can push one for a commit that is not there yet.
 async fn changes_guarded_notes(
     reader: &CommitReader,
-    policy: &Policy,
+    guarded: &GuardedRefs,
     before: &Oid,
     pushed: &Oid,
 ) -> Result<bool, RepoError> {
@@ -171,7 +217,7 @@ async fn changes_guarded_notes(
             continue;
         };
         let commit = [commit];
-        let new = reader.new_commits(&commit, policy.guarded_refs(), NOTES_REF, 1);
+        let new = reader.new_commits(&commit, &guarded.commits, 1);
         if new.await?.is_some_and(|new| new.is_empty()) {
             return Ok(true);
         }
@@ -214,43 +260,140 @@ pub async fn read_note(
     }
 }
 
+/// What commits are judged with.
+struct Judging<'a> {
+    reader: &'a CommitReader,
+    policy: &'a Policy,
+    /// The value of the notes' ref.
+    notes: Option<Oid>,
+    /// The commits whose history is searched for another change of the same run.
+    history: Vec<Oid>,
+    now: Timestamp,
+}
+
+impl Judging<'_> {
+    async fn notes_of(&self, commits: &[Oid]) -> Result<Vec<ReadObject>, RepoError> {
+        let limit = ByteLimit(MAX_NOTE);
+        self.reader
+            .read_notes(self.notes.as_ref(), commits, limit)
+            .await
+    }
+
+    /// The other commits of the history that were made on the bases of these changes, if they have statements.
+    async fn siblings(&self, uses: &[RunUse]) -> Result<Vec<RunUse>, RepoError> {
+        let known: BTreeSet<&str> = uses.iter().map(|one| one.commit.as_str()).collect();
+        let bases: BTreeSet<Oid> = uses
+            .iter()
+            .filter_map(|one| one.base.parse().ok())
+            .collect();
+        // One of these changes has its own base in its history.
+        let is_root = |base: &&Oid| !known.contains(base.as_str());
+        let roots: Vec<Oid> = bases.iter().filter(is_root).cloned().collect();
+        let children = self.reader.children(&bases, &roots, &self.history).await?;
+        let others: Vec<Oid> = children
+            .into_iter()
+            .filter(|child| !known.contains(child.as_str()))
+            .collect();
+        let notes = self.notes_of(&others).await?;
+        let of = |(commit, note): (&Oid, &ReadObject)| run_use(commit.as_str(), bytes_of(note)?);
+        Ok(others.iter().zip(&notes).filter_map(of).collect())
+    }
+}
+
+fn bytes_of(object: &ReadObject) -> Option<&[u8]> {
+    match object {
+        ReadObject::Bytes(bytes) => Some(bytes),
+        ReadObject::Missing | ReadObject::TooLarge => None,
+    }
+}
+
+fn note_of(object: &ReadObject) -> NoteRead<'_> {
+    match object {
+        ReadObject::Bytes(note) => NoteRead::Bytes(note),
+        ReadObject::Missing => NoteRead::Missing,
+        ReadObject::TooLarge => NoteRead::TooLarge,
+    }
+}
+
 impl CommitsCheck {
     async fn judge(
         &mut self,
-        reader: &CommitReader,
-        policy: &Policy,
+        judging: &Judging<'_>,
         commits: Option<Vec<Oid>>,
         words: &str,
-        notes: Option<&Oid>,
-        now: Timestamp,
     ) -> Result<(), RepoError> {
         let Some(commits) = commits else {
             let hint = format!("more than {MAX_COMMITS} commits; verify or push them in batches");
             self.verdict.push(Finding::error(TOO_MANY, words, hint));
             return Ok(());
         };
-        let objects = reader.read_commits(&commits, MAX_COMMIT).await?;
-        let read = reader
-            .read_notes(notes, &commits, ByteLimit(MAX_NOTE))
-            .await?;
-        for ((commit, object), note) in commits.into_iter().zip(&objects).zip(&read) {
-            let bytes = match object {
-                ReadObject::Bytes(bytes) => Some(bytes.as_slice()),
-                ReadObject::Missing | ReadObject::TooLarge => None,
-            };
+        let (reader, policy) = (judging.reader, judging.policy);
+        let objects = reader.read_commits(&commits).await?;
+        let notes = judging.notes_of(&commits).await?;
+        let uses: Vec<Option<RunUse>> = commits
+            .iter()
+            .zip(&notes)
+            .map(|(commit, note)| run_use(commit.as_str(), bytes_of(note)?))
+            .collect();
+        let originals: BTreeSet<Oid> = uses
+            .iter()
+            .flatten()
+            .filter(|used| used.original != used.commit)
+            .filter_map(|used| used.original.parse().ok())
+            .collect();
+        let originals: Vec<Oid> = originals.into_iter().collect();
+        let of_originals = judging.notes_of(&originals).await?;
+        let of_originals: BTreeMap<&str, &ReadObject> = originals
+            .iter()
+            .map(Oid::as_str)
+            .zip(&of_originals)
+            .collect();
+        for (at, commit) in commits.into_iter().enumerate() {
+            let bytes = bytes_of(&objects[at]);
+            let original = uses[at]
+                .as_ref()
+                .and_then(|used| of_originals.get(used.original.as_str()));
             let facts = CommitFacts {
                 id: commit.as_str(),
                 bytes,
                 merge: merge_kind(reader, policy, bytes).await?,
+                original_note: original.map_or(NoteRead::Missing, |note| note_of(note)),
             };
-            let note = match note {
-                ReadObject::Bytes(note) => NoteRead::Bytes(note),
-                ReadObject::Missing => NoteRead::Missing,
-                ReadObject::TooLarge => NoteRead::TooLarge,
-            };
-            let judgement = judge_commit(policy, &facts, note, now);
-            self.verdict.merge(judgement.verdict.clone());
+            let judgement = judge_commit(policy, &facts, note_of(&notes[at]), judging.now);
             self.commits.push(CheckedCommit { commit, judgement });
+        }
+        self.refuse_repeated_runs(judging, uses).await?;
+        for checked in &self.commits {
+            self.verdict.merge(checked.judgement.verdict.clone());
+        }
+        Ok(())
+    }
+
+    /// Refuses the commits whose run has another change.
+    async fn refuse_repeated_runs(
+        &mut self,
+        judging: &Judging<'_>,
+        uses: Vec<Option<RunUse>>,
+    ) -> Result<(), RepoError> {
+        // The base of a commit that is refused may be anything.
+        let by_statement = |checked: &CheckedCommit| {
+            matches!(
+                checked.judgement.admission,
+                Some(Admission::Statement { .. })
+            )
+        };
+        let is_admitted: Vec<bool> = self.commits.iter().map(by_statement).collect();
+        let admitted = uses.iter().zip(&is_admitted).filter(|(_, is)| **is);
+        let mut all: Vec<RunUse> = admitted.filter_map(|(used, _)| used.clone()).collect();
+        all.extend(judging.siblings(&all).await?);
+        for ((checked, used), is_admitted) in self.commits.iter_mut().zip(uses).zip(is_admitted) {
+            let Some(used) = used.filter(|_| is_admitted) else {
+                continue;
+            };
+            if let Some(finding) = judge_repeated_runs(&used, &all) {
+                checked.judgement.admission = None;
+                checked.judgement.verdict.push(finding);
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crucible_repo::{CommitReader, Oid};
 use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
 
-use super::commits::changes_guarded_ref;
+use super::commits::GuardedRefs;
 use crate::check_gates::{GateCheck, GateState, check_gates};
 use crate::error::RunError;
 use crate::journal::Unwatched;
@@ -51,10 +51,11 @@ pub async fn rerun_gates(
     if gates.is_empty() {
         return Ok(verdict);
     }
+    let guarded = GuardedRefs::read(reader, policy).await?;
     let mut tips: Vec<Oid> = Vec::new();
     for update in updates {
         if !update.is_deletion()
-            && changes_guarded_ref(reader, policy, update).await?
+            && guarded.are_changed_by(reader, policy, update).await?
             && let Some(tip) = reader.resolve(&update.new).await?
             && !tips.contains(&tip)
         {

@@ -14,87 +14,99 @@ use crate::landing_evidence::EVIDENCE_KEY;
 use crate::layout::{self, RunDir};
 use crate::world::World;
 
-/// Signs the commit of this request if the user wants that, and records the signature: another one of the same key may
-/// differ, and the commit with it. A landing that was interrupted uses the one that it recorded before.
-pub(crate) async fn sign_commit(
-    signing: &Signing,
-    dir: &RunDir,
-    record: &RunRecord,
-    git: &Git,
-    request: &LandRequest<'_>,
-    journal: &mut Journal<'_>,
-) -> Result<Option<String>, RunError> {
-    if !journal.has(COMMIT_KEY) {
-        // What was recorded of the unsigned commit names it.
-        let is_named = journal.has(EVENT_KEY) || journal.has(EVIDENCE_KEY);
-        let Some(signer) = signing
-            .signer
-            .as_ref()
-            .filter(|_| signing.signs_commits && !is_named)
-        else {
-            return Ok(None);
-        };
-        let unsigned = git.unsigned_commit(request).await?;
-        let signature = signer.sign_commit(&unsigned).await;
-        let signature = signature.map_err(|error| RunError::Unsigned {
-            id: record.run_id.to_string(),
-            why: error.to_string(),
-        })?;
-        dir.write_recorded(layout::COMMIT_SIGNATURE, signature.as_bytes())?;
-        journal.record_file(
-            "crucible",
-            EventKind::Attested,
-            COMMIT_KEY,
-            layout::COMMIT_SIGNATURE,
-        )?;
-    }
-    let recorded = dir.read(layout::COMMIT_SIGNATURE)?;
-    String::from_utf8(recorded)
-        .map(Some)
-        .map_err(|_| dir.malformed(layout::COMMIT_SIGNATURE, "it is not UTF-8"))
+/// Signs one landing of a run.
+pub(crate) struct LandingSigner<'a> {
+    pub(crate) world: &'a World<'a>,
+    pub(crate) signing: &'a Signing,
+    pub(crate) dir: &'a RunDir,
+    pub(crate) record: &'a RunRecord,
+    pub(crate) git: &'a Git,
 }
 
-/// Signs the statements about the commit that this request will make, and records them. A landing that was
-/// interrupted uses those that it signed before.
-pub(crate) async fn sign_landing(
-    signing: &Signing,
-    dir: &RunDir,
-    record: &RunRecord,
-    git: &Git,
-    request: &LandRequest<'_>,
-    journal: &mut Journal<'_>,
-) -> Result<(), RunError> {
-    let Some(signer) = &signing.signer else {
-        return Ok(());
-    };
-    if journal.has(EVENT_KEY) {
-        return Ok(());
-    }
-    let commit = git.commit_before_landing(request).await?;
-    let change = change_of(dir, record, journal.events()?, request.message, request.at)?;
-    let signed = match statements(&change, commit.as_str(), request.tree.as_str()) {
-        Ok(payloads) => signer.sign_all(&payloads).await,
-        Err(error) => Err(AttestError::from(error)),
-    };
-    match signed {
-        Ok(note) => {
-            dir.write_recorded(layout::ATTESTATION, &note)?;
+impl LandingSigner<'_> {
+    /// Signs the commit of this request if the user wants that, and records the signature: another one of the same key may
+    /// differ, and the commit with it. A landing that was interrupted uses the one that it recorded before.
+    pub(crate) async fn sign_commit(
+        &self,
+        request: &LandRequest<'_>,
+        journal: &mut Journal<'_>,
+    ) -> Result<Option<String>, RunError> {
+        if !journal.has(COMMIT_KEY) {
+            // What was recorded of the unsigned commit names it.
+            let is_named = journal.has(EVENT_KEY) || journal.has(EVIDENCE_KEY);
+            let signs = self.signing.signs_commits && !is_named;
+            let Some(signer) = self.signing.signer.as_ref().filter(|_| signs) else {
+                return Ok(None);
+            };
+            let unsigned = self.git.unsigned_commit(request).await?;
+            let signature = signer.sign_commit(&unsigned).await;
+            let signature = signature.map_err(|error| self.unsigned(&error))?;
+            self.dir
+                .write_recorded(layout::COMMIT_SIGNATURE, signature.as_bytes())?;
             journal.record_file(
                 "crucible",
                 EventKind::Attested,
-                EVENT_KEY,
-                layout::ATTESTATION,
+                COMMIT_KEY,
+                layout::COMMIT_SIGNATURE,
             )?;
-            Ok(())
         }
-        Err(error) if signing.is_required => Err(RunError::Unsigned {
-            id: record.run_id.to_string(),
+        let recorded = self.dir.read(layout::COMMIT_SIGNATURE)?;
+        String::from_utf8(recorded).map(Some).map_err(|_| {
+            self.dir
+                .malformed(layout::COMMIT_SIGNATURE, "it is not UTF-8")
+        })
+    }
+
+    /// Signs the statements about the commit that this request will make, and records them. A landing that was
+    /// interrupted uses those that it signed before.
+    pub(crate) async fn sign_statements(
+        &self,
+        request: &LandRequest<'_>,
+        journal: &mut Journal<'_>,
+    ) -> Result<(), RunError> {
+        if journal.has(EVENT_KEY) {
+            return Ok(());
+        }
+        let Some(signer) = &self.signing.signer else {
+            let world = self.world;
+            let reader = CommitReader::open(world.sandbox.clone(), world.env, &self.record.repo)?;
+            if reader.resolve(NOTES_REF).await?.is_some() {
+                let note = "  warning: the commit has no signed statement: there is no signing key, and other commits of this repository have one";
+                journal.observer()?.note(note);
+            }
+            return Ok(());
+        };
+        let commit = self.git.commit_before_landing(request).await?;
+        let events = journal.events()?;
+        let change = change_of(self.dir, self.record, events, request.message, request.at)?;
+        let signed = match statements(&change, commit.as_str(), request.tree.as_str()) {
+            Ok(payloads) => signer.sign_all(&payloads).await,
+            Err(error) => Err(AttestError::from(error)),
+        };
+        match signed {
+            Ok(note) => {
+                self.dir.write_recorded(layout::ATTESTATION, &note)?;
+                journal.record_file(
+                    "crucible",
+                    EventKind::Attested,
+                    EVENT_KEY,
+                    layout::ATTESTATION,
+                )?;
+                Ok(())
+            }
+            Err(error) if self.signing.is_required => Err(self.unsigned(&error)),
+            Err(error) => {
+                let note = format!("  warning: the commit has no signed statement: {error}");
+                journal.observer()?.note(&note);
+                Ok(())
+            }
+        }
+    }
+
+    fn unsigned(&self, error: &AttestError) -> RunError {
+        RunError::Unsigned {
+            id: self.record.run_id.to_string(),
             why: error.to_string(),
-        }),
-        Err(error) => {
-            let note = format!("  warning: the commit has no signed statement: {error}");
-            journal.observer()?.note(&note);
-            Ok(())
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crucible_attest::trailer_values;
 use crucible_model::{ClockSource, Code, Digest, Finding, Verdict, to_canonical_json};
 use crucible_repo::{BranchReach, CommitObject, Oid, RUN_TRAILER};
 use crucible_verify::{GateLevel, VerifyReport, VerifyResult};
@@ -804,7 +805,7 @@ impl<'r> Judge<'r> {
         for (key, value) in expected {
             let Some(value) = value else { continue };
             let trailer = format!("{key}: {value}");
-            if !commit.message.lines().any(|line| line == trailer) {
+            if trailer_values(&commit.message, key).all(|found| found != value) {
                 self.error(
                     COMMIT_DIFFERS,
                     oid.as_str(),

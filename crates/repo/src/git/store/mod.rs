@@ -31,7 +31,7 @@ use super::command::as_path;
 use crate::error::RepoError;
 use crate::oid::Oid;
 use pack::{Decoder, Pack};
-pub(crate) use tree::{Difference, Found, KnownTrees, TreeMode};
+pub(crate) use tree::{Difference, Found, KnownTrees, TreeMode, tree_entries};
 
 /// More packs than this are left to git.
 const MAX_PACKS: usize = 1000;

@@ -254,6 +254,27 @@ impl Entry<'_> {
     }
 }
 
+/// Returns the entries of a tree that `select` selects by their names, each with what it returns. `None` unless every byte of
+/// the tree belongs to an entry, in git's order and without duplicates.
+pub(crate) fn tree_entries<T>(
+    bytes: Vec<u8>,
+    hash: HashKind,
+    select: impl Fn(&[u8]) -> Option<T>,
+) -> Option<Vec<(T, Found)>> {
+    let tree = Tree {
+        bytes: Arc::new(bytes),
+        hash_len: hash_len(hash),
+    };
+    let mut selected = Vec::new();
+    for entry in tree.is_sane().then(|| tree.entries())? {
+        if let Some(value) = select(entry.name) {
+            let (mode, oid) = (entry.mode, oid_from(entry.id)?);
+            selected.push((value, Found { mode, oid }));
+        }
+    }
+    Some(selected)
+}
+
 impl Tree {
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let mut offset = 0;

@@ -1,0 +1,88 @@
+//! Which run a commit says it is the change of, and the rule that a run has one change. Pure.
+//!
+//! A run lands one commit, and the approvals of its plan are for that one. Its signer could make others, with the same run,
+//! base and approvals. An approval names the base, so all of them are children of one commit, and the caller finds them.
+
+use crucible_model::{Code, Finding, RunId};
+
+use crate::note::payload_of;
+use crate::statement::Statement;
+
+const RUN_REPEATED: Code = Code::new("attest-run-repeated");
+
+/// A commit with what the first statement of its note says, without any verification: a note that is not valid can refuse
+/// another commit, but never admit one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunUse {
+    /// The commit.
+    pub commit: String,
+    /// The run.
+    pub run: RunId,
+    /// The commit that the change was made on.
+    pub base: String,
+    /// The commit that landed: the one that a carried statement names, else `commit`.
+    pub original: String,
+}
+
+/// Returns the run that the note of a commit names; `None` if the note has no statement about the commit.
+#[must_use]
+pub fn run_use(commit: &str, note: &[u8]) -> Option<RunUse> {
+    let statement = Statement::parse(&payload_of(note)?).ok()?;
+    if statement.digest("commit", "gitCommit") != Some(commit) {
+        return None;
+    }
+    let change = statement.change().ok()?;
+    Some(RunUse {
+        commit: commit.to_owned(),
+        run: change.run,
+        base: change.base,
+        original: change
+            .carried_from
+            .map_or_else(|| commit.to_owned(), |from| from.commit),
+    })
+}
+
+/// Returns an error if another of these commits is another change of the same run.
+#[must_use]
+pub fn judge_repeated_runs(used: &RunUse, all: &[RunUse]) -> Option<Finding> {
+    let other = all
+        .iter()
+        .find(|other| other.run == used.run && other.original != used.original)?;
+    let hint = format!(
+        "its run {} has another change, {}; a run and the approvals of its plan count for one",
+        used.run, other.commit
+    );
+    Some(Finding::error(RUN_REPEATED, used.commit.as_str(), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_has_one_change() {
+        let used = |commit: &str, run: &str, original: &str| RunUse {
+            commit: commit.to_owned(),
+            run: format!("20261127-093000-{run}").parse().unwrap(),
+            base: "b".to_owned(),
+            original: original.to_owned(),
+        };
+        let all = [
+            used("one", "abcdef", "one"),
+            used("two", "abcdef", "one"),
+            used("three", "fedcba", "three"),
+        ];
+        for one in &all {
+            assert_eq!(
+                judge_repeated_runs(one, &all),
+                None,
+                "a carried commit is the same change"
+            );
+        }
+        let other = used("four", "abcdef", "four");
+        let finding = judge_repeated_runs(&other, &all).unwrap();
+        assert_eq!(finding.code.as_str(), "attest-run-repeated");
+        assert_eq!(finding.subject, "four");
+        assert!(judge_repeated_runs(&all[1], &[other]).is_some());
+    }
+}
