@@ -1,3 +1,5 @@
+//! The endpoint between an agent and a provider that answers event by event.
+
 use std::path::Path;
 
 use crucible_llm::BudgetLimits;

@@ -115,7 +115,7 @@ impl Mention {
 }
 
 /// The part of a goal before the first Markdown heading, quote or HTML comment. What follows was pasted, such as an issue
-/// that somebody else wrote.
+/// of another person.
 pub(crate) fn own_words(goal: &str) -> &str {
     let mut at = 0;
     for line in goal.split_inclusive('\n') {
