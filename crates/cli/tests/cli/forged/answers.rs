@@ -97,22 +97,39 @@ const WITH_ASSERT: &str = "const assert = require('node:assert');\nconst { total
 /// Tests with the assertions of jest and vitest.
 const WITH_EXPECT: &str = "const { total, count } = require('../src/price.js');\n\ndescribe('price', () => {\n  it('total', () => {\n    expect(total([1, 2])).toEqual(3);\n  });\n  it('count', () => {\n    expect(count([1, 2])).toBe(2);\n  });\n});\n";
 
-const PYTEST: Project<'static> = Project {
-    files: &[
-        (
-            ".crucible/config.toml",
-            "[gates.tests]\ncommand = [\"python3\", \"-m\", \"pytest\"]\n",
-        ),
+/// The project of unittest, tested by the pytest of `.tools`.
+fn pytest() -> Project<'static> {
+    let libraries = std::fs::read_dir(tools().join("python/lib"));
+    let library = libraries.expect("pytest is missing: run `cargo xtask test`, which installs it");
+    let library = library.flatten().next().unwrap().path();
+    let packages = library.join("site-packages");
+    let config = format!(
+        "[gates.tests]\ncommand = [\"python3\", \"-m\", \"pytest\"]\nenv = {{ PYTHONPATH = {:?} }}\n",
+        packages.to_str().unwrap()
+    );
+    let files = vec![
+        (".crucible/config.toml", &*config.leak()),
         UNITTEST.files[1],
         UNITTEST.files[2],
-        ("conftest.py", ""),
         (
             "tests/test_price.py",
             "from shop import price\n\n\ndef test_total():\n    assert price.total([1, 2]) == 3\n\n\ndef test_count():\n    assert price.count([1, 2]) == 2\n",
         ),
-    ],
-    ..UNITTEST
-};
+        ("conftest.py", ""),
+    ];
+    Project {
+        files: files.leak(),
+        ..UNITTEST
+    }
+}
+
+/// Where `cargo xtask test` installs programs.
+fn tools() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.tools")
+        .canonicalize()
+        .unwrap()
+}
 
 fn runners() -> Vec<Runner> {
     let on_machine = |name, project, around| Runner {
@@ -129,10 +146,7 @@ fn runners() -> Vec<Runner> {
     };
     vec![
         on_machine("unittest", UNITTEST, python),
-        Runner {
-            programs: Some("python/bin"),
-            ..on_machine("pytest", PYTEST, python)
-        },
+        on_machine("pytest", pytest(), python),
         on_machine("python-script", PLAIN, python),
         on_machine("node-test", super::NODE, javascript),
         on_machine("node-script", super::SCRIPT, javascript),
@@ -189,8 +203,7 @@ fn response(runner: &Runner, text: &str) -> (String, Vec<String>) {
 /// Tries the answers of a kind in a runner.
 fn outcomes(runner: &Runner, chosen: &[Answer]) -> Vec<(String, Outcome)> {
     let path = runner.programs.map(|programs| {
-        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools");
-        let programs: PathBuf = tools.canonicalize().unwrap().join(programs);
+        let programs = tools().join(programs);
         assert!(
             programs.is_dir(),
             "{} is missing: run `cargo xtask test --slow`, which installs it",
