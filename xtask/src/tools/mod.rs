@@ -18,6 +18,7 @@ mod python;
 mod python_tools;
 #[cfg(feature = "bench")]
 mod repomix;
+mod runners;
 mod system;
 mod verifiers;
 mod weights;
@@ -74,8 +75,8 @@ pub(crate) fn beside_installation<T>(
     })
 }
 
-/// Installs what only the full slow suite runs: Phoenix, which shows traces, and the coding agent that is a Python package.
-/// They take 1.6 GB.
+/// Installs what only the full slow suite runs: Phoenix, which shows traces, the coding agent that is a Python
+/// package, and test runners of JavaScript. They take 1.7 GB.
 pub(crate) fn for_full_suite(root: &Root) -> Result<(), TaskError> {
     python::install(
         root,
@@ -88,5 +89,6 @@ pub(crate) fn for_full_suite(root: &Root) -> Result<(), TaskError> {
         "agents",
         &[("mini-swe-agent", "2.4.0")],
         Dependencies::Installed,
-    )
+    )?;
+    runners::runners(root)
 }

@@ -69,11 +69,15 @@ impl NpmPackages {
 mod tests {
     use serde_json::Value;
 
-    use crate::tools::{browser, verifiers};
+    use crate::tools::{browser, runners, verifiers};
 
     #[test]
     fn packages_are_pinned_and_locked() {
-        for packages in [browser::PACKAGES, verifiers::NPM_PACKAGES] {
+        for packages in [
+            browser::PACKAGES,
+            runners::PACKAGES,
+            verifiers::NPM_PACKAGES,
+        ] {
             let wanted: Value = serde_json::from_str(packages.manifest).unwrap();
             let lock: Value = serde_json::from_str(packages.lock).unwrap();
             let locked = lock["packages"].as_object().unwrap();

@@ -3,7 +3,9 @@
 use crucible_testkit::RepoBuilder;
 
 use crate::support::{Call, Fixture, answering, codes, whole_file};
+use python::{PLAIN, UNITTEST};
 
+mod answers;
 mod candidates;
 mod elsewhere;
 mod held_out;
@@ -21,6 +23,16 @@ struct Project<'a> {
 
 /// Whether a change landed as verified, and the codes of its findings.
 fn tried(project: &Project<'_>, answer: &str) -> Outcome {
+    tried_with(project, answer, &[], None)
+}
+
+/// The same with more files that the answer may change, and with another `PATH`.
+fn tried_with(
+    project: &Project<'_>,
+    answer: &str,
+    others: &[String],
+    path: Option<&str>,
+) -> Outcome {
     let repo = RepoBuilder::new()
         .files(project.files.iter().copied())
         .build();
@@ -34,7 +46,14 @@ fn tried(project: &Project<'_>, answer: &str) -> Outcome {
         "--max-iterations",
         "1",
     ]);
-    let ran = with_toolchain(call)
+    let mut call = with_toolchain(call);
+    if let Some(path) = path {
+        call = call.env("PATH", path);
+    }
+    for other in others {
+        call = call.args(["--file", other.as_str()]);
+    }
+    let ran = call
         .args(["--file", project.source, "--repo"])
         .arg(repo.path())
         .run();
@@ -96,19 +115,20 @@ type Outcome = (bool, Vec<String>, String);
 
 /// Tries answers side by side, and returns each name with what [`tried`] returned.
 fn each<'a>(project: &Project<'_>, answers: &[(&'a str, &str)]) -> Vec<(&'a str, Outcome)> {
-    let size = answers.len().div_ceil(AT_A_TIME).max(1);
+    side_by_side(answers, |(class, answer)| {
+        let answer = whole_file(project.source, answer);
+        (*class, tried(project, &answer))
+    })
+}
+
+/// Calls `work` with each item, [`AT_A_TIME`] at once, and returns the results in order.
+fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let size = items.len().div_ceil(AT_A_TIME).max(1);
+    let work = &work;
     std::thread::scope(|scope| {
-        let parts: Vec<_> = answers
+        let parts: Vec<_> = items
             .chunks(size)
-            .map(|part| {
-                scope.spawn(move || {
-                    let tried = part.iter().map(|(class, answer)| {
-                        let answer = whole_file(project.source, answer);
-                        (*class, tried(project, &answer))
-                    });
-                    tried.collect::<Vec<_>>()
-                })
-            })
+            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<_>>()))
             .collect();
         let results = parts.into_iter().flat_map(|part| part.join().unwrap());
         results.collect()
@@ -275,7 +295,7 @@ mod slow {
         refuses(&SCRIPT, &as_answers(&answers));
     }
 
-    const CARGO: Project<'static> = Project {
+    pub(super) const CARGO: Project<'static> = Project {
         files: &[
             (
                 ".crucible/config.toml",
@@ -404,7 +424,7 @@ mod slow {
         accepts(&CARGO, &as_answers(&answers));
     }
 
-    const GO: Project<'static> = Project {
+    pub(super) const GO: Project<'static> = Project {
         files: &[
             (
                 ".crucible/config.toml",

@@ -284,7 +284,7 @@ fn seen_in_scripts() -> Vec<(&'static str, String)> {
 }
 
 /// The same project, tested by a plain script.
-const PLAIN: Project<'static> = Project {
+pub(super) const PLAIN: Project<'static> = Project {
     files: &[
         (
             ".crucible/config.toml",
