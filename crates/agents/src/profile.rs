@@ -1,6 +1,7 @@
 //! What is known of an agent, as data that a run keeps.
 //!
-//! Arguments, variables and files hold placeholders in braces, which are filled in for each session ([`crate::Launch`]):
+//! Arguments, variables and files hold placeholders in braces, which are filled in for each session
+//! ([`crate::Launch`]):
 //! `{endpoint}`, `{token}`, `{home}`, `{model}`, `{prompt}` and `{prompt_file}`.
 
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ pub struct AgentProfile {
     /// Files of its private home, by their paths in it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Paths of a repository that would configure it: they are not in its working copy.
+    /// Paths of a repository that would configure it: they are left out of its working copy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<String>,
     /// Patterns, as in `.gitignore`, of files that it leaves in a working copy for itself.

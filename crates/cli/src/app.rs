@@ -24,12 +24,12 @@ pub(crate) const LEDGER: &str = "ledger.db";
 /// The hidden first argument by which the sandbox re-enters this program for its inner stage.
 pub(crate) const INNER_STAGE: &str = "__sandbox-exec";
 
-/// What a command works with.
+/// The shared state of a command.
 pub(crate) struct App {
     pub(crate) env: Environment,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) output: Output,
-    /// Made by the first piece of work that waits for something.
+    /// Created on first use.
     pub(crate) events: RefCell<Option<EventLoop>>,
     /// Files of settings that the command line names, above the user's own and the environment.
     pub(crate) over: Vec<PathBuf>,
@@ -80,7 +80,7 @@ impl App {
                 .is_some_and(|name| name.starts_with("CRUCIBLE_") && name != "CRUCIBLE_HOME")
         };
         if !self.has_warned.get() && self.env.pairs().any(is_ours) {
-            // A configuration that cannot be read is no matter of such a command.
+            // Such a command ignores an unreadable configuration.
             let _ = self.config(self.env.working_directory(), &[]);
         }
     }
@@ -140,8 +140,7 @@ impl App {
             .map_or_else(|| missing().and_then(Err), Ok)
     }
 
-    /// The ledger where there is one, for a command that also goes on without: it makes none, and where the user has no home none was
-    /// ever made.
+    /// The ledger, if it exists, for a command that does not need it. Creates none.
     pub(crate) fn ledger_to_ask(&self) -> Result<Option<Ledger>, Failure> {
         match self.env.crucible_home() {
             Err(HomeError::NotSet) => Ok(None),
@@ -243,7 +242,7 @@ impl App {
         Settings::load(&files, &self.env, &[]).ok()
     }
 
-    /// The top of the git repository around a directory. As git does, it goes up no further than `GIT_CEILING_DIRECTORIES` lets it.
+    /// The top of the git repository around a directory. Like git, it stops at `GIT_CEILING_DIRECTORIES`.
     pub(crate) fn repository_of(&self, start: &Path) -> Option<PathBuf> {
         let found = crucible_spec::repository_of(start)?;
         let ceilings = self
@@ -283,7 +282,7 @@ impl App {
         self.block_on(async { Ok(work.await?) })
     }
 
-    /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands, its processes end
+    /// Runs `work` to its end, or until the user interrupts: then it is cancelled, its processes end
     /// with it, and the next command continues.
     pub(crate) fn block_on<T>(
         &self,
@@ -335,7 +334,8 @@ mod tests {
         }
     }
 
-    /// Every setting there is, not some of them: flag before environment before the project's file before the user's before the default.
+    /// Every setting there is, not some of them: flag before environment before the project's file before the user's
+    /// before the default.
     #[test]
     fn settings_follow_flag_environment_project_user_default_order() {
         let temp_dir = tempfile::tempdir().unwrap();
@@ -388,7 +388,7 @@ mod tests {
                 SettingSource::File(user.clone()),
                 "{key}"
             );
-            // What a project's file may not set is refused there, by a test of its own.
+            // Settings that a project must not set are refused; another test covers that.
             let has_project = Settings::load(&files(true, true), &nothing, &[]).is_ok();
             let both = files(true, has_project);
             if has_project {

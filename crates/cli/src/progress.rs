@@ -16,7 +16,7 @@ impl Progress {
         Self::after(output, 0)
     }
 
-    /// Shows what comes after this event; what was before is no news.
+    /// Shows only events after this one.
     pub(crate) fn after(output: &Output, last_seq: u64) -> Self {
         Self {
             output: output.clone(),
@@ -25,7 +25,7 @@ impl Progress {
         }
     }
 
-    /// Takes the spinner off the terminal.
+    /// Removes the spinner.
     pub(crate) fn finish(&mut self) {
         self.spinner.finish();
     }

@@ -1,4 +1,5 @@
-//! Held-out examples: inputs of a skill and their outputs. The proposer gives them, and no agent that builds the skill sees them.
+//! Held-out examples: inputs of a skill and their outputs. The proposer gives them, and no agent that builds the skill
+//! sees them.
 
 use crucible_model::{UniqueJson, short_line};
 use serde::{Deserialize, Serialize};
@@ -120,7 +121,8 @@ impl HeldOutExample {
             .transpose()
     }
 
-    /// The document in which examples are kept. It is not the canonical form, which knows no whole number beyond 2^53 exactly.
+    /// The document in which examples are kept. It is not canonical JSON, which cannot represent integers above 2^53
+    /// exactly.
     #[must_use]
     pub fn document(examples: &[Self]) -> Vec<u8> {
         json!({ "schema_version": FORM, "examples": examples })

@@ -24,7 +24,7 @@ pub struct ForgeProject {
     package: PackageName,
 }
 
-/// The operator's rules cannot be taken.
+/// The operator's policy cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyUnread {
     /// The file cannot be read.
@@ -72,7 +72,8 @@ impl ForgeProject {
         SkillPaths::of(&self.package, name)
     }
 
-    /// The operator's rules for skills, from [`POLICY_FILE`]; none where there is no such file, and then the rules hold that always do.
+    /// The operator's rules for skills, from [`POLICY_FILE`]; none where there is no such file, and then the rules hold
+    /// that always do.
     ///
     /// # Errors
     ///
@@ -87,7 +88,8 @@ impl ForgeProject {
         Ok(Some(SkillPolicy::read(text)?))
     }
 
-    /// Returns the rules of the policy at `named`, else of the project's own, else those that always hold; and which these are, for people.
+    /// Returns the rules of the policy at `named`, else of the project's own, else those that always hold; and which
+    /// these are, for people.
     ///
     /// # Errors
     ///
@@ -137,7 +139,8 @@ impl ForgeProject {
         Ok(paths.files().into_iter().find(exists).cloned())
     }
 
-    /// Takes the lock of a skill, which lies below Crucible's own directory `home`: one process at a time works on it. `purpose` is what the
+    /// Takes the lock of a skill, which lies below Crucible's own directory `home`: one process at a time works on it.
+    /// `purpose` is what the
     /// process does, for another process that finds the lock held.
     ///
     /// # Errors

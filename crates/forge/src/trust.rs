@@ -1,9 +1,11 @@
 //! Promotion and demotion: a person approves exactly these bytes, or the approval is withdrawn.
 //!
-//! A promotion rests on the newest verification, which passed with the very bytes that lie in the project now; who promotes is named. A
+//! A promotion rests on the newest verification, which passed with the very bytes that lie in the project now; who
+//! promotes is named. A
 //! demotion needs a reason, and a skill whose runs keep failing is demoted by Crucible itself.
 //!
-//! What always holds: what is promoted is what was verified, byte for byte; the ledger is written before the registry, which is derived
+//! What always holds: what is promoted is what was verified, byte for byte; the ledger is written before the registry,
+//! which is derived
 //! from it.
 
 use crucible_host::lock::LockError;
@@ -271,7 +273,8 @@ pub fn demote_skill(
     })
 }
 
-/// Demotes a skill whose newest runs by this promotion all failed or were denied, `most` of them; zero means never. The lock of the skill is not
+/// Demotes a skill whose newest runs by this promotion all failed or were denied, `most` of them; zero means never. The
+/// lock of the skill is not
 /// needed: the ledger takes the step once, whichever other processes run.
 pub(crate) fn demote_what_fails(
     world: &ForgeWorld<'_>,
@@ -302,7 +305,8 @@ pub(crate) fn demote_what_fails(
     }
 }
 
-/// Whether the newest runs by a promotion, `most` of them, failed or were denied. Runs that were refused say nothing of the skill.
+/// Whether the newest runs by a promotion, `most` of them, failed or were denied. Runs that were refused say nothing of
+/// the skill.
 fn keeps_failing(newest_first: &[SkillRunRow], promotion: u64, most: u32) -> bool {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut ran = newest_first
@@ -320,7 +324,8 @@ fn keeps_failing(newest_first: &[SkillRunRow], promotion: u64, most: u32) -> boo
         })
 }
 
-/// Whether a skill may be promoted: `newest` is its newest verification with its gates, `files` are its two files as they lie there now.
+/// Whether a skill may be promoted: `newest` is its newest verification with its gates, `files` are its two files as
+/// they lie there now.
 fn judge_promotion(
     name: &SkillName,
     newest: Option<&VerificationRow>,
@@ -428,7 +433,7 @@ fn take_away(
     })
 }
 
-/// Writes the registry; where that fails the step stands all the same, and the next one writes it.
+/// Writes the registry; if that fails, the step is still valid, and the next step writes the registry.
 fn told_in_registry(
     world: &ForgeWorld<'_>,
     ledger: &Ledger,

@@ -76,7 +76,7 @@ pub struct PriceRow {
 /// What a server offers, or why that is not known.
 #[derive(Serialize)]
 pub struct OfferedRow {
-    /// Whether these are all; absent where the server did not tell.
+    /// Whether the list is complete; absent if the server did not say.
     pub complete: Option<bool>,
     /// The models.
     pub models: Vec<ModelRow>,
@@ -124,8 +124,8 @@ impl ModelList {
         })
     }
 
-    /// Adds what the servers offer, which are asked concurrently. A provider that was named must answer; of several, each that does not
-    /// says why.
+    /// Queries the servers concurrently and adds their models. A named provider must answer; otherwise each failure is
+    /// stored in its row.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
     }
 }
 
-/// Why there is no list. Its time limit is not one of the settings that a call's error would name.
+/// Returns the error of a failed listing. It names no setting, because its time limit is fixed.
 fn no_list(error: LlmError) -> Failure {
     match error {
         LlmError::Timeout {

@@ -4,7 +4,7 @@
 //! abandoned.
 
 /// Is notified about each attempt to call a model: retries count separately, and attempts that the budget
-/// refuses do not count. Many can be in flight at once. Nothing of a request or an answer is passed.
+/// refuses do not count. Many can be in flight at once. It gets neither requests nor answers.
 pub trait CallWatch: Send + Sync {
     /// An attempt for this phase begins. The attempt waits until this returns.
     fn asked(&self, phase_id: &str);

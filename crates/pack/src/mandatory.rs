@@ -21,7 +21,7 @@ pub struct Mandatory {
     pub optional: Vec<RepoPath>,
 }
 
-/// A configured document is no path inside the repository.
+/// A configured document is not a path inside the repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("mandatory document {path:?}: {source}")]
 pub struct MandatoryError {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::error::RepoError;
 
-/// A directory below which everything happens.
+/// An open directory; all paths are resolved below it.
 #[derive(Debug)]
 pub(crate) struct Root {
     fd: OwnedFd,
@@ -23,7 +23,8 @@ pub(crate) struct Root {
     renaming: RenameCall,
 }
 
-/// The kernel's renaming from a directory and a name in it to another one, which not every file system has in every kind.
+/// The kernel's renaming from a directory and a name in it to another one, which not every file system has in every
+/// kind.
 pub(crate) type RenameCall =
     fn(BorrowedFd<'_>, &OsStr, BorrowedFd<'_>, &OsStr, RenameFlags) -> Result<(), Errno>;
 

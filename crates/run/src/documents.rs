@@ -1,6 +1,7 @@
 //! The documents of a run, parsed: what a page, a report or a trace shows of it.
 //!
-//! This is the one reader of a whole run directory. It only reads. A document that is missing is absent; one that cannot be
+//! This is the one reader of a whole run directory. It only reads. A document that is missing is absent; one that
+//! cannot be
 //! parsed is named in [`RunDocuments::unreadable`], so that a planted file hides nothing else.
 
 use crucible_attest::payload_of;
@@ -79,7 +80,7 @@ pub struct Exchange {
     pub seq: u64,
     /// The role that asked.
     pub role: String,
-    /// When it was asked; absent if no event tells.
+    /// When it was asked; absent if no event records it.
     pub asked: Option<Timestamp>,
     /// When it ended.
     pub ended: Timestamp,
@@ -252,7 +253,8 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
     })
 }
 
-/// Parses the start record of a run from the bytes that the ledger has under [`crate::RECORD_KEY`]; `None` if they are of another
+/// Parses the start record of a run from the bytes that the ledger has under [`crate::RECORD_KEY`]; `None` if they are
+/// of another
 /// version.
 #[must_use]
 pub fn parse_record(bytes: &[u8]) -> Option<RunRecord> {

@@ -354,7 +354,7 @@ impl<'a> Journal<'a> {
         &self.events
     }
 
-    /// What the run's bookings say together.
+    /// Returns the total usage in the run's reservations.
     pub(crate) fn booked(&mut self) -> Result<RecordedUsage, RunError> {
         self.commit()?;
         Ok(RecordedUsage::read(self.ledger, &self.run, &self.events)?)

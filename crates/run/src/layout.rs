@@ -70,8 +70,9 @@ pub(crate) const HELD_OUT: &str = "artifacts/held_out.json";
 pub(crate) const LANDING: &str = "artifacts/landing.json";
 /// What the commit proves of the requirements of the run's task.
 pub(crate) const EVIDENCE: &str = "artifacts/evidence.json";
-/// The signed statements about the commit, a bundle a line: the commit's note.
+/// The signature of the commit.
 pub(crate) const COMMIT_SIGNATURE: &str = "artifacts/commit.sig";
+/// The signed statements about the commit, one bundle per line: the commit's note.
 pub(crate) const ATTESTATION: &str = "artifacts/attestation.jsonl";
 /// Why the run failed for good.
 pub(crate) const FAILURE: &str = "artifacts/failure.json";

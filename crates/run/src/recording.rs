@@ -38,7 +38,7 @@ pub struct Opening<'r> {
     pub calls: u64,
 }
 
-/// Who answers a new run.
+/// Where the answers of a new run come from.
 #[derive(Debug, Clone, Default)]
 pub enum AnswersFrom {
     /// Its provider, by itself.

@@ -258,7 +258,8 @@ pub(crate) async fn run(
     Ok(trial)
 }
 
-/// Runs the gates on a copy of the base as it is. A detected gate that could not run is tried with its other commands; the first
+/// Runs the gates on a copy of the base as it is. A detected gate that could not run is tried with its other commands;
+/// the first
 /// of them that runs tests takes its place. Returns the gates as they are used from then on.
 pub(crate) async fn run_base(
     world: &World<'_>,
@@ -312,7 +313,7 @@ pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, R
     Ok(snapshot(git, copy, &options).await?.omitted)
 }
 
-/// Names a path that differs from the last commit; with the reason if git does not show it by itself.
+/// Names a path that differs from the last commit; with the reason if `git status` does not show it.
 pub(crate) fn named(changed: &DirtyEntry) -> String {
     let hidden = changed
         .kind
@@ -690,7 +691,8 @@ pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ff
     env
 }
 
-/// Judges the plan as it was signed: with its reasons and expected results, against the behaviours that there are, and by
+/// Judges the plan as it was signed: with its reasons and expected results, against the behaviours that there are, and
+/// by
 /// the signature of its very text.
 fn judge_plan(plan: &Plan, behaviors: &[String], dir: &RunDir) -> Result<Verdict, RunError> {
     let text = |path| dir.has(path).then(|| dir.read_text(path)).transpose();

@@ -43,7 +43,8 @@ const LEAST: u64 = 64 << 10;
 const NETWORK_CAPABILITIES: [&str; 3] = ["CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_SETPCAP"];
 /// Where programs look names up first.
 const HOSTS_FILE: &str = "/etc/hosts";
-/// The devices of a program that reaches hosts. For terminals bubblewrap makes a second user namespace, in which nobody has a right over
+/// The devices of a program that reaches hosts. For terminals bubblewrap makes a second user namespace, in which nobody
+/// has a right over
 /// the network any more; so there are no terminals.
 const DEVICES: [&str; 6] = [
     "/dev/null",
@@ -61,7 +62,7 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/proc/self/fd/2", "/dev/stderr"),
 ];
 
-/// What a run's inner stage will find around it on this machine.
+/// Returns whether the inner stage runs in namespaces on this machine.
 pub(crate) fn surroundings(layers: &Layers) -> StageIsolation {
     match layers.state(Layer::Namespaces) {
         LayerState::Available => StageIsolation::Namespaces,
@@ -313,7 +314,8 @@ fn world(network: &Network, identity: &Identity) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// The descriptor that bubblewrap reads its options from. Its own words are readable inside and, outside, to everybody on the machine:
+/// The descriptor that bubblewrap reads its options from. Its own words are readable inside and, outside, to everybody
+/// on the machine:
 /// they would tell what is hidden.
 fn words_file(words: &[OsString]) -> Result<OwnedFd, SandboxError> {
     let failed = |source| SandboxError::Supervision {

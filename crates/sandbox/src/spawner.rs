@@ -46,7 +46,7 @@ pub(crate) struct Running {
     pid: Pid,
     reach: Reach,
     state: State,
-    /// Goes last: covers must stay as long as anybody is behind them.
+    /// Dropped last: placeholders must exist as long as a process can see them.
     _placeholders: Placeholders,
 }
 

@@ -75,7 +75,7 @@ pub trait GateObserver: Send + Sync {
     fn finished(&self, outcome: &GateOutcome);
 }
 
-/// Hears nothing.
+/// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

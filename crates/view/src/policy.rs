@@ -47,7 +47,7 @@ pub struct PolicyRun {
 pub struct RuleView {
     /// The setting.
     pub setting: RedactedText,
-    /// What it says.
+    /// The rule's answer.
     pub answer: RuleAnswer,
     /// The reason; empty if it passes.
     pub reason: RedactedText,

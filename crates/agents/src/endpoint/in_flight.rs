@@ -1,4 +1,4 @@
-//! A request that was sent on, until it is recorded.
+//! A forwarded request that is not recorded yet.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::exchanges::Exchange;
 use super::refusal::Refusal;
 use super::{Shared, lock, on_blocking_thread};
 
-/// An exchange that is recorded when this is dropped, if it was not before: a task can be ended at any await.
+/// Records its exchange on drop, unless it was recorded before: a task can be cancelled at any await.
 pub(super) struct InFlight {
     shared: Arc<Shared>,
     exchange: Exchange,
@@ -20,7 +20,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Returns nothing if the endpoint is over.
+    /// Returns `None` if the endpoint is closed.
     pub(super) fn new(shared: &Arc<Shared>, exchange: Exchange) -> Option<Self> {
         let open = lock(&shared.in_flight).clone()?;
         Some(Self {
@@ -33,7 +33,7 @@ impl InFlight {
 
     /// Records the exchange as it is.
     pub(super) async fn record(mut self) -> Result<(), Refusal> {
-        // Whoever waits may be ended, but not the blocking thread that owns this.
+        // The waiting task can be cancelled; the blocking thread that owns `self` cannot.
         on_blocking_thread(move || {
             self.is_recorded = true;
             let exchange = self.exchange.clone();

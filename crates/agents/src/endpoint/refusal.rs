@@ -59,7 +59,7 @@ impl Refusal {
         }
     }
 
-    /// The whole answer.
+    /// Returns the HTTP response.
     pub(super) fn response(&self, wire: Wire) -> Response<Body> {
         json_response(self.status, self.body(wire).to_string().into_bytes())
     }
@@ -70,7 +70,7 @@ pub(super) fn json_response(status: u16, body: Vec<u8>) -> Response<Body> {
     response(status, "application/json", Body::from(body))
 }
 
-/// An answer of this type.
+/// Returns a response with this content type.
 pub(super) fn response(status: u16, content_type: &str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);

@@ -1,4 +1,4 @@
-//! The built-in agents, a file each. All of it was seen with the version that each names.
+//! The built-in agents, a file each. Each file was checked against the agent version that it names.
 
 use std::collections::BTreeMap;
 

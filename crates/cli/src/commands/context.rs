@@ -1,6 +1,7 @@
-//! `crucible context`: what a model may see of a repository, on its own.
+//! `crucible context`: builds the context pack of a request or a goal without a run.
 //!
-//! The pack is the one that a run makes: the same documents first, the same denials, the same budget. Without a request that
+//! The pack is the one that a run makes: the same documents first, the same denials, the same budget. Without a request
+//! that
 //! names files, all files that git tracks are ranked for a goal, as a run's chair ranks them.
 
 use std::path::PathBuf;
@@ -124,7 +125,7 @@ fn canonical<T: Serialize>(document: &T) -> Result<Vec<u8>, Failure> {
     Ok(to_canonical_json(document)?)
 }
 
-/// A limit of a pack; nothing at all is one too.
+/// Parses a limit of a pack; 0 is allowed.
 fn limits() -> RangedU64ValueParser<u64> {
     RangedU64ValueParser::new().range(0..=u64::from(u32::MAX))
 }

@@ -5,8 +5,10 @@
 //! - [`WholeFileSkillAgent`]: any model, without tools.
 //! - [`AdoptExisting`]: nobody; what stands is taken.
 //!
-//! What always holds: an agent touches the copy and its own scratch directory and nothing else; whether it says that it succeeded counts for
-//! nothing. What it left in the copy is judged the same way for every agent; what it printed is kept without secrets and without the keys
+//! What always holds: an agent touches the copy and its own scratch directory and nothing else; whether it says that it
+//! succeeded counts for
+//! nothing. What it left in the copy is judged the same way for every agent; what it printed is kept without secrets
+//! and without the keys
 //! that it was handed.
 
 mod as_is;
@@ -91,7 +93,7 @@ pub struct AgentOutcome {
 /// How an agent ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEnd {
-    /// By itself, and well as far as it says.
+    /// It ended by itself and reported success.
     Done,
     /// It failed, or was ended for what it did.
     Failed(Finding),

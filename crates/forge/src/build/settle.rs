@@ -1,11 +1,15 @@
 //! What a build that was killed left, settled by the next step of its skill.
 //!
-//! How it works: right before both files go to the project a record in Crucible's own directory says which attempt brings which bytes; it
-//! goes when the ledger has the end of that attempt. Where one is found later, under the lock, a change that was broken off is finished or
-//! taken back first, and then the files tell how far the attempt had come: where both are those of the record it succeeded, and else it was
+//! How it works: right before both files go to the project a record in Crucible's own directory says which attempt
+//! brings which bytes; it
+//! goes when the ledger has the end of that attempt. Where one is found later, under the lock, a change that was broken
+//! off is finished or
+//! taken back first, and then the files tell how far the attempt had come: where both are those of the record it
+//! succeeded, and else it was
 //! aborted.
 //!
-//! What always holds: no bytes of an attempt stay in the project that the ledger calls aborted, but where a person went on with them; a
+//! What always holds: no bytes of an attempt stay in the project that the ledger calls aborted, but where a person went
+//! on with them; a
 //! record that is of no attempt that runs decides nothing.
 
 use std::path::{Path, PathBuf};
@@ -65,7 +69,7 @@ struct BuildFiles {
     test: Digest,
 }
 
-/// Says that the attempt brings these bytes, before it does.
+/// Records the files that the attempt will copy to the project.
 pub(super) fn promise(
     project: &ForgeProject,
     home: &Path,
@@ -85,14 +89,16 @@ pub(super) fn promise(
     write_atomic(&place, bytes.as_bytes()).map_err(|error| CopyBackError::Own(error.into()))
 }
 
-/// Takes the promise away: the ledger has the end of its attempt.
+/// Removes that record after the ledger has the end of the attempt.
 pub(super) fn kept(project: &ForgeProject, home: &Path, paths: &SkillPaths) {
     // One that stays is of an attempt that runs no more, and the next step passes over it.
     let _stays = place(project, home, paths).map(|place| remove_file(&place));
 }
 
-/// Settles what a build of this skill left that was killed or interrupted: no attempt runs any more when this returns, and the ledger says of
-/// each what came of it. The caller holds the lock of the skill, and reads its row afterwards. A skill that nobody knows has no builds.
+/// Settles what a build of this skill left that was killed or interrupted: no attempt runs any more when this returns,
+/// and the ledger says of
+/// each what came of it. The caller holds the lock of the skill, and reads its row afterwards. A skill that nobody
+/// knows has no builds.
 ///
 /// # Errors
 ///

@@ -86,7 +86,7 @@ pub(crate) struct GateAnswer {
     pub(crate) facts: Map<String, Value>,
 }
 
-/// A gate cannot be asked.
+/// A gate could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum GateObstacle {
     /// A program could not be started with the required isolation.

@@ -1,6 +1,7 @@
 //! What each module and built-in of Python can do, by class.
 //!
-//! An allow-list: a module without a row may not be imported, a member that its row does not list is what the row says of the others. So a
+//! An allow-list: a module without a row may not be imported, a member that its row does not list is what the row says
+//! of the others. So a
 //! function that a later Python adds to `os` is refused until a person has reviewed it.
 
 use std::collections::BTreeMap;
@@ -45,7 +46,8 @@ pub(crate) enum Effect {
     Type,
     /// May stand as a decorator, and nowhere else: it writes code from the names of what it is given.
     Decorator,
-    /// May stand as the innermost decorator of a function, with one argument, and nowhere else: on any other object it sets attributes.
+    /// May stand as the innermost decorator of a function, with one argument, and nowhere else: on any other object it
+    /// sets attributes.
     Wrapper,
     /// May stand as the base of a class, or be called with so many arguments by position and with nothing else.
     Arguments(usize),
@@ -859,7 +861,7 @@ fn is_dunder(word: &str) -> bool {
     word.len() > 4 && word.starts_with("__") && word.ends_with("__")
 }
 
-/// Whether a member of a module is another module, or nobody's business.
+/// Whether a member of a module is another module, or private.
 pub(crate) fn hides(word: &str) -> bool {
     let strong = |row: &Row| {
         !matches!(row.others, Effect::None | Effect::Network) || !row.members.is_empty()

@@ -1,6 +1,8 @@
-//! The Python package that `crucible skill init` lays down: a base class, one example skill with its test, and the settings of the tools.
+//! The Python package that `crucible skill init` lays down: a base class, one example skill with its test, and the
+//! settings of the tools.
 //!
-//! What always holds: a file that is there keeps its content, whatever it is; of those that are missing all are written, or none.
+//! What always holds: a file that is there keeps its content, whatever it is; of those that are missing all are
+//! written, or none.
 
 use std::path::Path;
 
@@ -36,7 +38,7 @@ pub struct Skeleton {
     files: Vec<(RepoPath, String)>,
 }
 
-/// What was laid down.
+/// The result of writing a skeleton.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenSkeleton {
     /// The files that were written, in their order.

@@ -17,13 +17,13 @@ use crate::recorded_rows::commit;
 use crate::store::Ledger;
 
 stored! {
-    /// How an attempt at building stands.
+    /// The status of a build attempt.
     SkillBuildStatus {
-        /// It goes on, or its process was killed.
+        /// It is running, or its process was killed.
         Running = "RUNNING",
         /// Its files were copied into the project.
         Succeeded = "SUCCEEDED",
-        /// It came to nothing.
+        /// It failed.
         Failed = "FAILED",
         /// It was interrupted.
         Aborted = "ABORTED",
@@ -87,13 +87,15 @@ pub struct SkillBuildRow {
 const COLUMNS: &str = "id, proposal_id, attempt_number, parent_build_id, agent, status, failure, skill_digest, test_digest, started_at, ended_at";
 
 impl Ledger {
-    /// Begins the next attempt: the skill, which has to be proposed or built, counts as proposed again. `packet` makes the packet of the
-    /// attempt from its row, and is kept with it. The caller holds the lock of the skill: an attempt or a
+    /// Begins the next attempt: the skill, which has to be proposed or built, counts as proposed again. `packet` builds
+    /// the
+    /// attempt's packet from its row; the packet is stored with the attempt. The caller holds the lock of the skill: an
+    /// attempt or a
     /// verification that still runs is one of a process that was killed, and is ended as aborted.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where the skill is verified or trusted, what `packet` says, and all that can be wrong with the database.
+    /// [`LedgerError::SkillMoved`] where the skill is verified or trusted, the error of `packet`, or a database error.
     pub fn begin_skill_build<E: From<LedgerError>>(
         &mut self,
         new: &NewSkillBuild,
@@ -150,11 +152,12 @@ impl Ledger {
         Ok(row)
     }
 
-    /// Ends an attempt that runs: a skill whose attempt succeeded is built.
+    /// Ends a running attempt. If it succeeded, the skill's status becomes built.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where this attempt does not run any more, and all that can be wrong with the database.
+    /// [`LedgerError::SkillMoved`] where this attempt does not run any more, and all that can be wrong with the
+    /// database.
     pub fn end_skill_build(
         &mut self,
         build: &SkillBuildRow,

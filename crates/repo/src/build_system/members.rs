@@ -1,6 +1,7 @@
 //! The members that a workspace declares, found among the files there are.
 //!
-//! A pattern names directories, and a directory is a member when it holds a manifest of the same kind. Patterns are matched
+//! A pattern names directories, and a directory is a member when it holds a manifest of the same kind. Patterns are
+//! matched
 //! all at once, so the work grows with the files and not with files times patterns.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -16,7 +17,7 @@ const MAX_PATTERN: usize = 512;
 pub(super) struct Members<'a> {
     /// The members that are there.
     pub(super) directories: Vec<&'a str>,
-    /// Patterns that were passed over: sentences for people.
+    /// Notes on skipped patterns, for the user.
     pub(super) notes: Vec<String>,
 }
 

@@ -47,7 +47,7 @@ pub enum GhError {
         /// What was asked for.
         what: String,
     },
-    /// GitHub does not take the question.
+    /// GitHub rejected the request.
     #[error("GitHub rejected the request {what} (HTTP {status}): {said}; change the request")]
     Invalid {
         /// What was asked for.

@@ -84,7 +84,7 @@ pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<PathKind
     })))
 }
 
-/// Returns the digest of the regular file at `path`; a link or a directory has none.
+/// Reads `path` as [`look`] does, up to the limit of edited files.
 pub(super) fn glance(dir: &Root, path: &Path) -> Result<PathKind, Errno> {
     look(dir, path, ByteLimit(MAX_EDITED_BYTES))
 }

@@ -60,7 +60,8 @@ impl StartRequest<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if a setting or an argument cannot be used, if a provider cannot be prepared, or if the run cannot be created.
+    /// Fails if a setting or an argument cannot be used, if a provider cannot be prepared, or if the run cannot be
+    /// created.
     pub async fn start(
         &self,
         runtime: &Runtime<'_>,
@@ -164,7 +165,7 @@ pub struct UnattendedRun {
     pub end: UnattendedEnd,
 }
 
-/// The end of a run that nobody watched.
+/// How an unattended run ended.
 pub enum UnattendedEnd {
     /// With this commit.
     Landed(Oid),

@@ -604,7 +604,8 @@ fn unchanged(outcome: &AttemptOutcome) -> Vec<String> {
     paths.map(str::to_owned).collect()
 }
 
-/// How often an answer before the next one was to be another: a request for files was not, and a repeated change was twice.
+/// How often an answer before the next one was to be another: a request for files was not, and a repeated change was
+/// twice.
 fn refusals(ended: &[AttemptOutcome], of_plan: &[AttemptOutcome]) -> u64 {
     let repeated = of_plan
         .iter()
@@ -624,7 +625,7 @@ pub(super) struct Attempt<'a> {
     pub(super) ended: &'a [AttemptOutcome],
 }
 
-/// Whether an attempt is over.
+/// The state of an attempt after its answer was processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerTried {
     /// It is.

@@ -22,7 +22,7 @@ const UNREADABLE: Code = Code::new("patch-plan-unreadable");
 /// What a plan file amounts to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SignedPlan {
-    /// It is signed, and may be gone by.
+    /// The plan is signed and can be used.
     Signed(Box<Plan>),
     /// The plan is not usable; the verdict says why.
     Refused(Verdict),

@@ -1,7 +1,9 @@
 //! The prompts of the objector and the second author, and the parsing of their answers. Pure.
 //!
-//! The objector sees goal, base and change and writes tests. The second author sees one sentence, the public functions that a
-//! test names, and the test without its expected value; never the change. Both only write: `crucible_verify` decides what an
+//! The objector sees goal, base and change and writes tests. The second author sees one sentence, the public functions
+//! that a
+//! test names, and the test without its expected value; never the change. Both only write: `crucible_verify` decides
+//! what an
 //! objection is.
 
 use crucible_llm::Message;
@@ -58,7 +60,7 @@ pub(crate) fn objections_question(
     vec![Message::user(prompt.build())]
 }
 
-/// Reads objections, and how many more there are than are judged.
+/// Parses the objections; also returns how many exceed the limit.
 ///
 /// # Errors
 ///
@@ -67,7 +69,7 @@ pub(crate) fn read_objections(answer: &Untrusted) -> Result<(Vec<Raised>, u64), 
     let answer: ObjectorAnswer = serde_json::from_str(unfenced(answer.as_str()))
         .map_err(|error| format!("the answer is not a list of objections: {error}"))?;
     let mut raised = answer.objections;
-    // What is escaped in JSON is seen by no scan of the answer's text.
+    // A scan of the raw answer does not see secrets that JSON escapes.
     let texts = raised.iter().flat_map(|one| {
         [
             &one.test.text,
@@ -120,7 +122,8 @@ pub(crate) fn expectation_question(derivation: &Derivation<'_>) -> Vec<Message> 
     vec![Message::user(prompt)]
 }
 
-/// Reads the value that the second author derives; nothing if the sentence does not say it, or the answer has another form.
+/// Reads the value that the second author derives; `None` if the sentence does not determine it, or the answer is
+/// malformed.
 pub(crate) fn read_expectation(answer: &Untrusted) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -5,7 +5,7 @@ use crucible_model::Verdict;
 use super::{Gate, GateOutcome};
 use crate::judge::judge_run;
 
-/// Every command of the repository ended well.
+/// Passes if every command of the repository passed.
 #[derive(Debug, Clone, Copy)]
 pub struct Lite;
 

@@ -61,8 +61,8 @@ fn no_tests(run: &GateRun) -> CouldNotRun {
     }
 }
 
-/// Returns the runners that may have printed the output: the one that reported, the one that was started, and
-/// for one that calls others, all.
+/// Returns the runners that may have printed the output: the one that reported, the one that was started, and every
+/// runner if none was started or that one calls others.
 fn candidates<'t>(output: &'t CommandOutput<'_>) -> impl Iterator<Item = &'static dyn Runner> + 't {
     let started = runner_of(&output.run.command);
     let is_open = started.is_none_or(|runner| runner.calls_others());

@@ -2,7 +2,7 @@
 //! counted, not matched one by one. A result without an announcement, which was before the kept part, settles
 //! no later test.
 
-/// What is open.
+/// Announced tests without a result.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     /// Announcements without a report.

@@ -25,7 +25,7 @@ pub(super) enum Follows {
     Script(&'static Usage, &'static str),
     /// A tool of a Node project.
     Tool,
-    /// Nothing is accepted: the check gives the right spelling.
+    /// Nothing: the command is always refused, and the finding shows the accepted form.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! What a skill may import, and what of it.
+//! Judges the imports of a skill.
 
 use crucible_model::Code;
 use tree_sitter::Node;
@@ -58,7 +58,7 @@ impl<'s> Walk<'s> {
                     );
                 }
             } else {
-                // `from a import b` takes a module where `a.b` is one, and nothing else of `a`.
+                // `from a import b` loads `a.b` if that is a module, else `a`.
                 let is_module = import.member.is_some() && table::is_module(&import.means);
                 let taken = if is_module {
                     &import.means

@@ -19,7 +19,7 @@ pub(crate) enum Tampering {
     HiddenName,
 }
 
-/// How sure it is that nothing honest looks like this.
+/// Confidence that this is tampering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Weight {
     /// Honest code does this too; a reader should look.

@@ -1,6 +1,7 @@
 //! Last words: what ends a process or rebinds its runner is known by its own name, behind whatever it stands.
 //!
-//! `os._exit`, `o._exit`, `vars(os)["_exit"]` and `f"{x._exit}"` have the last word in common, so only that is looked for: as
+//! `os._exit`, `o._exit`, `vars(os)["_exit"]` and `f"{x._exit}"` have the last word in common, so only that is looked
+//! for: as
 //! a name, and as a whole literal after its escapes. Names are compared as the language folds them.
 
 use std::collections::BTreeSet;
@@ -63,7 +64,8 @@ const C_ENDS: [&str; 18] = [
     "on_exit",
 ];
 
-/// What a macro of C may not be called: the words of the language by which tests fail, and the functions that they compare with.
+/// What a macro of C may not be called: the words of the language by which tests fail, and the functions that they
+/// compare with.
 const C_WORDS: [&str; 38] = [
     "NDEBUG",
     "assert",
@@ -252,7 +254,7 @@ fn folded(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
     }
 }
 
-/// What a line of Python does to the process by the last word alone; `is_certain` is whether it may not.
+/// Returns the name at `at` that ends a Python process, if it is one.
 pub(super) fn python_end(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let before = |word: &str| at.checked_sub(1).is_some_and(|before| is(before, word));

@@ -15,8 +15,8 @@ pub(super) const READ: ByteLimit = ByteLimit(1024 * 1024);
 /// The most places of one file that are weighed.
 pub(super) const MAX_MARKS: usize = 5000;
 
-/// Reads the chosen files that are larger than their allowance, and asks for lines of them. A file of which no line fits stays
-/// as it is, and the pack cuts it.
+/// Reads the chosen files that are larger than their allowance, and asks for lines of them. If no line fits, the
+/// request is unchanged and the pack truncates the file.
 pub(super) fn show_parts(top: &Path, goal: &Goal, pointers: &Pointers, ranking: &mut Ranking) {
     let Ok(reader) = TreeReader::open(top) else {
         return;
