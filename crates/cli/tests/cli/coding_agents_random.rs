@@ -215,7 +215,6 @@ fn run_all(seeds: std::ops::Range<u64>) {
         verified > 0 && killed > 0 && exhausted > 0,
         "{verified} verified, {killed} killed, {exhausted} with an exhausted budget"
     );
-    println!("{verified} verified, {killed} killed, {exhausted} with an exhausted budget");
 }
 
 mod slow {

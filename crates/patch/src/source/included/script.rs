@@ -497,8 +497,9 @@ fn is_imported(items: &[Item<'_>], at: usize) -> bool {
         .find(|open| is_mark(&items[*open]) && !items[*open].is(","));
     let is_list = open.is_some_and(|open| items[open].is("{"));
     let import = open.and_then(|open| items.get(open.checked_sub(1)?));
-    is_list && import.is_some_and(|word| word.is("import") || word.is("export"))
-        || is_list && is_declared_as_list(items, at)
+    is_list
+        && (import.is_some_and(|word| word.is("import") || word.is("export"))
+            || is_declared_as_list(items, at))
 }
 
 /// Whether the braces around the name at `at` are followed by `=` or `from`.
