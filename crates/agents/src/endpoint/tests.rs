@@ -20,7 +20,7 @@ const NO_LIMITS: BudgetLimits = BudgetLimits {
     micro_dollars: Limit::Unlimited,
 };
 
-/// A provider that has got a request, and answers it as it is told.
+/// A provider that has received a request and sends what a test asks for.
 struct Provider(TcpStream);
 
 impl Provider {

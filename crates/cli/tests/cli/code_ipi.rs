@@ -206,7 +206,7 @@ impl Scene {
         Snapshot::of([&git.join("hooks"), &git.join("config")])
     }
 
-    /// What the agent is told to run.
+    /// The commands that the texts ask the agent to run.
     fn commands(&self, markers: &Value) -> Vec<String> {
         let (home, repo) = (self.fixture.home(), self.repo.path());
         let place = |text: &str| {
