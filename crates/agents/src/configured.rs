@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crucible_settings::{AgentEntry, Settings};
 
 use crate::error::AgentError;
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::registry;
 
 /// Returns the agent of this name.
@@ -66,7 +66,7 @@ fn changed(
         program: String::new(),
         args: Vec::new(),
         resume: Vec::new(),
-        prompt: PromptBy::Stdin,
+        prompt: PromptDelivery::Stdin,
         wire: Wire::OpenAi,
         provider: String::new(),
         model: String::new(),
@@ -99,7 +99,7 @@ fn changed(
     profile.env.extend(entry.env.clone());
     profile.files.extend(entry.files.clone());
     if let Some(prompt) = &entry.prompt {
-        profile.prompt = PromptBy::of(prompt)
+        profile.prompt = PromptDelivery::of(prompt)
             .ok_or_else(|| missing("prompt", format!("unknown value {prompt:?}")))?;
     }
     if let Some(wire) = &entry.wire {

@@ -8,7 +8,7 @@ use crucible_host::fs;
 use crucible_model::Secret;
 
 use crate::error::AgentError;
-use crate::profile::{AgentProfile, PromptBy, filled};
+use crate::profile::{AgentProfile, PromptDelivery, fill_placeholders};
 
 /// The file of the home directory that holds the prompt, if the agent reads it from a file.
 pub const PROMPT_FILE: &str = "crucible-prompt.md";
@@ -41,7 +41,7 @@ impl Launch<'_> {
         for (path, text) in &self.profile.files {
             fs::write_beneath_unflushed(self.home, path, self.fill(text).as_bytes())?;
         }
-        if self.profile.prompt == PromptBy::File {
+        if self.profile.prompt == PromptDelivery::File {
             fs::write_beneath_unflushed(self.home, PROMPT_FILE, self.prompt.as_bytes())?;
         }
         Ok(())
@@ -53,7 +53,7 @@ impl Launch<'_> {
     ///
     /// [`AgentError::PromptTooLong`] if the prompt does not fit into an argument.
     pub fn args(&self, is_further_turn: bool) -> Result<Vec<OsString>, AgentError> {
-        if self.profile.prompt == PromptBy::Argument && self.prompt.len() > MAX_ARGUMENT / 2 {
+        if self.profile.prompt == PromptDelivery::Argument && self.prompt.len() > MAX_ARGUMENT / 2 {
             return Err(AgentError::PromptTooLong {
                 name: self.profile.name.clone(),
                 bytes: self.prompt.len(),
@@ -89,8 +89,8 @@ impl Launch<'_> {
     #[must_use]
     pub fn stdin(&self) -> Vec<u8> {
         match self.profile.prompt {
-            PromptBy::Stdin => self.prompt.as_bytes().to_vec(),
-            PromptBy::Argument | PromptBy::File => Vec::new(),
+            PromptDelivery::Stdin => self.prompt.as_bytes().to_vec(),
+            PromptDelivery::Argument | PromptDelivery::File => Vec::new(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Launch<'_> {
         let home = self.home.to_string_lossy();
         let prompt_file: PathBuf = self.home.join(PROMPT_FILE);
         let prompt_file = prompt_file.to_string_lossy();
-        filled(text, |word| match word {
+        fill_placeholders(text, |word| match word {
             "endpoint" => self.endpoint,
             "token" => self.token.expose(),
             "home" => &home,
@@ -180,9 +180,11 @@ mod tests {
                 );
             }
             let prompt = match profile.prompt {
-                PromptBy::Stdin => String::from_utf8(launch.stdin()).unwrap(),
-                PromptBy::Argument => format!("{args:?}"),
-                PromptBy::File => std::fs::read_to_string(home.path().join(PROMPT_FILE)).unwrap(),
+                PromptDelivery::Stdin => String::from_utf8(launch.stdin()).unwrap(),
+                PromptDelivery::Argument => format!("{args:?}"),
+                PromptDelivery::File => {
+                    std::fs::read_to_string(home.path().join(PROMPT_FILE)).unwrap()
+                }
             };
             // The prompt's own braces are not filled in.
             assert!(prompt.contains("do {token} it"), "{}", profile.name);
@@ -193,7 +195,7 @@ mod tests {
             };
             assert_eq!(
                 launch.args(false).is_err(),
-                profile.prompt == PromptBy::Argument
+                profile.prompt == PromptDelivery::Argument
             );
         }
     }

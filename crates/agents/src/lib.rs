@@ -26,5 +26,5 @@ pub use endpoint::{Endpoint, EndpointOptions, EndpointUse, Exchanges};
 pub use error::AgentError;
 pub use installed::{InstalledAgent, installed};
 pub use launch::{Launch, PROMPT_FILE};
-pub use profile::{AgentProfile, PromptBy, Wire};
+pub use profile::{AgentProfile, PromptDelivery, Wire};
 pub use registry::{AgentKind, registry};

@@ -57,7 +57,7 @@ impl Wire {
 /// How an agent gets its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PromptBy {
+pub enum PromptDelivery {
     /// On standard input.
     Stdin,
     /// In an argument, at `{prompt}`.
@@ -66,7 +66,7 @@ pub enum PromptBy {
     File,
 }
 
-impl PromptBy {
+impl PromptDelivery {
     /// Every way.
     pub const ALL: [Self; 3] = [Self::Stdin, Self::Argument, Self::File];
 
@@ -101,7 +101,7 @@ pub struct AgentProfile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resume: Vec<String>,
     /// How it gets its prompt.
-    pub prompt: PromptBy,
+    pub prompt: PromptDelivery,
     /// The API that it speaks.
     pub wire: Wire,
     /// The provider that its requests are forwarded to.
@@ -154,7 +154,7 @@ impl AgentProfile {
             ("env", self.env.values().collect()),
             ("files", self.files.values().collect()),
         ] {
-            if let Some(word) = texts.into_iter().find_map(|text| unknown_word(text)) {
+            if let Some(word) = texts.into_iter().find_map(|text| unknown_placeholder(text)) {
                 let known = WORDS.join("}, {");
                 return Err(bad(
                     field,
@@ -163,14 +163,14 @@ impl AgentProfile {
             }
         }
         let mark = match self.prompt {
-            PromptBy::Stdin => None,
-            PromptBy::Argument => Some("{prompt}"),
-            PromptBy::File => Some("{prompt_file}"),
+            PromptDelivery::Stdin => None,
+            PromptDelivery::Argument => Some("{prompt}"),
+            PromptDelivery::File => Some("{prompt_file}"),
         };
         if let Some(mark) = mark {
             for (field, args) in [("args", &self.args), ("resume", &self.resume)] {
-                let is_told = args.iter().any(|argument| argument.contains(mark));
-                if !is_told && (field == "args" || !args.is_empty()) {
+                let has_placeholder = args.iter().any(|argument| argument.contains(mark));
+                if !has_placeholder && (field == "args" || !args.is_empty()) {
                     return Err(bad(field, format!("no argument holds {mark}")));
                 }
             }
@@ -195,7 +195,7 @@ impl AgentProfile {
 }
 
 /// Replaces the placeholders of a text, once.
-pub(crate) fn filled<'v>(text: &str, value: impl Fn(&str) -> &'v str) -> String {
+pub(crate) fn fill_placeholders<'v>(text: &str, value: impl Fn(&str) -> &'v str) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -216,7 +216,7 @@ pub(crate) fn filled<'v>(text: &str, value: impl Fn(&str) -> &'v str) -> String 
 }
 
 /// Returns the first word in braces that looks like a placeholder but is not known.
-fn unknown_word(text: &str) -> Option<&str> {
+fn unknown_placeholder(text: &str) -> Option<&str> {
     text.split('{').skip(1).find_map(|part| {
         let (word, _) = part.split_once('}')?;
         let is_word = !word.is_empty()
@@ -239,12 +239,15 @@ mod tests {
     #[test]
     fn placeholders_are_replaced_once() {
         let value = |word: &str| if word == "home" { "{token}" } else { "T" };
-        assert_eq!(filled("{home}/{token}{token}", value), "{token}/TT");
+        assert_eq!(
+            fill_placeholders("{home}/{token}{token}", value),
+            "{token}/TT"
+        );
         for text in ["", "{", "{}", "{\"a\": {\"b\": 1}}", "}{", "{HOME}"] {
-            assert_eq!(filled(text, value), text);
-            assert_eq!(unknown_word(text), None, "{text}");
+            assert_eq!(fill_placeholders(text, value), text);
+            assert_eq!(unknown_placeholder(text), None, "{text}");
         }
-        assert_eq!(unknown_word("{home} {secret}"), Some("secret"));
+        assert_eq!(unknown_placeholder("{home} {secret}"), Some("secret"));
     }
 
     #[test]
@@ -253,9 +256,9 @@ mod tests {
             assert_eq!(serde_json::to_value(wire).unwrap(), wire.as_str());
             assert_eq!(Wire::of(wire.as_str()), Some(wire));
         }
-        for by in PromptBy::ALL {
+        for by in PromptDelivery::ALL {
             assert_eq!(serde_json::to_value(by).unwrap(), by.as_str());
-            assert_eq!(PromptBy::of(by.as_str()), Some(by));
+            assert_eq!(PromptDelivery::of(by.as_str()), Some(by));
         }
     }
 
@@ -267,7 +270,7 @@ mod tests {
             ("program", |agent| agent.program.clear()),
             ("program", |agent| agent.program = "./tool".to_owned()),
             ("args", |agent| agent.args.push("{secret}".to_owned())),
-            ("args", |agent| agent.prompt = PromptBy::Argument),
+            ("args", |agent| agent.prompt = PromptDelivery::Argument),
             ("files", |agent| {
                 drop(agent.files.insert("../x".to_owned(), String::new()));
             }),

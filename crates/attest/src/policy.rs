@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn pattern_of_all_refs_leaves_the_notes_out() {
+    fn all_refs_pattern_excludes_notes() {
         let policy = parse(&format!(
             "version = 1\n[[signers]]\nname = \"ci\"\nkey = \"{KEY}\"\n[door]\nrefs = [\"refs/*\"]\n"
         ))

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_has_one_spelling() {
+    fn non_canonical_number_is_refused() {
         let read = |bytes: &[u8]| {
             let mut wire = Vec::new();
             put_string(&mut wire, bytes);

@@ -11,7 +11,7 @@ use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
 use crucible_llm::RecordingFile;
 use crucible_model::{Clock, Failure};
-use crucible_run::{RunDir, World, find_run, missing_ledger};
+use crucible_run::{RunContext, RunDir, find_run, missing_ledger};
 use crucible_sandbox::{Cap, Caps, Launcher, Runtime, Sandbox};
 use crucible_settings::{ConfigFiles, Settings};
 use crucible_terminal::input::{self, InputNotice};
@@ -32,7 +32,7 @@ pub(crate) struct App {
     /// Created on first use.
     pub(crate) events: RefCell<Option<EventLoop>>,
     /// Files of settings that the command line names, above the user's own and the environment.
-    pub(crate) over: Vec<PathBuf>,
+    pub(crate) override_files: Vec<PathBuf>,
     /// Whether variables that set nothing were warned of.
     has_warned: Cell<bool>,
 }
@@ -49,7 +49,7 @@ impl App {
             clock,
             output,
             events: RefCell::default(),
-            over,
+            override_files: over,
             has_warned: Cell::new(false),
         }
     }
@@ -61,7 +61,7 @@ impl App {
         flags: &[(&str, String)],
     ) -> Result<Settings, Failure> {
         let files = ConfigFiles {
-            over: self.over.clone(),
+            over: self.override_files.clone(),
             ..ConfigFiles::discover(&self.env, start)
         };
         let config = Settings::load(&files, &self.env, flags)?;
@@ -141,7 +141,7 @@ impl App {
     }
 
     /// The ledger, if it exists, for a command that does not need it. Creates none.
-    pub(crate) fn ledger_to_ask(&self) -> Result<Option<Ledger>, Failure> {
+    pub(crate) fn optional_ledger(&self) -> Result<Option<Ledger>, Failure> {
         match self.env.crucible_home() {
             Err(HomeError::NotSet) => Ok(None),
             Ok(_) | Err(HomeError::Relative { .. }) => self.existing_ledger(),
@@ -163,10 +163,10 @@ impl App {
         &self,
         sandbox: &Arc<Sandbox>,
         config: &Settings,
-    ) -> Result<World<'_>, Failure> {
+    ) -> Result<RunContext<'_>, Failure> {
         let runs_root = self.runs_root(config)?;
         let tmp = self.home()?.join("tmp");
-        Ok(World {
+        Ok(RunContext {
             env: &self.env,
             clock: self.clock.as_ref(),
             sandbox: Arc::clone(sandbox),
@@ -176,7 +176,7 @@ impl App {
     }
 
     /// The world of a run under the configuration of the working directory.
-    pub(crate) fn world_here(&self) -> Result<World<'_>, Failure> {
+    pub(crate) fn world_here(&self) -> Result<RunContext<'_>, Failure> {
         let config = self.config(self.env.working_directory(), &[])?;
         self.world(&self.runtime().sandbox, &config)
     }
@@ -192,7 +192,7 @@ impl App {
     /// directory, and outside of any the newest of all.
     pub(crate) fn find_run(
         &self,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         named: Option<&str>,
     ) -> Result<(Ledger, RunDir), Failure> {
         let file = self.ledger_path()?;
@@ -230,13 +230,13 @@ impl App {
         let keys: Vec<PathBuf> = key.into_iter().chain(private).collect();
         Sandbox::new(launcher, &self.env)
             .with_caps(settings.as_ref().map_or(Caps::DEFAULT, caps))
-            .hiding(&keys)
+            .with_hidden(&keys)
     }
 
     /// The settings of the working directory. A configuration that cannot be read is the command's to report.
     fn settings_here(&self) -> Option<Settings> {
         let files = ConfigFiles {
-            over: self.over.clone(),
+            over: self.override_files.clone(),
             ..ConfigFiles::discover(&self.env, self.env.working_directory())
         };
         Settings::load(&files, &self.env, &[]).ok()

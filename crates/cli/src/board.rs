@@ -20,7 +20,7 @@ pub(crate) fn show_board(
     require_terminal(&app.env, &app.output)?;
     let content = || {
         // Opened for each look: the first run makes the ledger.
-        let ledger = app.ledger_to_ask()?;
+        let ledger = app.optional_ledger()?;
         let specs = workspace.map(|file| file.survey(app.clock.now(), ledger.as_ref()));
         Ok(BoardContent {
             runs: ledger

@@ -4,7 +4,7 @@ use crucible_crawl::{PastCrawl, PastSession};
 use crucible_forge::{SkillHistory, SkillName, SkillRegistry};
 use crucible_model::Failure;
 use crucible_run::{ApprovalSource, Signing, approve, land};
-use crucible_serve::{ProjectAsk, ProjectDocument, ProjectRequests, RunAction, RunActionKind};
+use crucible_serve::{ProjectDocument, ProjectQuery, ProjectRequests, RunAction, RunActionKind};
 use crucible_spec::{SpecId, fixup_under_way, spec_status};
 use crucible_view::RunView;
 use serde::Serialize;
@@ -19,8 +19,8 @@ use crate::spec_project::{outline_of, project, skill_project, spec_to_read};
 pub(crate) async fn answer_requests(app: &App, mut requests: ProjectRequests) {
     while let Some(request) = requests.next().await {
         let answer = match &request.ask {
-            ProjectAsk::Document(wanted) => document(app, wanted).await,
-            ProjectAsk::Action(action) => act(app, action).await,
+            ProjectQuery::Document(wanted) => document(app, wanted).await,
+            ProjectQuery::Action(action) => act(app, action).await,
         };
         request.answer(answer);
     }
@@ -29,7 +29,7 @@ pub(crate) async fn answer_requests(app: &App, mut requests: ProjectRequests) {
 async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure> {
     match wanted {
         ProjectDocument::Specs => {
-            let ledger = app.ledger_to_ask()?;
+            let ledger = app.optional_ledger()?;
             let survey = project(app, None)?.survey(app.clock.now(), ledger.as_ref())?;
             value(&survey.summary())
         }
@@ -38,7 +38,7 @@ async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure>
                 .parse::<SpecId>()
                 .map_err(|error| Failure::usage(error.to_string()))?;
             let store = spec_to_read(app, &project(app, None)?, id);
-            let ledger = app.ledger_to_ask()?;
+            let ledger = app.optional_ledger()?;
             let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
             value(&status.with_under_way(fixup_under_way(&store)?.as_ref()))
         }
@@ -50,10 +50,10 @@ async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure>
         }
         ProjectDocument::Skills => {
             let (project, _) = skill_project(app, &[])?;
-            let Some(ledger) = app.ledger_to_ask()? else {
+            let Some(ledger) = app.optional_ledger()? else {
                 return Ok(SkillRegistry::default().list_document(&project, &[]));
             };
-            let (known, _) = SkillRegistry::compared(&ledger, &project);
+            let (known, _) = SkillRegistry::load_with_differences(&ledger, &project);
             Ok(known.list_document(&project, &ledger.skills(project.key())?))
         }
         ProjectDocument::Skill(name) => {
@@ -61,7 +61,7 @@ async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure>
                 .parse::<SkillName>()
                 .map_err(|error| Failure::usage(error.to_string()))?;
             let (project, _) = skill_project(app, &[])?;
-            let (ledger, skill) = project.known_skill(app.ledger_to_ask()?, &name)?;
+            let (ledger, skill) = project.known_skill(app.optional_ledger()?, &name)?;
             let paths = project.paths(&name)?;
             Ok(SkillHistory::read(&ledger, skill)?.document(&paths))
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crucible_ledger::Ledger;
 use crucible_mcp::ToolHost;
 use crucible_model::Failure;
-use crucible_run::World;
+use crucible_run::RunContext;
 use crucible_sandbox::{Runtime, Sandbox};
 use crucible_settings::Settings;
 
@@ -21,7 +21,11 @@ impl ToolHost for App {
         self.config(directory, flags)
     }
 
-    fn world(&self, sandbox: &Arc<Sandbox>, settings: &Settings) -> Result<World<'_>, Failure> {
+    fn world(
+        &self,
+        sandbox: &Arc<Sandbox>,
+        settings: &Settings,
+    ) -> Result<RunContext<'_>, Failure> {
         App::world(self, sandbox, settings)
     }
 

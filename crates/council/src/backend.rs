@@ -21,7 +21,7 @@ use crate::context::TriageContext;
 use crate::deliberation::Deliberation;
 use crate::error::{CouncilError, CouncilFailure};
 use crate::result::ExecutorResult;
-use crate::text::{degraded, summary};
+use crate::text::{degradation_lines, summary};
 
 /// The name of the backend.
 const COUNCIL: &str = "council";
@@ -124,7 +124,7 @@ fn answer(result: ExecutorResult, council: &ConfiguredCouncil) -> LlmResult {
         "loops_executed": result.loops_executed,
         "early_exit": result.early_exit,
         "usage": usage,
-        "warnings": degraded(&result.degradations),
+        "warnings": degradation_lines(&result.degradations),
         "provider": council.provider(),
         "deliberation": Deliberation::of(&result),
         "models": council.models_of(&result.usage_by_part),
@@ -152,7 +152,7 @@ fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
         | CouncilError::Backend(error) => error,
         CouncilError::BudgetTooSmall {
             needed,
-            left,
+            remaining_calls: left,
             limit,
         } => match allowed.by_run {
             Some((of_run, before)) => LlmError::BudgetExceeded {

@@ -44,7 +44,7 @@ pub(crate) const PHASES: [&str; 6] = [
 const MAX_REASON_LEN: usize = 64;
 
 /// A request to a model.
-pub(crate) struct Ask {
+pub(crate) struct CallRequest {
     /// The part of the run that makes the call.
     pub(crate) part: Part,
     /// The loop, if any.
@@ -97,7 +97,7 @@ impl Ending {
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoAnswer {
+pub(crate) enum CallFailure {
     /// No further call can succeed: the budget is exhausted, the question contains a secret, or the
     /// record cannot be written.
     #[error("{0}")]
@@ -110,7 +110,7 @@ pub(crate) enum NoAnswer {
     TooLong { bytes: usize, limit: usize },
 }
 
-impl NoAnswer {
+impl CallFailure {
     /// Converts this into the error of a run that cannot continue without this part, in this loop if it
     /// belongs to one.
     pub(crate) fn fatal(self, part: Part, loop_number: Option<u32>) -> CouncilError {
@@ -130,7 +130,7 @@ impl NoAnswer {
     }
 }
 
-impl From<CallError> for NoAnswer {
+impl From<CallError> for CallFailure {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Secret(_)
@@ -198,16 +198,16 @@ impl<'e> Caller<'e> {
 
     /// Makes one call, plus transport retries. If the provider does not know the model that the triage
     /// named, this part uses the default model from then on.
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
+    pub(crate) async fn ask(&self, ask: CallRequest) -> Result<CallAnswer, CallFailure> {
         if ask.model.is_empty() || self.tally().misnamed.contains(&ask.part) {
             return self
-                .ask_one(Ask {
+                .ask_one(CallRequest {
                     model: String::new(),
                     ..ask
                 })
                 .await;
         }
-        let Ask {
+        let CallRequest {
             part,
             loop_number,
             ref model,
@@ -216,7 +216,7 @@ impl<'e> Caller<'e> {
         } = ask;
         let (named, messages, schema) = (model.clone(), messages.clone(), schema.clone());
         match self.ask_one(ask).await {
-            Err(NoAnswer::Call(CallError::Llm(error)))
+            Err(CallFailure::Call(CallError::Llm(error)))
                 if is_misnamed(&error) && self.retries.take() =>
             {
                 self.tally().misnamed.insert(part);
@@ -225,7 +225,7 @@ impl<'e> Caller<'e> {
                     &named,
                     "which the provider does not know",
                 ));
-                self.ask_one(Ask {
+                self.ask_one(CallRequest {
                     part,
                     loop_number,
                     model: String::new(),
@@ -239,8 +239,8 @@ impl<'e> Caller<'e> {
     }
 
     /// Calls one model once, plus transport retries.
-    async fn ask_one(&self, ask: Ask) -> Result<CallAnswer, NoAnswer> {
-        let Ask {
+    async fn ask_one(&self, ask: CallRequest) -> Result<CallAnswer, CallFailure> {
+        let CallRequest {
             part,
             loop_number,
             model,
@@ -288,10 +288,10 @@ impl<'e> Caller<'e> {
         }
         let (bytes, limit) = (answer.raw_response.len(), self.limits().answer_bytes);
         if bytes > limit {
-            return Err(NoAnswer::TooLong { bytes, limit });
+            return Err(CallFailure::TooLong { bytes, limit });
         }
         if says_nothing(&answer.raw_response) {
-            return Err(NoAnswer::Call(wordless(answer).into()));
+            return Err(CallFailure::Call(wordless(answer).into()));
         }
         let mut count = answer
             .extensions
@@ -370,7 +370,7 @@ impl<'e> Caller<'e> {
         if needed > left {
             return Err(CouncilError::BudgetTooSmall {
                 needed,
-                left,
+                remaining_calls: left,
                 limit,
             });
         }
@@ -605,7 +605,7 @@ fn milliseconds(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use crucible_llm::{
-        Backend, BackendParts, BudgetLimits, CallWatch, Capabilities, ClientExtra, Context,
+        Backend, BackendParts, BudgetLimits, CallObserver, Capabilities, ClientExtra, Context,
         ListedPrice, Origin, Price, PriceTable, ProviderSettings, SecretInRequest, SecretPlace,
         Speaker, construct,
     };
@@ -639,9 +639,9 @@ mod tests {
         Reply::Answer(text.to_owned())
     }
 
-    fn ask(part: Part) -> Ask {
+    fn ask(part: Part) -> CallRequest {
         let messages = vec![Message::user(PromptBuilder::new().ours("Why?").build())];
-        Ask {
+        CallRequest {
             part,
             loop_number: Some(1),
             model: String::new(),
@@ -701,7 +701,7 @@ mod tests {
             ] {
                 assert!(
                     caller
-                        .ask(Ask {
+                        .ask(CallRequest {
                             model: named.to_owned(),
                             ..ask(part)
                         })
@@ -721,12 +721,12 @@ mod tests {
     #[derive(Default)]
     struct Phases(Mutex<Vec<String>>);
 
-    impl CallWatch for Phases {
-        fn asked(&self, phase_id: &str) {
+    impl CallObserver for Phases {
+        fn call_started(&self, phase_id: &str) {
             self.0.lock().unwrap().push(phase_id.to_owned());
         }
 
-        fn answered(&self, _phase_id: &str) {}
+        fn call_ended(&self, _phase_id: &str) {}
     }
 
     #[tokio::test]
@@ -803,7 +803,7 @@ mod tests {
             });
             let config = EngineConfig::with_backend(backend);
             let caller = Caller::new(&config);
-            let asked = Ask {
+            let asked = CallRequest {
                 schema: Some(("triage", schema.clone())),
                 ..ask(Part::Triage)
             };
@@ -942,7 +942,7 @@ mod tests {
         assert_eq!(caller.ask(ask(seat())).await.unwrap().text.as_str(), "four");
         let error = caller.ask(ask(seat())).await.err().unwrap();
         assert!(
-            matches!(error, NoAnswer::TooLong { bytes: 5, limit: 4 }),
+            matches!(error, CallFailure::TooLong { bytes: 5, limit: 4 }),
             "{error}"
         );
         let fatal = error.fatal(Part::Judge, Some(3)).to_string();
@@ -971,7 +971,7 @@ mod tests {
             let caller = Caller::new(&config);
             let error = caller.ask(ask(seat())).await.err().unwrap();
             assert!(
-                matches!(error, NoAnswer::Call(CallError::Llm(_))),
+                matches!(error, CallFailure::Call(CallError::Llm(_))),
                 "{reply:?}: {error}"
             );
         }
@@ -987,7 +987,7 @@ mod tests {
             error.to_string().contains("the answer contains no text"),
             "{error}"
         );
-        let NoAnswer::Call(CallError::Llm(error)) = error else {
+        let CallFailure::Call(CallError::Llm(error)) = error else {
             panic!("{error}")
         };
         assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
@@ -1008,7 +1008,7 @@ mod tests {
         assert!(
             matches!(
                 error,
-                NoAnswer::Final(CallError::Llm(LlmError::BudgetExceeded { .. }))
+                CallFailure::Final(CallError::Llm(LlmError::BudgetExceeded { .. }))
             ),
             "{error}"
         );
@@ -1022,13 +1022,13 @@ mod tests {
             .untrusted("question", &Untrusted::new(token()))
             .build();
         let caller = Caller::new(&config);
-        let asked = Ask {
+        let asked = CallRequest {
             messages: vec![Message::user(question)],
             ..ask(seat())
         };
         let error = caller.ask(asked).await.err().unwrap();
         assert!(
-            matches!(error, NoAnswer::Final(CallError::Secret(_))),
+            matches!(error, CallFailure::Final(CallError::Secret(_))),
             "{error}"
         );
         assert_eq!(server.requests().len(), 1);
@@ -1047,11 +1047,11 @@ mod tests {
             line: 1,
         };
         assert!(matches!(
-            NoAnswer::from(CallError::from(secret)),
-            NoAnswer::Final(_)
+            CallFailure::from(CallError::from(secret)),
+            CallFailure::Final(_)
         ));
         let record = CallError::Record(crucible_llm::CassetteError::Interrupted);
-        assert!(matches!(NoAnswer::from(record), NoAnswer::Final(_)));
+        assert!(matches!(CallFailure::from(record), CallFailure::Final(_)));
     }
 
     #[tokio::test]
@@ -1069,7 +1069,7 @@ mod tests {
                 error,
                 CouncilError::BudgetTooSmall {
                     needed: 10,
-                    left: 9,
+                    remaining_calls: 9,
                     limit: 10
                 }
             ),

@@ -213,7 +213,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::caller::{Ask, Caller};
+    use crate::caller::{CallRequest, Caller};
     use crate::degradation::Part;
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
             let messages = vec![crucible_llm::Message::user(
                 PromptBuilder::new().ours("Why?").build(),
             )];
-            let ask = Ask {
+            let ask = CallRequest {
                 part,
                 loop_number: None,
                 model: String::new(),

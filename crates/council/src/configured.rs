@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crucible_llm::configured::{self, positive};
 use crucible_llm::{
-    Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, RecordingFile,
+    Backend, CallBudget, CallObserver, FellBack, Limit, PriceTable, Recording, RecordingFile,
     Selected, UNSPECIFIED,
 };
 use crucible_model::Failure;
@@ -101,7 +101,7 @@ impl CouncilSession {
     }
 
     /// Adds an observer of each call.
-    pub fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
+    pub fn with_observer(self, watch: Arc<dyn CallObserver>) -> Self {
         Self {
             council: ConfiguredCouncil {
                 backend: self.council.backend.watched(watch),
@@ -117,17 +117,17 @@ impl CouncilSession {
     }
 
     /// The note that an interrupted question saves nothing.
-    pub fn kept(&self) -> String {
+    pub fn interruption_note(&self) -> String {
         let nothing = || "No partial result was saved; ask the question again.".to_owned();
         self.record
             .as_ref()
-            .and_then(RecordingFile::kept)
+            .and_then(RecordingFile::interruption_note)
             .unwrap_or_else(nothing)
     }
 
     /// The models that these parts used, each once; empty if all used the provider's own. Models that the
     /// triage chose for seats are not included.
-    pub fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+    pub fn models_used(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         self.council.asked(parts)
     }
 }

@@ -7,7 +7,7 @@ use crucible_model::Untrusted;
 use crate::config::HintedModels;
 use crate::degradation::{Degradation, Part, hint_refused};
 use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
-use crate::triage::{TriageOutput, stands_for_another_text};
+use crate::triage::{TriageOutput, is_escaped_or_shortened};
 
 /// The beginning of the placeholder for a removed secret.
 const TAKEN_OUT: &str = "[secret:";
@@ -95,7 +95,7 @@ fn granted(hint: &str, hinted: &HintedModels, role: CouncilRole) -> Result<Strin
         {
             Ok(hint.to_owned())
         }
-        _ if stands_for_another_text(hint) => {
+        _ if is_escaped_or_shortened(hint) => {
             Err("which is too long for a model name, or contains invisible characters")
         }
         HintedModels::Only(_) => Err("which is not in the list of allowed models"),

@@ -139,13 +139,13 @@ pub enum CouncilError {
     /// The configured council needs more calls than the budget has left: raise
     /// [`CouncilLimits::budget`](crate::CouncilLimits::budget), or ask something simpler.
     #[error(
-        "this council needs up to {needed} more calls, but the budget has only {left} of {limit} left"
+        "this council needs up to {needed} more calls, but the budget has only {remaining_calls} of {limit} left"
     )]
     BudgetTooSmall {
         /// The worst case of calls for the rest of the run, without retries.
         needed: u64,
         /// The calls left.
-        left: u64,
+        remaining_calls: u64,
         /// The call limit.
         limit: u64,
     },

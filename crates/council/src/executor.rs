@@ -20,7 +20,7 @@ use crate::result::ExecutorResult;
 use crate::seat::{ComplexityDomain, CouncilRole};
 use crate::similarity::LoopWords;
 use crate::synthesis::{answer_directly, synthesize};
-use crate::trace::{Ended, records};
+use crate::trace::{FinishedLoop, records};
 use crate::triage::TriageOutput;
 
 /// The number of loops that always run. Changes are first checked after this one.
@@ -61,7 +61,7 @@ pub(crate) async fn execute(
     let figures = deltas.into_iter().zip(words).zip(outcomes);
     let ended = loops.into_iter().zip(figures);
     let ended = ended
-        .map(|(state, ((delta, words), after_attack))| Ended {
+        .map(|(state, ((delta, words), after_attack))| FinishedLoop {
             state,
             delta,
             words,
@@ -110,7 +110,10 @@ async fn deliberate(
             .await?;
         let delta = match prior {
             Some(prior) if is_asked_after(triage, &config.delta_strategy, number) => {
-                let (prior, current) = (prior.standing(&council), current.standing(&council));
+                let (prior, current) = (
+                    prior.comparable_positions(&council),
+                    current.comparable_positions(&council),
+                );
                 Some(delta::detect(caller, &config.delta_strategy, number, &prior, &current).await?)
             }
             _ => None,
@@ -129,7 +132,7 @@ fn result(
     caller: &Caller<'_>,
     triage: TriageOutput,
     final_response: Untrusted,
-    loops: Vec<Ended>,
+    loops: Vec<FinishedLoop>,
 ) -> ExecutorResult {
     let loops_executed = loops.last().map_or(0, |last| last.state.number);
     let early_exit = loops_executed < triage.loop_count;

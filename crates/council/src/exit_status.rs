@@ -48,7 +48,7 @@ impl From<CouncilError> for Failure {
             CouncilError::TriageViolations { .. } => {
                 Self::new(ExitStatus::Schema, message).hint(OTHER_TRIAGE)
             }
-            CouncilError::BudgetTooSmall { needed, left, limit } => {
+            CouncilError::BudgetTooSmall { needed, remaining_calls: left, limit } => {
                 let enough = limit.saturating_sub(left).saturating_add(needed);
                 let command = Self::new(ExitStatus::Provider, message).hint(format!(
                     "Ask something simpler; or this council goes through with --max-calls {enough}, or {}={enough}, retries aside.",
@@ -179,7 +179,7 @@ mod tests {
             (
                 CouncilError::BudgetTooSmall {
                     needed: 9,
-                    left: 4,
+                    remaining_calls: 4,
                     limit: 5,
                 },
                 (70, true),
@@ -244,7 +244,7 @@ mod tests {
         );
         let error = Failure::from(CouncilError::BudgetTooSmall {
             needed: 9,
-            left: 4,
+            remaining_calls: 4,
             limit: 5,
         });
         assert!(

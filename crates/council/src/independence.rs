@@ -92,7 +92,7 @@ pub(crate) fn independence(
 }
 
 /// The similarity of each seat's position to its previous one, for seats that have both.
-pub(crate) fn resemblance_to_prior(
+pub(crate) fn similarity_to_prior(
     now: &SeatShingles,
     before: Option<&SeatShingles>,
 ) -> BTreeMap<SeatId, f64> {
@@ -386,8 +386,8 @@ mod tests {
             words(&[KEEP, SPLIT, "", WAIT]),
             words(&[KEEP, KEEP, WAIT, ""]),
         );
-        assert!(resemblance_to_prior(&current, None).is_empty());
-        let found: Vec<(String, f64)> = resemblance_to_prior(&current, Some(&prior))
+        assert!(similarity_to_prior(&current, None).is_empty());
+        let found: Vec<(String, f64)> = similarity_to_prior(&current, Some(&prior))
             .into_iter()
             .map(|(seat, resemblance)| (seat.to_string(), resemblance))
             .collect();

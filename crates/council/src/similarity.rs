@@ -34,7 +34,7 @@ impl Shingles {
         #[cfg(test)]
         crate::trace::made::shingles();
         let seen: String = text.chars().filter(|c| is_seen(*c)).collect();
-        let words: Vec<u64> = seen.split_word_bounds().flat_map(said_by).collect();
+        let words: Vec<u64> = seen.split_word_bounds().flat_map(word_hashes).collect();
         let mut hashes = match words.as_slice() {
             [] | [_] => words,
             several => several.windows(2).map(hash).collect(),
@@ -102,7 +102,7 @@ fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
 }
 
 /// The hashes of a word in lowercase, or of each symbol between words.
-fn said_by(piece: &str) -> Vec<u64> {
+fn word_hashes(piece: &str) -> Vec<u64> {
     if piece.contains(char::is_alphanumeric) {
         return vec![hash(&piece.to_lowercase())];
     }

@@ -8,7 +8,7 @@ use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, counted};
 
 use crate::after_attack::AfterAttacks;
-use crate::caller::{Ask, Caller};
+use crate::caller::{CallRequest, Caller};
 use crate::config::Wording;
 use crate::degradation::{Degradation, DegradationKind, Part};
 use crate::error::CouncilError;
@@ -159,7 +159,7 @@ async fn answer(
     part: Part,
     messages: Vec<Message>,
 ) -> Result<Untrusted, CouncilError> {
-    let ask = Ask {
+    let ask = CallRequest {
         part,
         loop_number: None,
         model: String::new(),

@@ -7,12 +7,12 @@
 use crate::after_attack::AfterAttacks;
 use crate::delta::DeltaVerdict;
 use crate::grammar::LoopState;
-use crate::independence::{independence, resemblance_to_prior};
+use crate::independence::{independence, similarity_to_prior};
 use crate::result::LoopRecord;
 use crate::similarity::{LoopWords, SeatShingles};
 
 /// A finished loop with its delta verdict.
-pub(crate) struct Ended {
+pub(crate) struct FinishedLoop {
     pub(crate) state: LoopState,
     /// Absent if there was no check.
     pub(crate) delta: Option<DeltaVerdict>,
@@ -22,11 +22,11 @@ pub(crate) struct Ended {
 
 /// Builds the record of each loop, compared with the previous one. Without a verdict a loop counts as
 /// changed.
-pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
+pub(crate) fn records(loops: Vec<FinishedLoop>) -> Vec<LoopRecord> {
     // The positions as stated in the previous loop, which in a debate differ from those at its end.
     let mut before: Option<SeatShingles> = None;
     let mut records = Vec::with_capacity(loops.len());
-    for Ended {
+    for FinishedLoop {
         state,
         delta,
         words,
@@ -34,7 +34,7 @@ pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
     } in loops
     {
         let independence = independence(&state, &words.now, before.as_ref());
-        let stated = LoopState::stated(words.now, words.before_attack);
+        let stated = LoopState::before_attack_values(words.now, words.before_attack);
         records.push(LoopRecord {
             loop_number: state.number,
             council_responses: state.positions,
@@ -44,7 +44,7 @@ pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
             turns: state.turns,
             targets: state.targets,
             after_attack,
-            resemblance_to_prior: resemblance_to_prior(&stated, before.as_ref()),
+            resemblance_to_prior: similarity_to_prior(&stated, before.as_ref()),
             independence,
             #[cfg(test)]
             _counted: made::record(),

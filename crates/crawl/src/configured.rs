@@ -13,7 +13,7 @@ use crucible_model::Failure;
 use crucible_sandbox::Runtime;
 use crucible_settings::{Settings, variable_of};
 
-use crate::debate::{Claude, DebateRounds, Gpt};
+use crate::debate::{DebateRounds, PlanAuthor, PlanCritic};
 use crate::pipeline::Planner;
 
 /// The planner, before the session starts.
@@ -39,9 +39,9 @@ pub enum OpenPlannerBackends {
     /// Two models.
     Both {
         /// Drafts and revises.
-        gpt: Box<Gpt>,
+        gpt: Box<PlanAuthor>,
         /// Criticises.
-        claude: Box<Claude>,
+        claude: Box<PlanCritic>,
         /// The most rounds.
         rounds: DebateRounds,
         /// The time limit of a call.
@@ -137,7 +137,7 @@ impl PlannerBackends {
         let mut limits = configured::limits(config)?;
         limits.calls = Limit::At(config.budget.calls);
         let budget = match book {
-            Some(book) => CallBudget::kept(limits, book),
+            Some(book) => CallBudget::with_store(limits, book),
             None => CallBudget::new(limits),
         };
         let client = |backend: Backend| {
@@ -151,8 +151,8 @@ impl PlannerBackends {
             )
         };
         let (gpt, claude) = (
-            Box::new(Gpt::new(client(gpt))),
-            Box::new(Claude::new(client(claude))),
+            Box::new(PlanAuthor::new(client(gpt))),
+            Box::new(PlanCritic::new(client(claude))),
         );
         Ok(OpenPlannerBackends::Both {
             gpt,

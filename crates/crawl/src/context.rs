@@ -21,13 +21,13 @@ use crate::export::{Exported, OutputDir};
 use crate::fetch::FetchTools;
 use crate::github::GitHub;
 use crate::inspect::InspectError;
+use crate::observer::CrawlObserver;
 use crate::pipeline::{
-    Checked, CrawlError, ExportOf, Inspected, Pipeline, PlannedCrawl, PreparedExport,
+    CrawlError, ExportInput, Inspected, Pipeline, PlannedCrawl, PreparedExport, ValidatedDocument,
 };
 use crate::search::SearchOptions;
 use crate::session::{ConfigSnapshot, CrawlSession, SessionStatus};
 use crate::target::{RefChoice, RepoName, Target};
-use crate::witness::CrawlObserver;
 
 /// The prefix of work directories.
 const WORK_PREFIX: &str = "crucible-crawl-";
@@ -85,14 +85,14 @@ pub trait CrawlHost {
 }
 
 /// The purpose of a session.
-pub struct Intent {
+pub struct SessionPurpose {
     query: Option<String>,
     is_dry: bool,
     /// Command-line options that are not settings, for the snapshot of the configuration.
     options: Vec<(&'static str, String)>,
 }
 
-impl Intent {
+impl SessionPurpose {
     /// Creates the purpose of a session without a search; nothing of a dry session is recorded.
     #[must_use]
     pub fn new(is_dry: bool) -> Self {
@@ -135,10 +135,12 @@ pub struct RepoSelection {
 impl RepoSelection {
     /// The purpose of a session about this repository.
     #[must_use]
-    pub fn intent(&self, is_dry: bool) -> Intent {
+    pub fn intent(&self, is_dry: bool) -> SessionPurpose {
         match &self.source {
-            RepoSource::Named(_) => Intent::new(is_dry),
-            RepoSource::Found { query, options, .. } => Intent::new(is_dry).search(query, options),
+            RepoSource::Named(_) => SessionPurpose::new(is_dry),
+            RepoSource::Found { query, options, .. } => {
+                SessionPurpose::new(is_dry).search(query, options)
+            }
         }
     }
 }
@@ -154,13 +156,13 @@ pub enum RepoSource {
         /// The options of the search.
         options: SearchOptions,
         /// How to choose among the results.
-        pick: Pick,
+        pick: SelectionMode,
     },
 }
 
 /// How to choose among search results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
+pub enum SelectionMode {
     /// Take the best one.
     Best,
     /// Ask the user.
@@ -169,7 +171,7 @@ pub enum Pick {
 
 /// Whether to look up a named repository as if it had been searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookUp {
+pub enum LookupMode {
     /// For an export, which records how the repository was found.
     Yes,
     /// Not needed.
@@ -200,7 +202,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
         runtime: &'a Runtime<'a>,
         config: &'a Settings,
         host: &'a H,
-        intent: &Intent,
+        intent: &SessionPurpose,
         work: impl FnOnce(&mut Self) -> Result<ExitStatus, Failure>,
     ) -> Result<ExitStatus, Failure> {
         // The default clone address is GitHub's own host; if gh uses another host, that one is cloned
@@ -291,7 +293,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
         &mut self,
         query: &str,
         options: &SearchOptions,
-    ) -> Result<Checked<SearchV1>, Failure> {
+    ) -> Result<ValidatedDocument<SearchV1>, Failure> {
         let (host, runtime) = (self.host, self.runtime);
         let github = github(&self.github, runtime, &self.tools, host);
         let pipeline = &mut self.pipeline;
@@ -309,8 +311,8 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
     pub fn inspect(
         &mut self,
         wanted: &RepoSelection,
-        look_up: LookUp,
-    ) -> Result<(Inspected, Option<Checked<SearchV1>>), Failure> {
+        look_up: LookupMode,
+    ) -> Result<(Inspected, Option<ValidatedDocument<SearchV1>>), Failure> {
         let (target, found) = match (&wanted.source, look_up) {
             (
                 RepoSource::Found {
@@ -323,7 +325,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
                 let found = self.search(query, options)?;
                 (self.picked(&found.document, *pick)?, Some(found))
             }
-            (RepoSource::Named(Target::GitHub(name)), LookUp::Yes) => {
+            (RepoSource::Named(Target::GitHub(name)), LookupMode::Yes) => {
                 let (host, runtime) = (self.host, self.runtime);
                 let github = github(&self.github, runtime, &self.tools, host);
                 let pipeline = &mut self.pipeline;
@@ -338,7 +340,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
     }
 
     /// The repository that the best result, or the user, names.
-    fn picked(&self, found: &SearchV1, pick: Pick) -> Result<Target, Failure> {
+    fn picked(&self, found: &SearchV1, pick: SelectionMode) -> Result<Target, Failure> {
         let Some(best) = found.results.first() else {
             return Err(if found.rate_limited {
                 Failure::new(
@@ -352,11 +354,11 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             });
         };
         let chosen = match pick {
-            Pick::Best => {
+            SelectionMode::Best => {
                 self.host.took_best(best);
                 best
             }
-            Pick::User => self.host.choose_result(&found.results)?,
+            SelectionMode::User => self.host.choose_result(&found.results)?,
         };
         let name = RepoName::parse(&chosen.full_name)
             .map_err(|error| Failure::refused(error.to_string()))?;
@@ -400,8 +402,11 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             }
         };
         let pipeline = &mut self.pipeline;
-        let looked =
-            host.drive(async { Ok(pipeline.look(&fetched, choice.subpath.as_ref()).await) })?;
+        let looked = host.drive(async {
+            Ok(pipeline
+                .run_inspection(&fetched, choice.subpath.as_ref())
+                .await)
+        })?;
         let sub_projects = match &looked {
             Err(CrawlError::Inspect(InspectError::ChooseSubProject { sub_projects, .. })) => {
                 sub_projects
@@ -424,7 +429,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
                 let path: RepoPath = path
                     .parse()
                     .map_err(|error: RepoPathError| Failure::refused(error.to_string()))?;
-                host.drive(async { Ok(pipeline.look(&fetched, Some(&path)).await?) })?
+                host.drive(async { Ok(pipeline.run_inspection(&fetched, Some(&path)).await?) })?
             }
         };
         Ok(pipeline.inspected(inspection)?)
@@ -455,15 +460,15 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
     /// See [`CrawlError`].
     pub fn prepare(
         &mut self,
-        search: Option<Checked<SearchV1>>,
+        search: Option<ValidatedDocument<SearchV1>>,
         inspected: &Inspected,
         planned: &PlannedCrawl,
     ) -> Result<PreparedExport, Failure> {
         let search = match search {
             Some(search) => search,
-            None => self.pipeline.nothing_searched(inspected)?,
+            None => self.pipeline.local_search_document(inspected)?,
         };
-        Ok(self.pipeline.prepare_export(&ExportOf {
+        Ok(self.pipeline.prepare_export(&ExportInput {
             search: &search,
             inspected,
             planned,
@@ -501,7 +506,7 @@ fn github<'d, 'a, H: CrawlHost>(
 fn snapshot(
     runtime: &Runtime<'_>,
     config: &Settings,
-    intent: &Intent,
+    intent: &SessionPurpose,
 ) -> Result<ConfigSnapshot, Failure> {
     let settings = config.effective().map(|(key, setting)| {
         let value = setting

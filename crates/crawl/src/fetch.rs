@@ -26,8 +26,8 @@ use crucible_sandbox::Sandbox;
 
 use crate::artifact::{FetchMethod, InspectedRepository};
 use crate::github::{FoundRepo, GitHub, GitHubError};
+use crate::observer::CrawlObserver;
 use crate::target::{RefChoice, RepoName, TargetError, is_commit_id};
-use crate::witness::CrawlObserver;
 
 /// The fewest commit digits in the name of an archive's top folder.
 const SHORTEST: usize = 7;
@@ -194,13 +194,13 @@ pub async fn fetch(
     repo: &RepoName,
     choice: &RefChoice,
     workdir: &Path,
-    witness: &dyn CrawlObserver,
+    observer: &dyn CrawlObserver,
 ) -> Result<Fetched, FetchError> {
     let clone_base = tools.base(github.host())?;
-    witness.progress(&format!("looking up {}", repo.full_name()));
+    observer.progress(&format!("looking up {}", repo.full_name()));
     let candidate = github.repository(repo).await?;
     if !candidate.full_name.eq_ignore_ascii_case(&repo.full_name()) {
-        witness.warning(&format!(
+        observer.warning(&format!(
             "{} was renamed or transferred; GitHub answers with {}, which is used",
             repo.full_name(),
             candidate.full_name
@@ -213,7 +213,7 @@ pub async fn fetch(
         candidate,
         choice,
         workdir,
-        witness,
+        observer,
     };
     match &choice.reference {
         Some(id) if is_commit_id(id) => remote.archive(id, id.clone()).await,
@@ -243,7 +243,7 @@ pub async fn fetch_local(
     path: &Path,
     choice: &RefChoice,
     workdir: &Path,
-    witness: &dyn CrawlObserver,
+    observer: &dyn CrawlObserver,
 ) -> Result<Fetched, FetchError> {
     let at = match &choice.reference {
         Some(id) if is_commit_id(id) => return Err(FetchError::LocalCommit { id: id.clone() }),
@@ -251,7 +251,7 @@ pub async fn fetch_local(
         None => CloneAt::Head,
     };
     let place = directory_at(&tools.env.working_directory().join(path))?;
-    witness.progress(&format!("opening {}", place.display()));
+    observer.progress(&format!("opening {}", place.display()));
     let git = Git::open(Arc::clone(&tools.sandbox), &tools.env, &place)
         .await
         .map_err(|error| match error {
@@ -264,7 +264,7 @@ pub async fn fetch_local(
         None => part_at(&place, git.top())?,
     };
     if choice.reference.is_none() {
-        warn_of_changes(&git, witness).await;
+        warn_of_changes(&git, observer).await;
     }
     let default_branch = match git.branch().await? {
         Branch::Named(name) => name,
@@ -275,8 +275,9 @@ pub async fn fetch_local(
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let url = CloneUrl::of_directory(git.top())?;
-    witness.progress(&format!("cloning {}", git.top().display()));
-    let cloned = shallow_clone(tools, url.clone(), at, workdir.join("repository"), witness).await?;
+    observer.progress(&format!("cloning {}", git.top().display()));
+    let cloned =
+        shallow_clone(tools, url.clone(), at, workdir.join("repository"), observer).await?;
     let selected = choice
         .reference
         .clone()
@@ -333,7 +334,7 @@ fn part_at(place: &Path, top: &Path) -> Result<Option<RepoPath>, FetchError> {
 }
 
 /// Warns about changes that are ignored because they are not committed.
-async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
+async fn warn_of_changes(git: &Git, observer: &dyn CrawlObserver) {
     let left_out = match git.status().await {
         Ok(entries) => entries
             .iter()
@@ -341,7 +342,7 @@ async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
             .count(),
         Err(error) => {
             let why = format!("cannot check for uncommitted changes, which are ignored: {error}");
-            return witness.warning(&why);
+            return observer.warning(&why);
         }
     };
     if left_out > 0 {
@@ -350,7 +351,7 @@ async fn warn_of_changes(git: &Git, witness: &dyn CrawlObserver) {
         } else {
             format!("{left_out} paths are")
         };
-        witness.warning(&format!(
+        observer.warning(&format!(
             "{what} changed or untracked in {}: only committed files are read; commit first if it matters",
             git.top().display()
         ));
@@ -364,7 +365,7 @@ struct Remote<'a> {
     candidate: FoundRepo,
     choice: &'a RefChoice,
     workdir: &'a Path,
-    witness: &'a dyn CrawlObserver,
+    observer: &'a dyn CrawlObserver,
 }
 
 impl Remote<'_> {
@@ -372,10 +373,10 @@ impl Remote<'_> {
     async fn archive(&self, reference: &str, commit: String) -> Result<Fetched, FetchError> {
         let full_name = self.repo.full_name();
         let archive = self.workdir.join(format!("{}.tar.gz", self.repo.name()));
-        self.witness
+        self.observer
             .progress(&format!("downloading {full_name} at {reference}"));
         self.github.tarball(self.repo, reference, &archive).await?;
-        self.witness.progress("unpacking the archive");
+        self.observer.progress("unpacking the archive");
         let limits = ArchiveLimits::DEFAULT;
         let unpacked = unpack_aside(archive.clone(), self.workdir.join("archive"), limits).await?;
         let unpacked = unpacked.map_err(|source| FetchError::Archive {
@@ -394,14 +395,14 @@ impl Remote<'_> {
             });
         }
         if unpacked.special_bits > 0 {
-            self.witness.warning(&format!(
+            self.observer.warning(&format!(
                 "set-user, set-group and sticky bits of the archive's entries, left out: {}",
                 unpacked.special_bits
             ));
         }
         // An archive has no information about submodules; their directories are empty.
         if unpacked.tree.join(".gitmodules").symlink_metadata().is_ok() {
-            self.witness.warning(
+            self.observer.warning(
                 "the repository has submodules (see .gitmodules), whose files are not read",
             );
         }
@@ -415,13 +416,13 @@ impl Remote<'_> {
         at: CloneAt,
     ) -> Result<Fetched, FetchError> {
         let url = base.join(&format!("{}.git", self.repo.full_name()));
-        self.witness.progress(&format!("cloning {url}"));
+        self.observer.progress(&format!("cloning {url}"));
         let selected = match &at {
             CloneAt::Named(name) => Some(name.to_string()),
             CloneAt::Head => None,
         };
         let into = self.workdir.join(self.repo.name());
-        let cloned = shallow_clone(tools, url, at, into, self.witness).await?;
+        let cloned = shallow_clone(tools, url, at, into, self.observer).await?;
         let selected = selected
             .or(cloned.head_branch)
             .unwrap_or_else(|| self.candidate.default_branch.clone());
@@ -475,7 +476,7 @@ async fn shallow_clone(
     url: CloneUrl,
     at: CloneAt,
     into: PathBuf,
-    witness: &dyn CrawlObserver,
+    observer: &dyn CrawlObserver,
 ) -> Result<Cloned, FetchError> {
     let request = CloneRequest {
         url,
@@ -485,7 +486,7 @@ async fn shallow_clone(
     };
     let cloned = clone(Arc::clone(&tools.sandbox), &tools.env, &request).await?;
     if cloned.submodules > 0 {
-        witness.warning(&format!(
+        observer.warning(&format!(
             "submodules, whose files are not read: {}",
             cloned.submodules
         ));

@@ -22,6 +22,7 @@ mod fetch;
 mod github;
 mod history;
 mod inspect;
+mod observer;
 mod offline;
 mod pipeline;
 mod plan;
@@ -32,17 +33,18 @@ mod search;
 mod session;
 mod target;
 pub mod text;
-mod witness;
 mod words;
 
 pub use artifact::*;
 pub use configured::{DebateBackends, OpenPlannerBackends, PlannerBackends};
-pub use context::{CrawlContext, CrawlHost, Intent, LookUp, Pick, RepoSelection, RepoSource};
+pub use context::{
+    CrawlContext, CrawlHost, LookupMode, RepoSelection, RepoSource, SelectionMode, SessionPurpose,
+};
 pub use debate::{
-    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner,
-    DebatePhase, DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis,
-    REVISION_TOKENS, RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate,
-    prompt_hash,
+    CRITIQUE_TOKENS, DRAFT_TOKENS, DebateContext, DebateError, DebateOutcome, DebatePhase,
+    DebateRole, DebateRounds, MessageRecord, PlanAuthor, PlanCritic, PlanCritique, PlanDraft,
+    PlanSynthesis, REVISION_TOKENS, RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript,
+    debate, prompt_hash,
 };
 pub use export::{
     Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,
@@ -51,12 +53,14 @@ pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 pub use github::{FoundRepo, GitHub, GitHubError, SearchPage};
 pub use history::{PastCrawl, PastDocument, PastMessage, PastSession};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect, workspace_of};
+pub use observer::CrawlObserver;
 pub use offline::OfflineError;
-pub use pipeline::{Checked, CrawlError, Inspected, PlannedCrawl, Planner, PreparedExport};
+pub use pipeline::{
+    CrawlError, Inspected, PlannedCrawl, Planner, PreparedExport, ValidatedDocument,
+};
 pub use plan::Planned;
 pub use rank::rank;
 pub use safety::{PlanSafety, Workspace, allowed_prefixes, judge_plan, validate_plan_safety};
 pub use search::{MaxResults, SearchError, SearchOptions, UseCache, search};
 pub use session::{ConfigSnapshot, CrawlSession, SessionError, SessionStatus, abort_dead_sessions};
 pub use target::{RefChoice, RepoName, Target, TargetError};
-pub use witness::CrawlObserver;

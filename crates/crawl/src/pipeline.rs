@@ -1,6 +1,6 @@
 //! The steps of a crawl: search, choose, fetch and inspect, plan, export. One value per command.
 //!
-//! Each step returns its documents as [`Checked`]: they match their schema and are stored in the session,
+//! Each step returns its documents as [`ValidatedDocument`]: they match their schema and are stored in the session,
 //! so only checked documents can be printed. Between the steps the caller may ask the user; nothing here
 //! asks, prints or chooses exit codes.
 //!
@@ -18,8 +18,8 @@ use crate::artifact::{
     SearchV1, TokenBudgets,
 };
 use crate::debate::{
-    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, Gpt,
-    RedactedMessage, SYNTHESIS_TOKENS, Transcript, debate,
+    CRITIQUE_TOKENS, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, PlanAuthor,
+    PlanCritic, RedactedMessage, SYNTHESIS_TOKENS, Transcript, debate,
 };
 use crate::export::{
     CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT, Export, ExportError, Exported, OutputDir, check_export,
@@ -28,6 +28,7 @@ use crate::export::{
 use crate::fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 use crate::github::{GitHub, GitHubError};
 use crate::inspect::{InspectError, Inspection, inspect};
+use crate::observer::CrawlObserver;
 use crate::offline::{OfflineError, offline_plan};
 use crate::plan::{Planned, assemble};
 use crate::rank::rank;
@@ -35,7 +36,6 @@ use crate::recipe::derive_recipe;
 use crate::search::{SearchError, SearchOptions, search};
 use crate::session::{CrawlSession, SessionError, SessionStatus};
 use crate::target::{RefChoice, RepoName};
-use crate::witness::CrawlObserver;
 
 /// The schema name of the debate's transcript in an export, see `docs/contracts`.
 const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
@@ -44,13 +44,13 @@ const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
 pub(crate) struct Pipeline<'a> {
     session: CrawlSession,
     now: Timestamp,
-    witness: &'a dyn CrawlObserver,
+    observer: &'a dyn CrawlObserver,
     messages: Vec<RedactedMessage>,
 }
 
 /// A stored document that matches its schema, with its bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked<T> {
+pub struct ValidatedDocument<T> {
     /// The parsed form of the document.
     pub document: T,
     /// Its bytes.
@@ -73,9 +73,9 @@ pub enum Planner<'p> {
     /// Two models.
     Debate {
         /// Drafts, revises and finishes.
-        gpt: &'p Gpt,
+        gpt: &'p PlanAuthor,
         /// Criticises and approves.
-        claude: &'p Claude,
+        claude: &'p PlanCritic,
         /// The maximum number of rounds.
         rounds: DebateRounds,
         /// The time limit of each call, retries included.
@@ -98,9 +98,9 @@ pub struct PlannedCrawl {
 
 /// The input of an export.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ExportOf<'e> {
+pub(crate) struct ExportInput<'e> {
     /// How the repository was found.
-    pub search: &'e Checked<SearchV1>,
+    pub search: &'e ValidatedDocument<SearchV1>,
     pub inspected: &'e Inspected,
     /// The plan.
     pub planned: &'e PlannedCrawl,
@@ -172,12 +172,12 @@ impl<'a> Pipeline<'a> {
     pub(crate) fn new(
         session: CrawlSession,
         now: Timestamp,
-        witness: &'a dyn CrawlObserver,
+        observer: &'a dyn CrawlObserver,
     ) -> Self {
         Self {
             session,
             now,
-            witness,
+            observer,
             messages: Vec::new(),
         }
     }
@@ -197,14 +197,14 @@ impl<'a> Pipeline<'a> {
         github: &GitHub<'_>,
         query: &str,
         options: &SearchOptions,
-    ) -> Result<Checked<SearchV1>, CrawlError> {
+    ) -> Result<ValidatedDocument<SearchV1>, CrawlError> {
         let found = search(
             github,
             &mut self.session,
             query,
             options,
             self.now,
-            self.witness,
+            self.observer,
         )
         .await?;
         self.keep(ArtifactType::Search, found)
@@ -219,7 +219,7 @@ impl<'a> Pipeline<'a> {
         &mut self,
         github: &GitHub<'_>,
         repo: &RepoName,
-    ) -> Result<Checked<SearchV1>, CrawlError> {
+    ) -> Result<ValidatedDocument<SearchV1>, CrawlError> {
         let mut candidate = github.repository(repo).await?;
         candidate.has_releases = Some(github.has_releases(&candidate.full_name).await?);
         let results = rank(&[candidate], repo.name(), self.now);
@@ -235,10 +235,10 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub(crate) fn nothing_searched(
+    pub(crate) fn local_search_document(
         &mut self,
         inspected: &Inspected,
-    ) -> Result<Checked<SearchV1>, CrawlError> {
+    ) -> Result<ValidatedDocument<SearchV1>, CrawlError> {
         let query = inspected.inspection.artifact.repo.full_name.clone();
         self.keep(ArtifactType::Search, self.found(query, Vec::new()))
     }
@@ -269,10 +269,10 @@ impl<'a> Pipeline<'a> {
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
         self.session
-            .selected(&repo.full_name(), choice.reference.as_deref())?;
-        let fetched = fetch(github, tools, repo, choice, work, self.witness).await?;
+            .record_selection(&repo.full_name(), choice.reference.as_deref())?;
+        let fetched = fetch(github, tools, repo, choice, work, self.observer).await?;
         self.session
-            .selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
+            .record_selection(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
         Ok(fetched)
     }
 
@@ -289,10 +289,11 @@ impl<'a> Pipeline<'a> {
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
         let place = path.to_string_lossy();
-        self.session.selected(&place, choice.reference.as_deref())?;
-        let fetched = fetch_local(tools, path, choice, work, self.witness).await?;
         self.session
-            .selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
+            .record_selection(&place, choice.reference.as_deref())?;
+        let fetched = fetch_local(tools, path, choice, work, self.observer).await?;
+        self.session
+            .record_selection(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
         Ok(fetched)
     }
 
@@ -302,12 +303,12 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub(crate) async fn look(
+    pub(crate) async fn run_inspection(
         &self,
         fetched: &Fetched,
         subpath: Option<&RepoPath>,
     ) -> Result<Inspection, CrawlError> {
-        self.witness.progress("inspecting the files");
+        self.observer.progress("inspecting the files");
         let (files, part, now) = (fetched.clone(), subpath.cloned(), self.now);
         // On a blocking thread, so that an interrupt is handled while a large tree is walked.
         let looked = tokio::task::spawn_blocking(move || inspect(&files, part.as_ref(), now)).await;
@@ -323,13 +324,14 @@ impl<'a> Pipeline<'a> {
     /// See [`CrawlError`].
     pub(crate) fn inspected(&mut self, inspection: Inspection) -> Result<Inspected, CrawlError> {
         for warning in &inspection.warnings {
-            self.witness.warning(warning);
+            self.observer.warning(warning);
         }
-        let Checked { document, artifact } =
+        let ValidatedDocument { document, artifact } =
             self.keep(ArtifactType::Inspect, inspection.artifact.clone())?;
         self.session
-            .selected(&document.repo.full_name, Some(&document.repo.selected_ref))?;
-        self.session.detected(&document.build_system.name)?;
+            .record_selection(&document.repo.full_name, Some(&document.repo.selected_ref))?;
+        self.session
+            .record_build_system(&document.build_system.name)?;
         Ok(Inspected {
             inspection,
             artifact,
@@ -368,15 +370,17 @@ impl<'a> Pipeline<'a> {
                     *timeout,
                     &label,
                     &mut both,
-                    self.witness,
+                    self.observer,
                 )
                 .await?
             }
         };
         let planned = assemble(&outcome, inspection, self.now);
-        self.session.debated(outcome.rounds, &outcome.summary)?;
-        let Checked { document, artifact } = self.keep(ArtifactType::Plan, planned.plan.clone())?;
-        self.session.planned(&document)?;
+        self.session
+            .record_debate(outcome.rounds, &outcome.summary)?;
+        let ValidatedDocument { document, artifact } =
+            self.keep(ArtifactType::Plan, planned.plan.clone())?;
+        self.session.record_plan(&document)?;
         Ok(PlannedCrawl {
             planned,
             artifact,
@@ -392,7 +396,7 @@ impl<'a> Pipeline<'a> {
     /// [`CrawlError::PlanRejected`] if the safety rules reject the plan, and see [`CrawlError`].
     pub(crate) fn prepare_export(
         &mut self,
-        of: &ExportOf<'_>,
+        of: &ExportInput<'_>,
     ) -> Result<PreparedExport, CrawlError> {
         let PlannedCrawl {
             planned: Planned { plan, safety },
@@ -461,7 +465,7 @@ impl<'a> Pipeline<'a> {
         dir: &OutputDir,
     ) -> Result<Exported, CrawlError> {
         let exported = write_export(dir, &prepared.export())?;
-        self.session.exported(&exported)?;
+        self.session.record_export(&exported)?;
         Ok(exported)
     }
 
@@ -488,10 +492,10 @@ impl<'a> Pipeline<'a> {
         &mut self,
         kind: ArtifactType,
         document: T,
-    ) -> Result<Checked<T>, CrawlError> {
+    ) -> Result<ValidatedDocument<T>, CrawlError> {
         let artifact = CheckedArtifact::new(kind, &document)?;
         self.session.store(&artifact)?;
-        Ok(Checked { document, artifact })
+        Ok(ValidatedDocument { document, artifact })
     }
 }
 

@@ -69,7 +69,7 @@ pub fn inspection(inspected: &Inspected) -> Vec<String> {
     );
     page.row(
         "from",
-        &format!("{}, as a {}", repo.url, artifact.fetch_method.words()),
+        &format!("{}, as a {}", repo.url, artifact.fetch_method.label()),
     );
     let system = &artifact.build_system;
     page.row(
@@ -141,7 +141,7 @@ pub fn inspection(inspected: &Inspected) -> Vec<String> {
     for (number, line) in readme.take(README_LINES).enumerate() {
         page.row(
             if number == 0 { "readme" } else { "" },
-            &cut_to(line, DESCRIPTION),
+            &truncate_chars(line, DESCRIPTION),
         );
     }
     page.0
@@ -257,7 +257,7 @@ fn listed(texts: &[String], none: &str) -> String {
 
 /// Cuts a text to so many characters.
 #[must_use]
-pub fn cut_to(text: &str, characters: usize) -> String {
+pub fn truncate_chars(text: &str, characters: usize) -> String {
     let text = text.trim();
     if text.chars().count() <= characters {
         return text.to_owned();
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn long_text_is_cut_between_characters_and_marked() {
-        assert_eq!(cut_to(" äöü ", 3), "äöü");
-        assert_eq!(cut_to("äöüß", 3), "äöü...");
+        assert_eq!(truncate_chars(" äöü ", 3), "äöü");
+        assert_eq!(truncate_chars("äöüß", 3), "äöü...");
     }
 }

@@ -31,7 +31,7 @@ impl ScoreBreakdown {
 impl FetchMethod {
     /// How the files were fetched.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             FetchMethod::Tarball => "release archive",
             FetchMethod::ShallowClone => "shallow clone",

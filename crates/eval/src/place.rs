@@ -13,10 +13,10 @@ use crucible_host::clock::Stopwatch;
 use crucible_host::env::Environment;
 use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath};
-use crucible_repo::{Oid, RepoError, WorkClone, baseline};
+use crucible_repo::{Oid, RepoError, WorkClone, create_baseline};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Completed, Confinement, End, Identity, Keep, Limits, Network, Profile,
-    Sandbox, Spawn, Strength, base_env, toolchain_env,
+    CONFINED_HOME, Completed, Confinement, End, Identity, Keep, Limits, Network, Profile, Sandbox,
+    Spawn, Strength, SyscallClass, base_env, toolchain_env,
 };
 
 use crate::error::EvalError;
@@ -218,7 +218,7 @@ async fn clone_of(
                 }
                 fs::write_unflushed(&place, bytes, if *executable { 0o755 } else { 0o644 })?;
             }
-            baseline(sandbox(), machine.env, into).await?;
+            create_baseline(sandbox(), machine.env, into).await?;
             Ok(WorkClone::of_baseline(sandbox(), machine.env, into)?)
         }
     }
@@ -299,7 +299,7 @@ impl Machine<'_> {
                 read_only: Vec::new(),
                 mounts: Vec::new(),
                 network,
-                calls: Calls::Tools,
+                calls: SyscallClass::Tools,
                 identity: Identity::default(),
             }),
             keep: Keep::Tail,

@@ -107,7 +107,10 @@ impl HeldOutExample {
     /// # Errors
     ///
     /// [`ExamplesError`] where a document of this form holds no examples for these schemas.
-    pub fn kept(document: &[u8], schema: &IoSchema) -> Result<Option<Vec<Self>>, ExamplesError> {
+    pub fn parse_stored(
+        document: &[u8],
+        schema: &IoSchema,
+    ) -> Result<Option<Vec<Self>>, ExamplesError> {
         let Ok(UniqueJson(mut document)) = serde_json::from_slice::<UniqueJson>(document) else {
             return Ok(None);
         };
@@ -153,17 +156,17 @@ mod tests {
         let examples = read(&json!([example])).unwrap();
         let document = HeldOutExample::document(&examples);
         assert_eq!(
-            HeldOutExample::kept(&document, &schema()),
+            HeldOutExample::parse_stored(&document, &schema()),
             Ok(Some(examples))
         );
         assert_eq!(
-            HeldOutExample::kept(br#"{"schema_version": "x", "examples": []}"#, &schema()),
+            HeldOutExample::parse_stored(br#"{"schema_version": "x", "examples": []}"#, &schema()),
             Ok(None)
         );
-        assert_eq!(HeldOutExample::kept(b"a note", &schema()), Ok(None));
+        assert_eq!(HeldOutExample::parse_stored(b"a note", &schema()), Ok(None));
         let empty = format!(r#"{{"schema_version": "{FORM}", "examples": []}}"#);
         assert_eq!(
-            HeldOutExample::kept(empty.as_bytes(), &schema()),
+            HeldOutExample::parse_stored(empty.as_bytes(), &schema()),
             Err(ExamplesError::None)
         );
     }
@@ -176,7 +179,7 @@ mod tests {
         let document = HeldOutExample::document(&examples);
         assert!(document.len() > MAX_EXAMPLES_BYTES, "{}", document.len());
         assert_eq!(
-            HeldOutExample::kept(&document, &schema())
+            HeldOutExample::parse_stored(&document, &schema())
                 .unwrap()
                 .map(|kept| kept.len()),
             Some(1)

@@ -4,13 +4,13 @@ use crucible_ledger::LedgerError;
 use crucible_model::{ExitStatus, Failure};
 
 use crate::agent::{AgentCommandError, AgentError};
-use crate::build::{SkillBuildError, UnsettledBuild};
-use crate::gates::{GateObstacle, ToolsMissing};
-use crate::project::PolicyUnread;
+use crate::build::{SettleError, SkillBuildError};
+use crate::gates::{GateError, ToolsMissing};
+use crate::project::PolicyReadError;
 use crate::proposal::ProposalError;
 use crate::registry::REGISTRY_FILE;
 use crate::research::ResearchError;
-use crate::runner::{Listed, RunStepError, RunnerError};
+use crate::runner::{RegistryListing, RunStepError, RunnerError};
 use crate::skeleton::SkeletonError;
 use crate::status::StepRefused;
 use crate::trust::{ApprovalError, TrustError};
@@ -109,9 +109,9 @@ impl From<VerifyStepError> for Failure {
             VerifyStepError::Python(error) => error.into(),
             VerifyStepError::Obstacle { source, .. } => {
                 let status = match source {
-                    GateObstacle::Sandbox(error) => Self::from(error).status,
-                    GateObstacle::Runner(error) => Self::from(error).status,
-                    GateObstacle::Fs(error) => Self::from(error).status,
+                    GateError::Sandbox(error) => Self::from(error).status,
+                    GateError::Runner(error) => Self::from(error).status,
+                    GateError::Fs(error) => Self::from(error).status,
                 };
                 Self::new(status, message)
             }
@@ -164,15 +164,15 @@ impl From<SkillBuildError> for Failure {
     }
 }
 
-impl From<UnsettledBuild> for Failure {
-    fn from(error: UnsettledBuild) -> Self {
+impl From<SettleError> for Failure {
+    fn from(error: SettleError) -> Self {
         match error {
-            UnsettledBuild::CopyBack(CopyBackError::Own(error)) => error.into(),
-            UnsettledBuild::CopyBack(error) => Self::refused(error.to_string())
+            SettleError::CopyBack(CopyBackError::Own(error)) => error.into(),
+            SettleError::CopyBack(error) => Self::refused(error.to_string())
                 .hint("A killed build left it. Check both files of the skill and correct them."),
-            UnsettledBuild::Fs(error) => error.into(),
-            UnsettledBuild::Ledger(error) => error.into(),
-            UnsettledBuild::Path(error) => error.into(),
+            SettleError::Fs(error) => error.into(),
+            SettleError::Ledger(error) => error.into(),
+            SettleError::Path(error) => error.into(),
         }
     }
 }
@@ -181,9 +181,9 @@ impl From<RunStepError> for Failure {
     fn from(error: RunStepError) -> Self {
         let message = error.to_string();
         match error {
-            RunStepError::Unknown { listed: Listed::Nowhere, .. } => Self::usage(message)
+            RunStepError::Unknown { listed: RegistryListing::Nowhere, .. } => Self::usage(message)
                 .hint("`crucible skill list` lists the skills; `crucible skill propose` adds one."),
-            RunStepError::Unknown { listed: Listed::InRegistry, .. } => {
+            RunStepError::Unknown { listed: RegistryListing::InRegistry, .. } => {
                 Self::refused(format!("{message} in the ledger of this machine, and {REGISTRY_FILE} alone makes none trusted"))
                     .hint("The registry is the word of the author of the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
                            after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and approve it yourself.")
@@ -235,12 +235,12 @@ impl From<ResearchError> for Failure {
     }
 }
 
-impl From<PolicyUnread> for Failure {
-    fn from(error: PolicyUnread) -> Self {
+impl From<PolicyReadError> for Failure {
+    fn from(error: PolicyReadError) -> Self {
         let message = error.to_string();
         match error {
-            PolicyUnread::Fs(error) => error.unreadable_input(),
-            PolicyUnread::NotText | PolicyUnread::Rules(_) => {
+            PolicyReadError::Fs(error) => error.unreadable_input(),
+            PolicyReadError::NotText | PolicyReadError::Rules(_) => {
                 Self::new(ExitStatus::Schema, message)
                     .hint("A policy is like `allowed_imports: [yaml]`.")
             }

@@ -17,7 +17,7 @@ use crate::research::ResearchOutcome;
 use crate::runner::{SkillEnd, SkillRunReport};
 use crate::status::SkillStep;
 use crate::trust::TrustChange;
-use crate::verify::{SkillVerification, SkillVerified};
+use crate::verify::{SkillVerification, VerificationResult};
 
 /// The newest runs of a history.
 const RUNS: u32 = 20;
@@ -203,7 +203,7 @@ impl SkillBuildReport {
     }
 }
 
-impl SkillVerified {
+impl VerificationResult {
     /// Returns the document of `skill verify`.
     #[must_use]
     pub fn document(&self, name: &SkillName, verification: &SkillVerification<'_>) -> Value {

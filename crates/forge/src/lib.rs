@@ -17,6 +17,7 @@ mod answer_form;
 mod build;
 mod check;
 pub mod configured;
+mod context;
 mod examples;
 mod exit_status;
 mod failure;
@@ -42,18 +43,18 @@ mod text;
 mod trust;
 mod verify;
 mod workspace;
-mod world;
 
 pub use agent::{AgentCommandError, AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 pub use answer_form::AnswerForm;
 pub use build::{
-    BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
-    UnsettledBuild, build_skill, settle_interrupted,
+    BuildObserver, BuildRequest, FileChange, SettleError, SkillBuildError, SkillBuildOutcome,
+    SkillBuildReport, build_skill, settle_interrupted,
 };
 pub use check::SkillCheck;
+pub use context::ForgeContext;
 pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES_BYTES};
 pub use failure::{FailureKind, SkillFailure};
-pub use gates::{GateObstacle, SkillGate, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
+pub use gates::{GateError, SkillGate, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
 pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, SecretNameError};
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
@@ -63,19 +64,19 @@ pub use packet::{PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
 pub use places::RefusedPlace;
 pub use policy::{SkillPolicy, SkillPolicyError, check_policy, check_test_policy};
-pub use project::{ForgeProject, PolicyUnread};
+pub use project::{ForgeProject, PolicyReadError};
 pub use proposal::{ProposalError, ProposalParts, SkillProposal};
 pub use python::{PythonFault, PythonSource};
-pub use registry::{RegistryError, SkillRegistry, TrustedFile, UnhashedEntry};
+pub use registry::{RegistryError, SkillRegistry, TrustedFile, UnhashedPolicy};
 pub use research::{
     AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailureDiagnosis,
     FailureFact, NotedAdvice, ResearchError, ResearchNote, ResearchOutcome, RetryMaterial,
     escalation, needs_review, research,
 };
 pub use runner::{
-    DirectoryState, LeftBehind, Listed, MAX_INPUT_BYTES, ResidueReason, RunRequest, RunStepError,
-    RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, StagingError, execute,
-    run_skill,
+    CallResult, DirectoryState, LeftBehind, MAX_INPUT_BYTES, RegistryListing, ResidueReason,
+    RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRunReport,
+    StagingError, execute, run_skill,
 };
 pub use skeleton::{Skeleton, SkeletonError, WrittenSkeleton};
 pub use status::{SkillStep, StepRefused};
@@ -83,7 +84,6 @@ pub use trust::{
     Approval, ApprovalError, ExamplesRule, TrustChange, TrustError, demote_skill, promote_skill,
 };
 pub use verify::{
-    SkillGateObserver, SkillVerification, SkillVerified, VerifyRequest, VerifyStepError,
+    SkillGateObserver, SkillVerification, VerificationResult, VerifyRequest, VerifyStepError,
 };
 pub use workspace::{BuiltFile, CopyBackError, Scope, SkillWorkspace, WorkspaceError};
-pub use world::ForgeWorld;

@@ -106,7 +106,7 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
         packet = packet.untrusted(path, &cut(text.as_str()));
     }
     if let Some(previous) = &parts.previous {
-        packet = retold(packet, parts.attempt, previous);
+        packet = with_previous_failure(packet, parts.attempt, previous);
     }
     packet = match parts.form {
         AnswerForm::WritesFiles => packet
@@ -133,7 +133,11 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
 }
 
 /// Tells what went wrong before.
-fn retold(packet: PromptBuilder, attempt: u64, previous: &RetryMaterial) -> PromptBuilder {
+fn with_previous_failure(
+    packet: PromptBuilder,
+    attempt: u64,
+    previous: &RetryMaterial,
+) -> PromptBuilder {
     let packet = packet
         .ours("\n# What went wrong before\n\nThis is attempt ")
         .number(attempt)

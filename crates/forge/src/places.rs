@@ -25,7 +25,7 @@ const LOADED: [&str; 7] = ["pth", "pyc", "so", "dylib", "dll", "pyd", "desktop"]
 
 /// Why a place is not like others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlaceMeaning {
+pub(crate) enum PathSensitivity {
     /// Crucible or git keeps there what it believes.
     Own,
     /// It is named like a secret.
@@ -80,18 +80,18 @@ pub(crate) fn is_own(name: &str) -> bool {
 }
 
 /// What the path, from the project's top, means by itself; what the directories on its way mean is for who walks there.
-pub(crate) fn meaning(path: &str, kind: PlaceKind) -> Option<PlaceMeaning> {
+pub(crate) fn meaning(path: &str, kind: PlaceKind) -> Option<PathSensitivity> {
     let name = path.rsplit('/').next().unwrap_or(path);
     if is_own(name) {
-        Some(PlaceMeaning::Own)
+        Some(PathSensitivity::Own)
     } else if is_secret_file(path) || kind == PlaceKind::Directory && is_secret_directory(path) {
-        Some(PlaceMeaning::Secret)
+        Some(PathSensitivity::Secret)
     } else {
         let is_obeyed = match kind {
             PlaceKind::Directory => is_obeyed(&format!("{path}/{PLAIN}")),
             PlaceKind::File => is_obeyed(path),
         };
-        is_obeyed.then_some(PlaceMeaning::Obeyed)
+        is_obeyed.then_some(PathSensitivity::Obeyed)
     }
 }
 
@@ -131,11 +131,11 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
             return Err(refused(name, "it holds characters that nobody sees"));
         }
         let why = match meaning(&prefix, PlaceKind::Directory) {
-            Some(PlaceMeaning::Obeyed) if usage == PlaceUse::Read => continue,
+            Some(PathSensitivity::Obeyed) if usage == PlaceUse::Read => continue,
             None => continue,
-            Some(PlaceMeaning::Own) => "that is where Crucible or git keeps what it believes",
-            Some(PlaceMeaning::Secret) => "it is named like a place of secrets",
-            Some(PlaceMeaning::Obeyed) => {
+            Some(PathSensitivity::Own) => "that is where Crucible or git keeps what it believes",
+            Some(PathSensitivity::Secret) => "it is named like a place of secrets",
+            Some(PathSensitivity::Obeyed) => {
                 "other programs take orders from what lies in such a directory"
             }
         };
@@ -287,7 +287,7 @@ mod tests {
         ] {
             assert_eq!(
                 meaning(path, PlaceKind::File),
-                Some(PlaceMeaning::Obeyed),
+                Some(PathSensitivity::Obeyed),
                 "{path}"
             );
         }

@@ -26,7 +26,7 @@ pub struct ForgeProject {
 
 /// The operator's policy cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum PolicyUnread {
+pub enum PolicyReadError {
     /// The file cannot be read.
     #[error(transparent)]
     Fs(#[from] FsError),
@@ -77,14 +77,14 @@ impl ForgeProject {
     ///
     /// # Errors
     ///
-    /// [`PolicyUnread`] where a file is there and cannot be taken.
-    pub fn policy(&self) -> Result<Option<SkillPolicy>, PolicyUnread> {
+    /// [`PolicyReadError`] where a file is there and cannot be taken.
+    pub fn policy(&self) -> Result<Option<SkillPolicy>, PolicyReadError> {
         let bytes = match read_beneath(&self.root, POLICY_FILE, ByteLimit(MAX_POLICY_BYTES as u64))
         {
             Err(error) if error.is_not_found() => return Ok(None),
             read => read?,
         };
-        let text = std::str::from_utf8(&bytes).map_err(|_| PolicyUnread::NotText)?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| PolicyReadError::NotText)?;
         Ok(Some(SkillPolicy::read(text)?))
     }
 
@@ -125,7 +125,7 @@ impl ForgeProject {
     /// # Errors
     ///
     /// Fails if `skill init` has not been run.
-    pub fn check_begun(&self, name: &SkillName) -> Result<Option<RepoPath>, Failure> {
+    pub fn require_initialized(&self, name: &SkillName) -> Result<Option<RepoPath>, Failure> {
         let paths = self.paths(name)?;
         if !self.root.join(paths.base.as_str()).is_file() {
             return Err(Failure::usage(format!(

@@ -14,11 +14,11 @@ use crucible_ledger::{Ledger, LedgerError, PromotionRow, SkillRow};
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPathError, Verdict, short_line};
 use serde::{Deserialize, Serialize};
 
+use crate::context::ForgeContext;
 use crate::name::{SkillName, SkillNameError};
 use crate::paths::SkillPaths;
 use crate::project::ForgeProject;
 use crate::trust::read_skill_file;
-use crate::world::ForgeWorld;
 
 /// The file, from the project's top.
 pub(crate) const REGISTRY_FILE: &str = ".crucible/skills/registry.yaml";
@@ -97,7 +97,7 @@ pub enum TrustedFile {
 
 /// What is done about an entry without a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnhashedEntry {
+pub enum UnhashedPolicy {
     /// The skill is not run.
     Refused,
     /// It is reported, and the ledger alone decides.
@@ -163,7 +163,7 @@ struct WrittenEntry {
 impl SkillRegistry {
     /// Returns what the ledger trusts, and the differences to the project's registry with whatever cannot be read.
     #[must_use]
-    pub fn compared(ledger: &Ledger, project: &ForgeProject) -> (Self, Vec<String>) {
+    pub fn load_with_differences(ledger: &Ledger, project: &ForgeProject) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let known = Self::of(ledger, project).unwrap_or_else(|error| {
             problems.push(error.to_string());
@@ -333,7 +333,7 @@ impl SkillRegistry {
         paths: &SkillPaths,
         skill: &SkillRow,
         trust: &PromotionRow,
-        unhashed: UnhashedEntry,
+        unhashed: UnhashedPolicy,
     ) -> Verdict {
         let known = RegistryEntry::of(paths, skill, trust);
         let subject = name.to_string();
@@ -373,10 +373,10 @@ impl SkillRegistry {
                         "Its entry in {REGISTRY_FILE} has no sha256, so it vouches for nothing. Remove the file, or run with --allow-unhashed: the ledger's own digest is checked either way."
                     );
                     match unhashed {
-                        UnhashedEntry::Refused => {
+                        UnhashedPolicy::Refused => {
                             Finding::error(Code::new("forge-registry-unhashed"), subject, hint)
                         }
-                        UnhashedEntry::Allowed => {
+                        UnhashedPolicy::Allowed => {
                             Finding::warning(Code::new("forge-registry-unhashed"), subject, hint)
                         }
                     }
@@ -392,7 +392,7 @@ impl SkillRegistry {
     ///
     /// [`RegistryError`]; the file is as it was.
     pub fn write(
-        world: &ForgeWorld<'_>,
+        world: &ForgeContext<'_>,
         ledger: &Ledger,
         project: &ForgeProject,
     ) -> Result<Self, RegistryError> {
@@ -563,7 +563,7 @@ mod tests {
             ..entry(sha256, "Ada")
         };
         let of = |sha256| Ok(Some(registry(&[("word_count", known(sha256))])));
-        let refused = UnhashedEntry::Refused;
+        let refused = UnhashedPolicy::Refused;
         assert_eq!(judge(of(Some(own)), refused), (true, String::new()));
         assert_eq!(
             judge(of(Some(other)), refused),
@@ -583,19 +583,19 @@ mod tests {
                 change(&mut changed);
                 let found = judge(
                     Ok(Some(registry(&[("word_count", changed)]))),
-                    UnhashedEntry::Allowed,
+                    UnhashedPolicy::Allowed,
                 );
                 assert_eq!(found, (false, "forge-registry-differs".to_owned()));
             }
         }
         // The flag is for entries without a digest, and lets no other pass.
-        assert!(!judge(of(Some(other)), UnhashedEntry::Allowed).0);
+        assert!(!judge(of(Some(other)), UnhashedPolicy::Allowed).0);
         assert_eq!(
             judge(of(None), refused),
             (false, "forge-registry-unhashed".to_owned())
         );
         assert_eq!(
-            judge(of(None), UnhashedEntry::Allowed),
+            judge(of(None), UnhashedPolicy::Allowed),
             (true, "forge-registry-unhashed".to_owned())
         );
         assert_eq!(

@@ -206,7 +206,7 @@ impl ResearchOutcome {
 impl SkillGateOutcome {
     /// Returns the number of findings in words.
     #[must_use]
-    pub fn found(&self) -> String {
+    pub fn finding_counts(&self) -> String {
         let count = |level: Level| {
             self.verdict
                 .findings()

@@ -19,7 +19,8 @@ use crucible_model::{
 use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_secrets::Scanner;
 
-use crate::build::{UnsettledBuild, settle_builds};
+use crate::build::{SettleError, settle_builds};
+use crate::context::ForgeContext;
 use crate::gates::SkillGate;
 use crate::grants::Grants;
 use crate::name::SkillName;
@@ -27,7 +28,6 @@ use crate::project::ForgeProject;
 use crate::python::MAX_SKILL_BYTES;
 use crate::registry::SkillRegistry;
 use crate::status::{SkillStep, StepRefused};
-use crate::world::ForgeWorld;
 
 /// Who demotes where nobody does: no person can take this name.
 const CRUCIBLE: &str = "crucible";
@@ -176,7 +176,7 @@ pub enum TrustError {
     },
     /// What a killed build left cannot be settled.
     #[error(transparent)]
-    Unsettled(#[from] UnsettledBuild),
+    Unsettled(#[from] SettleError),
     /// It stands elsewhere.
     #[error(transparent)]
     Step(#[from] StepRefused),
@@ -197,7 +197,7 @@ pub enum TrustError {
 ///
 /// [`TrustError`]. A promotion that is refused for what the files are is a verdict.
 pub fn promote_skill(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     project: &ForgeProject,
     name: &SkillName,
@@ -240,7 +240,7 @@ pub fn promote_skill(
         skill: newest.skill,
         test: newest.test,
     })?;
-    verdict.merge(told_in_registry(world, ledger, project, name));
+    verdict.merge(write_registry(world, ledger, project, name));
     Ok(TrustChange {
         verdict,
         promotion: Some(row),
@@ -253,7 +253,7 @@ pub fn promote_skill(
 ///
 /// [`TrustError`].
 pub fn demote_skill(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     project: &ForgeProject,
     name: &SkillName,
@@ -266,7 +266,7 @@ pub fn demote_skill(
         return Err(TrustError::Unknown { name: name.clone() });
     };
     let row = take_away(world, ledger, &trust, &approval.by, &approval.reason)?;
-    let verdict = told_in_registry(world, ledger, project, name);
+    let verdict = write_registry(world, ledger, project, name);
     Ok(TrustChange {
         verdict,
         promotion: Some(row),
@@ -276,8 +276,8 @@ pub fn demote_skill(
 /// Demotes a skill whose newest runs by this promotion all failed or were denied, `most` of them; zero means never. The
 /// lock of the skill is not
 /// needed: the ledger takes the step once, whichever other processes run.
-pub(crate) fn demote_what_fails(
-    world: &ForgeWorld<'_>,
+pub(crate) fn demote_failing(
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     project: &ForgeProject,
     name: &SkillName,
@@ -293,7 +293,7 @@ pub(crate) fn demote_what_fails(
     );
     match take_away(world, ledger, trust, CRUCIBLE, &reason) {
         Ok(row) => {
-            let verdict = told_in_registry(world, ledger, project, name);
+            let verdict = write_registry(world, ledger, project, name);
             Ok(Some(TrustChange {
                 verdict,
                 promotion: Some(row),
@@ -413,7 +413,7 @@ fn known(
 }
 
 fn take_away(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     trust: &PromotionRow,
     by: &str,
@@ -434,8 +434,8 @@ fn take_away(
 }
 
 /// Writes the registry; if that fails, the step is still valid, and the next step writes the registry.
-fn told_in_registry(
-    world: &ForgeWorld<'_>,
+fn write_registry(
+    world: &ForgeContext<'_>,
     ledger: &Ledger,
     project: &ForgeProject,
     name: &SkillName,

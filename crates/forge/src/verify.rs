@@ -25,10 +25,11 @@ use crucible_model::{
 use crucible_repo::{Omission, WorkspaceChange};
 use serde_json::{Value, json};
 
-use crate::build::{UnsettledBuild, settle_builds};
+use crate::build::{SettleError, settle_builds};
+use crate::context::ForgeContext;
 use crate::examples::HeldOutExample;
 use crate::gates::{
-    ForgeGate, GATE_TIMED_OUT, GATES, GateExamples, GateObstacle, GateSite, GateSource, SkillGate,
+    ForgeGate, GATE_TIMED_OUT, GATES, GateError, GateExamples, GateSite, GateSource, SkillGate,
     SkillGateOutcome, SkillTools, ToolsMissing, bounded,
 };
 use crate::grants::Grants;
@@ -36,11 +37,10 @@ use crate::io_schema::IoSchema;
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
 use crate::policy::SkillPolicy;
-use crate::project::{ForgeProject, PolicyUnread};
+use crate::project::{ForgeProject, PolicyReadError};
 use crate::runner::{RunnerError, find_python};
 use crate::status::{SkillStep, StepRefused};
 use crate::workspace::{SkillWorkspace, WorkspaceError};
-use crate::world::ForgeWorld;
 
 /// What is read of a file. A gate says that it is too large long before.
 const MAX_READ: ByteLimit = ByteLimit(16 << 20);
@@ -89,7 +89,7 @@ pub enum VerifyStepError {
     Lock(#[from] LockError),
     /// What a killed build left cannot be settled.
     #[error(transparent)]
-    Unsettled(#[from] UnsettledBuild),
+    Unsettled(#[from] SettleError),
     /// The skill is not where it can be verified.
     #[error(transparent)]
     Step(#[from] StepRefused),
@@ -106,7 +106,7 @@ pub enum VerifyStepError {
     Tools(#[from] ToolsMissing),
     /// The operator's rules cannot be taken.
     #[error(transparent)]
-    Policy(#[from] PolicyUnread),
+    Policy(#[from] PolicyReadError),
     /// The project cannot be copied.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
@@ -119,7 +119,7 @@ pub enum VerifyStepError {
         /// Which gate.
         gate: SkillGate,
         /// Why not.
-        source: GateObstacle,
+        source: GateError,
     },
     /// What the ledger has of the skill is not what Crucible writes.
     #[error(
@@ -144,7 +144,7 @@ pub enum VerifyStepError {
 
 /// What came of a verification.
 #[derive(Debug)]
-pub struct SkillVerified {
+pub struct VerificationResult {
     /// Whether the skill is verified, and everything that was found, in the order of the gates.
     pub verdict: Verdict,
     /// What each gate said.
@@ -157,7 +157,7 @@ pub struct SkillVerified {
     pub report: Digest,
 }
 
-impl SkillVerified {
+impl VerificationResult {
     /// Whether the time of a gate was over.
     #[must_use]
     pub fn timed_out(&self) -> bool {
@@ -170,7 +170,7 @@ impl SkillVerified {
 
 /// A verification that has everything it needs.
 pub struct SkillVerification<'a> {
-    world: &'a ForgeWorld<'a>,
+    world: &'a ForgeContext<'a>,
     project: &'a ForgeProject,
     request: VerifyRequest<'a>,
     paths: SkillPaths,
@@ -196,7 +196,7 @@ impl<'a> SkillVerification<'a> {
     ///
     /// [`VerifyStepError`] says what is missing.
     pub async fn prepare(
-        world: &'a ForgeWorld<'a>,
+        world: &'a ForgeContext<'a>,
         ledger: &mut Ledger,
         project: &'a ForgeProject,
         request: VerifyRequest<'a>,
@@ -288,7 +288,7 @@ impl<'a> SkillVerification<'a> {
         &mut self,
         ledger: &mut Ledger,
         observer: &dyn SkillGateObserver,
-    ) -> Result<SkillVerified, VerifyStepError> {
+    ) -> Result<VerificationResult, VerifyStepError> {
         let verified = self.ask_all(ledger, observer).await;
         match &verified {
             Ok(_) => self.begun = None,
@@ -314,7 +314,7 @@ impl<'a> SkillVerification<'a> {
         &mut self,
         ledger: &mut Ledger,
         observer: &dyn SkillGateObserver,
-    ) -> Result<SkillVerified, VerifyStepError> {
+    ) -> Result<VerificationResult, VerifyStepError> {
         let before = self.workspace.changes()?;
         let gates: Vec<&dyn ForgeGate> = GATES
             .into_iter()
@@ -340,7 +340,7 @@ impl<'a> SkillVerification<'a> {
             observer.started(id);
             let watch = Stopwatch::start();
             let mut answer = gate
-                .ask(&site)
+                .run(&site)
                 .await
                 .map_err(|source| VerifyStepError::Obstacle { gate: id, source })?;
             if id == SkillGate::Pytest {
@@ -383,7 +383,7 @@ impl<'a> SkillVerification<'a> {
             false => (VerificationEnd::Failed, SkillStatus::Built),
         };
         ledger.end_verification(&row, self.now(), end)?;
-        Ok(SkillVerified {
+        Ok(VerificationResult {
             verdict,
             gates: outcomes,
             row,
@@ -506,7 +506,8 @@ fn held_out(
             .artifact(&artifact.digest)
             .map_err(|error| error.to_string())?;
         let bytes = bytes.ok_or_else(|| format!("the artifact {} is gone", artifact.digest))?;
-        let examples = HeldOutExample::kept(&bytes, schema).map_err(|error| error.to_string())?;
+        let examples =
+            HeldOutExample::parse_stored(&bytes, schema).map_err(|error| error.to_string())?;
         if examples.is_some() {
             return Ok(examples);
         }

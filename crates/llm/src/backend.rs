@@ -10,7 +10,7 @@ use crate::capability::Capabilities;
 use crate::error::LlmError;
 use crate::invocation::{FallbackList, LlmInvocation, LlmResult};
 use crate::template::PromptTemplate;
-use crate::watch::{CallWatch, InFlight};
+use crate::watch::{CallObserver, InFlight};
 
 /// A source of model answers.
 #[async_trait]
@@ -118,7 +118,7 @@ pub struct Backend {
     parts: Arc<BackendParts>,
     phase_models: BTreeMap<String, String>,
     phase_templates: BTreeMap<String, PromptTemplate>,
-    watch: Option<Arc<dyn CallWatch>>,
+    watch: Option<Arc<dyn CallObserver>>,
 }
 
 impl Backend {
@@ -135,7 +135,7 @@ impl Backend {
 
     /// Sets the observer of attempts. It replaces an earlier one.
     #[must_use]
-    pub fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
+    pub fn watched(self, watch: Arc<dyn CallObserver>) -> Self {
         Self {
             watch: Some(watch),
             ..self

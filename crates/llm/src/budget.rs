@@ -190,7 +190,7 @@ impl CallBudget {
 
     /// Creates a budget whose reservations are recorded in `book`.
     #[must_use]
-    pub fn kept(limits: BudgetLimits, book: Arc<dyn ReservationStore>) -> Arc<Self> {
+    pub fn with_store(limits: BudgetLimits, book: Arc<dyn ReservationStore>) -> Arc<Self> {
         Arc::new(Self {
             limits,
             book: Reservations::Stored(book),

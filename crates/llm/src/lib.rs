@@ -94,4 +94,4 @@ pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};
 pub use upstream::Upstream;
 pub use usage_text::{cost_in_words, tokens_in_words};
-pub use watch::CallWatch;
+pub use watch::CallObserver;

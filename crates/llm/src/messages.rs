@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_that_cuts_the_answer_says_so() {
+    fn truncating_finish_reasons_are_reported() {
         for (reason, finish) in [
             ("max_tokens", Finish::Truncated),
             ("model_context_window_exceeded", Finish::Truncated),

@@ -138,8 +138,8 @@ impl ModelList {
         let context = configured::context(runtime, settings)?;
         let mut tasks = Vec::new();
         for kind in &self.kinds {
-            let over_http = matches!(kind.class(), ProviderClass::Http { .. });
-            tasks.push((over_http || self.is_named).then(|| {
+            let is_http = matches!(kind.class(), ProviderClass::Http { .. });
+            tasks.push((is_http || self.is_named).then(|| {
                 let of_provider = configured::provider_settings(runtime, settings, kind.name());
                 let (name, context) = (kind.name(), context.clone());
                 tokio::spawn(async move { offered(name, &of_provider, &context, TIMEOUT).await })
@@ -151,7 +151,7 @@ impl ModelList {
                 Failure::refused(format!("asking a server ended abnormally: {error}"))
             })?;
             row.offered = Some(match answer {
-                Err(error) if self.is_named => return Err(no_list(error)),
+                Err(error) if self.is_named => return Err(list_error(error)),
                 answer => OfferedRow::from(answer),
             });
         }
@@ -206,7 +206,7 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
                 return Self {
                     complete: None,
                     models: Vec::new(),
-                    error: Some(no_list(error).message),
+                    error: Some(list_error(error).message),
                 };
             }
         };
@@ -229,7 +229,7 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
 }
 
 /// Returns the error of a failed listing. It names no setting, because its time limit is fixed.
-fn no_list(error: LlmError) -> Failure {
+fn list_error(error: LlmError) -> Failure {
     match error {
         LlmError::Timeout {
             provider, duration, ..
@@ -258,10 +258,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn late_list_names_no_call_setting() {
+    fn list_timeout_omits_call_settings() {
         let (call, cap) = (TIMEOUT, Duration::from_secs(300));
         let (provider, model) = ("gateway".to_owned(), "list of models".to_owned());
-        let error = no_list(LlmError::Timeout {
+        let error = list_error(LlmError::Timeout {
             provider,
             model,
             duration: call,

@@ -52,7 +52,7 @@ impl CallPool {
     /// Creates a budget with only the pool's limits.
     #[must_use]
     pub fn budget(self: &Arc<Self>) -> Arc<CallBudget> {
-        CallBudget::kept(
+        CallBudget::with_store(
             self.limits,
             self.share(Arc::<MemoryReservations>::default()),
         )

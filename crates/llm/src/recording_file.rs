@@ -131,7 +131,7 @@ impl RecordingFile {
 
     /// Returns the note about the saved calls of an interrupted command; `None` if no call was recorded.
     #[must_use]
-    pub fn kept(&self) -> Option<String> {
+    pub fn interruption_note(&self) -> Option<String> {
         let note = || {
             format!(
                 "Calls that were answered are in {}; of all else nothing was kept.",

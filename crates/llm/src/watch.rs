@@ -5,30 +5,30 @@
 
 /// Is notified about each attempt to call a model: retries count separately, and attempts that the budget
 /// refuses do not count. Many can be in flight at once. It gets neither requests nor answers.
-pub trait CallWatch: Send + Sync {
+pub trait CallObserver: Send + Sync {
     /// An attempt for this phase begins. The attempt waits until this returns.
-    fn asked(&self, phase_id: &str);
+    fn call_started(&self, phase_id: &str);
 
     /// An attempt for this phase has ended: answered, failed or abandoned.
-    fn answered(&self, phase_id: &str);
+    fn call_ended(&self, phase_id: &str);
 }
 
 /// An attempt in flight; dropping it reports its end.
 pub(crate) struct InFlight<'w> {
-    watch: &'w dyn CallWatch,
+    watch: &'w dyn CallObserver,
     phase_id: String,
 }
 
 impl<'w> InFlight<'w> {
     /// Reports the beginning of an attempt.
-    pub(crate) fn new(watch: &'w dyn CallWatch, phase_id: String) -> Self {
-        watch.asked(&phase_id);
+    pub(crate) fn new(watch: &'w dyn CallObserver, phase_id: String) -> Self {
+        watch.call_started(&phase_id);
         Self { watch, phase_id }
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.watch.answered(&self.phase_id);
+        self.watch.call_ended(&self.phase_id);
     }
 }

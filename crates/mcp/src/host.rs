@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crucible_ledger::Ledger;
 use crucible_model::Failure;
-use crucible_run::World;
+use crucible_run::RunContext;
 use crucible_run::configured::RunHost;
 use crucible_sandbox::{Runtime, Sandbox};
 use crucible_settings::Settings;
@@ -27,7 +27,8 @@ pub trait ToolHost: RunHost {
     /// # Errors
     ///
     /// Fails if there is no home of Crucible.
-    fn world(&self, sandbox: &Arc<Sandbox>, settings: &Settings) -> Result<World<'_>, Failure>;
+    fn world(&self, sandbox: &Arc<Sandbox>, settings: &Settings)
+    -> Result<RunContext<'_>, Failure>;
 
     /// Returns Crucible's home.
     ///

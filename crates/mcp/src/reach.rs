@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crucible_ledger::{Ledger, RunRow};
 use crucible_model::{Failure, one_line};
-use crucible_run::{RunDir, World, find_run};
+use crucible_run::{RunContext, RunDir, find_run};
 
 use crate::host::ToolHost;
 
@@ -88,7 +88,7 @@ impl Reach {
     pub(crate) fn run(
         &self,
         host: &dyn ToolHost,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         named: &str,
     ) -> Result<ReachedRun, Failure> {
         let unknown = || {

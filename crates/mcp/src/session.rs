@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crucible_model::{Failure, RunId};
-use crucible_run::World;
+use crucible_run::RunContext;
 use crucible_sandbox::{BackgroundProcess, Runtime};
 use crucible_settings::Settings;
 
@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the outside world, the settings of the first repository, and the world of runs.
-    pub(crate) fn runs_here(&self) -> Result<(Runtime<'_>, Settings, World<'_>), Failure> {
+    pub(crate) fn runs_here(&self) -> Result<(Runtime<'_>, Settings, RunContext<'_>), Failure> {
         let directory = self.reach.directory(self.host, None)?;
         let settings = self.host.settings(&directory, &[])?;
         let runtime = self.host.runtime();
@@ -55,7 +55,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the run of this id or prefix.
-    pub(crate) fn run(&self, world: &World<'_>, named: &str) -> Result<ReachedRun, Failure> {
+    pub(crate) fn run(&self, world: &RunContext<'_>, named: &str) -> Result<ReachedRun, Failure> {
         self.reach.run(self.host, world, named)
     }
 }

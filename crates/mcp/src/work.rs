@@ -66,7 +66,7 @@ pub(crate) fn is_at_work(
 ) -> Result<bool, Failure> {
     let at_work = session.at_work.borrow();
     let is_ours = at_work.get(run).is_some_and(|process| !process.has_ended());
-    Ok(is_ours || dir.at_work()?.is_some())
+    Ok(is_ours || dir.lock_holder()?.is_some())
 }
 
 /// What the last process of a run printed at its end; empty if nothing is known.

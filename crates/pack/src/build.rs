@@ -326,7 +326,7 @@ impl<'a> Packing<'a> {
             Entry::LeavesRepository => Err(Refusal::denied(
                 "is a link out of the repository".to_owned(),
             )),
-            Entry::LinkInCircles => Err(Refusal::denied(
+            Entry::LinkCycle => Err(Refusal::denied(
                 "is a link that leads in circles or over too many links".to_owned(),
             )),
             Entry::LinkToNothing => Err(Refusal::denied("is a link to nothing".to_owned())),

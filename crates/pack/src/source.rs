@@ -26,7 +26,7 @@ pub enum Entry {
     /// A link in the path leaves the repository or enters git's own directory.
     LeavesRepository,
     /// Links in the path form a cycle or exceed the maximum number.
-    LinkInCircles,
+    LinkCycle,
     /// A link in the path is broken.
     LinkToNothing,
     /// Unknown, because part of the path is not readable.

@@ -12,7 +12,7 @@ use crate::patch::{Change, Patch};
 
 /// Whether `patch` gives any name that was not there before, so that [`collisions`] has something to judge.
 #[must_use]
-pub fn makes_names(patch: &Patch) -> bool {
+pub fn adds_paths(patch: &Patch) -> bool {
     made(patch).next().is_some()
 }
 
@@ -179,6 +179,6 @@ mod tests {
         assert_eq!(found(&copied, &["src/calc.py"]), ["src/Calc.py"]);
         let changed = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
         assert_eq!(found(changed, &["A", "a"]), Vec::<String>::new());
-        assert!(!makes_names(&parse(changed.as_bytes()).unwrap()));
+        assert!(!adds_paths(&parse(changed.as_bytes()).unwrap()));
     }
 }

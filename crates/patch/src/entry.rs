@@ -43,7 +43,7 @@ impl TreeEntry<'_> {
 
 /// The paths at which [`judge_entries`] has to know what stood before: those on the way to the targets of links.
 #[must_use]
-pub fn link_ways(entries: &[TreeEntry<'_>]) -> Vec<RepoPath> {
+pub fn link_target_prefixes(entries: &[TreeEntry<'_>]) -> Vec<RepoPath> {
     let targets = entries.iter().filter_map(|entry| entry.target()?.ok());
     let mut ways: Vec<RepoPath> = targets.flat_map(|target| path_prefixes(&target)).collect();
     ways.sort();
@@ -51,7 +51,7 @@ pub fn link_ways(entries: &[TreeEntry<'_>]) -> Vec<RepoPath> {
     ways
 }
 
-/// Judges what git made of a patch. `standing` holds what stood before at the paths that [`link_ways`] names.
+/// Judges what git made of a patch. `standing` holds what stood before at the paths that [`link_target_prefixes`] names.
 #[must_use]
 pub fn judge_entries(
     patch: &Patch,
@@ -93,7 +93,11 @@ pub fn judge_entries(
 }
 
 /// What is wrong with the kind of entry that a section says it changes.
-pub(crate) fn stated(file: &FilePatch, after: Option<&[u8]>, policy: &Policy) -> Vec<Finding> {
+pub(crate) fn stated_entry_findings(
+    file: &FilePatch,
+    after: Option<&[u8]>,
+    policy: &Policy,
+) -> Vec<Finding> {
     let path = &file.path;
     let mut found = Vec::new();
     let is_named = policy.allows_unusual(path);
@@ -109,7 +113,7 @@ pub(crate) fn stated(file: &FilePatch, after: Option<&[u8]>, policy: &Policy) ->
                 true => "a source file is changed as text only".to_owned(),
                 false => format!(
                     "leave binary files as they are, or {}",
-                    policy.source.naming()
+                    policy.source.naming_hint()
                 ),
             };
             found.push(Finding::error(BINARY, path.as_str(), hint));
@@ -142,7 +146,7 @@ fn modes(
     policy: &Policy,
 ) -> Option<Finding> {
     let refuse = |code: Code, hint: &str| Some(Finding::error(code, path.as_str(), hint));
-    let naming = policy.source.naming();
+    let naming = policy.source.naming_hint();
     let has = |mode: FileMode| [old, new].contains(&Some(mode));
     let is_named = policy.allows_unusual(path);
     if has(FileMode::Gitlink) {
@@ -337,7 +341,7 @@ mod tests {
         };
         let plain = Policy::default();
         let never = Policy {
-            unusual: crate::policy::Unusual::Never,
+            unusual: crate::policy::SpecialEntries::Never,
             ..named.clone()
         };
         for (entry, code) in [
@@ -401,7 +405,7 @@ mod tests {
             ..Policy::default()
         };
         let link = || entry("l", None, Some(FileMode::Symlink), "src/a");
-        assert_eq!(link_ways(&[link()]), ["src", "src/a"].map(path));
+        assert_eq!(link_target_prefixes(&[link()]), ["src", "src/a"].map(path));
         for standing in [
             ("src", FileMode::Symlink),
             ("src/a", FileMode::Symlink),

@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Finding, PathRole, PathRoles, RepoPath, Verdict};
 
-use crate::added::{NotOnlyTests, is_file_of_tests, only_adds_tests, only_renames};
+use crate::added::{NonTestChange, is_file_of_tests, only_adds_tests, only_renames};
 use crate::answer::Proposal;
 use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
-use crate::entry::{MODE, stated};
+use crate::entry::{MODE, stated_entry_findings};
 use crate::parse::parse;
 use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{Definition, Language, definitions, is_private, mentions, test_code};
 use crate::stdlib::shadows_stdlib;
-use crate::tricks::brought_in;
+use crate::tricks::judge_added;
 
 /// Says by the name alone whether a path is of some class.
 type Class = fn(&RepoPath) -> bool;
@@ -43,7 +43,7 @@ pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> V
         judge.content(file);
     }
     judge.definitions(patch);
-    for finding in brought_in(patch, policy, before, after) {
+    for finding in judge_added(patch, policy, before, after) {
         judge.verdict.push(finding);
     }
     judge.verdict
@@ -51,7 +51,7 @@ pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> V
 
 /// Judges by `policy` where a proposal changes files, and how many: all that can be said before any of them is read.
 #[must_use]
-pub fn judge_places(proposal: &Proposal, policy: &Policy) -> Verdict {
+pub fn judge_paths(proposal: &Proposal, policy: &Policy) -> Verdict {
     let (before, after) = (Files::new(), Files::new());
     let mut judge = Judge {
         policy,
@@ -350,12 +350,12 @@ impl Judge<'_> {
         };
         match judged {
             Ok(()) => Addition::Yes,
-            Err(NotOnlyTests { line, why }) => Addition::MoreThanThat(Finding::error(
+            Err(NonTestChange { line, why }) => Addition::MoreThanThat(Finding::error(
                 Code::new("patch-test-edited"),
                 path.to_string(),
                 format!(
                     "line {line}: {why}; add whole new tests, or {}",
-                    self.policy.source.naming()
+                    self.policy.source.naming_hint()
                 ),
             )),
         }
@@ -388,7 +388,7 @@ impl Judge<'_> {
             self.refuse(Code::new("patch-path-outside-scope"), path, hint);
         }
         if path.has_backslash() && !self.policy.names_backslash(path) {
-            let naming = self.policy.source.naming();
+            let naming = self.policy.source.naming_hint();
             let hint =
                 format!("the name holds a backslash; separate parts of a path by `/`, or {naming}");
             self.refuse(Code::new("patch-backslash"), path, hint);
@@ -449,7 +449,7 @@ impl Judge<'_> {
                 self.refuse(
                     code,
                     path,
-                    format!("{hint}, or {}", self.policy.source.naming()),
+                    format!("{hint}, or {}", self.policy.source.naming_hint()),
                 );
             }
         }
@@ -458,14 +458,19 @@ impl Judge<'_> {
     /// What kind of entry the patch makes, and whether it may come or go.
     fn kind(&mut self, file: &FilePatch, addition: &Addition) {
         let path = &file.path;
-        for finding in stated(file, self.after.get(path).map(Vec::as_slice), self.policy) {
+        for finding in
+            stated_entry_findings(file, self.after.get(path).map(Vec::as_slice), self.policy)
+        {
             self.verdict.push(finding);
         }
         let is_new = !matches!(file.change, Change::Modify | Change::Delete);
         let made_executable =
             file.change == Change::Create && file.new_mode == Some(FileMode::Executable);
         if made_executable && !self.policy.allows_unusual(path) {
-            let hint = format!("add nothing executable, or {}", self.policy.source.naming());
+            let hint = format!(
+                "add nothing executable, or {}",
+                self.policy.source.naming_hint()
+            );
             self.refuse(MODE, path, hint);
         }
         // A root that is the file itself names it, where nothing but a program of the project reads such a file.
@@ -477,7 +482,7 @@ impl Judge<'_> {
         if is_new && !addition.settles() && !is_meant(self.policy, path) {
             let hint = format!(
                 "change the files that are there, or {}",
-                self.policy.source.naming()
+                self.policy.source.naming_hint()
             );
             self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
         }
@@ -488,7 +493,7 @@ impl Judge<'_> {
         };
         let Some(old_path) = old_path else { return };
         if !self.policy.names(old_path) {
-            let hint = format!("keep the file, or {}", self.policy.source.naming());
+            let hint = format!("keep the file, or {}", self.policy.source.naming_hint());
             self.refuse(Code::new("patch-deletes-file"), old_path, hint);
         } else if is_test_path(old_path) {
             // Who names a test lets it be changed, not taken away: without it the gates would prove less than before.
@@ -545,7 +550,7 @@ impl Judge<'_> {
         {
             let language_before = Language::of(old_path).unwrap_or(language);
             if !test_code(language_before, old).survives_in(&test_code(language, new)) {
-                let naming = self.policy.source.naming();
+                let naming = self.policy.source.naming_hint();
                 let hint =
                     format!("tests inside this file changed; leave them as they are, or {naming}");
                 self.refuse(Code::new("patch-test-edited"), path, hint);

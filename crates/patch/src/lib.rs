@@ -29,17 +29,17 @@ mod syntax;
 mod tricks;
 
 pub use answer::{
-    AnswerBlock, AnswerError, Edit, EditKind, LooseHunk, MAX_ANSWER_BYTES, Proposal, Reading,
-    RestoredDefinitions, answer_blocks, apply, by_lines, consists_of_definitions, read_answer,
-    read_any_answer, takes_definitions, with_lost, without_thoughts,
+    AnswerBlock, AnswerError, Edit, EditKind, LooseHunk, MAX_ANSWER_BYTES, ParsedAnswer, Proposal,
+    RestoredDefinitions, answer_blocks, apply, as_line_edits, can_splice, consists_of_definitions,
+    read_answer, read_any_answer, restore_lost_definitions, strip_reasoning,
 };
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
-pub use collision::{collisions, makes_names};
+pub use collision::{adds_paths, collisions};
 pub use diff::{DiffError, make_diff};
-pub use entry::{TreeEntry, judge_entries, link_ways, submodule};
-pub use judge::{RELEASE_NOTES, judge, judge_places};
+pub use entry::{TreeEntry, judge_entries, link_target_prefixes, submodule};
+pub use judge::{RELEASE_NOTES, judge, judge_paths};
 pub use mutation::{
-    BROKEN_ON_PURPOSE, Breakage, BrokenSource, Expectations, MAX_MUTANTS, Mutant, Unbroken,
+    AlteredExpectations, BROKEN_ON_PURPOSE, Breakage, BrokenSource, MAX_MUTANTS, Mutant, Unbroken,
     alter_expectations, break_change, mutants,
 };
 pub use outline::{OutlineItem, outline};
@@ -47,7 +47,9 @@ pub use parse::{PatchError, PatchErrorKind, parse};
 pub use patch::{
     Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, ObjectNames, Patch,
 };
-pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, Unusual};
+pub use policy::{
+    DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy, PolicySource, SpecialEntries,
+};
 pub use proposed_test::{
     EXPECTED_BLANK, ProposedTest, TestFault, module_files, new_names, normal_literal,
     proposed_test, signatures,

@@ -38,7 +38,7 @@ pub enum PolicySource {
 
 impl PolicySource {
     /// How a file comes to be named.
-    pub(crate) const fn naming(self) -> &'static str {
+    pub(crate) const fn naming_hint(self) -> &'static str {
         match self {
             Self::Document => "list this file in `named` of the policy",
             Self::Plan => "have the plan name the file",
@@ -101,7 +101,7 @@ pub struct Policy {
     pub max_binary_bytes: u64,
     /// Whether anything but plain text files may change.
     #[serde(skip)]
-    pub unusual: Unusual,
+    pub unusual: SpecialEntries,
     /// Where these rules come from; not a part of them.
     #[serde(skip)]
     pub source: PolicySource,
@@ -109,7 +109,7 @@ pub struct Policy {
 
 /// Whether links, binary files and modes may change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unusual {
+pub enum SpecialEntries {
     /// Where the plan or the policy names the path.
     #[default]
     WhereNamed,
@@ -213,7 +213,7 @@ impl Policy {
 
     /// The default limits for a scope.
     #[must_use]
-    pub fn within(allow_roots: Vec<PathPrefix>) -> Self {
+    pub fn for_roots(allow_roots: Vec<PathPrefix>) -> Self {
         Self {
             allow_roots,
             ..Self::default()
@@ -226,7 +226,7 @@ impl Policy {
 
     /// Whether the path may be a link, binary, or get another mode.
     pub(crate) fn allows_unusual(&self, path: &RepoPath) -> bool {
-        self.unusual == Unusual::WhereNamed && self.names(path)
+        self.unusual == SpecialEntries::WhereNamed && self.names(path)
     }
 
     /// Whether a new file at `path` is meant: it is named, or a root is this very path.
@@ -312,7 +312,7 @@ impl Default for Policy {
             may_add: Vec::new(),
             renames: Vec::new(),
             max_binary_bytes: DEFAULT_MAX_BINARY_BYTES,
-            unusual: Unusual::WhereNamed,
+            unusual: SpecialEntries::WhereNamed,
             source: PolicySource::Document,
         }
     }
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn built_in_denials_match_intended_paths() {
-        let policy = Policy::within(vec![PathPrefix::ALL]);
+        let policy = Policy::for_roots(vec![PathPrefix::ALL]);
         for denied in [
             ".github/workflows/ci.yml",
             "sub/.github/x",
@@ -396,7 +396,7 @@ mod tests {
     fn denied_prefixes_ignore_case() {
         let policy = Policy {
             deny_prefixes: vec!["SRC".parse().unwrap(), "app/[id]".parse().unwrap()],
-            ..Policy::within(vec![PathPrefix::ALL])
+            ..Policy::for_roots(vec![PathPrefix::ALL])
         };
         for denied in ["src/a.py", "Src", "app/[id]/page.tsx"] {
             assert!(policy.denied_place(&path(denied)).is_some(), "{denied}");

@@ -13,15 +13,15 @@ use crate::hidden::hidden_characters;
 use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::{Policy, PolicySource};
 use crate::source::{
-    Detection, Included, Language, Reach, Role, Tampering, Weight, definitions, doctests, included,
-    may_be_doctest, may_matter, sights,
+    Confidence, Detection, Included, Language, Reach, Role, Tampering, definitions, detections,
+    doctests, included, may_be_doctest, may_matter,
 };
 
 /// How often each construct stands in one text.
 type Counts = BTreeMap<Detection, i64>;
 
 /// Finds what `patch` brings in. `before` and `after` are what the judge was given.
-pub(crate) fn brought_in(
+pub(crate) fn judge_added(
     patch: &Patch,
     policy: &Policy,
     before: &Files,
@@ -88,13 +88,13 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
         let mut counts = Counts::new();
         if let Some((path, old)) = text.old {
             let role = Role::of(text.language, path, Some(old));
-            for detection in sights(text.language, role, old) {
+            for detection in detections(text.language, role, old) {
                 *counts.entry(detection).or_default() -= 1;
             }
         }
         if let Some(new) = text.new {
             let role = Role::of(text.language, &text.file.path, text.old.map(|(_, old)| old));
-            for detection in sights(text.language, role, new) {
+            for detection in detections(text.language, role, new) {
                 *counts.entry(detection).or_default() += 1;
             }
         }
@@ -167,8 +167,8 @@ fn finding(detection: &Detection, path: &RepoPath, policy: &Policy) -> Finding {
     // Whoever names a file that holds no tests may mean its end, too.
     let is_meant = detection.trick == Tampering::Exit && policy.names(path) && !is_test_path(path);
     match detection.weight {
-        Weight::Certain if !is_meant => Finding::error(code, subject, hint),
-        Weight::Certain | Weight::Doubtful => Finding::warning(code, subject, hint),
+        Confidence::Certain if !is_meant => Finding::error(code, subject, hint),
+        Confidence::Certain | Confidence::Doubtful => Finding::warning(code, subject, hint),
     }
 }
 
@@ -207,7 +207,7 @@ fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     files
         .map(|(path, _)| {
             if fewer && policy.may_drop.is_empty() && !policy.names(path) {
-                let naming = policy.source.naming();
+                let naming = policy.source.naming_hint();
                 let hint = format!("an example that was run as a test is gone; keep it, or {naming}");
                 Finding::error(EXAMPLE_CHANGED, path.to_string(), hint)
             } else {
@@ -273,7 +273,7 @@ fn read_from_outside(
             Reach::Unknown => {
                 let permit = match policy.source {
                     PolicySource::Plan => "make this change by hand",
-                    source => source.naming(),
+                    source => source.naming_hint(),
                 };
                 let hint = format!(
                     "cannot tell what it reads; write one literal without escapes, relative to the file, or {permit}"

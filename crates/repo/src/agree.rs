@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 use crucible_patch::{Change, Content, FileMode, FilePatch, ObjectNames, Patch, Proposal, apply};
 
-use crate::attributes::CheckedOut;
+use crate::attributes::CheckoutConversion;
 use crate::oid::Oid;
 use crate::tree::{ProducedChanges, ProducedTree, TreeChange};
 
@@ -33,7 +33,7 @@ struct Expected<'a> {
 /// Compares `produced` with the patch `raw`. `patch` is `raw` parsed, and `before` has the previous contents
 /// of every file that it reads.
 #[must_use]
-pub fn agrees(
+pub fn check_agreement(
     raw: &[u8],
     patch: &Patch,
     before: &BTreeMap<RepoPath, Vec<u8>>,
@@ -59,7 +59,7 @@ pub fn agrees(
 
 /// The same when only the changes are known.
 #[must_use]
-pub fn changes_agree(
+pub fn check_changes_agreement(
     raw: &[u8],
     patch: &Patch,
     before: &BTreeMap<RepoPath, Vec<u8>>,
@@ -87,7 +87,7 @@ pub fn changes_agree(
 struct GitResult<'a> {
     changes: &'a [TreeChange],
     after: &'a BTreeMap<Oid, Vec<u8>>,
-    checked_out: &'a CheckedOut,
+    checked_out: &'a CheckoutConversion,
 }
 
 fn compare(

@@ -17,7 +17,7 @@ use crucible_patch::FileMode;
 use crate::error::RepoError;
 use crate::git::{Call, DirtyEntry, DirtyKind, Git};
 use crate::oid::Oid;
-use crate::tree::{Aside, ChangeStatus, MAX_TOUCHED, ProducedChanges, TreeChange};
+use crate::tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, TemporaryIndex, TreeChange};
 use crate::tree_edit::{
     EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, LinkPolicy, MAX_EDITED_BYTES,
     NewFile, RecoveredEdit, TreeEdit, TreeEditError, edit_tree, read_tree_file, recover_tree_edit,
@@ -221,7 +221,7 @@ impl Git {
         if !self.may_convert(&back) {
             return Ok(BTreeMap::new());
         }
-        let aside = Aside::new(self)?;
+        let aside = TemporaryIndex::new(self)?;
         self.run_ok(Call::new(["read-tree", produced.base.as_str()]).with_envs(&aside.env))
             .await?;
         let found = self.checked_out(&back, &aside).await?;

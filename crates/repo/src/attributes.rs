@@ -20,7 +20,7 @@ use crucible_patch::FileMode;
 
 use crate::error::RepoError;
 use crate::git::{Call, Git, as_path};
-use crate::tree::{Aside, MAX_TOUCHED, TreeChange};
+use crate::tree::{MAX_TOUCHED, TemporaryIndex, TreeChange};
 
 /// The attributes that change bytes. The first two are refused.
 const ATTRIBUTES: [&str; 6] = [
@@ -37,7 +37,7 @@ const REFUSED: usize = 2;
 
 /// How the work tree differs from the tree, for the paths of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CheckedOut {
+pub(crate) struct CheckoutConversion {
     /// The contents of the files that git checks out with other bytes than the repository holds.
     pub(crate) contents: BTreeMap<PathBuf, Vec<u8>>,
     /// Paths with unpredictable bytes, and the attribute that causes it.
@@ -49,9 +49,9 @@ impl Git {
     pub(crate) async fn checked_out(
         &self,
         changes: &[TreeChange],
-        aside: &Aside,
-    ) -> Result<CheckedOut, RepoError> {
-        let mut found = CheckedOut::default();
+        aside: &TemporaryIndex,
+    ) -> Result<CheckoutConversion, RepoError> {
+        let mut found = CheckoutConversion::default();
         let files = files_of(changes);
         if !self.has_attributes(&files) {
             return Ok(found);
@@ -100,16 +100,16 @@ impl Git {
             .into_iter()
             .filter(|file| !found.refused.contains_key(&file.path));
         found.contents = self
-            .converted(accepted.map(|file| file.path.clone()).collect(), aside)
+            .convert(accepted.map(|file| file.path.clone()).collect(), aside)
             .await?;
         Ok(found)
     }
 
     /// The bytes of the files as git checks them out: it does so, into a directory of ours.
-    pub(crate) async fn converted(
+    pub(crate) async fn convert(
         &self,
         paths: Vec<PathBuf>,
-        aside: &Aside,
+        aside: &TemporaryIndex,
     ) -> Result<BTreeMap<PathBuf, Vec<u8>>, RepoError> {
         let mut contents = BTreeMap::new();
         if paths.is_empty() {

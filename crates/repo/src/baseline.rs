@@ -29,7 +29,7 @@ pub(crate) const WHO: [(&str, &str); 6] = [
 /// # Errors
 ///
 /// Fails when git fails; a copy with a `.git` is refused.
-pub async fn baseline(
+pub async fn create_baseline(
     sandbox: Arc<Sandbox>,
     env: &Environment,
     copy: &Path,
@@ -61,7 +61,7 @@ pub async fn baseline(
         if output.code == 0 {
             Ok(output)
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     };
     run(&["init", "--quiet", "--template=", "--initial-branch=main"]).await?;

@@ -202,7 +202,7 @@ impl Root {
     }
 
     /// Returns whether `path` does not exist, or is a file with only a prefix of `content`.
-    pub(crate) fn holds_beginning(
+    pub(crate) fn is_missing_or_prefix(
         &self,
         path: &Path,
         content: Option<&[u8]>,
@@ -228,7 +228,7 @@ impl Root {
     }
 
     /// Returns whether something prevents creating a file at `path`, except what `goes` removes.
-    pub(crate) fn stands_in_the_way(
+    pub(crate) fn blocks_creation(
         &self,
         path: &Path,
         goes: &BTreeSet<&Path>,

@@ -500,7 +500,7 @@ fn reaching(
     words.extend(["--".into(), request.url.as_str().into()]);
     words.extend(after);
     let mut call = Call::new(words)
-        .within(request.limits.time)
+        .with_timeout(request.limits.time)
         .with_setting("transfer.credentialsInUrl", "die");
     call = match request.url.scheme() {
         Scheme::File => call
@@ -574,7 +574,7 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
         };
     }
     output.stderr = plain(&output.stderr);
-    CloneError::Repo(output.failed())
+    CloneError::Repo(output.into_error())
 }
 
 /// Returns the error for a tag that names no commit, if git itself reported it; lines of the remote have
@@ -634,7 +634,7 @@ impl CloneDirs<'_> {
         if output.code == 0 {
             Ok(output)
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 
@@ -660,7 +660,10 @@ impl CloneDirs<'_> {
             })
         };
         let call = Call::new(["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"]);
-        let output = match self.run_ok(call.at_most(ByteLimit(MAX_LISTING))).await {
+        let output = match self
+            .run_ok(call.with_max_output(ByteLimit(MAX_LISTING)))
+            .await
+        {
             Err(RepoError::TooLarge { .. }) => {
                 return too_large("bytes of file names", MAX_LISTING);
             }

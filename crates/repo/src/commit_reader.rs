@@ -477,7 +477,7 @@ impl CommitReader {
         match output.code {
             0 => Ok(true),
             1 => Ok(false),
-            _ => Err(output.failed()),
+            _ => Err(output.into_error()),
         }
     }
 
@@ -562,7 +562,7 @@ impl CommitReader {
                 .with_env("GIT_WORK_TREE", dest.as_os_str());
             let output = self.runner.run(dest, None, &[], call).await?;
             if output.code != 0 {
-                return Err(output.failed());
+                return Err(output.into_error());
             }
         }
         Ok(())
@@ -613,7 +613,7 @@ impl CommitReader {
             }
             tries += 1;
             if tries == NOTE_TRIES {
-                return Err(written.failed());
+                return Err(written.into_error());
             }
         }
     }
@@ -690,7 +690,7 @@ impl CommitReader {
         if output.code == 0 {
             Ok(output)
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 }

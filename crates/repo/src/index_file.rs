@@ -68,7 +68,7 @@ impl Stat {
 
 /// What git is to do with a file of the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Watch {
+pub(crate) enum IndexFlag {
     /// Look at it.
     Looked,
     /// Look at it; it is to be added, and its content is not known yet.
@@ -85,7 +85,7 @@ pub(crate) struct FileEntry {
     pub(crate) oid: Oid,
     /// 0, or the side of an open merge.
     pub(crate) stage: u8,
-    pub(crate) watch: Watch,
+    pub(crate) watch: IndexFlag,
     pub(crate) stat: Stat,
 }
 
@@ -200,9 +200,9 @@ fn entry(rest: &mut Bytes<'_>, version: u32, sum: usize, path: &mut Vec<u8>) -> 
     }
     let hidden = flags & 0x8000 != 0 || extended & 0x4000 != 0;
     let watch = match (hidden, extended & 0x2000 != 0) {
-        (true, _) => Watch::Hidden,
-        (false, true) => Watch::Intended,
-        (false, false) => Watch::Looked,
+        (true, _) => IndexFlag::Hidden,
+        (false, true) => IndexFlag::Intended,
+        (false, false) => IndexFlag::Looked,
     };
     Some(FileEntry {
         path: as_path(path),
@@ -267,10 +267,10 @@ impl<'a> Bytes<'a> {
 }
 
 /// The content of an index for one file; without metadata for a file that was not examined.
-pub(crate) type Written<'a> = (&'a Path, FileMode, &'a Oid, Stat);
+pub(crate) type NewIndexEntry<'a> = (&'a Path, FileMode, &'a Oid, Stat);
 
 /// The bytes of an index with these entries. All names of objects have one length.
-pub(crate) fn bytes<'a>(entries: impl Iterator<Item = Written<'a>>) -> Vec<u8> {
+pub(crate) fn bytes<'a>(entries: impl Iterator<Item = NewIndexEntry<'a>>) -> Vec<u8> {
     let sorted: BTreeMap<&[u8], (FileMode, &Oid, Stat)> = entries
         .map(|(path, mode, oid, stat)| (path.as_os_str().as_bytes(), (mode, oid, stat)))
         .collect();

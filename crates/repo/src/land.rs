@@ -21,7 +21,7 @@ use crate::error::RepoError;
 use crate::git::{Branch, Call, Flush, Git};
 use crate::identity::Identity;
 use crate::oid::Oid;
-use crate::tree::{Aside, TreeChange};
+use crate::tree::{TemporaryIndex, TreeChange};
 
 /// The key of the trailer by which the commit of a run is known.
 pub const RUN_TRAILER: &str = "Crucible-Run";
@@ -100,7 +100,7 @@ impl Git {
             if commit == now.commit {
                 let changes = self.tree_changes(request.base, &commit, &[]).await?;
                 if !self.index_has(&changes).await? {
-                    self.bring_work_tree(&changes).await?;
+                    self.update_work_tree(&changes).await?;
                 }
             }
             return Ok(Commit {
@@ -116,10 +116,10 @@ impl Git {
             changes.iter().map(|change| change.path.as_path()),
         ))?;
         // Untracked files are the user's, ignored ones too: a change must not write over one.
-        refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
+        refuse_dirty(work_tree::occupied_paths(self.top(), &changes)?)?;
         let commit = self.write_commit(request, &[], Flush::Yes).await?;
         self.move_branch(request, &commit).await?;
-        self.bring_work_tree(&changes).await?;
+        self.update_work_tree(&changes).await?;
         Ok(Commit {
             oid: commit,
             landed: Landed::Now,
@@ -197,7 +197,7 @@ impl Git {
 
     /// Writes the objects to the repository itself. They are invisible until a branch names them.
     async fn write_tree(&self, request: &LandRequest<'_>) -> Result<Vec<TreeChange>, RepoError> {
-        let aside = Aside::new(self)?.in_repository();
+        let aside = TemporaryIndex::new(self)?.in_repository();
         let found = self
             .apply_to_index(request.base, request.patch, &aside.env, Flush::Yes)
             .await?;
@@ -229,8 +229,8 @@ impl Git {
     }
 
     /// Applies the patch in an index aside, and checks that it gives the verified tree.
-    async fn verified_index(&self, request: &LandRequest<'_>) -> Result<Aside, RepoError> {
-        let aside = Aside::new(self)?;
+    async fn verified_index(&self, request: &LandRequest<'_>) -> Result<TemporaryIndex, RepoError> {
+        let aside = TemporaryIndex::new(self)?;
         let found = self
             .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
             .await?;
@@ -322,7 +322,7 @@ impl Git {
             return Ok(());
         }
         if found == *request.base {
-            return Err(output.failed());
+            return Err(output.into_error());
         }
         Err(RepoError::Moved {
             expected: request.base.clone(),

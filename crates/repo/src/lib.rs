@@ -7,9 +7,9 @@
 //!
 //! - [`Git`] opens a repository and reads it: head, status, tracked files, contents.
 //! - [`Git::tree_after_patch`] makes the tree that a patch really produces, beside the repository; [`Git::changes_after_patch`] only
-//!   what it changes. [`agrees`] and [`changes_agree`] compare that with the patch's text.
+//!   what it changes. [`check_agreement`] and [`check_changes_agreement`] compare that with the patch's text.
 //! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
-//! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own. [`copy_tree`] copies any tree by
+//! - [`snapshot`] copies the work tree for the sandbox, [`create_baseline`] gives the copy a repository of its own. [`copy_tree`] copies any tree by
 //!   walking it, and its [`TreeManifest`] tells later what was changed in the copy.
 //! - [`CommitReader`] reads commits and notes of any repository, also a bare one during a push, and writes notes.
 //! - [`WorkClone`] is a repository of our own at a commit of another one, without its hooks, configuration and later history.
@@ -51,10 +51,10 @@ mod tree_reader;
 mod work_clone;
 mod work_copy;
 
-pub use agree::{agrees, changes_agree};
+pub use agree::{check_agreement, check_changes_agreement};
 pub use apply::{AppliedFile, AppliedTree, ApplyError};
 pub use archive::{ArchiveError, ArchiveLimits, Refusal, Unpacked, unpack};
-pub use baseline::baseline;
+pub use baseline::create_baseline;
 pub use build_system::{
     BuildSystem, BuildSystemError, Detection, ProjectFiles, Projects, detect_build_system,
     find_projects,
@@ -77,19 +77,19 @@ pub use oid::{Oid, OidError};
 pub use patch_index::PatchIndex;
 pub use private_git::{HistoryLimits, PrivateGit};
 pub use ref_name::{RefName, RefNameError};
-pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, sample};
+pub use sample::{FileKind, RepoSample, SampleCap, SampleCaps, SampleExtent, SampledFile, sample};
 pub use snapshot::{
     ContentCheck, CopyEntry, CopyMethod, DependencyTree, FileContent, IgnoredFiles, IgnoredLimits,
     IgnoredOptions, Omission, OmitReason, PathCheck, SecretCheck, SnapshotOptions, SnapshotReport,
-    SplitTrees, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy, Untracked,
+    SplitTrees, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenReason, Untracked,
     WorkspaceChange, copy_tree, snapshot,
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{
     ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile,
-    GuardedPlaces, LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RemadeContent, TreeEdit,
-    TreeEditError, TreeFile, edit_tree, read_tree_file, recover_tree_edit,
-    recover_tree_edit_remaking, tree_edit_under_way,
+    GuardedPlaces, LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RegeneratedContent,
+    TreeEdit, TreeEditError, TreeFile, edit_tree, read_tree_file, recover_tree_edit,
+    recover_tree_edit_with, tree_edit_under_way,
 };
 pub use tree_reader::{PathState, TreeReader};
 pub use work_clone::WorkClone;

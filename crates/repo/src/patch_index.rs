@@ -24,11 +24,11 @@ use crucible_patch::FileMode;
 
 use crate::error::RepoError;
 use crate::git::parse::{read_mode, split_at};
-use crate::git::store::{Found, KnownTrees, TreeMode};
+use crate::git::store::{KnownTrees, OwnedEntry, TreeMode};
 use crate::git::{Call, Flush, Git, as_path};
 use crate::index_file::{self, FileEntry, Stat};
 use crate::oid::Oid;
-use crate::tree::{Aside, ProducedChanges, TreeChange};
+use crate::tree::{ProducedChanges, TemporaryIndex, TreeChange};
 
 /// Maximum number of paths that are requested one by one.
 const MAX_PATHS: usize = 500;
@@ -39,7 +39,7 @@ type Entries = BTreeMap<PathBuf, (FileMode, Oid)>;
 #[derive(Debug)]
 pub struct PatchIndex {
     base: Oid,
-    aside: Aside,
+    aside: TemporaryIndex,
     before: Entries,
 }
 
@@ -56,7 +56,7 @@ impl Git {
         paths: &[RepoPath],
         limit: ByteLimit,
     ) -> Result<(BTreeMap<RepoPath, Vec<u8>>, PatchIndex), RepoError> {
-        let aside = Aside::new(self)?;
+        let aside = TemporaryIndex::new(self)?;
         // Neither needs the other.
         let (files, before) = tokio::try_join!(
             self.files_at(base, paths, limit),
@@ -77,7 +77,7 @@ impl Git {
         &self,
         base: &Oid,
         paths: &[RepoPath],
-        aside: &Aside,
+        aside: &TemporaryIndex,
     ) -> Result<Entries, RepoError> {
         if let Some(entries) = self.entries_for(base, paths).await? {
             fill(&entries, aside)?;
@@ -147,11 +147,11 @@ impl Git {
                 .filter(|(path, _)| !path.as_os_str().is_empty())
             {
                 match reader.find(&tree, path.as_os_str().as_bytes(), &mut known)? {
-                    Some(Found {
+                    Some(OwnedEntry {
                         mode: TreeMode::Tree,
                         ..
                     }) if is_named => return Ok(None),
-                    Some(Found {
+                    Some(OwnedEntry {
                         mode: TreeMode::File(mode),
                         oid,
                     }) => drop(entries.insert(path, (mode, oid))),
@@ -186,7 +186,7 @@ impl Git {
     }
 
     /// What the index holds.
-    async fn entries(&self, aside: &Aside) -> Result<Entries, RepoError> {
+    async fn entries(&self, aside: &TemporaryIndex) -> Result<Entries, RepoError> {
         if let Some(entries) = self.entries_here(aside) {
             return Ok(entries);
         }
@@ -203,7 +203,7 @@ const MAX_INDEX: ByteLimit = ByteLimit(64 << 20);
 
 impl Git {
     /// Returns the content of the index, read in this process; `None` if git has to be asked.
-    fn entries_here(&self, aside: &Aside) -> Option<Entries> {
+    fn entries_here(&self, aside: &TemporaryIndex) -> Option<Entries> {
         let bytes = fs::read_regular_up_to(&aside.index(), MAX_INDEX).ok()?;
         let index = index_file::read(&bytes, self.hash()?)?;
         let entry =
@@ -213,7 +213,7 @@ impl Git {
 }
 
 /// Puts the entries into the index.
-fn fill(entries: &Entries, aside: &Aside) -> Result<(), RepoError> {
+fn fill(entries: &Entries, aside: &TemporaryIndex) -> Result<(), RepoError> {
     if entries.is_empty() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //!
 //! How it works: [`Git::private_git`] writes one into a directory, once: a detached `HEAD` at the commit, its branch and the tags that it
 //! contains, and one pack. A small history comes whole, a large one as its commits and the files of the commit alone.
-//! [`PrivateGit::give_to`] puts a copy of that into a copy of the work tree, with an index (`index`). git packs; what is packed is
+//! [`PrivateGit::install_into`] puts a copy of that into a copy of the work tree, with an index (`index`). git packs; what is packed is
 //! listed here, and asked of git where objects or references are in a form that only git reads.
 //!
 //! What always holds: nothing of the original's hooks, remotes, settings, stashes and other branches is in it; no object of a file whose name
@@ -188,7 +188,7 @@ impl Git {
         let name = objects.join("pack/pack").into_os_string();
         let call = Call::new(words.into_iter().chain([name]))
             .reading(ids)
-            .within(TIMEOUT);
+            .with_timeout(TIMEOUT);
         // git writes its output beside its objects.
         let call = call.with_env("GIT_OBJECT_DIRECTORY", &objects).with_env(
             "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -211,15 +211,15 @@ impl Git {
         ];
         let call = Call::new(words)
             .reading(ids)
-            .at_most(MAX_PACK)
-            .within(TIMEOUT);
+            .with_max_output(MAX_PACK)
+            .with_timeout(TIMEOUT);
         let pack = self
             .run_ok(call.with_setting("pack.compression", "1"))
             .await?
             .stdout;
         let call = Call::new(["index-pack", "--stdin"])
             .reading(pack)
-            .within(TIMEOUT);
+            .with_timeout(TIMEOUT);
         self.run_bare(scratch_dir, call.with_env("GIT_DIR", scratch_dir))
             .await
             .map(drop)
@@ -239,7 +239,9 @@ impl Git {
             &merged,
             "refs/tags",
         ]);
-        let output = self.run_ok(call.at_most(MAX_LIST).within(TIMEOUT)).await?;
+        let output = self
+            .run_ok(call.with_max_output(MAX_LIST).with_timeout(TIMEOUT))
+            .await?;
         let lines = output.stdout.split(|byte| *byte == b'\n');
         Ok(lines
             .filter_map(|line| {
@@ -313,8 +315,8 @@ impl Git {
         let call = Call::new(["rev-list", "--objects", "--missing=print", "--stdin"]);
         let call = call
             .reading(starts(commit, tags))
-            .at_most(MAX_LIST)
-            .within(TIMEOUT);
+            .with_max_output(MAX_LIST)
+            .with_timeout(TIMEOUT);
         let output = self.run_ok(call).await?;
         let mut ids = Vec::new();
         for line in output.stdout.split(|byte| *byte == b'\n') {
@@ -340,7 +342,7 @@ impl Git {
     ) -> Result<Vec<u8>, RepoError> {
         let call = Call::new(["rev-list", "--stdin"]).reading(starts(commit, tags));
         let mut ids = self
-            .run_ok(call.at_most(MAX_LIST).within(TIMEOUT))
+            .run_ok(call.with_max_output(MAX_LIST).with_timeout(TIMEOUT))
             .await?
             .stdout;
         let tree = self.tree_of(commit).await?;
@@ -349,7 +351,9 @@ impl Git {
             .chain(tags.iter().map(|(_, object)| object.clone()));
         ids.extend(named.flat_map(|id| format!("{id}\n").into_bytes()));
         let call = Call::new(["ls-tree", "-r", "-t", "-z", commit.as_str()]);
-        let output = self.run_ok(call.at_most(MAX_LIST).within(TIMEOUT)).await?;
+        let output = self
+            .run_ok(call.with_max_output(MAX_LIST).with_timeout(TIMEOUT))
+            .await?;
         for record in output.records() {
             // `mode SP type SP id TAB path`
             let (head, path) =
@@ -375,7 +379,7 @@ impl PrivateGit {
     /// # Errors
     ///
     /// Fails when `copy` has a `.git`, is not writable, or git fails.
-    pub async fn give_to(&self, git: &Git, copy: &Path) -> Result<(), RepoError> {
+    pub async fn install_into(&self, git: &Git, copy: &Path) -> Result<(), RepoError> {
         let git_dir = copy.join(".git");
         if git_dir.symlink_metadata().is_ok() {
             return Err(RepoError::DestinationTaken { path: git_dir });
@@ -403,7 +407,7 @@ impl PrivateGit {
             let noted = noted.map_err(|error| {
                 RepoError::io("write", &git_dir, std::io::Error::other(error))
             })??;
-            if noted == index::Noted::All {
+            if noted == index::IndexMetadata::All {
                 return Ok(());
             }
         }

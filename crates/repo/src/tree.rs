@@ -12,10 +12,10 @@ use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
-use crate::attributes::CheckedOut;
+use crate::attributes::CheckoutConversion;
 use crate::error::RepoError;
 use crate::git::parse::{read_mode, split_at};
-use crate::git::store::{Difference, Found, TreeMode};
+use crate::git::store::{Difference, OwnedEntry, TreeMode};
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
@@ -40,11 +40,11 @@ pub struct TreeChange {
 }
 
 /// What a path is: its mode and its content.
-pub(crate) type Standing = Option<(FileMode, Oid)>;
+pub(crate) type ModeAndOid = Option<(FileMode, Oid)>;
 
 impl TreeChange {
     /// A change from `old` to `new`, which differ.
-    pub(crate) fn new(path: PathBuf, old: Standing, new: Standing) -> Self {
+    pub(crate) fn new(path: PathBuf, old: ModeAndOid, new: ModeAndOid) -> Self {
         let status = match (&old, &new) {
             (None, _) => ChangeStatus::Added,
             (_, None) => ChangeStatus::Deleted,
@@ -66,12 +66,12 @@ impl TreeChange {
     }
 
     fn from_difference(difference: Difference) -> Self {
-        let file = |found: Option<Found>| match found {
-            Some(Found {
+        let file = |found: Option<OwnedEntry>| match found {
+            Some(OwnedEntry {
                 mode: TreeMode::File(mode),
                 oid,
             }) => Some((mode, oid)),
-            Some(Found {
+            Some(OwnedEntry {
                 mode: TreeMode::Tree,
                 ..
             })
@@ -119,7 +119,7 @@ pub struct ProducedTree {
     /// The contents of the changed paths afterwards, by object name.
     pub after: BTreeMap<Oid, Vec<u8>>,
     /// What git's attributes make of the changed files in a work tree.
-    pub(crate) checked_out: CheckedOut,
+    pub(crate) checked_out: CheckoutConversion,
 }
 
 /// The changes of a patch, without the resulting tree.
@@ -132,7 +132,7 @@ pub struct ProducedChanges {
     /// The contents of the changed paths afterwards, by object name.
     pub after: BTreeMap<Oid, Vec<u8>>,
     /// What git's attributes make of the changed files in a work tree.
-    pub(crate) checked_out: CheckedOut,
+    pub(crate) checked_out: CheckoutConversion,
 }
 
 impl ProducedTree {
@@ -170,7 +170,7 @@ impl Git {
         base: &Oid,
         patch: &[u8],
     ) -> Result<ProducedTree, RepoError> {
-        let aside = Aside::new(self)?;
+        let aside = TemporaryIndex::new(self)?;
         let tree = self
             .apply_to_index(base, patch, &aside.env, Flush::No)
             .await?;
@@ -195,7 +195,7 @@ impl Git {
         &self,
         base: &Oid,
         changes: Vec<TreeChange>,
-        aside: &Aside,
+        aside: &TemporaryIndex,
     ) -> Result<ProducedChanges, RepoError> {
         let files = changes
             .iter()
@@ -290,13 +290,13 @@ impl Git {
 
 /// A private index and a private place for objects, gone when dropped.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct TemporaryIndex {
     /// Makes git use them.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) dir: tempfile::TempDir,
 }
 
-impl Aside {
+impl TemporaryIndex {
     pub(crate) fn new(git: &Git) -> Result<Self, RepoError> {
         let dir = fs::temp_dir_in(git.scratch(), "crucible-git-")?;
         let objects = dir.path().join("objects");

@@ -78,7 +78,7 @@ impl TreeReader {
 
     /// Returns what exists at `path`, without reading content.
     #[must_use]
-    pub fn look(&self, path: &RepoPath) -> PathState {
+    pub fn state(&self, path: &RepoPath) -> PathState {
         match self.stat(path.as_ref()) {
             Ok((FileType::RegularFile, size)) => PathState::File { size },
             Ok((FileType::Symlink, _)) | Err(Errno::LOOP) => self.follow(path),
@@ -284,7 +284,7 @@ mod tests {
         fn look(&self, path: &str) -> PathState {
             TreeReader::open(&self.top())
                 .unwrap()
-                .look(&path.parse().unwrap())
+                .state(&path.parse().unwrap())
         }
     }
 
@@ -406,6 +406,6 @@ mod tests {
             );
         }
         assert!(bytes.capacity() < 1 << 20, "{}", bytes.capacity());
-        assert_eq!(reader.look(&"pipe".parse().unwrap()), PathState::NotAFile);
+        assert_eq!(reader.state(&"pipe".parse().unwrap()), PathState::NotAFile);
     }
 }

@@ -76,7 +76,7 @@ impl WorkClone {
         let mut words: Vec<OsString> = words.map(Into::into).to_vec();
         words.extend([source.into(), "+refs/*:refs/source/*".into()]);
         let fetch = Call::new(words)
-            .within(FETCH_TIME)
+            .with_timeout(FETCH_TIME)
             .with_setting("protocol.file.allow", "always")
             .with_env("GIT_ALLOW_PROTOCOL", "file");
         clone.ok(fetch).await?;
@@ -88,7 +88,7 @@ impl WorkClone {
         Ok(clone)
     }
 
-    /// Wraps a repository created by [`crate::baseline`].
+    /// Wraps a repository created by [`crate::create_baseline`].
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ impl WorkClone {
         if output.code == 0 {
             Ok(output)
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 }

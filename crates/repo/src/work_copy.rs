@@ -160,7 +160,9 @@ impl WorkCopy {
     pub async fn diff(&self, git: &Git, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
         remove_foreign(&self.top)?;
         let list = self.call(["ls-files", "-z", "--others", "--exclude-standard"]);
-        let list = git.run_bare(&self.top, list.at_most(MAX_LIST)).await?;
+        let list = git
+            .run_bare(&self.top, list.with_max_output(MAX_LIST))
+            .await?;
         let sizes = list.records().filter_map(|path| {
             let path = self.top.join(as_path(path));
             Some(path.symlink_metadata().ok()?.len())
@@ -185,7 +187,7 @@ impl WorkCopy {
             after.as_str(),
         ];
         Ok(git
-            .run_bare(&self.top, self.call(words).at_most(limit))
+            .run_bare(&self.top, self.call(words).with_max_output(limit))
             .await?
             .stdout)
     }
@@ -204,7 +206,7 @@ impl WorkCopy {
             "--others",
             "--exclude-standard",
         ];
-        let list = git.run_bare(&self.top, self.call(words).at_most(MAX_LIST));
+        let list = git.run_bare(&self.top, self.call(words).with_max_output(MAX_LIST));
         Ok(list.await?.records().count())
     }
 
@@ -262,5 +264,5 @@ fn remove_foreign(top: &Path) -> Result<(), RepoError> {
 
 fn packing(call: Call, root: &Oid) -> Call {
     call.reading(format!("{root}\n").into_bytes())
-        .at_most(MAX_PACK)
+        .with_max_output(MAX_PACK)
 }

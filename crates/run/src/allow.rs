@@ -1,7 +1,7 @@
 //! The permissions of a person for a run: `crucible run advance RUN --allow PATH`, and `--accept CODE`.
 //!
 //! [`allow`] records in one event who allows which paths, and who accepts which refusals of the gates. The file request, the pack, the plan, its reviews
-//! and its signature are then created again under new keys ([`Allowances::key`]) and include these paths. The
+//! and its signature are then created again under new keys ([`Permissions::key`]) and include these paths. The
 //! earlier versions become void, and so do attempts judged by the earlier plan. A change that was refused only for what is now
 //! accepted is verified again without another answer. The event stands in the
 //! ledger before any of these files is written, so a run that is cut off goes on with what was permitted.
@@ -27,10 +27,10 @@ use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::recorded::is_allowance;
 use crate::role::librarian::check_named;
-use crate::scope::{is_guarded, is_plain, named_places};
+use crate::run_context::RunContext;
+use crate::scope::{is_guarded, is_unambiguous_name, named_places};
 use crate::state::RunState;
 use crate::status::progress;
-use crate::world::World;
 
 /// The change of an answer is that of an earlier one.
 pub(crate) const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
@@ -72,14 +72,14 @@ const MAX_PRINTED: usize = 8;
 /// Fails when another process holds the run, when its files were edited, when it is verified or landed
 /// already, and when a path is invalid or cannot be shown to a model.
 pub async fn allow(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     permission: Permission<'_>,
     ledger: &mut Ledger,
     observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
     let record = dir.record()?;
-    let _lock = dir.take("widening the scope of the run")?;
+    let _lock = dir.acquire("widening the scope of the run")?;
     let mut journal = Journal::open(
         record.run_id.clone(),
         dir.clone(),
@@ -108,7 +108,7 @@ pub async fn allow(
         ..record.settings.clone()
     };
     check_named(git.top(), &record.repo_slug, &record.goal, &settings)?;
-    let before = Allowances::of(journal.events()?);
+    let before = Permissions::of(journal.events()?);
     if places.files.iter().all(|path| before.files.contains(path))
         && places
             .directories
@@ -122,7 +122,7 @@ pub async fn allow(
         return journal.note("  already allowed");
     }
     let by = who(&git).await;
-    let attempts = attempt::recorded(dir, journal.events()?)?.len();
+    let attempts = attempt::recorded_outcomes(dir, journal.events()?)?.len();
     let body = serde_json::json!({
         "accepts": permission.accepts, "files": places.files, "directories": places.directories, "by": by,
         "attempts": attempts
@@ -155,7 +155,7 @@ async fn who(git: &Git) -> String {
 
 /// Everything that was permitted since a run began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Allowances {
+pub(crate) struct Permissions {
     files: Vec<RepoPath>,
     directories: Vec<PathPrefix>,
     /// The codes of accepted refusals.
@@ -166,7 +166,7 @@ pub(crate) struct Allowances {
     pub(crate) attempts: usize,
 }
 
-impl Allowances {
+impl Permissions {
     /// What these events tell.
     pub(crate) fn of(events: &[EventRecord]) -> Self {
         let mut all = Self::default();
@@ -186,7 +186,7 @@ impl Allowances {
     }
 
     /// Lets a run make as many attempts under its new plan as it could under the first.
-    pub(crate) fn give_attempts(&self, record: &mut RunRecord) {
+    pub(crate) fn extend_attempts(&self, record: &mut RunRecord) {
         let most = &mut record.settings.max_iterations;
         *most = most.saturating_add(self.attempts as u64);
     }
@@ -200,7 +200,7 @@ impl Allowances {
         }
     }
 
-    pub(crate) const fn is_none(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
@@ -231,7 +231,7 @@ impl Allowances {
     }
 
     /// The request with the permitted files before all others.
-    pub(crate) fn ask_for(&self, request: &mut FileRequest) {
+    pub(crate) fn prioritize(&self, request: &mut FileRequest) {
         let mut seen = BTreeSet::new();
         let first = self.files.iter().map(|path| Need {
             path: path.to_string(),
@@ -260,7 +260,7 @@ fn list<T: serde::de::DeserializeOwned>(event: &EventRecord, field: &str) -> Vec
 
 /// Returns the command that continues the run and allows what the last answer was refused for; `None` if no
 /// permission would help.
-pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
+pub(crate) fn permission_command(run: &RunId, findings: &[Finding]) -> Option<String> {
     let is_error = |finding: &&Finding| finding.level == Level::Error;
     let (mut paths, mut accepts): (Vec<&str>, BTreeSet<&str>) = Default::default();
     let is_repeated = |finding: &&Finding| finding.code != SAME_PATCH_TWICE;
@@ -272,7 +272,7 @@ pub(crate) fn permission(run: &RunId, findings: &[Finding]) -> Option<String> {
         let path = finding.subject.as_str();
         let is_path = path
             .parse::<RepoPath>()
-            .is_ok_and(|path| is_plain(&path) && !is_guarded(&path));
+            .is_ok_and(|path| is_unambiguous_name(&path) && !is_guarded(&path));
         let is_lifted = LIFTED.contains(&finding.code.as_str())
             || finding.code.as_str() == DENIED && finding.hint == GATE_FILE;
         if !is_lifted || !is_path {
@@ -309,9 +309,9 @@ pub(crate) fn is_accepted(outcome: &AttemptOutcome, plan: &Plan) -> bool {
         })
 }
 
-/// [`permission`] for the last attempt of a run that failed.
+/// [`permission_command`] for the last attempt of a run that failed.
 pub(crate) fn permission_of(run: &RunId, attempts: &[AttemptOutcome]) -> Option<String> {
-    permission(run, &attempts.last()?.findings)
+    permission_command(run, &attempts.last()?.findings)
 }
 
 #[cfg(test)]
@@ -324,7 +324,8 @@ mod tests {
         let outside = |path: &str| Finding::error(Code::new("patch-path-outside-scope"), path, "");
         let test = Finding::error(Code::new("patch-test-edited"), "tests/a.py", "");
         let note = Finding::warning(Code::new("patch-doctest-changed"), "x", "");
-        let printed = permission(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
+        let printed =
+            permission_command(&id, &[outside("src/a.py"), test, note, outside("src/a.py")]);
         assert_eq!(
             printed,
             Some(format!(
@@ -332,18 +333,18 @@ mod tests {
             ))
         );
         let closed = |hint: &str| Finding::error(Code::new(DENIED), "checks.c", hint);
-        let printed = permission(&id, &[outside("checks.c"), closed(GATE_FILE)]);
+        let printed = permission_command(&id, &[outside("checks.c"), closed(GATE_FILE)]);
         assert_eq!(
             printed,
             Some(format!("crucible run advance {id} --allow checks.c"))
         );
         assert_eq!(
-            permission(&id, &[closed("nothing under `checks.c` may change")]),
+            permission_command(&id, &[closed("nothing under `checks.c` may change")]),
             None
         );
         let gates = |code| Finding::error(Code::new(code), "gates", "");
         let twice = Finding::error(SAME_PATCH_TWICE, "attempt 2", "");
-        let printed = permission(&id, &[gates("verify-change-not-noticed"), twice]);
+        let printed = permission_command(&id, &[gates("verify-change-not-noticed"), twice]);
         assert_eq!(
             printed,
             Some(format!(
@@ -352,7 +353,7 @@ mod tests {
         );
         let broken = gates("verify-test-broken");
         assert_eq!(
-            permission(&id, &[gates("verify-nothing-fixed"), broken]),
+            permission_command(&id, &[gates("verify-nothing-fixed"), broken]),
             None
         );
         let other = Finding::error(Code::new("patch-test-disabled"), "tests/a.py", "");
@@ -366,7 +367,7 @@ mod tests {
                 .map(|number| outside(&format!("a{number}")))
                 .collect(),
         ] {
-            assert_eq!(permission(&id, &findings), None, "{findings:?}");
+            assert_eq!(permission_command(&id, &findings), None, "{findings:?}");
         }
     }
 }

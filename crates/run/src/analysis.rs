@@ -10,9 +10,9 @@ use crucible_repo::Oid;
 use crucible_verify::{FailureEvidence, GateBefore, GateSpec, TestResults, TestStatus, TestTally};
 use serde::{Deserialize, Serialize};
 
-use crate::canary::Canary;
+use crate::canary::CanaryReport;
 use crate::document::versions;
-use crate::gate_world::PythonPaths;
+use crate::gate_workspace::PythonPaths;
 
 /// How many failing tests are named on the terminal.
 const MAX_NAMED: usize = 10;
@@ -74,7 +74,7 @@ pub(crate) struct Analysis {
     pub baseline: Vec<GateResult>,
     /// Their results on broken sources; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canary: Option<Canary>,
+    pub canary: Option<CanaryReport>,
     /// Gates that tested an installed copy of a Python package and now run with `PYTHONPATH`, with its
     /// directories from the top. Absent if no gate did, and in documents of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -34,7 +34,7 @@ pub(crate) const STDERR: &str = "stderr.log";
 pub(crate) const REPORT: &str = "verify_report.json";
 
 /// Returns the finding for an answer that cannot be used.
-pub(crate) fn unusable(fault: AnswerFault) -> Finding {
+pub(crate) fn answer_fault_finding(fault: AnswerFault) -> Finding {
     match fault {
         AnswerFault::Empty => AnswerError::Empty.finding(),
         AnswerFault::TooLarge => AnswerError::Unread.finding(),
@@ -64,7 +64,7 @@ pub enum AttemptEnd {
 impl AttemptEnd {
     /// Whether the gates ran on the change.
     #[must_use]
-    pub(crate) fn is_tried(self) -> bool {
+    pub(crate) fn has_run_gates(self) -> bool {
         match self {
             Self::Refused | Self::Malformed | Self::Repeated | Self::FilesRequested => false,
             Self::VerifyFailed | Self::Candidate | Self::Verified => true,
@@ -144,7 +144,7 @@ pub(crate) fn original_of(path: &str) -> Option<&'static str> {
 
 /// Checks that the copies outside `attempts/` equal the verified attempt's files.
 pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), RunError> {
-    let verified = recorded(dir, events)?
+    let verified = recorded_outcomes(dir, events)?
         .pop()
         .is_some_and(|last| last.end == AttemptEnd::Verified);
     match edited_copies(dir, events)?.first().filter(|_| verified) {
@@ -159,9 +159,9 @@ pub(crate) fn edited_copies(
     dir: &RunDir,
     events: &[EventRecord],
 ) -> Result<Vec<&'static str>, RunError> {
-    let Some(last) = recorded(dir, events)?
+    let Some(last) = recorded_outcomes(dir, events)?
         .pop()
-        .filter(|last| last.end.is_tried())
+        .filter(|last| last.end.has_run_gates())
     else {
         return Ok(Vec::new());
     };
@@ -175,7 +175,7 @@ pub(crate) fn edited_copies(
 }
 
 /// How many attempts of a run have an outcome, recorded or not.
-pub(crate) fn count_written(dir: &RunDir) -> u64 {
+pub(crate) fn count_outcomes(dir: &RunDir) -> u64 {
     (1..)
         .take_while(|number| dir.has(&attempt_file(*number, OUTCOME)))
         .count() as u64
@@ -183,7 +183,7 @@ pub(crate) fn count_written(dir: &RunDir) -> u64 {
 
 /// Returns the attempts whose end the ledger has recorded, in order. An outcome that is not recorded may be
 /// partial or foreign. It is not read, and that attempt is judged and tested again.
-pub(crate) fn recorded(
+pub(crate) fn recorded_outcomes(
     dir: &RunDir,
     events: &[EventRecord],
 ) -> Result<Vec<AttemptOutcome>, RunError> {
@@ -199,7 +199,7 @@ pub(crate) fn recorded(
 }
 
 /// Returns whether an attempt's patch, end and report are recorded and unchanged.
-pub(crate) fn is_recorded_whole(
+pub(crate) fn is_fully_recorded(
     dir: &RunDir,
     events: &[EventRecord],
     number: u64,

@@ -28,7 +28,7 @@ pub use carry::carry;
 pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_note};
 pub use door_gates::rerun_gates;
 pub use landing::push_notes;
-pub(crate) use landing::{LandingSigner, keep_note};
+pub(crate) use landing::{LandingSigner, write_note};
 
 /// The directory of Crucible's own key, in its home.
 const KEYS: &str = "attest";

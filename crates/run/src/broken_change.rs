@@ -11,21 +11,21 @@ use std::time::Duration;
 use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath, counted};
 use crucible_patch::{
-    BROKEN_ON_PURPOSE, Breakage, Expectations, Unbroken, alter_expectations, break_change,
+    AlteredExpectations, BROKEN_ON_PURPOSE, Breakage, Unbroken, alter_expectations, break_change,
 };
 use crucible_verify::{
-    BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, GateRun, GateSpec, Possible,
-    Step, Variant, best_outcome, next_step, noticed_by_added, repeated_variant, still_red,
-    unaffected,
+    BrokenChange, BrokenChangeStep, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, GateRun,
+    GateSpec, Variant, VariantChoices, best_outcome, next_step, noticing_added_tests,
+    repeated_variant, still_failing, unaffected,
 };
 
 use crate::canary::broken_source;
 use crate::error::RunError;
 use crate::journal::RunObserver;
+use crate::run_context::RunContext;
 use crate::trial::{
-    self, Copied, TrialBase, TrialContext, TrialResult, VariantFiles, VerifyContext,
+    self, TrialContext, TrialInput, TrialResult, TrialSetup, VariantFiles, VerifyContext,
 };
-use crate::world::World;
 
 /// The largest file that is broken or whose expectations are altered.
 const MAX_FILE: ByteLimit = ByteLimit(512 << 10);
@@ -62,9 +62,9 @@ struct Variants {
 
 /// Runs the gates that passed on variants of the change; nothing if the policy switches the check off.
 pub(crate) async fn check(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     scratch_dir: &Path,
     tried: &TrialContext<'_>,
     passed: &TrialResult,
@@ -76,7 +76,7 @@ pub(crate) async fn check(
     }
     let variants = variants(by, tried).await?;
     let kinds: Vec<Variant> = variants.files.keys().copied().collect();
-    let possible = |after: &GateRun| Possible {
+    let possible = |after: &GateRun| VariantChoices {
         variants: &kinds,
         has_functions: !variants.functions.is_empty(),
         has_comparisons: variants.has_comparisons,
@@ -98,7 +98,7 @@ pub(crate) async fn check(
         gates.find(|before| before.id == run.id.as_str())
     };
     let mut gates = Vec::new();
-    for after in passed.runs() {
+    for after in passed.gate_runs() {
         let before = before(after);
         let counts =
             before.is_none_or(|before| before.canary.counts() && before.set_aside.is_none());
@@ -115,8 +115,8 @@ pub(crate) async fn check(
                 runs: &runs,
             };
             match next_step(possible(after), known) {
-                Step::Done(outcome) => break outcome,
-                Step::Run(variant) => {
+                BrokenChangeStep::Done(outcome) => break outcome,
+                BrokenChangeStep::Run(variant) => {
                     let repeated = matches!(variant, Variant::Again(_));
                     let made = if repeated {
                         repeated_variant(known)
@@ -149,8 +149,8 @@ pub(crate) async fn check(
             id: after.id.to_string(),
             outcome,
             unaffected: unaffected(known),
-            noticed_by_added: noticed_by_added(known, tried.baseline.edited_examples),
-            still_red: still_red(known, message),
+            noticed_by_added: noticing_added_tests(known, tried.baseline.edited_examples),
+            still_red: still_failing(known, message),
         });
     }
     let check = BrokenChange {
@@ -168,9 +168,9 @@ pub(crate) async fn check(
 /// Runs the gate of a run that passed once more, on a variant of the change and for twice its time and `grace`;
 /// nothing if its gate is not among these.
 pub(crate) async fn run_variant(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     scratch_dir: &Path,
     tried: &TrialContext<'_>,
     (passed, files, grace): (&GateRun, &VariantFiles, Duration),
@@ -184,13 +184,13 @@ pub(crate) async fn run_variant(
         timeout: spec.timeout.min(limit),
         ..spec.clone()
     }];
-    let base = TrialBase {
+    let base = TrialSetup {
         gates: &gate,
         ..base
     };
-    let copied = Copied::Variant(tried, files);
+    let copied = TrialInput::Variant(tried, files);
     let trial = trial::run(world, by.git, base, by.level, scratch_dir, copied, observer).await?;
-    Ok(trial.runs().next().cloned())
+    Ok(trial.gate_runs().next().cloned())
 }
 
 /// The result in one line.
@@ -283,8 +283,8 @@ async fn variants(by: VerifyContext<'_>, tried: &TrialContext<'_>) -> Result<Var
     all.has_loading = !only_loading.is_empty();
     if all.has_loading || all.has_comparisons || all.files.contains_key(&Variant::FailsWhileLoading)
     {
-        all.last_expectations = expectations(by, &after, Expectations::Last).await?;
-        let altered = expectations(by, &after, Expectations::All).await?;
+        all.last_expectations = expectations(by, &after, AlteredExpectations::Last).await?;
+        let altered = expectations(by, &after, AlteredExpectations::All).await?;
         if !altered.is_empty() {
             all.files.insert(Variant::OtherExpectations, altered);
         }
@@ -298,7 +298,7 @@ async fn variants(by: VerifyContext<'_>, tried: &TrialContext<'_>) -> Result<Var
 async fn expectations(
     by: VerifyContext<'_>,
     after: &BTreeMap<RepoPath, Vec<u8>>,
-    which: Expectations,
+    which: AlteredExpectations,
 ) -> Result<VariantFiles, RunError> {
     let tracked = by.git.tracked_files().await?;
     let paths = tracked

@@ -11,7 +11,7 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
-use crate::world::World;
+use crate::run_context::RunContext;
 
 /// Raises the call limit of a run to `calls`, and records it. A smaller number changes nothing.
 ///
@@ -19,13 +19,13 @@ use crate::world::World;
 ///
 /// Fails when another process holds the run, or its files were edited.
 pub(crate) fn raise_budget(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     calls: u64,
     ledger: &mut Ledger,
     observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
-    let _lock = dir.take("raising the budget of the run")?;
+    let _lock = dir.acquire("raising the budget of the run")?;
     let record = dir.record()?;
     let mut journal = Journal::open(
         record.run_id.clone(),

@@ -6,7 +6,7 @@ use crucible_verify::failure_bundle;
 
 use crate::error::RunError;
 use crate::layout::RunDir;
-use crate::verify_record::{AccountedFiles, UnrecordedFiles, unrecorded};
+use crate::verify_record::{RecordedFiles, UnrecordedFiles, unrecorded};
 
 /// The evidence of a run, without files that no event records.
 pub struct RunBundle {
@@ -28,7 +28,7 @@ impl RunBundle {
             Ok(run) => ledger.events(Some(&run))?,
             Err(_) => Vec::new(),
         };
-        let accounted = AccountedFiles::of(&events);
+        let accounted = RecordedFiles::of(&events);
         Ok(Self {
             left_out: unrecorded(dir, &events),
             bytes: failure_bundle(dir.root(), &|path| accounted.has(path))?,

@@ -21,18 +21,18 @@ use std::time::Duration;
 use crucible_model::{RepoPath, counted};
 use crucible_repo::{Git, TrackedFile};
 use crucible_verify::{
-    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally, could_not_run,
-    is_canary_telling, judge_canary,
+    CanaryOutcome, GateBefore, GateLevel, GateRun, GateSpec, TestRunner, TestTally,
+    can_canary_differ, could_not_run, judge_canary,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::GateResult;
 use crate::error::RunError;
-use crate::gate_world::{PYTHON_PATH, PythonPaths, is_mounted};
+use crate::gate_workspace::{PYTHON_PATH, PythonPaths, is_mounted};
 use crate::journal::RunObserver;
-use crate::trial::{self, Copied, TrialBase, TrialResult};
-use crate::world::World;
-pub(crate) use broken::{Broken, broken_source};
+use crate::run_context::RunContext;
+use crate::trial::{self, TrialInput, TrialResult, TrialSetup};
+pub(crate) use broken::{BrokenSources, broken_source};
 
 /// Additional time for a gate on broken sources, beyond twice its time.
 const GRACE: Duration = Duration::from_secs(10);
@@ -40,9 +40,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// What the gates showed on broken sources; a part of `artifacts/analysis.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Canary {
+pub(crate) struct CanaryReport {
     /// Which files were broken.
-    pub broken: BrokenFiles,
+    pub broken: BrokenKind,
     /// How many files.
     pub files: u64,
     /// What each gate showed.
@@ -52,7 +52,7 @@ pub(crate) struct Canary {
 /// Which files are broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum BrokenFiles {
+pub(crate) enum BrokenKind {
     /// Source files in a known language.
     Sources,
     /// Text files, if there is no source file.
@@ -74,7 +74,7 @@ pub(crate) struct CanaryGate {
     pub outcome: CanaryOutcome,
 }
 
-impl Canary {
+impl CanaryReport {
     /// What this gate showed.
     pub(crate) fn outcome(&self, gate: &str) -> CanaryOutcome {
         self.gates
@@ -87,9 +87,9 @@ impl Canary {
 
 /// What broken sources are tried on.
 #[derive(Clone, Copy)]
-pub(crate) struct CanaryBase<'b> {
+pub(crate) struct CanaryContext<'b> {
     pub(crate) git: &'b Git,
-    pub(crate) base: TrialBase<'b>,
+    pub(crate) base: TrialSetup<'b>,
     /// Which set of gates was run before.
     pub(crate) level: GateLevel,
     pub(crate) room: &'b Path,
@@ -98,9 +98,9 @@ pub(crate) struct CanaryBase<'b> {
 
 /// What the runs on broken sources came to.
 #[derive(Default)]
-pub(crate) struct Proof {
+pub(crate) struct CanaryResult {
     /// Nothing where no gate was there.
-    pub(crate) canary: Option<Canary>,
+    pub(crate) canary: Option<CanaryReport>,
     /// Which gates look in the copy for Python packages from now on.
     pub(crate) python_paths: PythonPaths,
     /// New results of these gates before any change; they replace the first ones.
@@ -109,9 +109,9 @@ pub(crate) struct Proof {
     pub(crate) building: Vec<GateSpec>,
 }
 
-impl Proof {
+impl CanaryResult {
     /// Returns a gate's baseline with its canary result.
-    pub(crate) fn judged(&self, before: GateBefore) -> GateBefore {
+    pub(crate) fn with_canary(&self, before: GateBefore) -> GateBefore {
         let canary = self
             .canary
             .as_ref()
@@ -121,7 +121,7 @@ impl Proof {
     }
 
     /// Reports which gates do not count; returns the first of them if none counts.
-    pub(crate) fn settle<'t>(
+    pub(crate) fn report_uncounted<'t>(
         &self,
         before: &'t TrialResult,
         observer: &mut dyn RunObserver,
@@ -132,7 +132,7 @@ impl Proof {
                 .map(|canary| canary.outcome(run.id.as_str()))
                 .unwrap_or_default()
         };
-        for run in before.runs() {
+        for run in before.gate_runs() {
             match outcome(run) {
                 CanaryOutcome::Unnoticed => observer.note(&format!(
                     "  note: gate {} has the same result on deliberately broken sources; it does not count for a change",
@@ -146,9 +146,9 @@ impl Proof {
             }
         }
         let counts = |run: &GateRun| outcome(run).counts() && !before.is_set_aside(&run.id);
-        let any_counts = before.runs().any(counts);
+        let any_counts = before.gate_runs().any(counts);
         before
-            .runs()
+            .gate_runs()
             .find(|run| !any_counts && !outcome(run).counts())
     }
 }
@@ -168,14 +168,14 @@ pub(crate) fn unaffected(run: &GateRun) -> RunError {
 ///
 /// Fails when the copy cannot be made.
 pub(crate) async fn run_canary(
-    world: &World<'_>,
-    on: CanaryBase<'_>,
+    world: &RunContext<'_>,
+    on: CanaryContext<'_>,
     before: &TrialResult,
     observer: &mut dyn RunObserver,
-) -> Result<Proof, RunError> {
+) -> Result<CanaryResult, RunError> {
     let tracked = on.git.tracked_files().await?;
-    let mut broken = Broken::choose(&tracked, on.gate_files);
-    if broken.kind == BrokenFiles::None {
+    let mut broken = BrokenSources::choose(&tracked, on.gate_files);
+    if broken.kind == BrokenKind::None {
         observer.note(
             "  note: all files are tests, configuration or gate files, so the canary run is not possible",
         );
@@ -186,15 +186,15 @@ pub(crate) async fn run_canary(
             .iter()
             .any(|gate| gate.outcome == CanaryOutcome::Noticed)
     };
-    let own =
-        Broken::of_gates(&tracked, on.gate_files).filter(|_| broken.kind == BrokenFiles::Texts);
+    let own = BrokenSources::of_gates(&tracked, on.gate_files)
+        .filter(|_| broken.kind == BrokenKind::Texts);
     if let Some(own) = own.filter(|_| !gates.iter().any(|gate| gate.outcome.counts())) {
         let of_own = outcomes(world, on, &own, before, observer).await?;
         if has_noticed(&of_own) {
             (broken, gates) = (own, of_own);
         }
     }
-    let mut proof = Proof::default();
+    let mut proof = CanaryResult::default();
     if is_mounted(world, on.base.sandbox) {
         look_in_copy(
             world,
@@ -218,21 +218,21 @@ pub(crate) async fn run_canary(
     .await?;
     let is_set_aside = |gate: &CanaryGate| {
         before
-            .runs()
+            .gate_runs()
             .any(|run| run.id.as_str() == gate.id && before.is_set_aside(&run.id))
     };
     for gate in gates
         .iter()
         .filter(|gate| gate.outcome == CanaryOutcome::Unknown)
     {
-        if broken.kind != BrokenFiles::None && !is_set_aside(gate) {
+        if broken.kind != BrokenKind::None && !is_set_aside(gate) {
             observer.note(&format!(
                 "  note: no test of gate {} passes before any change, so a canary run proves nothing; the gate counts",
                 gate.id
             ));
         }
     }
-    proof.canary = Some(Canary {
+    proof.canary = Some(CanaryReport {
         broken: broken.kind,
         files: broken.files.len() as u64,
         gates,
@@ -242,15 +242,15 @@ pub(crate) async fn run_canary(
 
 /// What each gate of `before` shows on these broken files, sorted by name.
 async fn outcomes(
-    world: &World<'_>,
-    on: CanaryBase<'_>,
-    broken: &Broken,
+    world: &RunContext<'_>,
+    on: CanaryContext<'_>,
+    broken: &BrokenSources,
     before: &TrialResult,
     observer: &mut dyn RunObserver,
 ) -> Result<Vec<CanaryGate>, RunError> {
-    let run_of = |gate: &GateSpec| before.runs().find(|run| run.id == gate.id);
+    let run_of = |gate: &GateSpec| before.gate_runs().find(|run| run.id == gate.id);
     let mut shown: Vec<CanaryGate> = before
-        .runs()
+        .gate_runs()
         .map(|run| {
             let is_off = on
                 .base
@@ -271,12 +271,12 @@ async fn outcomes(
     shown.sort_by(|a, b| a.id.cmp(&b.id));
     let mut gates = on.base.gates.to_vec();
     gates.retain_mut(|gate| {
-        let telling = run_of(gate).filter(|run| gate.canary.is_on() && is_canary_telling(run));
+        let telling = run_of(gate).filter(|run| gate.canary.is_on() && can_canary_differ(run));
         let limit = telling.map(|run| run.duration.saturating_mul(2).saturating_add(GRACE));
         gate.timeout = gate.timeout.min(limit.unwrap_or_default());
         telling.is_some()
     });
-    if gates.is_empty() || broken.kind == BrokenFiles::None {
+    if gates.is_empty() || broken.kind == BrokenKind::None {
         return Ok(shown);
     }
     let files = counted(broken.files.len() as u64, "file");
@@ -284,7 +284,7 @@ async fn outcomes(
         "verifier",
         &format!("canary run: running the gates with {files} deliberately broken"),
     );
-    let base = TrialBase {
+    let base = TrialSetup {
         gates: &gates,
         ..on.base
     };
@@ -294,13 +294,14 @@ async fn outcomes(
         base,
         on.level,
         on.room,
-        Copied::Broken(broken),
+        TrialInput::Broken(broken),
         observer,
     )
     .await?;
-    for after in trial.runs() {
+    for after in trial.gate_runs() {
         let known = shown.iter_mut().find(|gate| gate.id == after.id.as_str());
-        if let (Some(gate), Some(run)) = (known, before.runs().find(|run| run.id == after.id)) {
+        if let (Some(gate), Some(run)) = (known, before.gate_runs().find(|run| run.id == after.id))
+        {
             gate.outcome = judge_canary(run, after);
         }
     }
@@ -309,18 +310,18 @@ async fn outcomes(
 
 /// Runs the Python gates that noticed nothing again, with the copy's directories before installed packages.
 async fn look_in_copy(
-    world: &World<'_>,
-    on: CanaryBase<'_>,
+    world: &RunContext<'_>,
+    on: CanaryContext<'_>,
     tracked: &[TrackedFile],
-    (broken, shown): (&Broken, &mut [CanaryGate]),
+    (broken, shown): (&BrokenSources, &mut [CanaryGate]),
     before: &TrialResult,
-    proof: &mut Proof,
+    proof: &mut CanaryResult,
     observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
     let is_unnoticed = |gate: &GateSpec| {
         let id = gate.id.as_str();
         shown.iter().any(|shown| shown.id == id && shown.outcome == CanaryOutcome::Unnoticed)
-            && before.runs().any(|run| run.id == gate.id && is_python(run))
+            && before.gate_runs().any(|run| run.id == gate.id && is_python(run))
             // What the user set counts.
             && !gate.env.contains_key(PYTHON_PATH)
     };
@@ -331,15 +332,15 @@ async fn look_in_copy(
         .filter(|gate| is_unnoticed(gate))
         .cloned()
         .collect();
-    if gates.is_empty() || broken.kind != BrokenFiles::Sources {
+    if gates.is_empty() || broken.kind != BrokenKind::Sources {
         return Ok(());
     }
     let paths: PythonPaths = gates
         .iter()
         .map(|gate| (gate.id.to_string(), places(gate, tracked)))
         .collect();
-    let on = CanaryBase {
-        base: TrialBase {
+    let on = CanaryContext {
+        base: TrialSetup {
             gates: &gates,
             python_paths: &paths,
             ..on.base
@@ -356,13 +357,17 @@ async fn look_in_copy(
         on.base,
         on.level,
         on.room,
-        Copied::Base,
+        TrialInput::Base,
         observer,
     )
     .await?;
     for gate in outcomes(world, on, broken, &rerun, observer).await? {
-        let run_in =
-            |trial: &'_ TrialResult| trial.runs().find(|run| run.id.as_str() == gate.id).cloned();
+        let run_in = |trial: &'_ TrialResult| {
+            trial
+                .gate_runs()
+                .find(|run| run.id.as_str() == gate.id)
+                .cloned()
+        };
         let (Some(first), Some(second)) = (run_in(before), run_in(&rerun)) else {
             continue;
         };
@@ -397,14 +402,14 @@ async fn look_in_copy(
 
 /// Runs the gates that noticed nothing again, each after a command that may build what its tests run.
 async fn build_first(
-    world: &World<'_>,
-    on: CanaryBase<'_>,
-    (broken, shown): (&Broken, &mut [CanaryGate]),
+    world: &RunContext<'_>,
+    on: CanaryContext<'_>,
+    (broken, shown): (&BrokenSources, &mut [CanaryGate]),
     before: &TrialResult,
-    proof: &mut Proof,
+    proof: &mut CanaryResult,
     observer: &mut dyn RunObserver,
 ) -> Result<(), RunError> {
-    if broken.kind != BrokenFiles::Sources {
+    if broken.kind != BrokenKind::Sources {
         return Ok(());
     }
     for gate in on.base.gates {
@@ -420,8 +425,8 @@ async fn build_first(
                 builds: Vec::new(),
                 ..gate.clone()
             };
-            let on = CanaryBase {
-                base: TrialBase {
+            let on = CanaryContext {
+                base: TrialSetup {
                     gates: std::slice::from_ref(&tried),
                     ..on.base
                 },
@@ -437,12 +442,12 @@ async fn build_first(
                 on.base,
                 on.level,
                 on.room,
-                Copied::Base,
+                TrialInput::Base,
                 observer,
             )
             .await?;
             let ran = |trial: &TrialResult| {
-                let run = trial.runs().find(|run| run.id == gate.id)?;
+                let run = trial.gate_runs().find(|run| run.id == gate.id)?;
                 let tests = TestTally::read(run)
                     .runners
                     .values()

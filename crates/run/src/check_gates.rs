@@ -16,12 +16,12 @@ use crucible_verify::{
 };
 
 use crate::error::RunError;
-use crate::gate_world::{Surveys, remedy_here};
+use crate::gate_workspace::{SurveyCache, remedy_for_venv};
 use crate::journal::RunObserver;
-use crate::trial::{self, TrialBase};
-use crate::world::World;
+use crate::run_context::RunContext;
+use crate::trial::{self, TrialSetup};
 
-/// What the directories of such trials begin with, below [`World::tmp`].
+/// What the directories of such trials begin with, below [`RunContext::tmp`].
 const PREFIX: &str = "gates-";
 /// The most failed tests listed for one gate.
 const MAX_FAILED: usize = 200;
@@ -68,7 +68,7 @@ pub enum GateState {
 ///
 /// Fails when the copy cannot be made.
 pub async fn check_gates(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     git: Git,
     gates: &[GateSpec],
     sandbox: Strength,
@@ -88,8 +88,8 @@ pub async fn check_gates(
             ..gate.clone()
         })
         .collect();
-    let surveys = Surveys::default();
-    let base = TrialBase::as_is(&git, &gates, sandbox, &surveys);
+    let surveys = SurveyCache::default();
+    let base = TrialSetup::for_work_tree(&git, &gates, sandbox, &surveys);
     let (trial, _) = trial::run_base(world, &git, base, temp_dir.path(), observer).await?;
     let runs = trial.outcomes.iter().filter_map(|outcome| match outcome {
         GateOutcome::Ran(run) => Some(run),
@@ -101,7 +101,7 @@ pub async fn check_gates(
         state: match state(run, &result.end, &result.excerpt) {
             GateState::CouldNotRun { cause, remedy } => GateState::CouldNotRun {
                 cause,
-                remedy: remedy_here(world, git.top(), &remedy),
+                remedy: remedy_for_venv(world, git.top(), &remedy),
             },
             state => state,
         },

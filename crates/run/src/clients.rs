@@ -49,7 +49,7 @@ impl Clients for &ModelClient {
 /// Returns the placeholder for a model name if the service is not a model provider; `None` for a provider and
 /// for code.
 #[must_use]
-pub(crate) fn stand_in(service: &Service) -> Option<&'static str> {
+pub(crate) fn model_placeholder(service: &Service) -> Option<&'static str> {
     match service {
         Service::ManualOutbox => Some("person"),
         Service::ApiAgent => Some("command"),

@@ -12,7 +12,7 @@ use crucible_ledger::Ledger;
 use crucible_llm::{Backend, CassetteSource, ProviderSettings, configured};
 use crucible_model::{ByteLimit, EditFormat, Failure};
 use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
-use crucible_repo::baseline;
+use crucible_repo::create_baseline;
 use crucible_sandbox::{Runtime, Strength};
 use crucible_settings::Settings;
 
@@ -23,11 +23,11 @@ use crate::engine::advance;
 use crate::journal::RunObserver;
 use crate::land::{Landing, land};
 use crate::layout::RunDir;
-use crate::recording::{AnswersFrom, Opening};
-use crate::run_client::RunClient;
+use crate::recording::{AnswerSource, ClientContext};
+use crate::run_client::RunClientsBuilder;
+use crate::run_context::RunContext;
 use crate::start::{RunOptions, create};
 use crate::state::RunState;
-use crate::world::World;
 
 /// What the model is asked for.
 const GOAL: &str = "twelve must return 12 when hour % 12 is 0";
@@ -60,7 +60,7 @@ pub enum DemoAnswers {
 
 /// A demo that is prepared: its repository is written.
 pub struct Demo<'a> {
-    world: World<'a>,
+    world: RunContext<'a>,
     repository: PathBuf,
     ledger_file: PathBuf,
     ledger: Ledger,
@@ -104,7 +104,7 @@ impl<'a> Demo<'a> {
         let backend = configured::backend(runtime, settings, provider, &of_provider)?;
         let ledger_file = home.join("ledger.db");
         Ok(Self {
-            world: World {
+            world: RunContext {
                 env: runtime.env,
                 clock: runtime.clock,
                 sandbox: Arc::clone(&runtime.sandbox),
@@ -138,7 +138,7 @@ impl<'a> Demo<'a> {
     /// Fails if the repository or the run cannot be created.
     pub async fn create(&mut self, observer: &mut dyn RunObserver) -> Result<RunDir, Failure> {
         let world = &self.world;
-        baseline(Arc::clone(&world.sandbox), world.env, &self.repository).await?;
+        create_baseline(Arc::clone(&world.sandbox), world.env, &self.repository).await?;
         identify(&self.repository)?;
         let git = world.repository(&self.repository).await?;
         let options = options(self.provider, self.backend.speaker().model.clone());
@@ -158,8 +158,8 @@ impl<'a> Demo<'a> {
         observer: &mut dyn RunObserver,
     ) -> Result<(RunState, Option<Landing>), Failure> {
         let (world, ledger) = (&self.world, &mut self.ledger);
-        let client = RunClient::new(world, &self.ledger_file, dir, settings)?;
-        let open = |opening: &Opening<'_>| client.open(|_| Ok(self.backend.clone()), opening);
+        let client = RunClientsBuilder::new(world, &self.ledger_file, dir, settings)?;
+        let open = |opening: &ClientContext<'_>| client.open(|_| Ok(self.backend.clone()), opening);
         let state = advance(world, dir, open, ledger, observer).await?;
         let landing = match state {
             RunState::Verified => {
@@ -228,7 +228,7 @@ fn options(provider: &str, model: String) -> RunOptions {
         settings,
         found_gate_timeout: GATE_TIMEOUT,
         started_in: None,
-        answers: AnswersFrom::Provider,
+        answers: AnswerSource::Provider,
         warnings: Vec::new(),
         task: None,
     }

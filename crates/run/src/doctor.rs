@@ -59,7 +59,7 @@ const OTHERS: [(ProviderOf, &str, &str, &str); 3] = [
 /// The result of all checks.
 pub struct Examination {
     /// What was found of providers, programs and the sandbox.
-    pub seen: Diagnosis,
+    pub diagnosis: Diagnosis,
     /// What is missing.
     pub verdict: Verdict,
     /// The provider of runs.
@@ -128,7 +128,7 @@ impl Examination {
         configured::check_budget(settings)?;
         let context = configured::context(runtime, settings)?;
         let mut seen = examine(&configured, strength, &context).await;
-        gate_programs::only_needed(&mut seen, settings, root);
+        gate_programs::drop_unused_skill_tools(&mut seen, settings, root);
         let mut verdict = chosen_or_needless(runtime, settings, verdict(&seen));
         let mut others = Vec::new();
         for (setting, key, purpose, name) in OTHERS {
@@ -140,10 +140,10 @@ impl Examination {
         }
         served(runtime, &mut seen, settings, &mut verdict);
         configured_programs(runtime, root, settings, &mut seen, &mut verdict);
-        gate_programs::add(runtime, root, settings, &mut seen, &mut verdict);
+        gate_programs::add_gate_programs(runtime, root, settings, &mut seen, &mut verdict);
         let choice = ProviderChoice::new(&seen, settings, "llm.provider");
         Ok(Self {
-            seen,
+            diagnosis: seen,
             verdict,
             choice,
             others,
@@ -158,11 +158,11 @@ impl Examination {
             verdict: self.verdict.outcome(),
             findings: self.verdict.findings(),
             choice: &self.choice,
-            providers: &self.seen.providers,
-            programs: &self.seen.programs,
+            providers: &self.diagnosis.providers,
+            programs: &self.diagnosis.programs,
             sandbox: SandboxState {
-                strength: self.seen.strength,
-                layers: &self.seen.layers.layers,
+                strength: self.diagnosis.strength,
+                layers: &self.diagnosis.layers.layers,
             },
         }
     }

@@ -42,7 +42,7 @@ pub struct RunDocuments {
     /// What the model saw.
     pub pack: Option<ContextPack>,
     /// Files that nobody requested, with the reasons.
-    pub not_requested: Vec<NotRequested>,
+    pub not_requested: Vec<UnrequestedFile>,
     /// What was not copied for the gates, with the reasons.
     pub not_copied: Vec<String>,
     /// The gates before any change.
@@ -81,9 +81,9 @@ pub struct Exchange {
     /// The role that asked.
     pub role: String,
     /// When it was asked; absent if no event records it.
-    pub asked: Option<Timestamp>,
+    pub asked_at: Option<Timestamp>,
     /// When it ended.
-    pub ended: Timestamp,
+    pub ended_at: Timestamp,
     /// The provider.
     pub provider: String,
     /// The model.
@@ -102,7 +102,7 @@ pub struct Exchange {
 
 /// A file that nobody requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotRequested {
+pub struct UnrequestedFile {
     /// Its path, possibly quoted.
     pub path: String,
     /// The reason.
@@ -186,7 +186,7 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
         }
     }
     let mut attempts = Vec::new();
-    for outcome in attempt::recorded(dir, &events)? {
+    for outcome in attempt::recorded_outcomes(dir, &events)? {
         let file = |name: &str| attempt_file(outcome.number, name);
         attempts.push(AttemptDocuments {
             answer: text(dir, &file(attempt::ANSWER))?,
@@ -214,13 +214,13 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
         .map(|fault| format!("{}: {}", fault.subject, fault.problem));
     let booking_fault = booked.fault().filter(|_| booked.row_faults.is_empty());
     Ok(RunDocuments {
-        at_work: dir.at_work()?,
+        at_work: dir.lock_holder()?,
         pack,
         not_requested: not_requested
             .unwrap_or_default()
             .files
             .into_iter()
-            .map(|file| NotRequested {
+            .map(|file| UnrequestedFile {
                 path: file.path,
                 reason: file.reason,
             })
@@ -282,8 +282,8 @@ fn exchanges(record: &RunRecord, events: &[EventRecord]) -> Vec<Exchange> {
         exchanges.push(Exchange {
             seq: event.seq,
             role: phase.phase_id,
-            asked: asked_at.take(),
-            ended: event.ts,
+            asked_at: asked_at.take(),
+            ended_at: event.ts,
             provider: phase.llm.provider.unwrap_or_default(),
             model: phase.llm.model_used.unwrap_or_default(),
             attempt: attempt_of(event).or(attempt.take()),

@@ -17,7 +17,7 @@ use crate::error::RunError;
 /// # Errors
 ///
 /// Fails when a directory cannot be listed, or a build file is too large to be read.
-pub(crate) fn found_gates(
+pub(crate) fn detect_gates(
     top: &Path,
     from: Option<&RepoPath>,
     timeout: Duration,
@@ -29,7 +29,7 @@ pub(crate) fn found_gates(
             .map_or_else(|| top.to_owned(), |inside| top.join(inside));
         let mut gates = Vec::new();
         for found in crucible_verify::detect(&place)? {
-            let id = found.id.parse().map_err(|_| no_gates(from))?;
+            let id = found.id.parse().map_err(|_| no_gates_error(from))?;
             let why = match &directory {
                 Some(inside) => format!("{inside}: {}", found.why),
                 None => found.why,
@@ -57,7 +57,7 @@ pub(crate) fn found_gates(
 
 /// Returns the error if no gate is configured or detected.
 #[must_use]
-pub(crate) fn no_gates(from: Option<&RepoPath>) -> RunError {
+pub(crate) fn no_gates_error(from: Option<&RepoPath>) -> RunError {
     RunError::NoGates {
         looked_in: from.map_or_else(
             || "the repository's top directory".to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn no_gates(from: Option<&RepoPath>) -> RunError {
 
 /// Returns the path of the directory `start` inside the repository at `top`; `None` if it is the top.
 #[must_use]
-pub(crate) fn directory_in(top: &Path, start: &Path) -> Option<RepoPath> {
+pub(crate) fn path_inside(top: &Path, start: &Path) -> Option<RepoPath> {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let inside = real(start)?
         .strip_prefix(real(top)?)
@@ -96,8 +96,8 @@ mod tests {
         std::fs::write(root.path().join("Makefile"), "test:\n").unwrap();
         std::fs::write(root.path().join("packages/x/go.mod"), "module x\n").unwrap();
         let found = |from: &str| {
-            let from = directory_in(root.path(), &root.path().join(from));
-            let gates = found_gates(root.path(), from.as_ref(), Duration::from_secs(1)).unwrap();
+            let from = path_inside(root.path(), &root.path().join(from));
+            let gates = detect_gates(root.path(), from.as_ref(), Duration::from_secs(1)).unwrap();
             let commands = gates.iter().map(|gate| {
                 (
                     gate.id.to_string(),

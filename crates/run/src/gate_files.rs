@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
 use compiled::{
-    Followed, compiled_by, compilers, is_compiler, is_makefile, is_source, test_sources,
+    CommandText, compiled_by, compilers, is_compiler, is_makefile, is_source, test_sources,
 };
 use crucible_host::words::shell_word;
 use crucible_model::RepoPath;
@@ -140,7 +140,7 @@ pub(crate) fn gate_files(
     let mut candidates: Vec<(String, Option<RepoPath>)> = Vec::new();
     let mut moves = false;
     let mut runs_programs = false;
-    let mut followed: Vec<Followed> = Vec::new();
+    let mut followed: Vec<CommandText> = Vec::new();
     for gate in gates {
         // Where a gate runs elsewhere than at the top, so does all that it starts.
         moves |= gate.cwd.is_some();
@@ -193,7 +193,7 @@ pub(crate) fn gate_files(
                 let text = text.replace("\\\n", " ");
                 let is_makefile = is_makefile(path.as_str()) || is_named_by_make(&followed, &path);
                 let directory = directory(path.as_str()).to_owned();
-                followed.push(Followed {
+                followed.push(CommandText {
                     path: path.to_string(),
                     directory,
                     text: text.clone(),
@@ -223,7 +223,7 @@ pub(crate) fn gate_files(
             next = 0;
         }
     }
-    let commands: Vec<Followed> = gates
+    let commands: Vec<CommandText> = gates
         .iter()
         .flat_map(|gate| {
             gate.setup
@@ -231,7 +231,7 @@ pub(crate) fn gate_files(
                 .chain([&gate.command])
                 .map(move |command| (gate, command))
         })
-        .map(|(gate, command)| Followed {
+        .map(|(gate, command)| CommandText {
             path: String::new(),
             directory: gate
                 .cwd
@@ -256,7 +256,7 @@ pub(crate) fn gate_files(
 }
 
 /// Returns the text of a makefile with variables expanded, based on all makefiles so far.
-fn made_from(followed: &[Followed], text: &str, tracked: &[(&str, Mode)]) -> String {
+fn made_from(followed: &[CommandText], text: &str, tracked: &[(&str, Mode)]) -> String {
     let makefiles = followed.iter().filter(|file| file.is_makefile);
     let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
     let compilers = compilers(&made, |path| {
@@ -279,7 +279,7 @@ fn spaced(line: &str) -> String {
 }
 
 /// Whether a makefile includes a file of this name, or a command has make read it.
-fn is_named_by_make(followed: &[Followed], path: &RepoPath) -> bool {
+fn is_named_by_make(followed: &[CommandText], path: &RepoPath) -> bool {
     let is_name = |word: &str| file_name(word) == path.file_name();
     followed.iter().any(|file| {
         file.text.lines().any(|line| {

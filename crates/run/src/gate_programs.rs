@@ -14,7 +14,7 @@ use crucible_settings::Settings;
 use crucible_verify::{GateSpec, install_hint};
 
 use crate::configured::GateChoice;
-use crate::gate_world::{ENVIRONMENTS, own_python};
+use crate::gate_workspace::{ENVIRONMENTS, venv_python};
 
 const TOOL_MISSING: Code = Code::new("doctor-gate-tool-missing");
 
@@ -22,7 +22,7 @@ const TOOL_MISSING: Code = Code::new("doctor-gate-tool-missing");
 const OF_SKILLS: [&str; 3] = ["ruff", "mypy", "pytest"];
 
 /// Leaves out the tools of skills where the project has no skills.
-pub(crate) fn only_needed(seen: &mut Diagnosis, settings: &Settings, root: &Path) {
+pub(crate) fn drop_unused_skill_tools(seen: &mut Diagnosis, settings: &Settings, root: &Path) {
     let package = settings.forge.package.as_deref().unwrap_or("skillset");
     if !root.join("src").join(package).is_dir() {
         seen.programs
@@ -32,7 +32,7 @@ pub(crate) fn only_needed(seen: &mut Diagnosis, settings: &Settings, root: &Path
 
 /// Adds the programs of the gates, and a warning for each that is missing. Gates that cannot be read are reported by
 /// `crucible gates`.
-pub(crate) fn add(
+pub(crate) fn add_gate_programs(
     runtime: &Runtime<'_>,
     root: &Path,
     settings: &Settings,
@@ -100,7 +100,7 @@ fn path_of_gates(runtime: &Runtime<'_>, root: &Path) -> OsString {
     let path = runtime.env.get_os("PATH").unwrap_or_default();
     let environments = ENVIRONMENTS
         .iter()
-        .filter(|name| own_python(root, name).is_some())
+        .filter(|name| venv_python(root, name).is_some())
         .map(|name| root.join(name).join("bin"));
     let places = environments
         .take(1)

@@ -12,12 +12,12 @@ use crucible_model::{
     single_spaced,
 };
 use crucible_patch::{
-    AnswerError, Change as FileChange, Content, FileMode, Patch, Policy, PolicySource, Proposal,
-    Reading, RestoredDefinitions, TreeEntry, apply, by_lines, collisions, is_test_path,
-    judge_entries, judge_places, link_ways, make_diff, makes_names, parse, read_any_answer,
-    submodule, with_lost,
+    AnswerError, Change as FileChange, Content, FileMode, ParsedAnswer, Patch, Policy,
+    PolicySource, Proposal, RestoredDefinitions, TreeEntry, adds_paths, apply, as_line_edits,
+    collisions, is_test_path, judge_entries, judge_paths, link_target_prefixes, make_diff, parse,
+    read_any_answer, restore_lost_definitions, submodule,
 };
-use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
+use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, check_agreement};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
 use crate::contract::{PatchLimits, Plan, RunRecord};
@@ -31,7 +31,7 @@ mod signed;
 #[cfg(test)]
 mod whole_gate;
 
-pub use apply::{AppliedPatch, AppliedPatchDocument, apply_patch_in_turn};
+pub use apply::{AppliedPatch, AppliedPatchDocument, apply_patch_locked};
 pub use check::check_patch;
 pub use signed::{SignedPlan, run_of, signed_plan};
 
@@ -197,7 +197,7 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
         may_add: plan.may_add.clone(),
         renames: plan.renames.clone(),
         source: PolicySource::Plan,
-        ..Policy::within(plan.scope_allow.clone())
+        ..Policy::for_roots(plan.scope_allow.clone())
     }
 }
 
@@ -233,18 +233,18 @@ pub(crate) async fn judge(
 
 async fn judge_reading(
     context: &PatchContext<'_>,
-    reading: Reading,
+    reading: ParsedAnswer,
     attempt: u64,
 ) -> Result<PatchVerdict, RunError> {
     let PatchContext {
         git, record, plan, ..
     } = *context;
-    let Reading { format, proposal } = reading;
+    let ParsedAnswer { format, proposal } = reading;
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
         Err(error) => return Ok(PatchVerdict::unread(&error)),
     };
-    let places = judge_places(&proposal, &policy(context));
+    let places = judge_paths(&proposal, &policy(context));
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(&record.base_commit, &paths, limit).await,
         Err(refusal) => {
@@ -280,7 +280,7 @@ async fn judge_reading(
     let RestoredDefinitions {
         files: after,
         findings,
-    } = with_lost(&proposal, &before, after, &plan.may_drop);
+    } = restore_lost_definitions(&proposal, &before, after, &plan.may_drop);
     let mut judged = if brings_marker(&before, &after) {
         PatchVerdict::refused(secret_in_answer(attempt))
     } else {
@@ -301,7 +301,7 @@ fn applied(
         Ok(after) => return Ok((proposal, after)),
         Err(error) => error,
     };
-    match by_lines(&proposal).map(|edits| (apply(&edits, before), edits)) {
+    match as_line_edits(&proposal).map(|edits| (apply(&edits, before), edits)) {
         Some((Ok(after), edits)) => Ok((edits, after)),
         // Lines that occur more than once are the more useful error.
         Some((Err(several @ AnswerError::NotOneMatch { matches: 2.., .. }), _)) => {
@@ -421,7 +421,7 @@ async fn judge_diff(
         Ok(paths) => paths,
         Err(error) => return Ok(PatchVerdict::refused(error.finding())),
     };
-    let places = judge_places(&proposal, policy);
+    let places = judge_paths(&proposal, policy);
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(base, &paths, limit).await,
         Err(refusal) => return Ok(PatchVerdict::of(refusal)),
@@ -482,7 +482,7 @@ pub(crate) async fn judge_patch(
             });
         }
     };
-    verdict.merge(agrees(&bytes, &patch, before, &tree));
+    verdict.merge(check_agreement(&bytes, &patch, before, &tree));
     verdict.merge(judge_trees(git, base, policy, &patch, &tree.changes, &tree.after).await?);
     verdict.merge(spared);
     verdict.merge(apart?);
@@ -561,7 +561,7 @@ async fn spares_guarded(git: &Git, policy: &Policy, patch: &Patch) -> Verdict {
 
 /// Checks that every file system can hold the patch's new names besides the existing ones.
 async fn names_apart(git: &Git, base: &Oid, patch: &Patch) -> Result<Verdict, RunError> {
-    if !makes_names(patch) {
+    if !adds_paths(patch) {
         return Ok(Verdict::default());
     }
     let standing = git.paths_at(base).await?;
@@ -594,7 +594,7 @@ async fn judge_trees(
         })
     };
     let entries: Vec<TreeEntry<'_>> = changes.iter().filter_map(entry).collect();
-    let ways = link_ways(&entries);
+    let ways = link_target_prefixes(&entries);
     let standing = if ways.is_empty() {
         BTreeMap::new()
     } else {

@@ -3,25 +3,25 @@
 use crucible_host::fs::{FsError, read_regular_up_to, temp_dir_in};
 use crucible_model::{Digest, EditFormat, RepoPath, Verdict};
 use crucible_verify::{
-    Baseline, GateLevel, GateRun, HeldOutPlaces, HeldOutReport, compare_held_out, judge_held_out,
+    Baseline, GateLevel, GateRun, HeldOutPlacement, HeldOutReport, compare_held_out, judge_held_out,
 };
 
 use crate::analysis::Analysis;
 use crate::contract::{Plan, RunRecord};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::gate_world::Surveys;
+use crate::gate_workspace::SurveyCache;
 use crate::gatekeeper::{self, PatchContext};
 use crate::held_out::{HeldOut, MAX_FILE};
-use crate::journal::{Journal, Unwatched};
+use crate::journal::{Journal, NoopObserver};
 use crate::layout::{self, RunDir};
-use crate::trial::{self, Copied, TrialBase, TrialContext, VariantFiles, VerifyContext};
+use crate::run_context::RunContext;
+use crate::trial::{self, TrialContext, TrialInput, TrialSetup, VariantFiles, VerifyContext};
 use crate::verification::base_files;
-use crate::world::World;
 
 /// Runs the gates of a verified run with its held-out tests, records the numbers, and refuses the landing if one fails.
 pub(crate) async fn pass_held_out(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     record: &RunRecord,
     journal: &mut Journal<'_>,
@@ -81,7 +81,7 @@ fn refuse(record: &RunRecord, verdict: &Verdict) -> Result<(), RunError> {
 }
 
 async fn run(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     record: &RunRecord,
     contents: &VariantFiles,
@@ -109,7 +109,7 @@ async fn run(
             first: first.unwrap_or_default(),
         });
     };
-    let surveys = Surveys::default();
+    let surveys = SurveyCache::default();
     let by = VerifyContext {
         git: &git,
         surveys: &surveys,
@@ -125,13 +125,16 @@ async fn run(
         base_files: &base_files,
         baseline: Baseline::default(),
     };
-    let base = TrialBase {
+    let base = TrialSetup {
         python_paths: &analysis.python_paths,
-        ..TrialBase::of(record, &analysis.gates, &surveys)
+        ..TrialSetup::of(record, &analysis.gates, &surveys)
     };
     let mut runs: Vec<Vec<GateRun>> = Vec::new();
-    for copied in [Copied::Changed(&tried), Copied::Added(&tried, contents)] {
-        let unwatched = &mut Unwatched;
+    for copied in [
+        TrialInput::Changed(&tried),
+        TrialInput::Added(&tried, contents),
+    ] {
+        let unwatched = &mut NoopObserver;
         let ran = trial::run(
             world,
             &git,
@@ -142,7 +145,7 @@ async fn run(
             unwatched,
         )
         .await?;
-        runs.push(ran.runs().cloned().collect());
+        runs.push(ran.gate_runs().cloned().collect());
     }
     let tracked = git.tracked_files().await?;
     let is_there = |at: &RepoPath| {
@@ -152,9 +155,9 @@ async fn run(
         is_tracked || change.tree.files_checked_out().contains_key(at)
     };
     let places = if contents.keys().any(is_there) {
-        HeldOutPlaces::Replacing
+        HeldOutPlacement::Replacing
     } else {
-        HeldOutPlaces::New
+        HeldOutPlacement::New
     };
     let digests = contents.values().map(|bytes| Digest::of(bytes)).collect();
     let (without, with) = match runs.as_slice() {

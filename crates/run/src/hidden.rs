@@ -15,12 +15,12 @@ use crucible_host::fs::read_up_to;
 use crucible_model::ByteLimit;
 use crucible_verify::GateSpec;
 
-use crate::world::World;
+use crate::run_context::RunContext;
 
 /// Returns the paths to hide from these gates of the repository at `repo`. The gates get the variables `env`.
 /// The copy is mounted at `mounted`, if any, and `shown` stays visible.
-pub(crate) fn hidden(
-    world: &World<'_>,
+pub(crate) fn hidden_paths(
+    world: &RunContext<'_>,
     repo: &Path,
     gates: &[GateSpec],
     env: &[(OsString, OsString)],
@@ -30,7 +30,7 @@ pub(crate) fn hidden(
     let is_copy = |place: &Path| mounted.is_some_and(|mounted| place.starts_with(mounted));
     let mut hidden = vec![world.runs_root.clone(), world.tmp.clone()];
     for place in kin(repo).into_iter().filter(|place| !is_copy(place)) {
-        let mut tools = tools(&place, env, gates);
+        let mut tools = tool_paths(&place, env, gates);
         tools.extend(
             shown
                 .iter()
@@ -93,7 +93,11 @@ fn pointed(file: &Path, mark: &[u8], from: &Path) -> Option<PathBuf> {
 }
 
 /// The places inside the repository that the gates' variables and programs lead to.
-pub(crate) fn tools(repo: &Path, env: &[(OsString, OsString)], gates: &[GateSpec]) -> Vec<PathBuf> {
+pub(crate) fn tool_paths(
+    repo: &Path,
+    env: &[(OsString, OsString)],
+    gates: &[GateSpec],
+) -> Vec<PathBuf> {
     let pairs = env
         .iter()
         .map(|(name, value)| (name.clone(), value.clone()));

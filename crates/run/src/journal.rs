@@ -41,9 +41,9 @@ pub trait RunObserver: Send {
 }
 
 /// Shows nothing: the run's own directory has everything.
-pub struct Unwatched;
+pub struct NoopObserver;
 
-impl RunObserver for Unwatched {
+impl RunObserver for NoopObserver {
     fn working(&mut self, _: &str, _: &str) {}
 
     fn note(&mut self, _: &str) {}
@@ -126,7 +126,7 @@ impl<'a> Journal<'a> {
         let events = ledger.events(Some(&run))?;
         let mut expected = Vec::new();
         for event in &events {
-            expected.extend(line(event)?);
+            expected.extend(event_line(event)?);
         }
         let path = dir.path(layout::EVENTS);
         let present = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
@@ -223,7 +223,7 @@ impl<'a> Journal<'a> {
         })?;
         let mut lines = Vec::new();
         for record in &records {
-            lines.extend(line(record)?);
+            lines.extend(event_line(record)?);
         }
         if !lines.is_empty() {
             append_unflushed(&self.dir.path(layout::EVENTS), &lines)?;
@@ -236,7 +236,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Brings the list of runs up to date with the next [`Journal::commit`].
-    pub(crate) fn list(&mut self, run: RunRow) {
+    pub(crate) fn set_run_row(&mut self, run: RunRow) {
         self.listed = Some(run);
     }
 
@@ -355,7 +355,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Returns the total usage in the run's reservations.
-    pub(crate) fn booked(&mut self) -> Result<RecordedUsage, RunError> {
+    pub(crate) fn recorded_usage(&mut self) -> Result<RecordedUsage, RunError> {
         self.commit()?;
         Ok(RecordedUsage::read(self.ledger, &self.run, &self.events)?)
     }
@@ -387,7 +387,7 @@ impl<'a> Journal<'a> {
 
     /// Writes the story of the run for people.
     pub(crate) fn write_trace(&mut self) -> Result<(), RunError> {
-        let text = trace(self.events()?);
+        let text = render_trace(self.events()?);
         self.dir
             .write_recorded(layout::TRACE, text.as_bytes())
             .map(drop)
@@ -400,7 +400,7 @@ pub(crate) fn is_pinned(event: &EventRecord) -> bool {
 }
 
 /// The text of `TRACE.md` for these events.
-pub(crate) fn trace(events: &[EventRecord]) -> String {
+pub(crate) fn render_trace(events: &[EventRecord]) -> String {
     let mut text = "# Trace\n\nDerived from the ledger; edits here change nothing.\n\n".to_owned();
     for event in events {
         let path = event.path.as_deref().unwrap_or_default();
@@ -442,7 +442,7 @@ pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> 
 }
 
 /// Returns one sentence on how to restore an edited file, depending on what was recorded.
-pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> String {
+pub(crate) fn restore_hint(dir: &RunDir, events: &[EventRecord], path: &str) -> String {
     match recorded_digest(events, path) {
         Some(digest) => {
             format!(
@@ -482,7 +482,7 @@ fn is_of_attempt(path: &str, name: &str) -> bool {
 }
 
 /// Returns the line of an event in `events.jsonl`.
-pub(crate) fn line(event: &EventRecord) -> Result<Vec<u8>, CanonicalError> {
+pub(crate) fn event_line(event: &EventRecord) -> Result<Vec<u8>, CanonicalError> {
     let mut line = to_canonical_json(&EventLine {
         ts: event.ts,
         role: event.role.clone(),
@@ -531,7 +531,7 @@ mod tests {
             recorded(layout::PLAN),
             log,
         ];
-        let dir = RunDir::at("/a b/it's/r".into());
+        let dir = RunDir::from_path("/a b/it's/r".into());
         for path in [
             layout::SOURCE,
             layout::BUNDLE,
@@ -540,7 +540,7 @@ mod tests {
         ] {
             let command_line = format!(
                 "{} {}",
-                way_back(&dir, &events, path),
+                restore_hint(&dir, &events, path),
                 edited_since(&dir, &events, path)
             );
             assert!(
@@ -551,7 +551,7 @@ mod tests {
         let command =
             format!("crucible ledger show {digest} > '/a b/it'\\''s/r/artifacts/PLAN.md'");
         assert!(
-            way_back(&dir, &events, layout::PLAN).contains(&command),
+            restore_hint(&dir, &events, layout::PLAN).contains(&command),
             "{command}"
         );
         assert!(

@@ -16,10 +16,10 @@ use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::allow::Allowances;
+use crate::allow::Permissions;
 use crate::analysis::Analysis;
 use crate::attempt;
-use crate::attestation::{LandingSigner, Signing, keep_note};
+use crate::attestation::{LandingSigner, Signing, write_note};
 use crate::commit_message::commit_message;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
@@ -32,13 +32,13 @@ use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};
 use crate::recorded::FILES;
 use crate::recording::check_recording;
-use crate::start::row;
+use crate::run_context::RunContext;
+use crate::start::run_row;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
-use crate::trial::{TrialResult, keep_logs, or_base_gone};
+use crate::trial::{TrialResult, explain_base_error, keep_logs};
 use crate::verify_again::verify_outcome;
 use crate::verify_record::verify_before_landing;
-use crate::world::World;
 
 /// The key of the trailer that ties a commit to the ledger's head.
 pub(crate) const LEDGER_TRAILER: &str = "Crucible-Ledger";
@@ -79,7 +79,7 @@ versions! {
 /// were edited since, when the branch has moved or tracked files have changed, or when anything of the run
 /// was recorded under a pinned clock, or is now.
 pub async fn land(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     subject: Option<&str>,
     signing: &Signing,
@@ -87,8 +87,8 @@ pub async fn land(
     observer: &mut dyn RunObserver,
 ) -> Result<Landing, RunError> {
     let record = dir.record()?;
-    world.run_outside_of(&record.repo, dir)?;
-    let _lock = dir.take("landing the run")?;
+    world.require_run_outside(&record.repo, dir)?;
+    let _lock = dir.acquire("landing the run")?;
     let mut journal = Journal::open(
         record.run_id.clone(),
         dir.clone(),
@@ -128,7 +128,7 @@ pub async fn land(
 }
 
 async fn land_recorded(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     record: &RunRecord,
     subject: Option<&str>,
@@ -138,7 +138,7 @@ async fn land_recorded(
     journal.check_files()?;
     attempt::check_copies(dir, journal.events()?)?;
     let state = progress(dir, journal.events()?)?.state();
-    let booked = journal.booked()?;
+    let booked = journal.recorded_usage()?;
     if state < RunState::Verified || state > RunState::Landed {
         let hint = status_of(dir, record.clone(), journal.events()?, &booked)?.next;
         return Err(RunError::NotVerified {
@@ -157,10 +157,10 @@ async fn land_recorded(
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
         journal.write_trace()?;
-        journal.list(row(record, RunState::Landed, world));
+        journal.set_run_row(run_row(record, RunState::Landed, world));
         let landing: Landing = dir.read_document(layout::LANDING)?;
         let landing = still_there(&git, record, landing).await?;
-        keep_note(world, dir, record, &git, &landing.commit).await?;
+        write_note(world, dir, record, &git, &landing.commit).await?;
         return Ok(landing);
     }
     if let Some(what) = git.operation_under_way() {
@@ -265,9 +265,9 @@ async fn land_recorded(
     };
     dir.write_json_recorded(layout::LANDING, &landing)?;
     journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
-    journal.list(row(record, RunState::Landed, world));
+    journal.set_run_row(run_row(record, RunState::Landed, world));
     journal.write_trace()?;
-    keep_note(world, dir, record, &git, &landing.commit).await?;
+    write_note(world, dir, record, &git, &landing.commit).await?;
     Ok(landing)
 }
 
@@ -304,7 +304,7 @@ async fn still_there(git: &Git, record: &RunRecord, landing: Landing) -> Result<
 /// Runs every gate on a copy with the change if some have level `full`, and returns which ran. A change
 /// verified by the others alone does not land without these.
 async fn pass_full_gates(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     record: &RunRecord,
     journal: &mut Journal<'_>,
@@ -318,12 +318,12 @@ async fn pass_full_gates(
         return Ok(Vec::new());
     }
     // A verified run has an attempt that was.
-    let Some(outcome) = attempt::recorded(dir, journal.events()?)?.pop() else {
+    let Some(outcome) = attempt::recorded_outcomes(dir, journal.events()?)?.pop() else {
         return Ok(Vec::new());
     };
     let full = GateLevel::Full;
     let mut record = record.clone();
-    Allowances::of(journal.events()?).give_attempts(&mut record);
+    Permissions::of(journal.events()?).extend_attempts(&mut record);
     let verified = verify_outcome(world, dir, &record, outcome, full, journal.observer()?).await;
     let (again, trial) = verified?;
     let failed_before = |finding: &Finding| {
@@ -477,7 +477,7 @@ async fn verified_tree(
     };
     let judged = match gatekeeper::judge_again(&context, patch).await {
         Ok(judged) => judged,
-        Err(error) => return Err(or_base_gone(git, record, error).await),
+        Err(error) => return Err(explain_base_error(git, record, error).await),
     };
     if let Some(first) = judged.verdict.errors().next() {
         return Err(RunError::NoLongerAccepted {

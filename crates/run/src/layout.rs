@@ -133,7 +133,7 @@ impl RunDir {
 
     /// The directory at a path that is already known.
     #[must_use]
-    pub fn at(root: PathBuf) -> Self {
+    pub fn from_path(root: PathBuf) -> Self {
         Self { root }
     }
 
@@ -185,7 +185,7 @@ impl RunDir {
     ///
     /// Fails when another process holds the run, the directory is not accessible, or a link is in the place
     /// of a file or directory of the run.
-    pub(crate) fn take(&self, what_for: &str) -> Result<Lock, RunError> {
+    pub(crate) fn acquire(&self, what_for: &str) -> Result<Lock, RunError> {
         let lock = Lock::acquire(&self.lock(), what_for)?;
         // Others read these by their paths.
         for name in [RUN, EVENTS, TRACE, RECEIPT, CASSETTE, SOURCE]
@@ -211,7 +211,7 @@ impl RunDir {
     /// # Errors
     ///
     /// Fails when the lock cannot be read.
-    pub fn at_work(&self) -> Result<Option<String>, FsError> {
+    pub fn lock_holder(&self) -> Result<Option<String>, FsError> {
         holder(&self.lock())
     }
 

@@ -13,7 +13,7 @@ use crate::event_kind::EventKind;
 use crate::land::LEDGER_TRAILER;
 use crate::layout::EVENTS;
 use crate::recording::check_recording;
-use crate::world::World;
+use crate::run_context::RunContext;
 
 const UNANCHORED: Code = Code::new("ledger-unanchored");
 const LANDING_MISSING: Code = Code::new("ledger-landing-missing");
@@ -65,7 +65,7 @@ impl LedgerWitnesses {
     /// Fails if the repository cannot be read.
     pub async fn add_commits(
         &mut self,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         repository: &Path,
     ) -> Result<(), Failure> {
         let git = Git::open(Arc::clone(&world.sandbox), world.env, repository).await?;
@@ -88,7 +88,7 @@ impl LedgerWitnesses {
 ///
 /// Fails if the ledger or a recording cannot be read.
 pub fn check_ledger(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     ledger: &Ledger,
     witnesses: &LedgerWitnesses,
 ) -> Result<LedgerCheck, RunError> {

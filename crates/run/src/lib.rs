@@ -37,7 +37,7 @@ mod found;
 mod gate_document;
 mod gate_files;
 mod gate_programs;
-mod gate_world;
+mod gate_workspace;
 mod gatekeeper;
 mod held_out;
 mod held_out_gates;
@@ -66,6 +66,7 @@ mod restore;
 mod role;
 mod rounds;
 mod run_client;
+mod run_context;
 mod scope;
 mod second_world;
 mod shown;
@@ -80,7 +81,6 @@ mod unfinished;
 mod verification;
 mod verify_again;
 mod verify_record;
-mod world;
 
 pub use allow::{Permission, allow};
 pub use analysis::AnalysisVersion;
@@ -105,7 +105,7 @@ pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
 pub use dispatch::{AgentProgress, OutboxBackend};
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
 pub use documents::{
-    AttemptDocuments, BaselineGate, Exchange, NotRequested, ReviewText, RunDocuments, documents,
+    AttemptDocuments, BaselineGate, Exchange, ReviewText, RunDocuments, UnrequestedFile, documents,
     existing_run, parse_record,
 };
 pub use engine::advance;
@@ -113,38 +113,38 @@ pub use error::RunError;
 pub use event_kind::RECORD_KEY;
 pub use find::{
     Domain, DomainError, FindCandidate, FindResult, FindResultVersion, GoalKind, PastRun, PastRuns,
-    RepoFacts, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
-    WorkflowsError, resolve,
+    RepoFacts, Workflow, WorkflowAdvice, WorkflowConditions, WorkflowFault, WorkflowOrigin,
+    Workflows, WorkflowsError, resolve,
 };
 pub use gate_document::{CheckedGates, GateDocument, ListedGates};
 pub use gatekeeper::{
-    AppliedPatch, AppliedPatchDocument, SignedPlan, apply_patch_in_turn, check_patch, plan_policy,
+    AppliedPatch, AppliedPatchDocument, SignedPlan, apply_patch_locked, check_patch, plan_policy,
     run_of, signed_plan,
 };
-pub use journal::{RunObserver, Unwatched};
+pub use journal::{NoopObserver, RunObserver};
 pub use land::{Landing, LandingVersion, land};
 pub use layout::{CASSETTE, EVENTS, PLAN, RunDir, SOURCE};
 pub use ledger_check::{LedgerCheck, LedgerWitnesses, check_ledger};
 pub use lookup::{find_run, missing_ledger, run_id};
 pub use may_drop::is_definition_name;
-pub use plan_check::{Evidence, PlanCheck};
+pub use plan_check::{EvidenceCheck, PlanCheck};
 pub use plan_evidence::executed_gates;
 pub use policy_replay::{ReplayPolicy, RuleAnswer, RuleResult, replay_policy};
 pub use proposal::submit_proposal;
-pub use recording::{AnswersFrom, Opening};
+pub use recording::{AnswerSource, ClientContext};
 pub use replay::{Replayed, replay};
 pub use requirement_evidence::{EvidenceRequest, SpecEvidence, defined_tests, spec_evidence};
-pub use reservations::LedgerBook;
+pub use reservations::LedgerReservations;
 pub use role::chair::{
     ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome,
 };
 pub use run_client::CouncilService;
+pub use run_context::RunContext;
 pub use scope::NamedPlaceError;
-pub use shown::shown_by;
+pub use shown::report_lines;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, BudgetStatus, PendingRequest, RunStatus, answers_used, status};
-pub use timeline::{Part, PartKind, Stage, first_end, timeline};
+pub use timeline::{PartKind, Stage, TimelinePart, first_end, timeline};
 pub use verify_again::{VerifiedAgain, VerifiedAgainDocument, verify_again};
 pub use verify_record::{FilesListed, RecordCheck, UnrecordedFiles, unrecorded, verify_record};
-pub use world::World;

@@ -7,7 +7,7 @@ use crucible_model::{Failure, counted};
 
 use crate::error::RunError;
 use crate::layout::RunDir;
-use crate::world::World;
+use crate::run_context::RunContext;
 
 /// The most ids in the error of an ambiguous prefix.
 const SHOWN_RUNS: usize = 5;
@@ -20,7 +20,7 @@ const SHOWN_RUNS: usize = 5;
 /// Fails if `ledger`, which is at `ledger_file`, is missing although there are runs, if a prefix is ambiguous, or if there
 /// is no such run.
 pub fn find_run(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     ledger: Option<Ledger>,
     ledger_file: &Path,
     named: Option<&str>,

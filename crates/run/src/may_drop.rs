@@ -25,7 +25,7 @@ const REACH: usize = 8;
 /// Returns the names of definitions that `goal` says to remove, delete, drop, rename, merge or inline, in
 /// order.
 #[must_use]
-pub(crate) fn dropped_by(goal: &str) -> Vec<String> {
+pub(crate) fn removable_definitions(goal: &str) -> Vec<String> {
     let words: Vec<&str> = goal.split_whitespace().collect();
     let mut names: Vec<String> = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -109,7 +109,7 @@ mod tests {
             ("parsing fails. Dropping x_1 when it is empty", vec!["x_1"]),
             ("inlined helper in main", vec!["helper"]),
         ] {
-            assert_eq!(dropped_by(goal), names, "{goal}");
+            assert_eq!(removable_definitions(goal), names, "{goal}");
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
             "the droplet renders helper",
             "",
         ] {
-            assert_eq!(dropped_by(goal), Vec::<String>::new(), "{goal}");
+            assert_eq!(removable_definitions(goal), Vec::<String>::new(), "{goal}");
         }
     }
 

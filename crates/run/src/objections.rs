@@ -19,9 +19,9 @@ use crate::error::RunError;
 use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::other_world::OtherWorld;
-use crate::role::objector::Raised;
-use crate::trial::{self, Copied, TrialBase, TrialContext, VariantFiles, VerifyContext};
-use crate::world::World;
+use crate::role::objector::RaisedObjection;
+use crate::run_context::RunContext;
+use crate::trial::{self, TrialContext, TrialInput, TrialSetup, VariantFiles, VerifyContext};
 
 /// How much the sources and documents that an objection names may hold.
 const MAX_READ: ByteLimit = ByteLimit(8 << 20);
@@ -32,7 +32,7 @@ const SPECS: &str = ".crucible/specs/";
 
 /// What objections are judged against.
 #[derive(Clone, Copy)]
-pub(crate) struct ObjectionGround<'g> {
+pub(crate) struct ObjectionContext<'g> {
     pub(crate) by: VerifyContext<'g>,
     pub(crate) change: &'g Change,
     /// The changed files as the base commit has them.
@@ -42,8 +42,8 @@ pub(crate) struct ObjectionGround<'g> {
 }
 
 /// An objection with what is known of it before anything runs.
-pub(crate) struct Prepared<'r> {
-    pub(crate) raised: &'r Raised,
+pub(crate) struct PreparedObjection<'r> {
+    pub(crate) raised: &'r RaisedObjection,
     /// Why its test cannot be judged, if it cannot.
     fault: Option<String>,
     /// The expected value in one spelling.
@@ -54,14 +54,17 @@ pub(crate) struct Prepared<'r> {
     pub(crate) signatures: Vec<String>,
     /// The gate that runs it, and the same for the test alone.
     gates: Option<[GateSpec; 2]>,
-    alone: Option<GateRun>,
+    run_alone: Option<GateRun>,
     together: Option<GateRun>,
 }
 
-impl<'r> Prepared<'r> {
+impl<'r> PreparedObjection<'r> {
     /// Reads an objection.
-    pub(crate) async fn new(on: ObjectionGround<'_>, raised: &'r Raised) -> Result<Self, RunError> {
-        let Raised { test, expected, .. } = raised;
+    pub(crate) async fn new(
+        on: ObjectionContext<'_>,
+        raised: &'r RaisedObjection,
+    ) -> Result<Self, RunError> {
+        let RaisedObjection { test, expected, .. } = raised;
         let mut prepared = Self {
             raised,
             fault: None,
@@ -69,7 +72,7 @@ impl<'r> Prepared<'r> {
             blanked: String::new(),
             signatures: Vec::new(),
             gates: None,
-            alone: None,
+            run_alone: None,
             together: None,
         };
         prepared.fault = prepared.read(on).await?.err();
@@ -77,8 +80,8 @@ impl<'r> Prepared<'r> {
     }
 
     /// Collects what is known without running anything; the inner error is why the test cannot be judged.
-    async fn read(&mut self, on: ObjectionGround<'_>) -> Result<Result<(), String>, RunError> {
-        let Raised {
+    async fn read(&mut self, on: ObjectionContext<'_>) -> Result<Result<(), String>, RunError> {
+        let RaisedObjection {
             test,
             rests_on,
             expected,
@@ -143,7 +146,7 @@ impl<'r> Prepared<'r> {
         next_witness_step(&WitnessFacts {
             test: &self.raised.test,
             fault: self.fault.as_deref(),
-            alone: self.alone.as_ref(),
+            alone: self.run_alone.as_ref(),
             together: self.together.as_ref(),
             expected: &self.expected,
             second,
@@ -153,8 +156,8 @@ impl<'r> Prepared<'r> {
     /// Runs the test on the change: alone, or among those of its gate in another order.
     pub(crate) async fn run(
         &mut self,
-        world: &World<'_>,
-        on: ObjectionGround<'_>,
+        world: &RunContext<'_>,
+        on: ObjectionContext<'_>,
         scratch_dir: &Path,
         step: &WitnessStep,
         observer: &mut dyn RunObserver,
@@ -166,11 +169,11 @@ impl<'r> Prepared<'r> {
         let is_alone = *step == WitnessStep::RunAlone;
         let tree = on.change.tree.tree.to_string();
         let other = OtherWorld::new(by.record.run_id.as_str(), &tree).settings_only();
-        let base = TrialBase {
+        let base = TrialSetup {
             gates: std::slice::from_ref(if is_alone { lone } else { gate }),
             python_paths: &by.analysis.python_paths,
             other: (!is_alone).then_some(&other),
-            ..TrialBase::of(by.record, &by.analysis.gates, by.surveys)
+            ..TrialSetup::of(by.record, &by.analysis.gates, by.surveys)
         };
         let tried = TrialContext {
             change: on.change,
@@ -179,28 +182,28 @@ impl<'r> Prepared<'r> {
         };
         let test = &self.raised.test;
         let files = VariantFiles::from([(test.path.clone(), test.text.clone().into_bytes())]);
-        let copied = Copied::Added(&tried, &files);
+        let copied = TrialInput::Added(&tried, &files);
         let ran = trial::run(world, by.git, base, by.level, scratch_dir, copied, observer).await?;
-        let run = ran.runs().next().cloned();
+        let run = ran.gate_runs().next().cloned();
         if is_alone {
-            self.alone = run;
+            self.run_alone = run;
         } else {
             self.together = run;
         }
-        if self.alone.is_none() || !is_alone && self.together.is_none() {
+        if self.run_alone.is_none() || !is_alone && self.together.is_none() {
             self.fault = Some("its gate did not run".to_owned());
         }
         Ok(())
     }
 
     /// Returns a value in the spelling of the expected one.
-    pub(crate) fn spelled(&self, value: &str) -> Option<String> {
+    pub(crate) fn normalized(&self, value: &str) -> Option<String> {
         normal_literal(&self.raised.test.path, value)
     }
 }
 
 /// The text of a source that an objection quotes, as the base has it; empty for any other text.
-async fn source_text(on: ObjectionGround<'_>, source: &str) -> Result<String, RunError> {
+async fn source_text(on: ObjectionContext<'_>, source: &str) -> Result<String, RunError> {
     let record = on.by.record;
     if source == "goal" {
         return Ok(record.goal.clone());
@@ -230,7 +233,7 @@ async fn source_text(on: ObjectionGround<'_>, source: &str) -> Result<String, Ru
 
 /// The files of the base that a test imports.
 fn imported(
-    on: ObjectionGround<'_>,
+    on: ObjectionContext<'_>,
     test: &ObjectionTest,
     proposed: &ProposedTest,
 ) -> Vec<RepoPath> {
@@ -243,7 +246,7 @@ fn imported(
 
 /// Checks that a test uses only names that the base or the goal makes public.
 fn public(
-    on: ObjectionGround<'_>,
+    on: ObjectionContext<'_>,
     test: &ObjectionTest,
     proposed: &ProposedTest,
 ) -> Result<(), String> {

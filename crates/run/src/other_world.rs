@@ -25,7 +25,7 @@ const LOCALE: &str = "C.UTF-8";
 
 /// How much of the second world differs from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Differing {
+pub(crate) enum WorldDifference {
     /// What people set: time zone, locale, order of tests, threads.
     Settings,
     /// The same, and the user, the machine, the path and the command.
@@ -36,7 +36,7 @@ pub(crate) enum Differing {
 #[derive(Debug, Clone)]
 pub(crate) struct OtherWorld {
     pub(crate) identity: Identity,
-    pub(crate) differing: Differing,
+    pub(crate) differing: WorldDifference,
     seed: u32,
 }
 
@@ -63,13 +63,13 @@ impl OtherWorld {
         Self {
             identity: Identity {
                 home: Path::new(homes).join(letters(0)),
-                user: InnerUser::Numbers {
+                user: InnerUser::Ids {
                     user: USERS.0 + number(7) % USERS.1,
                     group: USERS.0 + number(14) % USERS.1,
                 },
                 host_name: letters(21),
             },
-            differing: Differing::Everything,
+            differing: WorldDifference::Everything,
             seed: number(28),
         }
     }
@@ -77,13 +77,13 @@ impl OtherWorld {
     /// The first world, with the settings of this one.
     pub(crate) fn settings_only(&self) -> Self {
         Self {
-            differing: Differing::Settings,
+            differing: WorldDifference::Settings,
             ..self.clone()
         }
     }
 
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.differing == Differing::Everything
+    pub(crate) fn differs_completely(&self) -> bool {
+        self.differing == WorldDifference::Everything
     }
 
     /// Where the copy of the repository at `top` is seen.
@@ -131,7 +131,7 @@ impl OtherWorld {
             set(env, "GOFLAGS", OsStr::new(&shuffled));
         }
         differences.push("order of tests");
-        if self.is_elsewhere() {
+        if self.differs_completely() {
             set(env, "HOME", self.identity.home.as_os_str());
             differences.extend(["home", "command"]);
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_differ_and_settings_alone_keep_the_home() {
+    fn settings_only_world_keeps_home() {
         let pairs = |pairs: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
             let own = pairs
                 .iter()

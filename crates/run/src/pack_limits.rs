@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_windows_give_limits_too() {
+    fn extreme_windows_are_clamped() {
         assert_eq!(limits(0, u64::MAX, u64::MAX), (20, BYTES.0));
         assert_eq!(limits(u64::MAX, 0, 0), (80, BYTES.1));
     }

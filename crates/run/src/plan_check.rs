@@ -32,12 +32,12 @@ pub struct PlanCheck {
     /// The gates that ran, without a run.
     pub executed: Option<Vec<String>>,
     /// Whether the evidence of each result must exist.
-    pub evidence: Evidence,
+    pub evidence: EvidenceCheck,
 }
 
 /// Whether the evidence of a plan is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
+pub enum EvidenceCheck {
     /// It must exist, and a run's gates must have run.
     Checked,
     /// It is not looked for.
@@ -77,7 +77,7 @@ impl PlanCheck {
         };
         verdict.merge(check_status(&plan));
         // A plan without behaviours can be judged without a repository.
-        let is_checked = self.evidence == Evidence::Checked;
+        let is_checked = self.evidence == EvidenceCheck::Checked;
         let needs_repo = is_checked || !plan.behaviors.is_empty() || self.repo.is_some();
         let top = if needs_repo {
             let named = self.repo.as_ref().or(texts.repo.as_ref());

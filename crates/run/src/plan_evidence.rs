@@ -11,7 +11,7 @@ use crucible_verify::VerifyReport;
 use crate::contract::{EvidenceFound, Plan, PlanStatus, Signature};
 use crate::error::RunError;
 use crate::layout::{self, RunDir};
-use crate::status::signature_holds;
+use crate::status::is_signature_valid;
 
 const UNSIGNED: Code = Code::new("plan-unsigned");
 const NOT_VERIFIED: Code = Code::new("plan-not-verified");
@@ -78,7 +78,7 @@ pub(crate) fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunE
     }
     // One that cannot be read shows no approval either.
     let is_read = dir.read_document::<Signature>(layout::SIGNATURE).is_ok();
-    if is_read && signature_holds(dir, Digest::of(plan))? {
+    if is_read && is_signature_valid(dir, Digest::of(plan))? {
         return Ok(Verdict::default());
     }
     let hint = "The plan or its reviews changed after signing; start a new run.";

@@ -10,9 +10,9 @@ use crucible_patch::MAX_ANSWER_BYTES;
 use crate::contract::RunRole;
 use crate::error::RunError;
 use crate::layout::{PATCH, RunDir};
+use crate::run_context::RunContext;
 use crate::status::{PendingRequest, status};
 use crate::trial::require_base;
-use crate::world::World;
 
 /// Writes a proposal to where the run waits for it. The next [`crate::advance`] judges it.
 ///
@@ -21,12 +21,12 @@ use crate::world::World;
 /// Fails if another process works on the run, if the run does not wait for a proposal, if the answer is empty or too large, or if
 /// the repository is no longer as the run began with it: the change could not be tested there.
 pub async fn submit_proposal(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     ledger: &Ledger,
     answer: &str,
 ) -> Result<(), RunError> {
-    let _lock = dir.take("taking a proposal")?;
+    let _lock = dir.acquire("taking a proposal")?;
     let status = status(dir, ledger)?;
     if !status.owed.as_ref().is_some_and(PendingRequest::is_change) {
         return Err(RunError::NoProposalOwed {

@@ -27,7 +27,7 @@ const UNKNOWN: Code = Code::new("ledger-recording-unknown-answer");
 
 /// What is known of a run when its model is opened, under the run's lock.
 #[derive(Debug)]
-pub struct Opening<'r> {
+pub struct ClientContext<'r> {
     /// How the run works.
     pub settings: &'r RunSettings,
     /// The run.
@@ -40,7 +40,7 @@ pub struct Opening<'r> {
 
 /// Where the answers of a new run come from.
 #[derive(Debug, Clone, Default)]
-pub enum AnswersFrom {
+pub enum AnswerSource {
     /// Its provider, by itself.
     #[default]
     Provider,

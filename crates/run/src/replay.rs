@@ -22,10 +22,10 @@ use crate::journal::RunObserver;
 use crate::layout::{self, RunDir, attempt_file};
 use crate::recorded::is_allowance;
 use crate::recording::check_recording;
-use crate::start::lay_out;
+use crate::run_context::RunContext;
+use crate::start::write_initial_files;
 use crate::state::RunState;
 use crate::status::LISTED;
-use crate::world::World;
 
 /// What a replay found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,7 +50,7 @@ pub struct Replayed {
 /// Fails when the base commit is gone or the recording does not hold what is asked; different artifacts are
 /// not an error but part of the result.
 pub async fn replay(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     client: &ModelClient,
     ledger: &Ledger,
@@ -65,7 +65,7 @@ pub async fn replay(
     observer.working("crucible", "checking out the base of the run");
     git.check_out(&record.base_commit, &repo).await?;
     let record = RunRecord { repo, ..record };
-    let inner = World {
+    let inner = RunContext {
         env: world.env,
         clock: world.clock,
         sandbox: Arc::clone(&world.sandbox),
@@ -73,7 +73,7 @@ pub async fn replay(
         tmp: temp_dir.path().join("tmp"),
     };
     let replayed = RunDir::of(&inner.runs_root, &record.run_id);
-    lay_out(&replayed, &record)?;
+    write_initial_files(&replayed, &record)?;
     let mut anew = Ledger::open(&temp_dir.path().join("ledger.db"))?;
     let events = ledger.events(Some(&record.run_id))?;
     let recorded = || Recorded {
@@ -142,7 +142,7 @@ fn compare(
         .filter(|path| **path != layout::LANDING)
         .map(|path| (*path).to_owned())
         .collect();
-    let attempts = attempt::count_written(dir).max(attempt::count_written(replayed));
+    let attempts = attempt::count_outcomes(dir).max(attempt::count_outcomes(replayed));
     for number in 1..=attempts {
         paths.extend(
             [

@@ -17,9 +17,9 @@ use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_runs};
 use crate::landing_evidence::{defined_at, landed_run, reports};
 use crate::layout::RunDir;
+use crate::run_context::RunContext;
 use crate::state::RunState;
 use crate::verify_record::{recorded_start, verify_record};
-use crate::world::World;
 
 const RUN_REFUSED: Code = Code::new("evidence-run-refused");
 const COMMIT_UNREACHED: Code = Code::new("evidence-commit-unreached");
@@ -50,7 +50,7 @@ pub struct SpecEvidence {
 ///
 /// Fails when the ledger or the repository cannot be read.
 pub async fn spec_evidence(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     top: &Path,
     ledger: Option<&Ledger>,
     request: EvidenceRequest<'_>,
@@ -86,7 +86,7 @@ pub async fn spec_evidence(
 ///
 /// Fails when the repository cannot be read.
 pub async fn defined_tests(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     top: &Path,
     requirements: &[RequirementTests],
 ) -> Result<BTreeSet<NamedTest>, RunError> {
@@ -97,7 +97,7 @@ pub async fn defined_tests(
 
 /// The landed runs of the spec that count, each with the position of its landing in the ledger.
 async fn landed_runs(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     git: &Git,
     reader: &CommitReader,
     ledger: &Ledger,

@@ -19,13 +19,13 @@ use crate::event_kind::EventKind;
 use crate::receipt::LLM;
 
 /// The reservations of one run, with its own database connection.
-pub struct LedgerBook {
+pub struct LedgerReservations {
     ledger: Mutex<Ledger>,
     run: RunId,
     clock: Box<dyn Clock>,
 }
 
-impl LedgerBook {
+impl LedgerReservations {
     /// The book of `run`.
     #[must_use]
     pub fn new(ledger: Ledger, run: RunId, clock: Box<dyn Clock>) -> Self {
@@ -42,7 +42,7 @@ impl LedgerBook {
     }
 }
 
-impl ReservationStore for LedgerBook {
+impl ReservationStore for LedgerReservations {
     fn reserve(
         &self,
         call: &PlannedCall,
@@ -165,14 +165,14 @@ impl RecordedUsage {
 fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
     // They are numbered without gaps.
     let numbered = calls.iter().map(|call| call.seq).max().unwrap_or_default();
-    let lost_count = told_calls(events)
+    let lost_count = recorded_calls(events)
         .max(numbered)
         .saturating_sub(calls.len() as u64);
     (lost_count > 0).then_some(lost_count)
 }
 
 /// Returns the number of calls in these events that require a booking.
-fn told_calls(events: &[EventRecord]) -> u64 {
+fn recorded_calls(events: &[EventRecord]) -> u64 {
     events.iter().filter(|event| was_booked(event)).count() as u64
 }
 
@@ -224,8 +224,8 @@ mod tests {
 
     use super::*;
 
-    fn book(path: &Path) -> LedgerBook {
-        LedgerBook::new(
+    fn book(path: &Path) -> LedgerReservations {
+        LedgerReservations::new(
             Ledger::open(path).unwrap(),
             "run".parse().unwrap(),
             Box::new(SystemClock),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn reserve(
-        book: &LedgerBook,
+        book: &LedgerReservations,
         worst: Amount,
         limits: &BudgetLimits,
     ) -> Result<Ticket, ReservationError> {

@@ -70,7 +70,7 @@ pub(crate) fn is_torn(present: &[u8], whole: &[u8]) -> bool {
 }
 
 /// The text of the review that a refused attempt amounts to.
-pub(crate) fn review_of(outcome: &AttemptOutcome) -> String {
+pub(crate) fn rejection_review(outcome: &AttemptOutcome) -> String {
     let verdict = Verdict::new(outcome.findings.clone());
     Review::from_verdict(
         "patch gate",
@@ -120,10 +120,14 @@ fn bytes_of(ledger: &Ledger, digest: &Digest) -> Result<Option<Vec<u8>>, RunErro
 /// Restores the review of a refused patch from its outcome, and the copies outside `attempts/`.
 fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
     let mut restored = Vec::new();
-    let attempts = attempt::recorded(dir, events)?;
+    let attempts = attempt::recorded_outcomes(dir, events)?;
     for outcome in attempts.iter().filter(|outcome| outcome.end.is_refused()) {
         let path = attempt_file(outcome.number, attempt::REVIEW);
-        restored.extend(restore_file(dir, &path, review_of(outcome).as_bytes())?);
+        restored.extend(restore_file(
+            dir,
+            &path,
+            rejection_review(outcome).as_bytes(),
+        )?);
     }
     let is_verified = attempts
         .last()
@@ -140,7 +144,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
             let recorded_digest = recorded
                 .get(path.as_str())
                 .and_then(|digest| digest.parse().ok());
-            let of_review = || Digest::of(review_of(outcome).as_bytes());
+            let of_review = || Digest::of(rejection_review(outcome).as_bytes());
             let is_refused_review = name == attempt::REVIEW && outcome.end.is_refused();
             recorded_digest
                 .or_else(|| is_refused_review.then(of_review))

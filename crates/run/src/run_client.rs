@@ -18,15 +18,15 @@ use crucible_model::{Clock, EditFormat, Failure};
 use crucible_settings::Settings;
 use tokio::sync::watch;
 
-use crate::clients::{Clients, stand_in};
+use crate::clients::{Clients, model_placeholder};
 use crate::contract::{AGENT, AGENT_PREFIX, API_AGENT, COUNCIL, MANUAL_OUTBOX, Service};
 use crate::dispatch::coding_agent::{CodingAgentBackend, Connection, SharedAgent};
 use crate::dispatch::{AgentBackend, AgentProgress, OutboxBackend};
 use crate::error::RunError;
 use crate::layout::{CASSETTE, RunDir};
-use crate::recording::Opening;
-use crate::reservations::LedgerBook;
-use crate::world::World;
+use crate::recording::ClientContext;
+use crate::reservations::LedgerReservations;
+use crate::run_context::RunContext;
 
 /// The calls of a council count themselves; asking the council adds nothing to them.
 const NO_LIMITS: BudgetLimits = BudgetLimits {
@@ -42,8 +42,8 @@ pub trait CouncilService {
 }
 
 /// What the clients of a run need besides the models.
-pub(crate) struct RunClient<'a> {
-    world: &'a World<'a>,
+pub(crate) struct RunClientsBuilder<'a> {
+    world: &'a RunContext<'a>,
     /// The ledger's file, which holds the run's reservations.
     ledger: &'a Path,
     dir: &'a RunDir,
@@ -59,14 +59,14 @@ pub(crate) struct RunClient<'a> {
     upstream: Option<Upstream>,
 }
 
-impl<'a> RunClient<'a> {
+impl<'a> RunClientsBuilder<'a> {
     /// Reads prices and limits from the settings.
     ///
     /// # Errors
     ///
     /// Fails if a price, a limit or the clock's variable cannot be used.
     pub(crate) fn new(
-        world: &'a World<'a>,
+        world: &'a RunContext<'a>,
         ledger: &'a Path,
         dir: &'a RunDir,
         config: &Settings,
@@ -94,13 +94,13 @@ impl<'a> RunClient<'a> {
 
     /// Adds the server that an agent's requests are forwarded to.
     #[must_use]
-    pub(crate) fn forwarding_to(self, upstream: Option<Upstream>) -> Self {
+    pub(crate) fn with_upstream(self, upstream: Option<Upstream>) -> Self {
         Self { upstream, ..self }
     }
 
     /// Adds a budget that several runs share.
     #[must_use]
-    pub(crate) fn within(self, pool: Option<Arc<CallPool>>) -> Self {
+    pub(crate) fn with_pool(self, pool: Option<Arc<CallPool>>) -> Self {
         Self { pool, ..self }
     }
 
@@ -114,9 +114,9 @@ impl<'a> RunClient<'a> {
     pub(crate) fn open(
         self,
         mut model: impl FnMut(&str) -> Result<Backend, RunError>,
-        opening: &Opening<'_>,
+        opening: &ClientContext<'_>,
     ) -> Result<RunClients, RunError> {
-        let Opening {
+        let ClientContext {
             settings,
             run,
             answered,
@@ -148,7 +148,7 @@ impl<'a> RunClient<'a> {
         let path = self.dir.path(CASSETTE);
         let writer = CassetteWriter::open(&path, &header, Reuse::After(*answered))
             .map_err(CallError::from)?;
-        let book = LedgerBook::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
+        let book = LedgerReservations::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
         let limits = BudgetLimits {
             calls: Limit::At(*calls),
             ..self.limits
@@ -158,7 +158,7 @@ impl<'a> RunClient<'a> {
             .pool
             .as_ref()
             .map_or_else(|| Arc::clone(&book), |pool| pool.share(Arc::clone(&book)));
-        let (recording, budget) = (Arc::new(writer), CallBudget::kept(limits, book));
+        let (recording, budget) = (Arc::new(writer), CallBudget::with_store(limits, book));
         let client = |backend: Backend| {
             ModelClient::new(
                 backend,
@@ -242,7 +242,7 @@ fn by_hand(dir: &RunDir) -> Backend {
 }
 
 /// The configured commands, as a backend.
-fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
+fn by_command(world: &RunContext<'_>, dir: &RunDir) -> Result<Backend, RunError> {
     Ok(without_model(
         API_AGENT,
         Box::new(AgentBackend::new(world, dir)?),
@@ -252,7 +252,7 @@ fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
 /// Returns the backend of a service that is not a model, and whose answers cost nothing by themselves: a person, a
 /// command of the user, or a council, whose own calls count one by one.
 fn without_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
-    let name = stand_in(&Service::of(provider))
+    let name = model_placeholder(&Service::of(provider))
         .unwrap_or(provider)
         .to_owned();
     Backend::new(BackendParts {

@@ -11,17 +11,17 @@ use crucible_verify::{
 };
 
 use crate::error::RunError;
-use crate::gate_world::GateWorld;
-use crate::journal::Unwatched;
+use crate::gate_workspace::GateWorkspace;
+use crate::journal::NoopObserver;
 use crate::other_world::OtherWorld;
-use crate::trial::{self, Copied, TrialBase, TrialContext, TrialResult, VerifyContext};
-use crate::world::World;
+use crate::run_context::RunContext;
+use crate::trial::{self, TrialContext, TrialInput, TrialResult, TrialSetup, VerifyContext};
 
 /// Runs the gates that passed in the second world; nothing if the policy switches it off.
 pub(crate) async fn check(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     scratch_dir: &Path,
     (tried, passed): (&TrialContext<'_>, &TrialResult),
 ) -> Result<Option<SecondWorld>, RunError> {
@@ -33,15 +33,15 @@ pub(crate) async fn check(
     let tree = tried.change.tree.tree.to_string();
     let elsewhere = OtherWorld::new(by.record.run_id.as_str(), &tree);
     let settings = elsewhere.settings_only();
-    let second = TrialBase {
+    let second = TrialSetup {
         other: Some(&elsewhere),
         ..base
     };
-    let differences = GateWorld::survey(world, by.git, second)
+    let differences = GateWorkspace::survey(world, by.git, second)
         .await?
         .differences();
     let mut gates = Vec::new();
-    for after in passed.runs() {
+    for after in passed.gate_runs() {
         let mut known = tried.baseline.gates.iter();
         let before = known.find(|before| before.id == after.id.as_str());
         let counts =
@@ -67,13 +67,13 @@ pub(crate) async fn check(
                 WorldStep::Run(kind) => kind,
             };
             let (other, copied) = match kind {
-                WorldRun::Second | WorldRun::Again => (&elsewhere, Copied::Changed(tried)),
-                WorldRun::Settings => (&settings, Copied::Changed(tried)),
-                WorldRun::Base => (&elsewhere, Copied::Base),
+                WorldRun::Second | WorldRun::Again => (&elsewhere, TrialInput::Changed(tried)),
+                WorldRun::Settings => (&settings, TrialInput::Changed(tried)),
+                WorldRun::Base => (&elsewhere, TrialInput::Base),
             };
             // Without a change, the full set is only what the quick one leaves out.
             let level = spec.first().map_or(by.level, |spec| spec.level);
-            let base = TrialBase {
+            let base = TrialSetup {
                 gates: &spec,
                 other: Some(other),
                 ..base
@@ -85,10 +85,10 @@ pub(crate) async fn check(
                 level,
                 scratch_dir,
                 copied,
-                &mut Unwatched,
+                &mut NoopObserver,
             )
             .await?;
-            let Some(run) = trial.runs().next() else {
+            let Some(run) = trial.gate_runs().next() else {
                 break crucible_verify::WorldGate::not_checked(after);
             };
             runs.insert(kind, run.clone());
@@ -103,7 +103,7 @@ pub(crate) async fn check(
 }
 
 /// The result in one line.
-pub(crate) fn words(check: &SecondWorld) -> String {
+pub(crate) fn summary_line(check: &SecondWorld) -> String {
     let differing: usize = check.gates.iter().map(|gate| gate.differing.len()).sum();
     let differences = check.differences.join(", ");
     if differing == 0 {

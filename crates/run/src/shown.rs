@@ -7,7 +7,7 @@ use crucible_verify::{
 
 /// Returns the lines of a report that passed: the tests, the broken-change check, the second world and the strength.
 #[must_use]
-pub fn shown_by(report: &VerifyReport) -> Vec<String> {
+pub fn report_lines(report: &VerifyReport) -> Vec<String> {
     let is_full = report.isolation.iter().all(|gate| gate.missing.is_empty());
     let mut lines = vec![match (report.isolation.is_empty(), is_full) {
         (true, _) => "the gates passed".to_owned(),
@@ -73,7 +73,7 @@ pub fn shown_by(report: &VerifyReport) -> Vec<String> {
 }
 
 /// Returns the line of a report on held-out tests.
-pub(crate) fn held_out_words(report: &HeldOutReport) -> String {
+pub(crate) fn held_out_line(report: &HeldOutReport) -> String {
     match report.outcome {
         HeldOutOutcome::Passed => format!("held-out tests: {} passed", report.passed),
         HeldOutOutcome::Failed => format!("held-out tests: {} failed", report.failed),

@@ -13,16 +13,16 @@ use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, RECORD_KEY};
 use crate::find::PastRuns;
-use crate::found::{found_gates, no_gates};
+use crate::found::{detect_gates, no_gates_error};
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
-use crate::recording::AnswersFrom;
+use crate::recording::AnswerSource;
 use crate::restore::restore_file;
 use crate::role::librarian::check_named;
+use crate::run_context::RunContext;
 use crate::state::RunState;
-use crate::trial::named;
+use crate::trial::describe_change;
 use crate::unfinished::UnfinishedRun;
-use crate::world::World;
 
 /// The event key of the guardrails.
 pub(crate) const GUARDRAILS_WRITTEN: &str = "guardrails";
@@ -41,7 +41,7 @@ pub struct RunOptions {
     /// The directory in the repository where gates are searched first; absent for its top.
     pub started_in: Option<RepoPath>,
     /// Who answers.
-    pub answers: AnswersFrom,
+    pub answers: AnswerSource,
     /// What the run's receipts warn of.
     pub warnings: Vec<ReceiptWarning>,
     /// The task of a spec that the run works on, if it was started for one.
@@ -57,7 +57,7 @@ pub struct RunOptions {
 /// invalid, has no commit or has uncommitted changes, when no gate is known, when a named file cannot be
 /// shown to a model, or when the runs would be inside the repository.
 pub async fn create(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     git: &Git,
     options: RunOptions,
     ledger: &mut Ledger,
@@ -71,14 +71,14 @@ pub async fn create(
             rule: found.rule.to_string(),
         });
     }
-    world.outside_of(git.top())?;
+    world.require_outside(git.top())?;
     if let Some(what) = git.operation_under_way() {
         return Err(RunError::UnderWay { what });
     }
     let now = git.tracked_state().await?;
     require_clean(&now)?;
     let gates = if options.settings.gates.is_empty() {
-        found_gates(
+        detect_gates(
             git.top(),
             options.started_in.as_ref(),
             options.found_gate_timeout,
@@ -87,7 +87,7 @@ pub async fn create(
         options.settings.gates.clone()
     };
     if gates.is_empty() {
-        return Err(no_gates(options.started_in.as_ref()));
+        return Err(no_gates_error(options.started_in.as_ref()));
     }
     let created_at = world.clock.now();
     let begun_with = format!(
@@ -99,7 +99,7 @@ pub async fn create(
     );
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
     let repo = git.top().to_string_lossy();
-    let past = PastRuns::like(&options.goal, ledger, &repo, layout::FIND_RESULT)?;
+    let past = PastRuns::similar_to(&options.goal, ledger, &repo, layout::FIND_RESULT)?;
     let slug = git.name();
     check_named(git.top(), &slug, &options.goal, &options.settings)?;
     let record = RunRecord {
@@ -122,18 +122,18 @@ pub async fn create(
     };
     let unfinished = UnfinishedRun::begin(&world.runs_root, &run_id, ledger)?;
     let dir = unfinished.dir.clone();
-    let _lock = dir.take("creating the run")?;
+    let _lock = dir.acquire("creating the run")?;
     let source = || match &options.answers {
-        AnswersFrom::Recording(bytes) => dir.write(layout::SOURCE, bytes).map(drop),
-        AnswersFrom::Provider => Ok(()),
+        AnswerSource::Recording(bytes) => dir.write(layout::SOURCE, bytes).map(drop),
+        AnswerSource::Provider => Ok(()),
     };
-    if let Err(error) = source().and_then(|()| lay_out(&dir, &record)) {
+    if let Err(error) = source().and_then(|()| write_initial_files(&dir, &record)) {
         unfinished.discard();
         return Err(error);
     }
     let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, observer)?;
-    journal.list(row(&record, RunState::New, world));
-    record_beginning(&mut journal, &record)?;
+    journal.set_run_row(run_row(&record, RunState::New, world));
+    record_creation(&mut journal, &record)?;
     journal.commit()?;
     // The ledger knows the run, so its directory becomes visible.
     unfinished.finish()?;
@@ -141,7 +141,7 @@ pub async fn create(
 }
 
 /// Records the creation of a run and its purpose.
-pub(crate) fn record_beginning(
+pub(crate) fn record_creation(
     journal: &mut Journal<'_>,
     record: &RunRecord,
 ) -> Result<(), RunError> {
@@ -159,7 +159,7 @@ pub(crate) fn record_beginning(
 }
 
 /// Writes the files a run begins with. `run.json` comes last: without it there is no run.
-pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> {
+pub(crate) fn write_initial_files(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> {
     dir.create()?;
     for Beginning { path, bytes, .. } in beginnings(record)? {
         dir.write_recorded(path, &bytes)?;
@@ -169,7 +169,7 @@ pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> 
 }
 
 /// Restores initial files that a crash damaged and no event records yet: they follow from `run.json`.
-pub(crate) fn restore_beginning(
+pub(crate) fn restore_initial_files(
     dir: &RunDir,
     record: &RunRecord,
     journal: &Journal<'_>,
@@ -220,7 +220,7 @@ fn beginnings(record: &RunRecord) -> Result<[Beginning; 2], RunError> {
 }
 
 /// Returns the run's row in the list of runs.
-pub(crate) fn row(record: &RunRecord, state: RunState, world: &World<'_>) -> RunRow {
+pub(crate) fn run_row(record: &RunRecord, state: RunState, world: &RunContext<'_>) -> RunRow {
     RunRow {
         id: record.run_id.clone(),
         goal: record.goal.clone(),
@@ -238,7 +238,7 @@ fn require_clean(now: &TrackedState) -> Result<(), RunError> {
         None => Ok(()),
         Some(first) => Err(RunError::DirtyRepository {
             count: now.changed.len(),
-            first: named(first),
+            first: describe_change(first),
         }),
     }
 }

@@ -9,7 +9,7 @@ use crucible_verify::VerifyReport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::allow::{Allowances, permission_of};
+use crate::allow::{Permissions, permission_of};
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
 use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, Signature};
@@ -20,7 +20,7 @@ use crate::layout::{self, RunDir, attempt_file};
 use crate::recorded::{is_recorded, state_of_events};
 use crate::reservations::RecordedUsage;
 use crate::rounds::{files_requested, rounds_used};
-use crate::shown::{held_out_words, shown_by};
+use crate::shown::{held_out_line, report_lines};
 use crate::state::{Progress, RunState};
 
 /// The event key of the signature.
@@ -71,7 +71,7 @@ const ALWAYS: [&str; 14] = [
 
 /// Returns the missing artifacts, out of those that every run has in the end. A file at the path of an owed
 /// answer was refused, and so was its artifact.
-pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
+pub(crate) fn missing_artifacts(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
     let refused = |path: &str| {
         owed == Some(path) || (owed == Some(layout::PATCH) && path == layout::VERIFY_REPORT)
     };
@@ -229,12 +229,12 @@ pub(crate) fn status_of(
         _ => None,
     };
     let owed = if state == RunState::Blocked {
-        owed(events)
+        pending_request(events)
     } else {
         None
     };
     let next = match edited.first() {
-        Some(first) => journal::way_back(dir, events, first),
+        Some(first) => journal::restore_hint(dir, events, first),
         _ if let Some(fault) = booked.fault().filter(|_| state != RunState::Landed) => {
             fault.to_string()
         }
@@ -255,7 +255,7 @@ pub(crate) fn status_of(
         }
         _ => next(&run, state, owed.as_ref(), refused_at_landing(events)),
     };
-    let attempts = attempt::recorded(dir, events)?;
+    let attempts = attempt::recorded_outcomes(dir, events)?;
     let next = match permission_of(&run.run_id, &attempts)
         .filter(|_| state == RunState::Failed && edited.is_empty())
     {
@@ -270,7 +270,7 @@ pub(crate) fn status_of(
         .iter()
         .filter(|event| event.event == EventKind::OutboxPrompted.name());
     let of_plan = attempts
-        .get(Allowances::of(events).attempts..)
+        .get(Permissions::of(events).attempts..)
         .unwrap_or_default();
     let budgets = BudgetStatus {
         calls: booked.usage.calls,
@@ -289,7 +289,7 @@ pub(crate) fn status_of(
     let is_shown = matches!(state, RunState::Verified | RunState::Landed)
         && !edited.iter().any(|path| path == layout::VERIFY_REPORT);
     let mut shown = if is_shown && dir.has(layout::VERIFY_REPORT) {
-        shown_by(&dir.read_json(layout::VERIFY_REPORT)?)
+        report_lines(&dir.read_json(layout::VERIFY_REPORT)?)
     } else {
         Vec::new()
     };
@@ -297,14 +297,17 @@ pub(crate) fn status_of(
     let last = attempts.last().filter(|_| is_refused);
     let refused = last.map(errors).unwrap_or_default();
     let is_whole = edited.is_empty() && (is_refused || is_shown);
-    let tried = attempts.iter().rev().find(|outcome| outcome.end.is_tried());
+    let tried = attempts
+        .iter()
+        .rev()
+        .find(|outcome| outcome.end.has_run_gates());
     let failing_tests = match tried.filter(|_| is_whole) {
         Some(tried) => failing_tests(dir, tried)?,
         None => Vec::new(),
     };
     let bundle = (is_refused && dir.has(layout::BUNDLE)).then(|| dir.path(layout::BUNDLE));
     if is_shown && dir.has(layout::HELD_OUT) {
-        shown.push(held_out_words(&dir.read_json(layout::HELD_OUT)?));
+        shown.push(held_out_line(&dir.read_json(layout::HELD_OUT)?));
     }
     Ok(RunStatus {
         refused,
@@ -312,7 +315,7 @@ pub(crate) fn status_of(
         bundle,
         shown,
         scope_sources: plan.map(|plan| plan.scope_sources).unwrap_or_default(),
-        missing: missing(dir, owed.as_ref().map(|owed| owed.target.as_str())),
+        missing: missing_artifacts(dir, owed.as_ref().map(|owed| owed.target.as_str())),
         owed,
         budgets,
         schema_version: "crucible-run-status-v1",
@@ -382,7 +385,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         };
         Ok(Review::parse_verdict(&String::from_utf8_lossy(&bytes)).ok())
     };
-    let allowances = Allowances::of(events);
+    let allowances = Permissions::of(events);
     let draft = digest(layout::PLAN_DRAFT)?;
     let reviews = [
         review(layout::REVIEW_CONTRACT)?,
@@ -400,7 +403,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     let approved = reviews.iter().all(of_draft(ReviewVerdict::Approve));
     let plan = digest(layout::PLAN)?;
     let signed = match plan {
-        Some(plan) if dir.has(layout::SIGNATURE) => match signature_holds(dir, plan) {
+        Some(plan) if dir.has(layout::SIGNATURE) => match is_signature_valid(dir, plan) {
             // Without an event it may be partial; it is created again.
             Err(RunError::Malformed { .. }) if !has_event(events, &allowances.key(SIGNED)) => false,
             holds => holds?,
@@ -412,14 +415,14 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         (Some((ReviewVerdict::Approve, subject)), Some(patch)) => subject == patch,
         _ => false,
     };
-    let ended = attempt::recorded(dir, events)?;
+    let ended = attempt::recorded_outcomes(dir, events)?;
     let verified = match ended.last() {
         // If another outcome follows, this attempt is not the last one.
-        Some(last) if last.number < attempt::count_written(dir) => false,
+        Some(last) if last.number < attempt::count_outcomes(dir) => false,
         Some(last)
             if last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch =>
         {
-            attempt::is_recorded_whole(dir, events, last.number)?
+            attempt::is_fully_recorded(dir, events, last.number)?
         }
         _ => false,
     };
@@ -429,7 +432,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         planned: draft.is_some(),
         reviewed: approved || blocked,
         blocked,
-        waiting: owed(events).is_some(),
+        waiting: pending_request(events).is_some(),
         signed,
         patched,
         verified,
@@ -444,7 +447,7 @@ fn has_event(events: &[EventRecord], key: &str) -> bool {
 }
 
 /// Whether the signature covers the plan and the reviews as they are.
-pub(crate) fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunError> {
+pub(crate) fn is_signature_valid(dir: &RunDir, plan: Digest) -> Result<bool, RunError> {
     let signature: Signature = dir.read_document(layout::SIGNATURE)?;
     let mut now = BTreeMap::new();
     for path in signature.reviews.keys() {
@@ -463,7 +466,7 @@ pub(crate) fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunErr
 }
 
 /// What a person owes: the newest prompt that has no answer.
-pub(crate) fn owed(events: &[EventRecord]) -> Option<PendingRequest> {
+pub(crate) fn pending_request(events: &[EventRecord]) -> Option<PendingRequest> {
     let prompted = events
         .iter()
         .rfind(|event| event.event == EventKind::OutboxPrompted.name())?;
@@ -547,7 +550,7 @@ mod tests {
     #[test]
     fn used_answers_are_counted_by_event_kind() {
         let temp_dir = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(temp_dir.path().to_owned());
+        let dir = RunDir::from_path(temp_dir.path().to_owned());
         assert_eq!(answers_used(&dir).unwrap(), 0);
         let line = |event: &str, path: &str| {
             serde_json::json!({

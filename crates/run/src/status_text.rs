@@ -51,7 +51,7 @@ impl RunStatus {
 
     /// Returns what is missing, who owes what, and the budgets.
     #[must_use]
-    pub fn accounts(&self) -> Vec<String> {
+    pub fn detail_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.missing.is_empty() {
             lines.push(format!("missing   {}", self.missing.join(", ")));

@@ -12,14 +12,14 @@ use crucible_host::fs;
 use crucible_model::{Digest, RepoPath};
 use crucible_patch::{Mutant, mutants};
 use crucible_verify::{
-    BrokenChange, BrokenOutcome, CanaryOutcome, GateRun, Strength, Survivor, judge_canary,
+    BrokenChange, BrokenOutcome, CanaryOutcome, GateRun, Strength, SurvivingMutant, judge_canary,
 };
 
 use crate::broken_change::run_variant;
 use crate::error::RunError;
-use crate::journal::{RunObserver, Unwatched};
-use crate::trial::{TrialBase, TrialContext, TrialResult, VariantFiles, VerifyContext};
-use crate::world::World;
+use crate::journal::{NoopObserver, RunObserver};
+use crate::run_context::RunContext;
+use crate::trial::{TrialContext, TrialResult, TrialSetup, VariantFiles, VerifyContext};
 
 /// Additional time for a gate on a mistake, beyond twice its time: a mistake can make a loop endless.
 const GRACE: Duration = Duration::from_secs(2);
@@ -75,9 +75,9 @@ impl Lanes<'_> {
     /// Tries mistakes in the lane of this number until none is left.
     async fn run(
         &self,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         by: VerifyContext<'_>,
-        base: TrialBase<'_>,
+        base: TrialSetup<'_>,
         scratch_dir: &Path,
         tried: &TrialContext<'_>,
         number: usize,
@@ -95,7 +95,7 @@ impl Lanes<'_> {
             let (mut used, mut is_noticed) = (Duration::ZERO, false);
             for gate in self.gates {
                 let on = (*gate, &files, GRACE);
-                let unwatched = &mut Unwatched;
+                let unwatched = &mut NoopObserver;
                 let run = run_variant(world, by, base, &scratch_dir, tried, on, unwatched).await?;
                 if let Some(run) = run {
                     used += run.duration;
@@ -116,9 +116,9 @@ impl Lanes<'_> {
 
 /// Runs the gates on mistakes; nothing without a budget, or if no gate noticed the broken change.
 pub(crate) async fn measure(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     scratch_dir: &Path,
     (tried, passed, broken): (&TrialContext<'_>, &TrialResult, &BrokenChange),
     observer: &mut dyn RunObserver,
@@ -149,12 +149,12 @@ pub(crate) async fn measure(
         ..Strength::default()
     };
     let one_run: Duration = passed
-        .runs()
+        .gate_runs()
         .filter(|run| noticed(run.id.as_str()))
         .map(|run| run.duration)
         .sum();
     let gates: Vec<&GateRun> = passed
-        .runs()
+        .gate_runs()
         .filter(|run| noticed(run.id.as_str()))
         .collect();
     let on = Lanes {
@@ -177,7 +177,7 @@ pub(crate) async fn measure(
         strength.tried += 1;
         strength.noticed += u64::from(is_noticed);
         if !is_noticed && strength.survivors.len() < MAX_SURVIVORS {
-            strength.survivors.push(Survivor {
+            strength.survivors.push(SurvivingMutant {
                 at: format!("{path}:{}", mutant.line),
                 what: mutant.what.clone(),
                 diff: after

@@ -63,7 +63,7 @@ pub enum PartKind {
 
 /// A part of a run in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct TimelinePart {
     /// What it is.
     #[serde(flatten)]
     pub kind: PartKind,
@@ -77,7 +77,7 @@ pub struct Part {
 
 /// Returns the parts of a run with these events, in the order of their beginnings.
 #[must_use]
-pub fn timeline(events: &[EventRecord]) -> Vec<Part> {
+pub fn timeline(events: &[EventRecord]) -> Vec<TimelinePart> {
     let mut parts = stages(events);
     parts.extend(attempts(events));
     parts.sort_by_key(|part| part.started_at);
@@ -100,8 +100,8 @@ const fn is_end(kind: EventKind) -> bool {
     )
 }
 
-fn stages(events: &[EventRecord]) -> Vec<Part> {
-    let mut parts: Vec<(Stage, Part)> = Vec::new();
+fn stages(events: &[EventRecord]) -> Vec<TimelinePart> {
+    let mut parts: Vec<(Stage, TimelinePart)> = Vec::new();
     for event in events {
         let Some(kind) = EventKind::of(&event.event) else {
             continue;
@@ -131,7 +131,7 @@ fn stages(events: &[EventRecord]) -> Vec<Part> {
             None => Some(event.ts),
         };
         if let Some(started_at) = begins {
-            let part = Part {
+            let part = TimelinePart {
                 kind: PartKind::Stage { stage },
                 started_at,
                 ended_at: event.ts,
@@ -206,9 +206,9 @@ pub(crate) fn attempt_of(event: &EventRecord) -> Option<u64> {
     of_body.or_else(|| attempt_number(event.key.as_deref()?))
 }
 
-fn attempts(events: &[EventRecord]) -> Vec<Part> {
-    let mut parts: Vec<(u64, Part)> = Vec::new();
-    let mut gates: Vec<Part> = Vec::new();
+fn attempts(events: &[EventRecord]) -> Vec<TimelinePart> {
+    let mut parts: Vec<(u64, TimelinePart)> = Vec::new();
+    let mut gates: Vec<TimelinePart> = Vec::new();
     for event in events {
         let Some(number) = attempt_of(event) else {
             continue;
@@ -216,7 +216,7 @@ fn attempts(events: &[EventRecord]) -> Vec<Part> {
         let at = match parts.iter().position(|(known, _)| *known == number) {
             Some(at) => at,
             None => {
-                let part = Part {
+                let part = TimelinePart {
                     kind: PartKind::Attempt { number },
                     started_at: event.ts,
                     ended_at: event.ts,
@@ -234,7 +234,7 @@ fn attempts(events: &[EventRecord]) -> Vec<Part> {
         };
         part.ended_at = event.ts;
         if event.event == EventKind::VerifyStarted.name() {
-            gates.push(Part {
+            gates.push(TimelinePart {
                 kind: PartKind::Gates { attempt: number },
                 started_at: event.ts,
                 ..*part
@@ -291,9 +291,9 @@ mod tests {
         kinds.iter().enumerate().map(event).collect()
     }
 
-    fn shown(parts: &[Part]) -> Vec<String> {
+    fn shown(parts: &[TimelinePart]) -> Vec<String> {
         let seconds = |at: Timestamp| at.unix_millis() / 1000 % 60;
-        let part = |part: &Part| {
+        let part = |part: &TimelinePart| {
             let name = match part.kind {
                 PartKind::Stage { stage } => stage.name().to_owned(),
                 PartKind::Attempt { number } => format!("attempt {number}"),

@@ -1,7 +1,7 @@
 //! A trial: the gates on a private copy of the base, with or without a change.
 //!
 //! The copy is made from the work tree without secrets and special files, and completed with ignored files
-//! that tests need (`gate_world`). The change is written into it byte for byte, as a landing would. The copy
+//! that tests need (`gate_workspace`). The change is written into it byte for byte, as a landing would. The copy
 //! is removed after the trial. The gates can write only to it, have no network, and see neither the original
 //! nor any run.
 
@@ -24,17 +24,19 @@ use crucible_verify::{
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
-use crate::canary::Broken;
+use crate::canary::BrokenSources;
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
 use crate::error::RunError;
-use crate::gate_world::{AT_ITS_OWN_PATH, GateWorld, PythonPaths, Surveys, by_tracked_path};
+use crate::gate_workspace::{
+    AT_ITS_OWN_PATH, GateWorkspace, PythonPaths, SurveyCache, by_tracked_path,
+};
 use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
 use crate::layout::{self, RunDir};
 use crate::other_world::OtherWorld;
 use crate::plan_evidence::check_signature;
-use crate::world::World;
+use crate::run_context::RunContext;
 
 mod change;
 mod changed_together;
@@ -58,13 +60,13 @@ pub(crate) const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
 /// What the gates run on.
 #[derive(Clone, Copy)]
-pub(crate) enum Copied<'t> {
+pub(crate) enum TrialInput<'t> {
     /// The base as it is.
     Base,
     /// The base with a change.
     Changed(&'t TrialContext<'t>),
     /// The base with broken sources.
-    Broken(&'t Broken),
+    Broken(&'t BrokenSources),
     /// The base with a change, and these files different from it.
     Variant(&'t TrialContext<'t>, &'t VariantFiles),
     /// The base with a change, and these files as well.
@@ -94,14 +96,14 @@ pub(crate) struct TrialResult {
 
 /// What gates are run on, and how.
 #[derive(Clone, Copy)]
-pub(crate) struct TrialBase<'b> {
+pub(crate) struct TrialSetup<'b> {
     pub(crate) repo: &'b Path,
     /// The required commit of the unchanged work tree; absent if its current state is used.
     pub(crate) commit: Option<&'b Oid>,
     pub(crate) gates: &'b [GateSpec],
     pub(crate) sandbox: Strength,
     /// What earlier trials of the session found.
-    pub(crate) surveys: &'b Surveys,
+    pub(crate) surveys: &'b SurveyCache,
     /// Which gates look in the copy for Python packages.
     pub(crate) python_paths: &'b PythonPaths,
     /// Another world than the usual one.
@@ -113,13 +115,13 @@ pub(crate) struct TrialBase<'b> {
 /// Where no gate does.
 static NO_PYTHON_PATHS: PythonPaths = PythonPaths::new();
 
-impl<'b> TrialBase<'b> {
+impl<'b> TrialSetup<'b> {
     /// The same without a run, of the work tree as it is.
-    pub(crate) fn as_is(
+    pub(crate) fn for_work_tree(
         git: &'b Git,
         gates: &'b [GateSpec],
         sandbox: Strength,
-        surveys: &'b Surveys,
+        surveys: &'b SurveyCache,
     ) -> Self {
         Self {
             repo: git.top(),
@@ -134,7 +136,11 @@ impl<'b> TrialBase<'b> {
     }
 
     /// The base of a run.
-    pub(crate) fn of(record: &'b RunRecord, gates: &'b [GateSpec], surveys: &'b Surveys) -> Self {
+    pub(crate) fn of(
+        record: &'b RunRecord,
+        gates: &'b [GateSpec],
+        surveys: &'b SurveyCache,
+    ) -> Self {
         Self {
             repo: &record.repo,
             commit: Some(&record.base_commit),
@@ -160,7 +166,7 @@ pub(crate) struct TrialContext<'t> {
 #[derive(Clone, Copy)]
 pub(crate) struct VerifyContext<'y> {
     pub(crate) git: &'y Git,
-    pub(crate) surveys: &'y Surveys,
+    pub(crate) surveys: &'y SurveyCache,
     pub(crate) record: &'y RunRecord,
     pub(crate) dir: &'y RunDir,
     pub(crate) plan: &'y Plan,
@@ -171,17 +177,19 @@ pub(crate) struct VerifyContext<'y> {
 /// Copies the base into `scratch_dir`, applies the change and runs every gate of this set. Without a change, the
 /// full set means the gates that the lite set leaves out.
 pub(crate) async fn run(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     git: &Git,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     level: GateLevel,
     scratch_dir: &Path,
-    copied: Copied<'_>,
+    copied: TrialInput<'_>,
     observer: &mut dyn RunObserver,
 ) -> Result<TrialResult, RunError> {
     let change = match copied {
-        Copied::Changed(tried) | Copied::Variant(tried, _) | Copied::Added(tried, _) => Some(tried),
-        Copied::Base | Copied::Broken(_) => None,
+        TrialInput::Changed(tried)
+        | TrialInput::Variant(tried, _)
+        | TrialInput::Added(tried, _) => Some(tried),
+        TrialInput::Base | TrialInput::Broken(_) => None,
     };
     // Gates print the real path; behind a link it would not be recognised as the copy's.
     let copy = std::fs::canonicalize(scratch_dir)
@@ -204,10 +212,10 @@ pub(crate) async fn run(
         omitted = copy_base(git, &copy).await?;
         let surveyed = match gate_world.take() {
             Some(surveyed) => surveyed,
-            None => GateWorld::survey(world, git, base).await?,
+            None => GateWorkspace::survey(world, git, base).await?,
         };
-        left_out = surveyed.furnish(git, &copy).await?;
-        if !surveyed.is_mounted() && matches!(copied, Copied::Base) && outcomes.is_empty() {
+        left_out = surveyed.complete_copy(git, &copy).await?;
+        if !surveyed.is_mounted() && matches!(copied, TrialInput::Base) && outcomes.is_empty() {
             observer.note(AT_ITS_OWN_PATH);
         }
         let surveyed = gate_world.insert(surveyed);
@@ -215,11 +223,11 @@ pub(crate) async fn run(
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
         }
-        if let Copied::Variant(_, files) = copied {
+        if let TrialInput::Variant(_, files) = copied {
             write_variant(&copy, files)?;
-        } else if let Copied::Added(_, files) = copied {
+        } else if let TrialInput::Added(_, files) = copied {
             write_added(&copy, files)?;
-        } else if let Copied::Broken(broken) = copied {
+        } else if let TrialInput::Broken(broken) = copied {
             broken.write(&copy)?;
         } else if behaviors.is_none() {
             behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
@@ -262,17 +270,26 @@ pub(crate) async fn run(
 /// the first
 /// of them that runs tests takes its place. Returns the gates as they are used from then on.
 pub(crate) async fn run_base(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     git: &Git,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     scratch_dir: &Path,
     observer: &mut dyn RunObserver,
 ) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
     let level = GateLevel::Lite;
-    let mut trial = run(world, git, base, level, scratch_dir, Copied::Base, observer).await?;
+    let mut trial = run(
+        world,
+        git,
+        base,
+        level,
+        scratch_dir,
+        TrialInput::Base,
+        observer,
+    )
+    .await?;
     let mut gates = base.gates.to_vec();
     for gate in &mut gates {
-        let ran = trial.runs().find(|run| run.id == gate.id);
+        let ran = trial.gate_runs().find(|run| run.id == gate.id);
         let Some(missing) = ran.and_then(could_not_run) else {
             continue;
         };
@@ -281,13 +298,22 @@ pub(crate) async fn run_base(
                 command,
                 ..gate.clone()
             };
-            let base = TrialBase {
+            let base = TrialSetup {
                 gates: std::slice::from_ref(&tried),
                 ..base
             };
-            let again = run(world, git, base, level, scratch_dir, Copied::Base, observer).await?;
+            let again = run(
+                world,
+                git,
+                base,
+                level,
+                scratch_dir,
+                TrialInput::Base,
+                observer,
+            )
+            .await?;
             let runs_tests = |run: &GateRun| could_not_run(run).is_none() && run.results.is_some();
-            if again.runs().any(runs_tests) {
+            if again.gate_runs().any(runs_tests) {
                 let cause = beginning(&trial.normaliser.apply(missing.cause.as_bytes()));
                 observer.note(&format!(
                     "  gate {} runs `{}`, because `{}` could not run: {cause}",
@@ -314,7 +340,7 @@ pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, R
 }
 
 /// Names a path that differs from the last commit; with the reason if `git status` does not show it.
-pub(crate) fn named(changed: &DirtyEntry) -> String {
+pub(crate) fn describe_change(changed: &DirtyEntry) -> String {
     let hidden = changed
         .kind
         .hidden()
@@ -338,7 +364,7 @@ async fn require_commit(git: &Git, commit: Option<&Oid>) -> Result<(), RunError>
     }
     match now.changed.first() {
         Some(first) if now.commit == *base => {
-            let (count, first) = (now.changed.len(), named(first));
+            let (count, first) = (now.changed.len(), describe_change(first));
             Err(RunError::BaseDirty {
                 count,
                 first,
@@ -353,7 +379,11 @@ async fn require_commit(git: &Git, commit: Option<&Oid>) -> Result<(), RunError>
 }
 
 /// Converts an error into "the repository has changed" if the base commit no longer exists.
-pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError) -> RunError {
+pub(crate) async fn explain_base_error(
+    git: &Git,
+    record: &RunRecord,
+    failed: RunError,
+) -> RunError {
     match git.commit_object(&record.base_commit).await {
         Ok(None) => RunError::RepositoryChanged {
             base: record.base_commit.to_string(),
@@ -382,7 +412,7 @@ impl TrialResult {
                 .any(|spec| spec.id == run.id && spec.origin == GateOrigin::Found)
         };
         let mut aside = Vec::new();
-        for run in self.runs() {
+        for run in self.gate_runs() {
             let set_aside_reason = |found: CouldNotRun| {
                 (
                     beginning(&self.normaliser.apply(found.cause.as_bytes())),
@@ -466,7 +496,7 @@ impl TrialResult {
     }
 
     /// Puts later results of gates in place of the first ones.
-    pub(crate) fn replace(&mut self, later: &[GateResult]) {
+    pub(crate) fn replace_results(&mut self, later: &[GateResult]) {
         for result in &mut self.results {
             if let Some(later) = later.iter().find(|later| later.id == result.id) {
                 result.clone_from(later);
@@ -475,7 +505,7 @@ impl TrialResult {
     }
 
     /// The commands that were run.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = &GateRun> {
+    pub(crate) fn gate_runs(&self) -> impl Iterator<Item = &GateRun> {
         self.outcomes.iter().filter_map(|outcome| match outcome {
             GateOutcome::Ran(run) => Some(run.as_ref()),
             GateOutcome::Judged { .. } => None,
@@ -491,7 +521,8 @@ impl TrialResult {
                 tests: None,
             },
         };
-        let judged: Vec<(&GateRun, JudgedRun)> = self.runs().map(|run| (run, judge(run))).collect();
+        let judged: Vec<(&GateRun, JudgedRun)> =
+            self.gate_runs().map(|run| (run, judge(run))).collect();
         let results = judged
             .iter()
             .map(|(run, judged)| self.result(run, judged))
@@ -553,7 +584,7 @@ impl TrialResult {
     /// Returns whether the broken-change check can still show that a change makes progress.
     pub(crate) fn may_show_progress(&self, baseline: &Baseline<'_>) -> bool {
         let tests = self
-            .runs()
+            .gate_runs()
             .filter_map(|run| judge_run_after(run, baseline).tests);
         let tests: Vec<_> = tests.collect();
         may_show_progress(&self.verdict, tests.iter())
@@ -682,7 +713,7 @@ fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
 
 /// Returns the environment of every gate and every command that serves a role: the tools, a private home, and
 /// nothing of the user.
-pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+pub(crate) fn environment(world: &RunContext<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let mut env = base_env(world.env);
     env.extend(toolchain_env(world.env));
     env.push(("HOME".into(), CONFINED_HOME.into()));
@@ -766,7 +797,7 @@ mod tests {
     #[test]
     fn plan_check_includes_documents_and_signature() {
         let temp_dir = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(temp_dir.path().to_owned());
+        let dir = RunDir::from_path(temp_dir.path().to_owned());
         let plan = plan();
         let finding_codes = |plan: &Plan| {
             let verdict = judge_plan(plan, &[], &dir).unwrap();
@@ -808,7 +839,7 @@ mod tests {
     #[test]
     fn plan_behaviour_must_be_in_patched_catalogue() {
         let temp_dir = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(temp_dir.path().to_owned());
+        let dir = RunDir::from_path(temp_dir.path().to_owned());
         let plan = Plan {
             behaviors: vec!["B001".to_owned()],
             ..plan()
@@ -828,7 +859,7 @@ mod tests {
     #[test]
     fn catalogue_gate_must_run() {
         let temp_dir = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(temp_dir.path().to_owned());
+        let dir = RunDir::from_path(temp_dir.path().to_owned());
         let plan = plan();
         signed(&dir, &plan, RESULTS);
         let nothing = || Captured {

@@ -60,7 +60,7 @@ impl UnfinishedRun {
 }
 
 /// Renames the directory of a run if a process was killed before doing so.
-pub(crate) fn settle(runs_root: &Path, id: &RunId) -> Result<(), RunError> {
+pub(crate) fn finish_rename(runs_root: &Path, id: &RunId) -> Result<(), RunError> {
     let unfinished = hidden(runs_root, id);
     if !unfinished.has(layout::RUN) {
         return Ok(());
@@ -100,7 +100,7 @@ fn settle_all(runs_root: &Path, ledger: &Ledger) -> Result<(), RunError> {
 }
 
 fn hidden(runs_root: &Path, id: &RunId) -> RunDir {
-    RunDir::at(runs_root.join(format!("{HIDDEN}{id}")))
+    RunDir::from_path(runs_root.join(format!("{HIDDEN}{id}")))
 }
 
 fn turn(runs_root: &Path, purpose: TurnPurpose) -> Result<DirectoryTurn, RunError> {

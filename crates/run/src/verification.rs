@@ -8,23 +8,23 @@ use std::path::Path;
 use crucible_model::{ByteLimit, Code, Finding, RepoPath};
 use crucible_patch::{EXAMPLE_CHANGED, is_test_path};
 use crucible_verify::{
-    Baseline, CanaryOutcome, GateBefore, GateId, GateLevel, GateRun, NewSink, TestFiles,
+    Baseline, CanaryOutcome, GateBefore, GateId, GateLevel, GateRun, NewSink, TestFilePolicy,
     VerifyReport, judge_run_after,
 };
 
 use crate::analysis::{Analysis, GateResult};
 use crate::attempt::AttemptOutcome;
 use crate::broken_change;
-use crate::canary::{BrokenFiles, CanaryBase, Proof, run_canary};
+use crate::canary::{BrokenKind, CanaryContext, CanaryResult, run_canary};
 use crate::error::RunError;
-use crate::gate_world::PythonPaths;
+use crate::gate_workspace::PythonPaths;
 use crate::gatekeeper::{Change, Files};
 use crate::journal::RunObserver;
+use crate::run_context::RunContext;
 use crate::second_world;
 use crate::strength;
 use crate::trial::waiting_tests;
-use crate::trial::{Copied, TrialBase, TrialContext, TrialResult, VerifyContext, run};
-use crate::world::World;
+use crate::trial::{TrialContext, TrialInput, TrialResult, TrialSetup, VerifyContext, run};
 
 const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 
@@ -38,7 +38,7 @@ const MAX_SINKS: usize = 50;
 /// Tests a change in `scratch_dir` and reports on it, for an attempt and for every later verification. Gates that
 /// all passed before the change are noted as a finding.
 pub(crate) async fn verify(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
     scratch_dir: &Path,
     change: &Change,
@@ -51,7 +51,7 @@ pub(crate) async fn verify(
         full.baseline
             .iter()
             .filter_map(GateResult::before)
-            .map(|gate| full.proof.judged(gate)),
+            .map(|gate| full.proof.with_canary(gate)),
     );
     only_of_its_own_files(by.analysis, change, &mut gates);
     note_touched(by, change, &mut gates);
@@ -63,15 +63,15 @@ pub(crate) async fn verify(
     let python_paths: PythonPaths = python_paths
         .map(|(gate, path)| (gate.clone(), path.clone()))
         .collect();
-    let base = TrialBase {
+    let base = TrialSetup {
         python_paths: &python_paths,
-        ..TrialBase::of(by.record, &by.analysis.gates, by.surveys)
+        ..TrialSetup::of(by.record, &by.analysis.gates, by.surveys)
     };
     let edits_tests = by.plan.names.iter().any(is_test_path);
     let tests = if edits_tests {
-        TestFiles::Editable
+        TestFilePolicy::Editable
     } else {
-        TestFiles::Fixed
+        TestFilePolicy::Fixed
     };
     let names = by.plan.names.iter().map(RepoPath::as_str);
     let goal = std::iter::once(by.record.goal.as_str())
@@ -98,7 +98,7 @@ pub(crate) async fn verify(
         gates: &gates,
         tests,
         goal: &goal,
-        together: &waiting.together,
+        changed_together: &waiting.commit_sets,
         waiting: &waiting_names,
         changed: &changed,
         edited_examples: &edited_examples,
@@ -122,7 +122,7 @@ pub(crate) async fn verify(
         base,
         by.level,
         scratch_dir,
-        Copied::Changed(&tried),
+        TrialInput::Changed(&tried),
         observer,
     )
     .await?;
@@ -147,7 +147,7 @@ pub(crate) async fn verify(
         (None, None)
     };
     if let Some(second_world) = &second_world {
-        observer.note(&format!("  {}", second_world::words(second_world)));
+        observer.note(&format!("  {}", second_world::summary_line(second_world)));
     }
     if !has_passed && broken.is_some() {
         // Now it is known whether the added tests test the change.
@@ -224,16 +224,16 @@ fn new_sinks(change: &Change, base_files: &Files) -> Vec<NewSink> {
 /// Runs gates again whose only objection are new test failures, if no other gate refuses: the tests may be
 /// flaky.
 async fn rerun_flaky(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
-    base: TrialBase<'_>,
+    base: TrialSetup<'_>,
     scratch_dir: &Path,
     tried: &TrialContext<'_>,
     first: &TrialResult,
     observer: &mut dyn RunObserver,
 ) -> Result<Vec<GateRun>, RunError> {
     let judged: Vec<_> = first
-        .runs()
+        .gate_runs()
         .map(|run| (run, judge_run_after(run, &tried.baseline)))
         .collect();
     let suspects: Vec<&GateId> = judged
@@ -258,7 +258,7 @@ async fn rerun_flaky(
         "verifier",
         "running gates with new failures again, to detect flaky tests",
     );
-    let base = TrialBase {
+    let base = TrialSetup {
         gates: &gates,
         ..base
     };
@@ -268,24 +268,24 @@ async fn rerun_flaky(
         base,
         by.level,
         scratch_dir,
-        Copied::Changed(tried),
+        TrialInput::Changed(tried),
         observer,
     )
     .await?;
-    Ok(again.runs().cloned().collect())
+    Ok(again.gate_runs().cloned().collect())
 }
 
 /// Results of the full set's gates without the change, if they ran for it.
 #[derive(Default)]
 struct BeforeFull {
     baseline: Vec<GateResult>,
-    proof: Proof,
+    proof: CanaryResult,
 }
 
 /// Runs the gates that no attempt runs on an unchanged copy of the base and on broken sources: their
 /// baseline, and whether they count. The results of the others are in the run's analysis.
 async fn before_full(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     by: VerifyContext<'_>,
     scratch_dir: &Path,
     observer: &mut dyn RunObserver,
@@ -304,14 +304,14 @@ async fn before_full(
         "verifier",
         "running the gates of level `full` before the change, to compare with",
     );
-    let base = TrialBase::of(by.record, &by.analysis.gates, by.surveys);
+    let base = TrialSetup::of(by.record, &by.analysis.gates, by.surveys);
     let mut before = run(
         world,
         by.git,
         base,
         by.level,
         scratch_dir,
-        Copied::Base,
+        TrialInput::Base,
         observer,
     )
     .await?;
@@ -321,7 +321,7 @@ async fn before_full(
             gate.id, gate.end
         ));
     }
-    let on = CanaryBase {
+    let on = CanaryContext {
         git: by.git,
         base,
         level: by.level,
@@ -329,8 +329,8 @@ async fn before_full(
         gate_files: &by.analysis.gate_files,
     };
     let proof = run_canary(world, on, &before, observer).await?;
-    proof.settle(&before, observer);
-    before.replace(&proof.again);
+    proof.report_uncounted(&before, observer);
+    before.replace_results(&proof.again);
     Ok(BeforeFull {
         baseline: before.results,
         proof,
@@ -342,7 +342,7 @@ fn only_of_its_own_files(analysis: &Analysis, change: &Change, gates: &mut [Gate
     let is_of_gates = analysis
         .canary
         .as_ref()
-        .is_some_and(|canary| canary.broken == BrokenFiles::Gates);
+        .is_some_and(|canary| canary.broken == BrokenKind::Gates);
     let touches = |path: &RepoPath| {
         change
             .tree

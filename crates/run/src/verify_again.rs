@@ -9,19 +9,19 @@ use crucible_model::{Code, EditFormat, Finding, Outcome, Verdict};
 use crucible_verify::{GateLevel, VerifyReport};
 use serde::Serialize;
 
-use crate::allow::Allowances;
+use crate::allow::Permissions;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, RunRecord};
 use crate::error::RunError;
-use crate::gate_world::Surveys;
+use crate::gate_workspace::SurveyCache;
 use crate::gatekeeper::{self, PatchContext};
 use crate::journal::{RunObserver, edited, edited_since};
 use crate::layout::{self, RunDir, attempt_file};
+use crate::run_context::RunContext;
 use crate::status::status;
 use crate::trial::{self, TrialResult, VerifyContext};
 use crate::verification;
-use crate::world::World;
 
 const REFUSED: Code = Code::new("verify-patch-refused");
 
@@ -63,7 +63,7 @@ impl VerifiedAgain {
 /// Fails when the run has no attempt that came to its gates, when its files were edited, when the repository
 /// is not at the run's base, or when a process cannot be started as required.
 pub async fn verify_again(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     ledger: &Ledger,
     level: GateLevel,
@@ -71,11 +71,11 @@ pub async fn verify_again(
 ) -> Result<VerifiedAgain, RunError> {
     let mut record = dir.record()?;
     let events = ledger.events(Some(&record.run_id))?;
-    Allowances::of(&events).give_attempts(&mut record);
+    Permissions::of(&events).extend_attempts(&mut record);
     if let Some(path) = edited(dir, &events)?.first() {
         return Err(edited_since(dir, &events, path));
     }
-    let last = attempt::recorded(dir, &events)?
+    let last = attempt::recorded_outcomes(dir, &events)?
         .pop()
         .filter(|last| last.patch.is_some());
     let Some(outcome) = last else {
@@ -111,7 +111,7 @@ pub async fn verify_again(
 
 /// The same for an attempt whose files were checked already; with the trial if gates ran.
 pub(crate) async fn verify_outcome(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     record: &RunRecord,
     mut outcome: AttemptOutcome,
@@ -153,7 +153,7 @@ pub(crate) async fn verify_outcome(
         ));
     };
     outcome.findings = judged.verdict.findings().to_vec();
-    let surveys = Surveys::default();
+    let surveys = SurveyCache::default();
     let by = VerifyContext {
         git: &git,
         surveys: &surveys,

@@ -20,11 +20,11 @@ use crucible_repo::Oid;
 
 use crate::error::RunError;
 use crate::layout::RunDir;
+use crate::run_context::RunContext;
 use crate::state::RunState;
-use crate::world::World;
 
 pub(crate) use reading::record as recorded_start;
-pub(crate) use unrecorded::AccountedFiles;
+pub(crate) use unrecorded::RecordedFiles;
 pub use unrecorded::{FilesListed, UnrecordedFiles, unrecorded};
 
 /// What came of checking the record of a run.
@@ -48,7 +48,7 @@ pub struct RecordCheck {
 ///
 /// Fails when the ledger cannot be read, or git cannot be run. Errors in the record are findings.
 pub async fn verify_record(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     ledger: &Ledger,
     repo: Option<&Path>,

@@ -20,13 +20,14 @@ use crate::inner::overlay;
 use crate::layers::{Layer, LayerState, Layers};
 use crate::layout::{Layout, PRIVATE, SHARED_MEMORY};
 use crate::masks::Placeholders;
-use crate::plan::{Conversation, Plan, Target, connect, socket_pair};
+use crate::plan::{Plan, StageChannel, Target, connect, socket_pair};
 use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
-use crate::spawner::Reach;
+use crate::spawner::SignalTarget;
 use crate::sys::{ChildSettings, command, prepare_child};
 use crate::terminal_end::Terminal;
 use crate::wire::{
-    HostFeatures, IdentifiedDir, OverlayOrder, Overlays, PrivateSize, StageIsolation, StageRequest,
+    IdentifiedDir, OverlayRequest, Overlays, PrivateSize, StageFeatures, StageIsolation,
+    StageRequest,
 };
 
 /// The name of the outer stage's program.
@@ -63,7 +64,7 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 ];
 
 /// Returns whether the inner stage runs in namespaces on this machine.
-pub(crate) fn surroundings(layers: &Layers) -> StageIsolation {
+pub(crate) fn stage_isolation(layers: &Layers) -> StageIsolation {
     match layers.state(Layer::Namespaces) {
         LayerState::Available => StageIsolation::Namespaces,
         LayerState::Missing => StageIsolation::Machine,
@@ -76,11 +77,11 @@ pub(crate) fn plan(
     profile: &Profile,
     target: Target,
     launcher: &Launcher,
-    features: HostFeatures,
+    features: StageFeatures,
     env: &Environment,
 ) -> Result<Plan, SandboxError> {
-    let HostFeatures {
-        surroundings,
+    let StageFeatures {
+        isolation: surroundings,
         private,
         overlays,
     } = features;
@@ -110,11 +111,11 @@ pub(crate) fn plan(
             let mut words = world(&profile.network, &profile.identity);
             words.extend(size(Path::new(SHARED_MEMORY)));
             words.extend(["--tmpfs", SHARED_MEMORY].map(OsString::from));
-            let layered = layout.layered();
+            let layered = layout.overlay_directories();
             let layers = match overlays {
                 Overlays::Available if layered.is_empty() => None,
                 Overlays::Available | Overlays::Tried => {
-                    layout.layers_place(&[&launcher.program, &bubblewrap])
+                    layout.overlay_mount_point(&[&launcher.program, &bubblewrap])
                 }
                 Overlays::Missing => None,
             };
@@ -134,12 +135,12 @@ pub(crate) fn plan(
             let file = words_file(&words)?;
             let mut command = match layers {
                 Some(place) => {
-                    let order = OverlayOrder {
+                    let order = OverlayRequest {
                         place: place.into(),
                         size: bound(place, private, spawn.limits.resources.disk),
                         lower: layered.into_iter().map(OsString::from).collect(),
                     };
-                    let (command, file) = over(&bubblewrap, launcher, &order)?;
+                    let (command, file) = overlay_command(&bubblewrap, launcher, &order)?;
                     keep.push(file);
                     command
                 }
@@ -181,7 +182,7 @@ pub(crate) fn plan(
     };
     let order = StageRequest {
         program: layout.program.into_os_string(),
-        called: target.called,
+        arg0: target.called,
         terminal: spawn.stdin.terminal(),
         args: spawn.args.clone(),
         env: spawn.env.clone(),
@@ -191,7 +192,7 @@ pub(crate) fn plan(
         },
         writable: layout.writable,
         read_only: profile.read_only.iter().map(OsString::from).collect(),
-        moved: profile
+        has_moved_mount: profile
             .mounts
             .iter()
             .any(|mount| mount.writable_source().is_some()),
@@ -220,10 +221,10 @@ pub(crate) fn plan(
         ..order
     })?;
     let reach = match surroundings {
-        StageIsolation::Namespaces => Reach::Below,
-        StageIsolation::Machine => Reach::Group,
+        StageIsolation::Namespaces => SignalTarget::Below,
+        StageIsolation::Machine => SignalTarget::Group,
     };
-    let conversation = Some(Conversation {
+    let conversation = Some(StageChannel {
         socket,
         order,
         order_without_group,
@@ -239,10 +240,10 @@ pub(crate) fn plan(
 }
 
 /// The command that becomes `program` once private layers lie over directories, and the descriptor with its order.
-pub(crate) fn over(
+pub(crate) fn overlay_command(
     program: &Path,
     launcher: &Launcher,
-    order: &OverlayOrder,
+    order: &OverlayRequest,
 ) -> Result<(Command, OwnedFd), SandboxError> {
     let order = serde_json::to_vec(order).map_err(|error| SandboxError::Setup {
         detail: error.to_string(),
@@ -277,7 +278,7 @@ fn bound(place: &Path, private: PrivateSize, disk: Cap) -> Option<u64> {
 /// The namespaces and the read-only world.
 fn world(network: &Network, identity: &Identity) -> Vec<OsString> {
     let numbers = identity
-        .numbers()
+        .ids()
         .map(|(user, group)| (user.to_string(), group.to_string()));
     let mut words = vec!["--unshare-user", "--unshare-all"];
     if *network == Network::Host {

@@ -32,10 +32,10 @@ enum Keeper {
 
 impl Capture {
     /// An empty capture in memory.
-    pub(crate) fn new(keep: Keep, limit: ByteLimit, secrets: Secrets) -> Self {
+    pub(crate) fn new(keep: Keep, limit: ByteLimit, secrets: SecretHandling) -> Self {
         let redactor = match secrets {
-            Secrets::Replaced => Some(Scanner::builtin().redactor()),
-            Secrets::Kept => None,
+            SecretHandling::Replaced => Some(Scanner::builtin().redactor()),
+            SecretHandling::Kept => None,
         };
         Self {
             keeper: Keeper::Memory(Ring::new(keep, limit)),
@@ -102,7 +102,7 @@ impl Capture {
 
 /// Whether secrets in a stream are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Secrets {
+pub(crate) enum SecretHandling {
     Replaced,
     Kept,
 }
@@ -165,7 +165,7 @@ impl FileKeeper {
 struct Ring {
     keep: Keep,
     limit: usize,
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
     extent: Extent,
 }
 
@@ -177,7 +177,7 @@ impl Ring {
         Self {
             keep,
             limit,
-            kept: Vec::new(),
+            buffer: Vec::new(),
             extent: Extent::Whole,
         }
     }
@@ -185,8 +185,11 @@ impl Ring {
     fn push(&mut self, bytes: &[u8]) {
         match self.keep {
             Keep::Head => {
-                let remaining = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
-                self.kept
+                let remaining = self
+                    .limit
+                    .saturating_sub(self.buffer.len())
+                    .min(bytes.len());
+                self.buffer
                     .extend_from_slice(bytes.get(..remaining).unwrap_or_default());
                 if remaining < bytes.len() {
                     self.extent = Extent::Cut;
@@ -194,13 +197,13 @@ impl Ring {
             }
             Keep::Tail => {
                 let from = bytes.len().saturating_sub(self.limit);
-                self.kept
+                self.buffer
                     .extend_from_slice(bytes.get(from..).unwrap_or_default());
-                if from > 0 || self.kept.len() > self.limit {
+                if from > 0 || self.buffer.len() > self.limit {
                     self.extent = Extent::Cut;
                 }
                 // Moving the kept bytes down only when the buffer is twice full costs one move a byte.
-                if self.kept.len() >= self.limit.saturating_mul(2) {
+                if self.buffer.len() >= self.limit.saturating_mul(2) {
                     self.trim();
                 }
             }
@@ -208,13 +211,13 @@ impl Ring {
     }
 
     fn trim(&mut self) {
-        let excess = self.kept.len().saturating_sub(self.limit);
-        self.kept.drain(..excess);
+        let excess = self.buffer.len().saturating_sub(self.limit);
+        self.buffer.drain(..excess);
     }
 
     fn finish(mut self) -> (Vec<u8>, Extent) {
         self.trim();
-        (self.kept, self.extent)
+        (self.buffer, self.extent)
     }
 }
 
@@ -226,7 +229,7 @@ mod tests {
         let mut ring = Ring::new(keep, ByteLimit(limit));
         for push in pushes {
             ring.push(push.as_bytes());
-            assert!(ring.kept.len() <= 2 * usize::try_from(limit).unwrap() + push.len());
+            assert!(ring.buffer.len() <= 2 * usize::try_from(limit).unwrap() + push.len());
         }
         let (bytes, extent) = ring.finish();
         (String::from_utf8(bytes).unwrap(), extent)

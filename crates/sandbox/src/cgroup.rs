@@ -33,7 +33,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Where groups can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Parents {
+pub(crate) struct CgroupParents {
     /// One directory of version 2, or one for each controller of version 1.
     directories: Vec<(PathBuf, Version)>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct CgroupEntries {
     pub(crate) report: Option<OwnedFd>,
 }
 
-impl Parents {
+impl CgroupParents {
     /// Where this process can make groups, if it can anywhere.
     pub(crate) fn find() -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -136,7 +136,7 @@ impl Parents {
 
 impl Group {
     /// Opens what a child enters it by.
-    pub(crate) fn doors(&self) -> Option<CgroupEntries> {
+    pub(crate) fn entries(&self) -> Option<CgroupEntries> {
         let door = |(directory, _): &(PathBuf, Version)| {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC;
             rustix::fs::open(directory.join(MEMBERS), flags, Mode::empty()).ok()
@@ -238,10 +238,10 @@ fn delegates_controllers(group: &Path, is_own: bool) -> bool {
     };
     if !lists("cgroup.subtree_control") {
         // Only of our own, and refused where it has processes, unless it is the topmost.
-        let is_told = is_own
+        let is_delegated = is_own
             && lists("cgroup.controllers")
             && write(&group.join("cgroup.subtree_control"), "+memory +pids").is_some();
-        if !is_told {
+        if !is_delegated {
             return false;
         }
     }
@@ -309,7 +309,7 @@ mod tests {
                 "30 23 0:26 / {} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
                 self.dir.path().display()
             );
-            let parents = Parents::of_version_two(&format!("0::{own}\n"), &mounts)?;
+            let parents = CgroupParents::of_version_two(&format!("0::{own}\n"), &mounts)?;
             let [(at, Version::Two)] = parents.directories.as_slice() else {
                 panic!("{parents:?}")
             };

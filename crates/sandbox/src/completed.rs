@@ -24,7 +24,7 @@ pub struct Completed {
     /// Whether the kernel ended a process of it because the memory it may use was used up. Known in a control group only.
     pub ran_out_of_memory: bool,
     /// What it did with the hosts that it could reach ([`crate::Network::Hosts`]): those that it connected to, or tried to.
-    pub contacts: Vec<Contact>,
+    pub contacts: Vec<HostConnections>,
 }
 
 /// How a program ended after it was asked to.
@@ -42,7 +42,7 @@ pub struct Stopped {
 /// What became of a program's connections to one port of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Contact {
+pub struct HostConnections {
     /// The host, as it was allowed.
     pub host: String,
     /// The port.

@@ -38,14 +38,14 @@ const BLOCK: u64 = 4096;
 const SECTOR: u64 = 512;
 
 /// Measures the disk usage of one program.
-pub(crate) struct Disk {
+pub(crate) struct DiskUsage {
     places: Vec<PathBuf>,
     /// The limit in bytes.
     most: u64,
     /// The bytes in the directories before the start.
     before: u64,
     /// The bytes that the program used at the last count.
-    taken: u64,
+    program_bytes: u64,
     /// The used bytes of the file systems at the last count and at the start.
     used: [u64; 2],
     since: Stopwatch,
@@ -80,7 +80,7 @@ enum Reach {
     NotAll,
 }
 
-impl Disk {
+impl DiskUsage {
     /// Counts the directories before the program starts. Returns `None` if nothing is limited.
     pub(crate) async fn before(places: Vec<PathBuf>, cap: Cap) -> Option<Self> {
         let Cap::At(most) = cap else { return None };
@@ -98,7 +98,7 @@ impl Disk {
                 places,
                 most,
                 before,
-                taken: 0,
+                program_bytes: 0,
                 used: [used; 2],
                 cost: since.elapsed(),
                 since,
@@ -132,24 +132,27 @@ impl Disk {
     fn look(&mut self, root: Pid) -> Verdict {
         let used = used(&self.places);
         let waited = self.since.elapsed();
-        let pressing = self.taken.saturating_add(used.saturating_sub(self.used[1])) > self.most;
+        let pressing = self
+            .program_bytes
+            .saturating_add(used.saturating_sub(self.used[1]))
+            > self.most;
         if waited < self.cost || (waited < self.cost * SHARE && !pressing) {
             return Verdict::Within;
         }
         let count_time = Stopwatch::start();
         let enough = self.before.saturating_add(self.most);
         let found = count(&self.places, enough, &self.stop);
-        self.taken = found
+        self.program_bytes = found
             .bytes
             .saturating_sub(self.before)
             .saturating_add(nameless(&self.places, root));
         if found.extent == Reach::NotAll {
-            self.taken = self.taken.max(used.saturating_sub(self.used[0]));
+            self.program_bytes = self.program_bytes.max(used.saturating_sub(self.used[0]));
         }
         self.used[1] = used;
         self.cost = count_time.elapsed();
         self.since = Stopwatch::start();
-        if self.taken > self.most {
+        if self.program_bytes > self.most {
             Verdict::Over
         } else {
             Verdict::Within
@@ -284,7 +287,7 @@ fn nameless(places: &[PathBuf], root: Pid) -> u64 {
         .collect();
     let mut seen = BTreeSet::new();
     let mut bytes: u64 = 0;
-    for pid in tree::living(root) {
+    for pid in tree::live_processes(root) {
         let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
         for descriptor in open.into_iter().flatten().flatten() {
             // This reads the metadata of the open file and opens nothing.

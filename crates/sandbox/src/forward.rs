@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::completed::Contact;
+use crate::completed::HostConnections;
 use crate::hosts::{Destination, Route, is_public};
 
 /// The most connections at a time; a program that wants more of them waits.
@@ -39,7 +39,7 @@ type Resolver = fn(String, u16) -> Meaning;
 /// The connections of one program.
 pub(crate) struct Forwarder {
     routes: Vec<Route>,
-    contacts: Arc<Mutex<Vec<Contact>>>,
+    contacts: Arc<Mutex<Vec<HostConnections>>>,
     connections: JoinSet<()>,
     resolver: Resolver,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Forwarder {
 impl Forwarder {
     /// For a program with these routes.
     pub(crate) fn new(routes: Vec<Route>) -> Self {
-        let contact = |route: &Route| Contact {
+        let contact = |route: &Route| HostConnections {
             host: route.host.clone(),
             port: route.inside.port(),
             opened: 0,
@@ -112,7 +112,7 @@ impl Forwarder {
     }
 
     /// Ends every connection, and tells what became of them: each host that was asked for.
-    pub(crate) async fn end(mut self) -> Vec<Contact> {
+    pub(crate) async fn end(mut self) -> Vec<HostConnections> {
         self.connections.shutdown().await;
         let contacts = std::mem::take(&mut *lock(&self.contacts));
         contacts
@@ -129,7 +129,7 @@ fn listener(descriptor: OwnedFd) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-fn lock(contacts: &Mutex<Vec<Contact>>) -> MutexGuard<'_, Vec<Contact>> {
+fn lock(contacts: &Mutex<Vec<HostConnections>>) -> MutexGuard<'_, Vec<HostConnections>> {
     contacts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -139,7 +139,7 @@ async fn carry(
     index: usize,
     route: Route,
     resolver: Resolver,
-    contacts: Arc<Mutex<Vec<Contact>>>,
+    contacts: Arc<Mutex<Vec<HostConnections>>>,
 ) {
     let late = || {
         Err(io::Error::new(

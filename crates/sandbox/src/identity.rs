@@ -33,7 +33,7 @@ pub enum InnerUser {
     /// Those of Crucible's own user; 1000 for the superuser, who must not be one inside.
     Own,
     /// These.
-    Numbers {
+    Ids {
         /// The user.
         user: u32,
         /// The group.
@@ -53,9 +53,9 @@ impl Default for Identity {
 
 impl Identity {
     /// The numbers to take inside, if they differ from those outside.
-    pub(crate) fn numbers(&self) -> Option<(u32, u32)> {
+    pub(crate) fn ids(&self) -> Option<(u32, u32)> {
         match self.user {
-            InnerUser::Numbers { user, group } => Some((user, group)),
+            InnerUser::Ids { user, group } => Some((user, group)),
             InnerUser::Own => rustix::process::geteuid()
                 .is_root()
                 .then_some((INNER_ID, INNER_ID)),
@@ -78,7 +78,7 @@ impl Identity {
         let is_private = above.starts_with(PRIVATE) || self.homes().is_some();
         let is_user = !matches!(
             self.user,
-            InnerUser::Numbers { user: 0, .. } | InnerUser::Numbers { group: 0, .. }
+            InnerUser::Ids { user: 0, .. } | InnerUser::Ids { group: 0, .. }
         );
         let is_name = (1..=MAX_NAME).contains(&self.host_name.len())
             && self
@@ -126,7 +126,7 @@ mod tests {
         }
         for (user, group) in [(0, 1000), (1000, 0)] {
             let identity = Identity {
-                user: InnerUser::Numbers { user, group },
+                user: InnerUser::Ids { user, group },
                 ..Identity::default()
             };
             assert!(identity.check().is_err());

@@ -59,7 +59,7 @@ impl fmt::Display for Layer {
 /// A layer that was in force, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReachedLayer {
+pub struct ActiveLayer {
     /// Which.
     pub layer: Layer,
     /// The mechanism, such as `bubblewrap 0.8.0` or `abi 7`.
@@ -109,7 +109,7 @@ pub enum LayerState {
 
 impl MissingLayer {
     /// Returns every layer as missing, for one reason.
-    pub(crate) fn every(reason: &str) -> Vec<Self> {
+    pub(crate) fn all(reason: &str) -> Vec<Self> {
         Layer::ALL
             .map(|layer| Self {
                 layer,
@@ -121,7 +121,7 @@ impl MissingLayer {
 
 impl Layers {
     /// Creates the status of every layer from a trial; a layer in neither list is missing.
-    pub(crate) fn from_trial(reached: &[ReachedLayer], missing: &[MissingLayer]) -> Self {
+    pub(crate) fn from_trial(reached: &[ActiveLayer], missing: &[MissingLayer]) -> Self {
         let status = |layer: Layer| {
             if let Some(found) = reached.iter().find(|found| found.layer == layer) {
                 return LayerStatus {
@@ -198,7 +198,7 @@ impl Layers {
 /// The confinement that a caller requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Requested {
+pub enum RequestedConfinement {
     /// None, because the program is trusted.
     Trusted,
     /// Every layer, or no run.
@@ -209,7 +209,7 @@ pub enum Requested {
     Off,
 }
 
-impl From<Strength> for Requested {
+impl From<Strength> for RequestedConfinement {
     fn from(strength: Strength) -> Self {
         match strength {
             Strength::Required => Self::Required,
@@ -249,13 +249,13 @@ pub struct IsolationReceipt {
     /// Names this shape and its version.
     pub schema_version: String,
     /// The requested confinement.
-    pub requested: Requested,
+    pub requested: RequestedConfinement,
     /// The requested network access.
     pub network: Network,
     /// How much of it was in force.
     pub level: IsolationLevel,
     /// The layers in force.
-    pub reached: Vec<ReachedLayer>,
+    pub reached: Vec<ActiveLayer>,
     /// The layers not in force.
     pub missing: Vec<MissingLayer>,
     /// What limited memory and processes.
@@ -289,9 +289,9 @@ impl fmt::Display for ResourceLevel {
 impl IsolationReceipt {
     /// Creates the receipt of a run; its level follows from the two lists.
     pub(crate) fn new(
-        requested: Requested,
+        requested: RequestedConfinement,
         network: Network,
-        reached: Vec<ReachedLayer>,
+        reached: Vec<ActiveLayer>,
         missing: Vec<MissingLayer>,
     ) -> Self {
         let level = match (reached.is_empty(), missing.is_empty()) {
@@ -328,8 +328,8 @@ mod tests {
         }
     }
 
-    fn reached(layer: Layer) -> ReachedLayer {
-        ReachedLayer {
+    fn reached(layer: Layer) -> ActiveLayer {
+        ActiveLayer {
             layer,
             detail: "tried".to_owned(),
         }
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn receipt_with_missing_layer_is_not_full() {
         let level = |yes: Vec<_>, no: Vec<_>| {
-            IsolationReceipt::new(Requested::BestEffort, Network::None, yes, no).level
+            IsolationReceipt::new(RequestedConfinement::BestEffort, Network::None, yes, no).level
         };
         assert_eq!(
             level(vec![reached(Layer::Seccomp)], vec![]),

@@ -22,7 +22,7 @@ use crate::directory::Directory;
 use crate::error::{PathProblem, SandboxError};
 use crate::hidden;
 use crate::inner::overlay::merged;
-use crate::masks::{Kind, Placeholders, Presence};
+use crate::masks::{PlaceholderKind, Placeholders, Presence};
 use crate::mounts::{self, MountContent, MountTable};
 use crate::plan::Target;
 use crate::sockets;
@@ -162,8 +162,8 @@ impl Layout {
                 (StageIsolation::Machine, None) => {}
             }
         }
-        layout.cwd = layout.table.inside(&target.cwd.path);
-        layout.program = layout.table.inside(&target.program);
+        layout.cwd = layout.table.to_sandbox(&target.cwd.path);
+        layout.program = layout.table.to_sandbox(&target.program);
         // Before the masks: below a read-only path, a mask needs no placeholder.
         for path in &profile.read_only {
             layout
@@ -174,7 +174,7 @@ impl Layout {
                 })?;
         }
         layout.add_own_masks(hidden::homes(env))?;
-        for place in tools::places(env, given, &layout.program) {
+        for place in tools::visible_tool_paths(env, given, &layout.program) {
             layout.show(&place);
         }
         // Before the secrets, so that those in a working directory are covered.
@@ -187,7 +187,7 @@ impl Layout {
             layout.add_own_masks(
                 sockets
                     .iter()
-                    .map(|path| layout.table.inside(path))
+                    .map(|path| layout.table.to_sandbox(path))
                     .collect(),
             )?;
         }
@@ -204,7 +204,7 @@ impl Layout {
     }
 
     /// Returns the directories with a private layer, in the order of [`Layout::arguments`].
-    pub(crate) fn layered(&self) -> Vec<&Path> {
+    pub(crate) fn overlay_directories(&self) -> Vec<&Path> {
         self.mounts
             .values()
             .filter_map(|mount| match mount {
@@ -216,13 +216,13 @@ impl Layout {
 
     /// Returns a directory that can be mounted over before all others: it contains no path of this plan and none of
     /// `others`.
-    pub(crate) fn layers_place(&self, others: &[&Path]) -> Option<&'static Path> {
+    pub(crate) fn overlay_mount_point(&self, others: &[&Path]) -> Option<&'static Path> {
         let holds = |place: &Path, path: &Path| path != place && path.starts_with(place);
         let is_free = |place: &&Path| {
             let mut shown = self.mounts.keys();
             place.is_dir()
                 && !others.iter().any(|path| holds(place, path))
-                && !shown.any(|path| holds(place, path) || holds(place, &self.table.outside(path)))
+                && !shown.any(|path| holds(place, path) || holds(place, &self.table.to_host(path)))
         };
         LAYERS.into_iter().map(Path::new).find(is_free)
     }
@@ -249,10 +249,10 @@ impl Layout {
                 Mount::Link(to) => ("--symlink", Some(to.clone())),
                 Mount::CoverFile => ("--ro-bind", Some(PathBuf::from("/dev/null"))),
                 Mount::Writable | Mount::Anchor | Mount::Writing(_) => {
-                    ("--bind", Some(self.table.outside(path)))
+                    ("--bind", Some(self.table.to_host(path)))
                 }
                 Mount::Visible | Mount::Kept | Mount::Reading(_) | Mount::Layered(_) => {
-                    ("--ro-bind", Some(self.table.outside(path)))
+                    ("--ro-bind", Some(self.table.to_host(path)))
                 }
             };
             if *mount == Mount::Private {
@@ -429,10 +429,12 @@ impl Layout {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => return Ok(()),
         }
         let around = self.around(&place);
-        let real = self.table.outside(&place);
+        let real = self.table.to_host(&place);
         if around != Enclosure::Writable && real.is_symlink() {
             // The program cannot change the link, so covering its target is enough.
-            let named = real.canonicalize().map(|target| self.table.inside(&target));
+            let named = real
+                .canonicalize()
+                .map(|target| self.table.to_sandbox(&target));
             return named.map_or(Ok(()), |target| self.add_mask(&target));
         }
         if around == Enclosure::Empty && !self.mounts.contains_key(&place) {
@@ -476,7 +478,7 @@ impl Layout {
             return Ok(());
         }
         let (place, kind) = self.with_missing_parents(place, kind, path);
-        let real = self.table.outside(&place);
+        let real = self.table.to_host(&place);
         let mount = match self.placeholders.hold(&real, kind) {
             Presence::Held(kind) => kind.cover(),
             Presence::Real if real.is_symlink() => return Err(PathProblem::IsLink),
@@ -489,7 +491,12 @@ impl Layout {
 
     /// Creates the missing directories above `path`, so that other files can be created in them; `place` is the first.
     /// Returns the location of the path itself.
-    fn with_missing_parents(&mut self, place: PathBuf, kind: Kind, path: &Path) -> (PathBuf, Kind) {
+    fn with_missing_parents(
+        &mut self,
+        place: PathBuf,
+        kind: PlaceholderKind,
+        path: &Path,
+    ) -> (PathBuf, PlaceholderKind) {
         let rest = missing_names(path);
         let mut place = place;
         for name in &rest {
@@ -500,9 +507,11 @@ impl Layout {
             {
                 break;
             }
-            let real = self.table.outside(&place);
+            let real = self.table.to_host(&place);
             // A placeholder of another run may be a file.
-            if self.placeholders.hold(&real, Kind::Directory) != Presence::Held(Kind::Directory) {
+            if self.placeholders.hold(&real, PlaceholderKind::Directory)
+                != Presence::Held(PlaceholderKind::Directory)
+            {
                 break;
             }
             self.mounts.entry(place.clone()).or_insert(Mount::Anchor);
@@ -578,7 +587,7 @@ impl Layout {
     }
 
     /// Like [`locate`], but resolves a path below a mount in its source.
-    fn locate(&self, path: &Path) -> io::Result<(PathBuf, Kind)> {
+    fn locate(&self, path: &Path) -> io::Result<(PathBuf, PlaceholderKind)> {
         let through = |table: &MountTable, inside: &Path| {
             let (target, source, mut real) = table
                 .around(inside)
@@ -621,7 +630,7 @@ impl Layout {
     }
 }
 
-impl Kind {
+impl PlaceholderKind {
     /// Returns the mount that covers a placeholder of this kind.
     fn cover(self) -> Mount {
         match self {
@@ -632,11 +641,11 @@ impl Kind {
 }
 
 /// Returns the kind of placeholder for a missing path; a trailing slash means a directory.
-fn kind_of(path: &Path) -> Kind {
+fn kind_of(path: &Path) -> PlaceholderKind {
     if path.as_os_str().as_bytes().ends_with(b"/") {
-        Kind::Directory
+        PlaceholderKind::Directory
     } else {
-        Kind::File
+        PlaceholderKind::File
     }
 }
 
@@ -658,7 +667,7 @@ fn missing_names(path: &Path) -> Vec<OsString> {
 /// Returns the real location of a path to hide or protect, with links in its parents resolved. If parents are missing,
 /// returns the first missing one: while it is covered, nothing below can be created. Fails if a parent is
 /// inaccessible.
-fn locate(path: &Path) -> io::Result<(PathBuf, Kind)> {
+fn locate(path: &Path) -> io::Result<(PathBuf, PlaceholderKind)> {
     let mut kind = kind_of(path);
     let mut place: PathBuf = path.components().collect();
     loop {
@@ -672,7 +681,7 @@ fn locate(path: &Path) -> io::Result<(PathBuf, Kind)> {
             Ok(real) => return Ok((real.join(name), kind)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 place = parent.to_owned();
-                kind = Kind::Directory;
+                kind = PlaceholderKind::Directory;
             }
             Err(error) => return Err(error),
         }

@@ -55,22 +55,22 @@ mod version;
 mod wire;
 
 pub use background::{BackgroundProcess, BackgroundStart};
-pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL, Stopped};
+pub use completed::{Captured, Completed, End, Extent, FORBIDDEN_SIGNAL, HostConnections, Stopped};
 pub use environment::{base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
 pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
 pub use identity::{CONFINED_HOME, Identity, InnerUser};
 pub use inner::inner_main;
 pub use layers::{
-    IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer,
-    ReachedLayer, Requested, ResourceLevel,
+    ActiveLayer, IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers,
+    MissingLayer, RequestedConfinement, ResourceLevel,
 };
 pub use mounts::{Mount, MountContent};
 pub use runtime::{Notices, Runtime};
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Calls, Cap, Caps, Confinement, InputSource, Keep, Launcher, Limits, Network, Profile,
-    Redaction, Resources, Spawn, Stdin, Stdout, Strength, StrengthError,
+    Cap, Caps, Confinement, InputSource, Keep, Launcher, Limits, Network, Profile, Redaction,
+    Resources, Spawn, Stdin, Stdout, Strength, StrengthError, SyscallClass,
 };
 pub use terminal::TerminalMaster;
 pub use terminal_end::{ProgramTerminal, TerminalSize};

@@ -34,14 +34,14 @@ const PAUSE: Duration = Duration::from_millis(2);
 struct Entry {
     /// The number of runs of this process that need it.
     runs: u32,
-    kind: Kind,
+    kind: PlaceholderKind,
     /// The open and locked file, once it is created.
     file: Option<File>,
 }
 
 /// The kind of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PlaceholderKind {
     File,
     Directory,
 }
@@ -57,12 +57,12 @@ pub(crate) enum Presence {
     /// A file or directory of the user.
     Real,
     /// Nothing, or a placeholder of this kind, which is now held.
-    Held(Kind),
+    Held(PlaceholderKind),
 }
 
 impl Placeholders {
     /// Holds a placeholder at `path` unless a real file exists: one of `kind`, unless one of the other kind exists already.
-    pub(crate) fn hold(&mut self, path: &Path, kind: Kind) -> Presence {
+    pub(crate) fn hold(&mut self, path: &Path, kind: PlaceholderKind) -> Presence {
         let mut registry = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = match (registry.get(path), path.symlink_metadata()) {
             (Some(entry), _) => entry.kind,
@@ -119,7 +119,7 @@ impl Drop for Placeholders {
 }
 
 /// Opens the placeholder at `path`, creates it if missing, and locks it shared.
-fn take(path: &Path, kind: Kind) -> io::Result<File> {
+fn take(path: &Path, kind: PlaceholderKind) -> io::Result<File> {
     let mut waited = Duration::ZERO;
     loop {
         let made = match create(path, kind) {
@@ -160,12 +160,12 @@ fn take(path: &Path, kind: Kind) -> io::Result<File> {
     }
 }
 
-fn create(path: &Path, kind: Kind) -> Result<(), Errno> {
+fn create(path: &Path, kind: PlaceholderKind) -> Result<(), Errno> {
     let [directory, file] = MODES.map(Mode::from_raw_mode);
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match kind {
-        Kind::Directory => rustix::fs::mkdirat(CWD, path, directory),
-        Kind::File => rustix::fs::openat(CWD, path, flags, file).map(drop),
+        PlaceholderKind::Directory => rustix::fs::mkdirat(CWD, path, directory),
+        PlaceholderKind::File => rustix::fs::openat(CWD, path, flags, file).map(drop),
     }
 }
 
@@ -177,8 +177,8 @@ fn give_back(path: &Path, file: &File) {
         return;
     }
     match placeholder(path, &meta) {
-        Some(Kind::Directory) => drop(std::fs::remove_dir(path)),
-        Some(Kind::File) => drop(crucible_host::fs::remove_file(path)),
+        Some(PlaceholderKind::Directory) => drop(std::fs::remove_dir(path)),
+        Some(PlaceholderKind::File) => drop(crucible_host::fs::remove_file(path)),
         // It is not empty any more, so it is now a directory of the user.
         None if meta.is_dir() => {
             let mode = meta.permissions().mode() & !STICKY;
@@ -189,7 +189,7 @@ fn give_back(path: &Path, file: &File) {
 }
 
 /// Returns the kind of a placeholder; `None` for a file of the user.
-fn placeholder(path: &Path, meta: &Metadata) -> Option<Kind> {
+fn placeholder(path: &Path, meta: &Metadata) -> Option<PlaceholderKind> {
     if meta.permissions().mode() & TELLING != STICKY {
         None
     } else if meta.is_dir() {
@@ -197,9 +197,9 @@ fn placeholder(path: &Path, meta: &Metadata) -> Option<Kind> {
             .ok()?
             .next()
             .is_none()
-            .then_some(Kind::Directory)
+            .then_some(PlaceholderKind::Directory)
     } else {
-        (meta.is_file() && meta.len() == 0).then_some(Kind::File)
+        (meta.is_file() && meta.len() == 0).then_some(PlaceholderKind::File)
     }
 }
 
@@ -214,15 +214,18 @@ mod tests {
     #[test]
     fn last_run_using_a_placeholder_removes_it() {
         let home = tempfile::tempdir().unwrap();
-        for (name, kind) in [(".git", Kind::Directory), ("kept", Kind::File)] {
+        for (name, kind) in [
+            (".git", PlaceholderKind::Directory),
+            ("kept", PlaceholderKind::File),
+        ] {
             let path = home.path().join(name);
             let (mut one, mut two) = (Placeholders::default(), Placeholders::default());
             assert_eq!(one.hold(&path, kind), Presence::Held(kind));
             assert!(!path.exists(), "it is made when the sandbox starts");
             one.make().unwrap();
-            assert_eq!(path.is_dir(), kind == Kind::Directory);
+            assert_eq!(path.is_dir(), kind == PlaceholderKind::Directory);
             // Whatever the second asks for, there can be only one thing at a path.
-            assert_eq!(two.hold(&path, Kind::File), Presence::Held(kind));
+            assert_eq!(two.hold(&path, PlaceholderKind::File), Presence::Held(kind));
             two.make().unwrap();
             drop(one);
             assert!(path.exists());
@@ -234,7 +237,10 @@ mod tests {
     #[test]
     fn last_process_using_a_placeholder_removes_it() {
         let home = tempfile::tempdir().unwrap();
-        for (name, kind) in [(".git", Kind::Directory), ("kept", Kind::File)] {
+        for (name, kind) in [
+            (".git", PlaceholderKind::Directory),
+            ("kept", PlaceholderKind::File),
+        ] {
             let path = home.path().join(name);
             let mut ours = Placeholders::default();
             ours.hold(&path, kind);
@@ -266,12 +272,12 @@ mod tests {
     fn placeholder_of_killed_process_is_taken_and_removed() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(".git");
-        drop(take(&path, Kind::Directory).unwrap());
+        drop(take(&path, PlaceholderKind::Directory).unwrap());
         assert!(path.exists());
         let mut ours = Placeholders::default();
         assert_eq!(
-            ours.hold(&path, Kind::File),
-            Presence::Held(Kind::Directory)
+            ours.hold(&path, PlaceholderKind::File),
+            Presence::Held(PlaceholderKind::Directory)
         );
         ours.make().unwrap();
         drop(ours);
@@ -286,7 +292,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let file = take(&path, Kind::Directory).unwrap();
+                        let file = take(&path, PlaceholderKind::Directory).unwrap();
                         assert!(is_at(&file, &path));
                         give_back(&path, &file);
                     }
@@ -303,16 +309,19 @@ mod tests {
         crucible_host::fs::write_atomic(&file, b"").unwrap();
         std::fs::DirBuilder::new().create(&directory).unwrap();
         let mut one = Placeholders::default();
-        assert_eq!(one.hold(&file, Kind::File), Presence::Real);
-        assert_eq!(one.hold(&directory, Kind::Directory), Presence::Real);
+        assert_eq!(one.hold(&file, PlaceholderKind::File), Presence::Real);
+        assert_eq!(
+            one.hold(&directory, PlaceholderKind::Directory),
+            Presence::Real
+        );
         drop(one);
         assert!(file.exists() && directory.exists());
         // One that was filled meanwhile, by whom ever, is not empty and so not ours to remove.
         let other = home.path().join("other");
         let mut one = Placeholders::default();
         assert_eq!(
-            one.hold(&other, Kind::Directory),
-            Presence::Held(Kind::Directory)
+            one.hold(&other, PlaceholderKind::Directory),
+            Presence::Held(PlaceholderKind::Directory)
         );
         one.make().unwrap();
         crucible_host::fs::write_atomic(&other.join("config"), b"content").unwrap();
@@ -321,7 +330,10 @@ mod tests {
         // A path that appeared after the plan is not mounted over.
         let late = home.path().join("late");
         let mut one = Placeholders::default();
-        assert_eq!(one.hold(&late, Kind::File), Presence::Held(Kind::File));
+        assert_eq!(
+            one.hold(&late, PlaceholderKind::File),
+            Presence::Held(PlaceholderKind::File)
+        );
         crucible_host::fs::write_atomic(&late, b"content").unwrap();
         assert_eq!(one.make().unwrap_err().0, late);
         drop(one);

@@ -56,13 +56,13 @@ pub(crate) struct MountTable {
 
 impl MountTable {
     /// Translates a path of the sandbox to the host.
-    pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
+    pub(crate) fn to_host(&self, inside: &Path) -> PathBuf {
         self.around(inside)
             .map_or_else(|| inside.to_owned(), |(_, _, real)| real)
     }
 
     /// Translates a path of the host to the sandbox, if a mount shows it.
-    pub(crate) fn inside(&self, outside: &Path) -> PathBuf {
+    pub(crate) fn to_sandbox(&self, outside: &Path) -> PathBuf {
         let holding = self
             .pairs
             .iter()
@@ -101,7 +101,7 @@ impl MountTable {
         if !plain || hidden::is_system(target) {
             return Err(PathProblem::System);
         }
-        let real = self.outside(target);
+        let real = self.to_host(target);
         // A link in the path would redirect the mount.
         let is_made = target != home && target.starts_with(home);
         if !is_made && (real.canonicalize()? != real || !real.is_dir()) {
@@ -179,12 +179,12 @@ mod tests {
         };
         table.add(&outer, Path::new(CONFINED_HOME), &env).unwrap();
         table.add(&inner, Path::new(CONFINED_HOME), &env).unwrap();
-        assert_eq!(table.outside(&repo.join("src/a")), copy.join("src/a"));
-        assert_eq!(table.outside(&venv.join("bin/x")), venv.join("bin/x"));
-        assert_eq!(table.outside(Path::new("/usr/bin")), Path::new("/usr/bin"));
-        assert_eq!(table.inside(&copy.join("src")), repo.join("src"));
-        assert_eq!(table.inside(&copy), repo);
-        assert_eq!(table.inside(&venv.join("bin")), venv.join("bin"));
+        assert_eq!(table.to_host(&repo.join("src/a")), copy.join("src/a"));
+        assert_eq!(table.to_host(&venv.join("bin/x")), venv.join("bin/x"));
+        assert_eq!(table.to_host(Path::new("/usr/bin")), Path::new("/usr/bin"));
+        assert_eq!(table.to_sandbox(&copy.join("src")), repo.join("src"));
+        assert_eq!(table.to_sandbox(&copy), repo);
+        assert_eq!(table.to_sandbox(&venv.join("bin")), venv.join("bin"));
     }
 
     #[test]

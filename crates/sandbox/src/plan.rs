@@ -18,21 +18,21 @@ use crate::hosts::Route;
 use crate::masks::Placeholders;
 use crate::program;
 use crate::spawn::{Spawn, Stdin};
-use crate::spawner::Reach;
+use crate::spawner::SignalTarget;
 use crate::sys::{self, ChildSettings, prepare_child};
 
 /// A command that is ready to start.
 pub(crate) struct Plan {
     pub(crate) command: Command,
-    pub(crate) reach: Reach,
+    pub(crate) reach: SignalTarget,
     pub(crate) placeholders: Placeholders,
-    pub(crate) conversation: Option<Conversation>,
+    pub(crate) conversation: Option<StageChannel>,
     /// The program in the end, for messages.
     pub(crate) program: PathBuf,
 }
 
 /// Our end of the socket to the inner stage, and what is to be said on it.
-pub(crate) struct Conversation {
+pub(crate) struct StageChannel {
     pub(crate) socket: UnixStream,
     pub(crate) order: Vec<u8>,
     /// The order that is sent instead if the child could not enter its control group.
@@ -58,7 +58,7 @@ pub(crate) fn target(spawn: &Spawn, group: Option<&Group>) -> Result<Target, San
         problem,
     })?;
     let program = program::resolve(&spawn.program, &cwd.path, &spawn.env)?;
-    let doors = group.and_then(Group::doors).unwrap_or_default();
+    let doors = group.and_then(Group::entries).unwrap_or_default();
     Ok(Target {
         program,
         called: spawn.program.clone().into_os_string(),
@@ -89,7 +89,7 @@ pub(crate) fn direct(spawn: &Spawn, target: Target) -> Result<Plan, SandboxError
     );
     Ok(Plan {
         command,
-        reach: Reach::Group,
+        reach: SignalTarget::Group,
         placeholders: Placeholders::default(),
         conversation: None,
         program: target.program,

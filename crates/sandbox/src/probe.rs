@@ -8,10 +8,12 @@ use crucible_host::env::Environment;
 use crate::bubblewrap::BUBBLEWRAP;
 use crate::error::SandboxError;
 use crate::identity::Identity;
-use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
+use crate::layers::{ActiveLayer, Layer, Layers, MissingLayer};
 use crate::sandbox::{reported_layers, run_isolated};
-use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
-use crate::wire::{HostFeatures, Overlays, PrivateSize, StageIsolation};
+use crate::spawn::{
+    Confinement, Launcher, Limits, Network, Profile, Spawn, Strength, SyscallClass,
+};
+use crate::wire::{Overlays, PrivateSize, StageFeatures, StageIsolation};
 
 /// How long one trial may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The option that bubblewrap has had since 0.8.
 const SIZE_OPTION: &str = "--size";
 
-type LayerTrial = (Vec<ReachedLayer>, Vec<MissingLayer>);
+type LayerTrial = (Vec<ActiveLayer>, Vec<MissingLayer>);
 
 /// What this machine offers.
 #[derive(Debug)]
@@ -30,9 +32,9 @@ pub(crate) struct HostSupport {
 }
 
 /// Tries every layer. Runs on a thread of its own, because the caller may be inside a runtime.
-pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> HostSupport {
+pub(crate) fn probe_host(launcher: Option<&Launcher>, env: &Environment) -> HostSupport {
     let nothing = |reason: &str| HostSupport {
-        layers: Layers::from_trial(&[], &MissingLayer::every(reason)),
+        layers: Layers::from_trial(&[], &MissingLayer::all(reason)),
         private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
     };
@@ -61,8 +63,8 @@ pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> HostSuppo
 }
 
 async fn attempt(launcher: &Launcher, env: &Environment) -> (LayerTrial, PrivateSize, Overlays) {
-    let mut features = HostFeatures {
-        surroundings: StageIsolation::Namespaces,
+    let mut features = StageFeatures {
+        isolation: StageIsolation::Namespaces,
         private: PrivateSize::Sized,
         overlays: Overlays::Tried,
     };
@@ -103,14 +105,14 @@ async fn attempt(launcher: &Launcher, env: &Environment) -> (LayerTrial, Private
 
 /// What works without namespaces, which are missing for the reason `why`? Landlock, seccomp and limits may.
 async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> LayerTrial {
-    let features = HostFeatures {
-        surroundings: StageIsolation::Machine,
+    let features = StageFeatures {
+        isolation: StageIsolation::Machine,
         private: PrivateSize::Unsized,
         overlays: Overlays::Missing,
     };
     let (reached, mut missing) = match trial(launcher, features, env).await {
         Ok(trial) => trial,
-        Err(error) => (Vec::new(), MissingLayer::every(&reason(&error))),
+        Err(error) => (Vec::new(), MissingLayer::all(&reason(&error))),
     };
     for missing_layer in &mut missing {
         if missing_layer.layer == Layer::Namespaces {
@@ -123,7 +125,7 @@ async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> L
 /// Starts the inner stage isolated, to become itself once more and do nothing.
 async fn trial(
     launcher: &Launcher,
-    features: HostFeatures,
+    features: StageFeatures,
     env: &Environment,
 ) -> Result<LayerTrial, SandboxError> {
     let profile = Profile {
@@ -133,7 +135,7 @@ async fn trial(
         read_only: Vec::new(),
         mounts: Vec::new(),
         network: Network::None,
-        calls: Calls::Tools,
+        calls: SyscallClass::Tools,
         identity: Identity::default(),
     };
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(TIMEOUT));

@@ -8,20 +8,22 @@ use crucible_host::clock::Stopwatch;
 use crucible_host::env::Environment;
 
 use crate::bubblewrap;
-use crate::cgroup::{Group, Parents};
+use crate::cgroup::{CgroupParents, Group};
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
 use crate::hidden;
 use crate::hosts;
-use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
+use crate::layers::{
+    ActiveLayer, IsolationReceipt, Layer, Layers, MissingLayer, RequestedConfinement,
+};
 use crate::mounts::{Mount, MountContent};
 use crate::plan;
 use crate::probe::{self, HostSupport};
 use crate::spawn::{
-    Calls, Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength,
+    Cap, Caps, Confinement, Launcher, Network, Profile, Resources, Spawn, Strength, SyscallClass,
 };
-use crate::supervise::{Observed, Watch, supervise};
-use crate::wire::{HostFeatures, Overlays, PrivateSize, Report, StageIsolation, read_report};
+use crate::supervise::{ObservedProgram, Watch, supervise};
+use crate::wire::{Overlays, PrivateSize, Report, StageFeatures, StageIsolation, read_report};
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub struct Sandbox {
     caps: Caps,
     offer: OnceLock<HostSupport>,
     /// Where control groups can be made, if anywhere.
-    groups: OnceLock<Option<Parents>>,
+    groups: OnceLock<Option<CgroupParents>>,
 }
 
 impl Sandbox {
@@ -58,7 +60,7 @@ impl Sandbox {
 
     /// The same, which also hides these paths from every confined program.
     #[must_use]
-    pub fn hiding(mut self, secrets: &[PathBuf]) -> Self {
+    pub fn with_hidden(mut self, secrets: &[PathBuf]) -> Self {
         let paths: Vec<&OsStr> = secrets.iter().map(|path| path.as_os_str()).collect();
         // A path may have every byte but this one.
         let paths = paths.join(OsStr::new("\0"));
@@ -77,7 +79,7 @@ impl Sandbox {
             return None;
         }
         self.groups
-            .get_or_init(Parents::find)
+            .get_or_init(CgroupParents::find)
             .as_ref()?
             .group(resources.memory, resources.processes)
     }
@@ -105,7 +107,7 @@ impl Sandbox {
 
     fn offer(&self) -> &HostSupport {
         self.offer
-            .get_or_init(|| probe::offer(self.launcher.as_ref(), &self.env))
+            .get_or_init(|| probe::probe_host(self.launcher.as_ref(), &self.env))
     }
 
     /// Runs one process to its end. Nothing of it is left when this returns; dropping the future kills it
@@ -123,7 +125,7 @@ impl Sandbox {
         let (observed, receipt) = match &spawn.confinement {
             Confinement::Trusted => {
                 let receipt = IsolationReceipt::new(
-                    Requested::Trusted,
+                    RequestedConfinement::Trusted,
                     Network::Host,
                     Vec::new(),
                     Vec::new(),
@@ -136,7 +138,7 @@ impl Sandbox {
                 Box::pin(self.run_confined(spawn, &profile)).await?
             }
         };
-        let Observed {
+        let ObservedProgram {
             end,
             stdout,
             stderr,
@@ -163,8 +165,8 @@ impl Sandbox {
         &self,
         spawn: Spawn,
         profile: &Profile,
-    ) -> Result<(Observed, IsolationReceipt), SandboxError> {
-        let requested = Requested::from(profile.strength);
+    ) -> Result<(ObservedProgram, IsolationReceipt), SandboxError> {
+        let requested = RequestedConfinement::from(profile.strength);
         let unwalled = |missing| {
             IsolationReceipt::new(requested, profile.network.clone(), Vec::new(), missing)
         };
@@ -173,7 +175,7 @@ impl Sandbox {
             hosts::routes(hosts)?;
         }
         if profile.strength == Strength::Off {
-            let receipt = unwalled(MissingLayer::every("the sandbox is switched off"));
+            let receipt = unwalled(MissingLayer::all("the sandbox is switched off"));
             let group = self.group(&spawn.limits.resources);
             return Ok((run_direct(spawn, group).await?, receipt));
         }
@@ -193,14 +195,14 @@ impl Sandbox {
             let group = self.group(&spawn.limits.resources);
             return Ok((run_direct(spawn, group).await?, receipt));
         };
-        let surroundings = bubblewrap::surroundings(layers);
+        let surroundings = bubblewrap::stage_isolation(layers);
         let group = self.group(&spawn.limits.resources);
         let observed = run_isolated(
             spawn,
             profile,
             launcher,
-            HostFeatures {
-                surroundings,
+            StageFeatures {
+                isolation: surroundings,
                 private: self.offer().private,
                 overlays: self.offer().overlays,
             },
@@ -237,7 +239,7 @@ impl Sandbox {
         &self,
         spawn: &Spawn,
         profile: &Profile,
-    ) -> Result<Option<(Observed, IsolationReceipt)>, SandboxError> {
+    ) -> Result<Option<(ObservedProgram, IsolationReceipt)>, SandboxError> {
         let Some(launcher) = &self.launcher else {
             return Ok(None);
         };
@@ -248,8 +250,8 @@ impl Sandbox {
         {
             return Ok(None);
         }
-        let features = HostFeatures {
-            surroundings: StageIsolation::Namespaces,
+        let features = StageFeatures {
+            isolation: StageIsolation::Namespaces,
             private: PrivateSize::Sized,
             overlays: Overlays::Missing,
         };
@@ -261,7 +263,7 @@ impl Sandbox {
             });
         match completed {
             Ok((observed, reached, missing)) => {
-                let requested = Requested::from(profile.strength);
+                let requested = RequestedConfinement::from(profile.strength);
                 let receipt =
                     IsolationReceipt::new(requested, profile.network.clone(), reached, missing);
                 Ok(Some((observed, receipt)))
@@ -281,10 +283,10 @@ pub(crate) async fn run_isolated(
     spawn: Spawn,
     profile: &Profile,
     launcher: &Launcher,
-    features: HostFeatures,
+    features: StageFeatures,
     group: Option<Group>,
     env: &Environment,
-) -> Result<Observed, SandboxError> {
+) -> Result<ObservedProgram, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let program = target.program.clone();
     let plan = bubblewrap::plan(&spawn, profile, target, launcher, features, env)?;
@@ -296,7 +298,7 @@ pub(crate) async fn run_isolated(
         }
         Some(Report::Failed { detail }) => Err(SandboxError::Setup { detail }),
         Some(Report::Ready { reached, .. }) if was_forbidden(profile, &reached, observed.end) => {
-            Ok(Observed {
+            Ok(ObservedProgram {
                 end: End::Forbidden,
                 ..observed
             })
@@ -307,13 +309,13 @@ pub(crate) async fn run_isolated(
 
 /// Whether a program ended by a system call that is not of its class. Under such a filter nothing else lives in the sandbox whose
 /// signal the first process could pass on.
-fn was_forbidden(profile: &Profile, reached: &[ReachedLayer], end: End) -> bool {
-    let named =
-        profile.calls != Calls::Tools && reached.iter().any(|found| found.layer == Layer::Seccomp);
+fn was_forbidden(profile: &Profile, reached: &[ActiveLayer], end: End) -> bool {
+    let named = profile.calls != SyscallClass::Tools
+        && reached.iter().any(|found| found.layer == Layer::Seccomp);
     named && (end == End::Signalled(FORBIDDEN_SIGNAL) || end == End::Exited(128 + FORBIDDEN_SIGNAL))
 }
 
-async fn run_direct(spawn: Spawn, group: Option<Group>) -> Result<Observed, SandboxError> {
+async fn run_direct(spawn: Spawn, group: Option<Group>) -> Result<ObservedProgram, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let plan = plan::direct(&spawn, target)?;
     supervise(plan, watch(spawn, group)).await
@@ -352,8 +354,8 @@ pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
 
 /// The isolation layers that the inner stage reported, or why it reported none.
 pub(crate) fn reported_layers(
-    observed: &Observed,
-) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
+    observed: &ObservedProgram,
+) -> Result<(Vec<ActiveLayer>, Vec<MissingLayer>), SandboxError> {
     match read_report(&observed.report).into_iter().next() {
         Some(Report::Ready { reached, missing }) => Ok((reached, missing)),
         Some(Report::Refused { missing }) => Err(SandboxError::LayersMissing { missing }),

@@ -265,7 +265,7 @@ pub struct Profile {
     /// The network access.
     pub network: Network,
     /// The permitted system calls.
-    pub calls: Calls,
+    pub calls: SyscallClass,
     /// Which user and machine it sees.
     pub identity: Identity,
 }
@@ -334,7 +334,7 @@ pub enum Network {
 /// ([`crate::End::Forbidden`]), so that it cannot hide the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Calls {
+pub enum SyscallClass {
     /// The calls that builds and tests need.
     Tools,
     /// Reading and computing: no writes, no sockets, no other processes.

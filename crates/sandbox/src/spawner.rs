@@ -20,7 +20,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::masks::Placeholders;
 use crate::sys;
-use crate::tree::{self, Register};
+use crate::tree::{self, RunningPrograms};
 
 /// How often a program file that is still being written is tried again.
 const BUSY_TRIES: u32 = 20;
@@ -33,7 +33,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Who gets the signals of a graceful end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum SignalTarget {
     /// The program itself, with its group.
     Group,
     /// What is below the program: it is a launcher that would not pass the signal on.
@@ -44,7 +44,7 @@ pub(crate) enum Reach {
 pub(crate) struct Running {
     child: Child,
     pid: Pid,
-    reach: Reach,
+    reach: SignalTarget,
     state: State,
     /// Dropped last: placeholders must exist as long as a process can see them.
     _placeholders: Placeholders,
@@ -60,7 +60,7 @@ enum State {
 /// Starts `command`, which must already hold its settings for the child.
 pub(crate) async fn start(
     command: Command,
-    reach: Reach,
+    reach: SignalTarget,
     placeholders: Placeholders,
 ) -> io::Result<Running> {
     let (answer, answered) = oneshot::channel();
@@ -91,7 +91,7 @@ pub(crate) async fn start_in_background(command: Command) -> io::Result<watch::R
 
 fn background_here(command: Command) -> io::Result<watch::Receiver<bool>> {
     let mut command = tokio::process::Command::from(command);
-    let mut register = Register::lock();
+    let mut register = RunningPrograms::lock();
     let mut child = command.spawn()?;
     let raw = child.id().and_then(|id| i32::try_from(id).ok());
     let pid = raw
@@ -103,18 +103,22 @@ fn background_here(command: Command) -> io::Result<watch::Receiver<bool>> {
     tokio::spawn(async move {
         // An error means that somebody else has waited for it.
         let _ = child.wait().await;
-        Register::lock().remove(pid);
+        RunningPrograms::lock().remove(pid);
         sender.send_replace(true);
     });
     Ok(has_ended)
 }
 
-fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io::Result<Running> {
+fn start_here(
+    command: Command,
+    reach: SignalTarget,
+    placeholders: Placeholders,
+) -> io::Result<Running> {
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);
     let mut tries = 0;
     loop {
-        let mut register = Register::lock();
+        let mut register = RunningPrograms::lock();
         match command.spawn() {
             Ok(child) => {
                 let raw = child.id().and_then(|id| i32::try_from(id).ok());
@@ -210,7 +214,7 @@ impl Running {
         let status = self.child.wait().await?;
         if self.state == State::Running {
             self.state = State::WaitedFor;
-            Register::lock().remove(self.pid);
+            RunningPrograms::lock().remove(self.pid);
         }
         Ok(status)
     }
@@ -232,8 +236,8 @@ impl Running {
         }
         match self.reach {
             // An error means that nobody is left in the group.
-            Reach::Group => drop(kill_process_group(self.pid, Signal::TERM)),
-            Reach::Below => tree::terminate_descendants(self.pid),
+            SignalTarget::Group => drop(kill_process_group(self.pid, Signal::TERM)),
+            SignalTarget::Below => tree::terminate_descendants(self.pid),
         }
     }
 
@@ -245,7 +249,7 @@ impl Running {
     }
 
     /// Says that the program has been waited for and nothing is left of it.
-    pub(crate) fn settled(mut self) {
+    pub(crate) fn mark_reaped(mut self) {
         self.state = State::Settled;
     }
 }
@@ -257,7 +261,7 @@ impl Drop for Running {
         }
         if self.state == State::Running {
             tree::kill_tree(self.pid);
-            Register::lock().remove(self.pid);
+            RunningPrograms::lock().remove(self.pid);
         }
         end_strays();
     }
@@ -294,7 +298,7 @@ mod tests {
             terminal: crate::terminal_end::Terminal::None,
         };
         sys::prepare_child(&mut command, settings);
-        assert!(start_here(command, Reach::Group, Placeholders::default()).is_err());
+        assert!(start_here(command, SignalTarget::Group, Placeholders::default()).is_err());
         let is_gone = (0..4_000).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             tree::is_childless()

@@ -22,15 +22,15 @@ use tokio::time::{sleep, timeout};
 
 use crucible_host::clock::Stopwatch;
 
-use crate::capture::{Capture, Secrets, pump};
+use crate::capture::{Capture, SecretHandling, pump};
 use crate::cgroup::Group;
-use crate::completed::{Captured, Contact, End, Stopped};
+use crate::completed::{Captured, End, HostConnections, Stopped};
 use crate::descriptors;
-use crate::disk::Disk;
+use crate::disk::DiskUsage;
 use crate::error::SandboxError;
 use crate::forward::Forwarder;
 use crate::layers::ResourceLevel;
-use crate::plan::{Conversation, Plan};
+use crate::plan::{Plan, StageChannel};
 use crate::spawn::{Keep, Limits, Redaction, Stdin, Stdout};
 use crate::spawner;
 use crate::tree;
@@ -45,14 +45,14 @@ const REPORT: usize = 256 << 10;
 const CHUNK: usize = 4 << 10;
 
 /// What was seen of a program.
-pub(crate) struct Observed {
+pub(crate) struct ObservedProgram {
     pub(crate) end: End,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
     /// What the inner stage said, where there is one.
     pub(crate) report: Vec<u8>,
     /// What the program did with the hosts that it could reach.
-    pub(crate) contacts: Vec<Contact>,
+    pub(crate) contacts: Vec<HostConnections>,
     /// What bounded its memory and its processes.
     pub(crate) resources: ResourceLevel,
     pub(crate) stopped: Option<Stopped>,
@@ -81,7 +81,7 @@ enum Cause {
 }
 
 /// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
-pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, SandboxError> {
+pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<ObservedProgram, SandboxError> {
     let Plan {
         command,
         reach,
@@ -92,7 +92,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     } = plan;
     let limits = watch.limits;
     let deadline = sleep(limits.wall);
-    let disk = Disk::before(watch.writable, limits.resources.disk).await;
+    let disk = DiskUsage::before(watch.writable, limits.resources.disk).await;
     // Goes after the program: who is in it keeps it.
     let group = watch.group;
     let started = spawner::start(command, reach, placeholders).await;
@@ -109,9 +109,9 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let (stdin, stdout, stderr) = running.pipes();
 
     let (of_out, of_err) = match watch.redaction {
-        Redaction::Redact => (Secrets::Replaced, Secrets::Replaced),
-        Redaction::OnlyStderr => (Secrets::Kept, Secrets::Replaced),
-        Redaction::Raw => (Secrets::Kept, Secrets::Kept),
+        Redaction::Redact => (SecretHandling::Replaced, SecretHandling::Replaced),
+        Redaction::OnlyStderr => (SecretHandling::Kept, SecretHandling::Replaced),
+        Redaction::Raw => (SecretHandling::Kept, SecretHandling::Kept),
     };
     let mut out = match watch.stdout {
         Stdout::Memory => Capture::new(watch.keep, limits.stdout, of_out),
@@ -196,7 +196,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
         }
     }
     let contacts = forwarder.end().await;
-    running.settled();
+    running.mark_reaped();
     // What is still in a pipe when its writer ends is read afterwards: whether it was too much must not hang on who was faster.
     let over = [&out, &err]
         .iter()
@@ -217,7 +217,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
         err.finish().map_err(&capture_error)?,
     );
     let ran_out_of_memory = counted.is_some_and(Group::ran_out_of_memory);
-    Ok(Observed {
+    Ok(ObservedProgram {
         end,
         stdout,
         stderr,
@@ -234,7 +234,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// Returns when the program has written more than it may; never where that is not bounded.
-async fn watch_disk(disk: Option<Disk>, root: Pid) {
+async fn watch_disk(disk: Option<DiskUsage>, root: Pid) {
     match disk {
         Some(disk) => disk.exceeded(root).await,
         None => std::future::pending().await,
@@ -292,11 +292,11 @@ async fn feed(pipe: Option<ChildStdin>, input: Stdin) {
 
 /// Sends the order to the inner stage and reads its report until it closes the socket.
 async fn converse(
-    conversation: Option<Conversation>,
+    conversation: Option<StageChannel>,
     report: &mut Vec<u8>,
     listening: oneshot::Sender<Vec<OwnedFd>>,
 ) {
-    let Some(Conversation {
+    let Some(StageChannel {
         socket,
         order,
         routes,

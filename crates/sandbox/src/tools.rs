@@ -148,7 +148,7 @@ const SECRET_KEYS: [&str; 4] = ["token", "password", "secret", "passphrase"];
 
 /// Returns all tool paths, from the table below the user's home and from the child's variables.
 /// They need not exist.
-pub(crate) fn places(
+pub(crate) fn visible_tool_paths(
     env: &Environment,
     given: &[(OsString, OsString)],
     program: &Path,
@@ -275,7 +275,7 @@ mod tests {
             ("PATH".into(), "/h/opt/x/bin:relative".into()),
             ("GOPATH".into(), "/h/a:/h/b".into()),
         ];
-        let found = places(&env, &given, Path::new("/h/venv/bin/pytest"));
+        let found = visible_tool_paths(&env, &given, Path::new("/h/venv/bin/pytest"));
         let has = |place: &str| found.contains(&PathBuf::from(place));
         for place in [
             "/h/opt/x/bin",

@@ -32,9 +32,9 @@ const ROUND: Duration = Duration::from_micros(250);
 static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// The list of running programs, locked.
-pub(crate) struct Register(MutexGuard<'static, BTreeSet<i32>>);
+pub(crate) struct RunningPrograms(MutexGuard<'static, BTreeSet<i32>>);
 
-impl Register {
+impl RunningPrograms {
     /// Locks the list.
     pub(crate) fn lock() -> Self {
         Self(RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
@@ -88,7 +88,7 @@ pub(crate) fn is_childless() -> bool {
 
 /// Kills the strays of programs that have ended and reaps those that are dead. Returns who is left.
 pub(crate) fn sweep() -> Vec<Pid> {
-    let register = Register::lock();
+    let register = RunningPrograms::lock();
     let myself = rustix::process::getpid();
     let mut found = children(myself);
     found.retain(|child| !register.0.contains(&child.as_raw_nonzero().get()));
@@ -120,7 +120,7 @@ pub(crate) fn sweep() -> Vec<Pid> {
 }
 
 /// `root` and every process below it that is not dead yet.
-pub(crate) fn living(root: Pid) -> Vec<Pid> {
+pub(crate) fn live_processes(root: Pid) -> Vec<Pid> {
     let mut all = living_descendants(root);
     all.push(root);
     all

@@ -19,7 +19,9 @@ use crate::error::{PathProblem, SandboxError};
 use crate::identity::{CONFINED_HOME, Identity};
 use crate::layers::IsolationLevel;
 use crate::sandbox::Sandbox;
-use crate::spawn::{Calls, Cap, Confinement, Limits, Network, Profile, Resources, Spawn, Strength};
+use crate::spawn::{
+    Cap, Confinement, Limits, Network, Profile, Resources, Spawn, Strength, SyscallClass,
+};
 
 /// How long a program may take to tell its version.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -126,7 +128,7 @@ impl Sandbox {
             read_only: Vec::new(),
             mounts: Vec::new(),
             network: Network::None,
-            calls: Calls::Tools,
+            calls: SyscallClass::Tools,
             identity: Identity::default(),
         };
         Spawn {
@@ -243,7 +245,7 @@ fn stderr_suffix(line: &str) -> String {
 mod tests {
     use super::*;
     use crate::completed::Captured;
-    use crate::layers::{IsolationReceipt, Requested};
+    use crate::layers::{IsolationReceipt, RequestedConfinement};
 
     #[test]
     fn the_number_is_found_in_what_programs_say() {
@@ -287,8 +289,12 @@ mod tests {
     #[test]
     fn printing_and_writing_limits_are_distinguished() {
         let ended = |end| {
-            let receipt =
-                IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
+            let receipt = IsolationReceipt::new(
+                RequestedConfinement::BestEffort,
+                Network::None,
+                Vec::new(),
+                Vec::new(),
+            );
             let stdout = Captured {
                 bytes: b"1.0".to_vec(),
                 ..Captured::default()

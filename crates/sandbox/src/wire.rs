@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{MissingLayer, ReachedLayer};
-use crate::spawn::{Calls, Cap, Network, Resources, Strength};
+use crate::layers::{ActiveLayer, MissingLayer};
+use crate::spawn::{Cap, Network, Resources, Strength, SyscallClass};
 use crate::terminal_end::Terminal;
 
 /// A directory with the identity that the inner stage must find.
@@ -53,15 +53,15 @@ pub(crate) enum Overlays {
 
 /// The features of a machine that confined programs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HostFeatures {
-    pub(crate) surroundings: StageIsolation,
+pub(crate) struct StageFeatures {
+    pub(crate) isolation: StageIsolation,
     pub(crate) private: PrivateSize,
     pub(crate) overlays: Overlays,
 }
 
 /// The request to the stage before bubblewrap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OverlayOrder {
+pub(crate) struct OverlayRequest {
     /// An existing directory, over which the memory of the overlays is mounted.
     pub(crate) place: OsString,
     /// The most bytes of all overlays together; `None` for the kernel's default.
@@ -75,7 +75,7 @@ pub(crate) struct OverlayOrder {
 pub(crate) struct StageRequest {
     pub(crate) program: OsString,
     /// The value of `argv[0]`.
-    pub(crate) called: OsString,
+    pub(crate) arg0: OsString,
     /// Whether standard input becomes its controlling terminal.
     pub(crate) terminal: Terminal,
     pub(crate) args: Vec<OsString>,
@@ -85,7 +85,7 @@ pub(crate) struct StageRequest {
     /// The read-only paths in them.
     pub(crate) read_only: Vec<OsString>,
     /// Whether a writable directory is mounted at another path.
-    pub(crate) moved: bool,
+    pub(crate) has_moved_mount: bool,
     /// The readable paths, each with everything below it.
     pub(crate) readable: Vec<OsString>,
     /// The program's own home, unless another private place contains it.
@@ -93,7 +93,7 @@ pub(crate) struct StageRequest {
     pub(crate) surroundings: StageIsolation,
     pub(crate) private: PrivateSize,
     pub(crate) network: Network,
-    pub(crate) calls: Calls,
+    pub(crate) calls: SyscallClass,
     /// The local addresses of the reachable hosts; the stage passes back a listener for each, in this order.
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) resources: Resources,
@@ -108,7 +108,7 @@ pub(crate) struct StageRequest {
 pub(crate) enum Report {
     /// All layers are in force; the program is about to start.
     Ready {
-        reached: Vec<ReachedLayer>,
+        reached: Vec<ActiveLayer>,
         missing: Vec<MissingLayer>,
     },
     /// A required layer is missing; nothing was started.

@@ -65,12 +65,12 @@ pub(crate) fn has_more(text: &RedactedText) -> bool {
 }
 
 /// Returns the words that tell an attempt from others.
-pub(crate) fn of_attempt(number: &u64) -> String {
+pub(crate) fn attempt_label(number: &u64) -> String {
     format!("of attempt {number}")
 }
 
 /// Returns a number of things.
-pub(crate) fn many(count: impl Display, noun: &str) -> String {
+pub(crate) fn pluralize(count: impl Display, noun: &str) -> String {
     match count.to_string().as_str() {
         "1" => format!("1 {noun}"),
         count => format!("{count} {noun}s"),
@@ -203,7 +203,7 @@ pub(crate) fn path_part(name: &RedactedText) -> String {
 }
 
 /// Returns a word of a document for people: `not_started` becomes `not started`.
-pub(crate) fn word(word: &RedactedText) -> String {
+pub(crate) fn readable(word: &RedactedText) -> String {
     word.to_string().replace(['_', '-'], " ")
 }
 

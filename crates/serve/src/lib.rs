@@ -26,7 +26,7 @@ pub use actions::{PageRights, RunAction, RunActionKind};
 pub use error::ServeError;
 pub use markdown::markdown_report;
 pub use project::{
-    ProjectAsk, ProjectDocument, ProjectReader, ProjectRequest, ProjectRequests, project_requests,
+    ProjectDocument, ProjectQuery, ProjectReader, ProjectRequest, ProjectRequests, project_requests,
 };
 pub use report::html_report;
 pub use server::{PageServer, ServeOptions};

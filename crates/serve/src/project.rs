@@ -33,7 +33,7 @@ pub enum ProjectDocument {
 
 /// What the server asks the program that started it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProjectAsk {
+pub enum ProjectQuery {
     /// A document.
     Document(ProjectDocument),
     /// A confirmed action on a run, and its result as a document. Only a server with the right to land asks this.
@@ -44,7 +44,7 @@ pub enum ProjectAsk {
 #[derive(Debug)]
 pub struct ProjectRequest {
     /// What is asked.
-    pub ask: ProjectAsk,
+    pub ask: ProjectQuery,
     reply: oneshot::Sender<Result<Value, Failure>>,
 }
 
@@ -86,10 +86,10 @@ impl ProjectRequest {
 
 impl ProjectReader {
     pub(crate) async fn read(&self, document: ProjectDocument) -> Result<Value, Failure> {
-        self.ask(ProjectAsk::Document(document)).await
+        self.ask(ProjectQuery::Document(document)).await
     }
 
-    pub(crate) async fn ask(&self, ask: ProjectAsk) -> Result<Value, Failure> {
+    pub(crate) async fn ask(&self, ask: ProjectQuery) -> Result<Value, Failure> {
         let ended = || {
             Failure::refused("the program that reads the project has ended")
                 .hint("Start `crucible serve` again.")

@@ -28,7 +28,7 @@ use crate::pages::{
     ICON, SCRIPT, STYLE, attempt_page, calls_page, costs_page, events_page, land_page, ledger_page,
     message_page, run_page, runs_page,
 };
-use crate::project::{ProjectAsk, ProjectReader};
+use crate::project::{ProjectQuery, ProjectReader};
 use crate::project_pages::{ProjectPage, document_of, message_of, project_page};
 use crate::query::RunQuery;
 
@@ -233,7 +233,7 @@ async fn act(shared: &Shared, path: &str, body: Body) -> Response<Body> {
         Ok(confirmed) => confirmed,
         Err(refusal) => return refused(refusal.text()),
     };
-    let answer = shared.options.project.ask(ProjectAsk::Action(confirmed));
+    let answer = shared.options.project.ask(ProjectQuery::Action(confirmed));
     match answer.await {
         Ok(_) => redirect(&format!("/runs/{run}"), None),
         Err(failure) => message(

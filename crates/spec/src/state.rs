@@ -41,7 +41,7 @@ pub struct PhaseState {
     pub last_success: Option<SpecReceipt>,
     /// If the newest real receipt of the fixup phase records no model call, as an application does not:
     /// the earlier success that does. It is used for tokens and cost only.
-    pub asked: Option<SpecReceipt>,
+    pub last_call_receipt: Option<SpecReceipt>,
     /// The outputs of the last success, and their current state.
     pub outputs: Vec<TrackedRecord>,
     /// The input artifacts of the last success, and their current state.

@@ -61,7 +61,7 @@ pub fn recovered_fixup(recovered: &RecoveredEdit) -> Vec<String> {
     let (others, files): (Vec<_>, Vec<_>) = recovered
         .files
         .iter()
-        .partition(|path| recovered.went_on.contains(path));
+        .partition(|path| recovered.edited_since.contains(path));
     let names = |paths: &[&RepoPath]| {
         paths
             .iter()
@@ -75,7 +75,7 @@ pub fn recovered_fixup(recovered: &RecoveredEdit) -> Vec<String> {
     let what = match recovered.outcome {
         EditRecovery::Nothing => return Vec::new(),
         EditRecovery::Finished => "finished: the fixup is applied to these files",
-        EditRecovery::TakenBack => "rolled back: the fixup is not applied to these files",
+        EditRecovery::RolledBack => "rolled back: the fixup is not applied to these files",
     };
     let files = if files.is_empty() {
         "none".to_owned()

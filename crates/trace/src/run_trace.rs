@@ -21,7 +21,7 @@ mod calls;
 mod gates;
 
 use crucible_model::Timestamp;
-use crucible_run::{AttemptEnd, Part, PartKind, Stage};
+use crucible_run::{AttemptEnd, PartKind, Stage, TimelinePart};
 use crucible_view::{AttemptView, FindingView, RunOutcome, RunView};
 use serde::Serialize;
 
@@ -247,7 +247,7 @@ impl<'r> Builder<'r> {
 
     /// The newest stage, of this kind if one is given, that began by then; without one, the run.
     fn stage_at(&self, time: Timestamp, kind: Option<Stage>) -> SpanId {
-        let is_it = |part: &Part| {
+        let is_it = |part: &TimelinePart| {
             let is_kind = kind.is_none_or(|stage| part.kind == PartKind::Stage { stage });
             is_kind && part.started_at <= time
         };
@@ -257,8 +257,8 @@ impl<'r> Builder<'r> {
 }
 
 /// The stages of a run with their places in order.
-fn stages(run: &RunView) -> impl Iterator<Item = (usize, &Part)> {
-    let is_stage = |part: &&Part| matches!(part.kind, PartKind::Stage { .. });
+fn stages(run: &RunView) -> impl Iterator<Item = (usize, &TimelinePart)> {
+    let is_stage = |part: &&TimelinePart| matches!(part.kind, PartKind::Stage { .. });
     run.parts.iter().filter(is_stage).enumerate()
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crucible_model::{Code, Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::canary::{CanaryOutcome, is_canary_telling, judge_canary};
+use crate::canary::{CanaryOutcome, can_canary_differ, judge_canary};
 use crate::gate::GateRun;
 use crate::judge::GateBefore;
 use crate::results::TestStatus;
@@ -38,7 +38,7 @@ pub enum Variant {
 
 /// What can be tried on a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Possible<'a> {
+pub struct VariantChoices<'a> {
     /// The variants that differ from the change.
     pub variants: &'a [Variant],
     /// Whether functions are broken, not only constants.
@@ -64,7 +64,7 @@ pub struct BrokenRuns<'a> {
 
 /// What to do next for a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum BrokenChangeStep {
     /// Run it on this variant.
     Run(Variant),
     /// It is decided.
@@ -163,18 +163,18 @@ pub struct BrokenGate {
 
 /// Says what to run next for a gate, or what it showed.
 #[must_use]
-pub fn next_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
+pub fn next_step(possible: VariantChoices<'_>, runs: BrokenRuns<'_>) -> BrokenChangeStep {
     let step = first_step(possible, runs);
-    let is_noticed = step == Step::Done(BrokenOutcome::Noticed);
+    let is_noticed = step == BrokenChangeStep::Done(BrokenOutcome::Noticed);
     if !is_noticed || runs.after.results.is_some() || repeated_variant(runs).is_none() {
         return step;
     }
     // A script that ends itself with 0 at random is red only sometimes.
     for repetition in (1..=possible.repetitions).map(Variant::Again) {
         match runs.runs.get(&repetition) {
-            None => return Step::Run(repetition),
+            None => return BrokenChangeStep::Run(repetition),
             Some(run) if has_noticed(runs, run) => {}
-            Some(_) => return Step::Done(BrokenOutcome::Unnoticed),
+            Some(_) => return BrokenChangeStep::Done(BrokenOutcome::Unnoticed),
         }
     }
     step
@@ -190,12 +190,12 @@ pub fn repeated_variant(runs: BrokenRuns<'_>) -> Option<Variant> {
 }
 
 /// The same without repetitions.
-fn first_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
+fn first_step(possible: VariantChoices<'_>, runs: BrokenRuns<'_>) -> BrokenChangeStep {
     use Variant::{
         Fails, FailsWhileLoading, OtherExpectations, Removed, ReturnsNothing, Unloadable,
     };
-    let done = |outcome| Step::Done(outcome);
-    if !is_canary_telling(runs.after) {
+    let done = |outcome| BrokenChangeStep::Done(outcome);
+    if !can_canary_differ(runs.after) {
         return done(BrokenOutcome::NotChecked);
     }
     let has = |variant| possible.variants.contains(&variant);
@@ -208,13 +208,13 @@ fn first_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
             continue;
         }
         match noticed(variant) {
-            None => return Step::Run(variant),
+            None => return BrokenChangeStep::Run(variant),
             // A function that calls everything equal fails like any other, and so does one that took the place of an assertion.
             Some(true)
                 if (possible.has_comparisons || possible.has_loading) && has(OtherExpectations) =>
             {
                 return match noticed(OtherExpectations) {
-                    None => Step::Run(OtherExpectations),
+                    None => BrokenChangeStep::Run(OtherExpectations),
                     Some(true) => done(BrokenOutcome::Noticed),
                     Some(false) => done(BrokenOutcome::Unnoticed),
                 };
@@ -230,7 +230,7 @@ fn first_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
     if is_loading && has(OtherExpectations) {
         let depends = if has(FailsWhileLoading) {
             match noticed(FailsWhileLoading) {
-                None => return Step::Run(FailsWhileLoading),
+                None => return BrokenChangeStep::Run(FailsWhileLoading),
                 Some(noticed) => noticed || possible.has_loading,
             }
         } else {
@@ -238,7 +238,7 @@ fn first_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
         };
         if depends {
             match noticed(OtherExpectations) {
-                None => return Step::Run(OtherExpectations),
+                None => return BrokenChangeStep::Run(OtherExpectations),
                 // Every suite fails with other expectations. That the change matters is shown by a red variant, or by tests
                 // that fail without it.
                 Some(true) if noticed(FailsWhileLoading) == Some(true) || has_fixed => {
@@ -252,10 +252,10 @@ fn first_step(possible: Possible<'_>, runs: BrokenRuns<'_>) -> Step {
     let reports_no_tests = runs.after.results.is_none();
     if reports_no_tests && has(Unloadable) && has(Removed) {
         match noticed(Unloadable) {
-            None => return Step::Run(Unloadable),
+            None => return BrokenChangeStep::Run(Unloadable),
             Some(true) => {}
             Some(false) => match noticed(Removed) {
-                None => return Step::Run(Removed),
+                None => return BrokenChangeStep::Run(Removed),
                 Some(true) => return done(BrokenOutcome::ReadsText),
                 Some(false) => {}
             },
@@ -410,13 +410,13 @@ mod tests {
     }
 
     impl Case<'_> {
-        fn step(&self) -> Step {
+        fn step(&self) -> BrokenChangeStep {
             let runs = self
                 .runs
                 .iter()
                 .map(|(variant, output)| (*variant, run(output)))
                 .collect();
-            let possible = Possible {
+            let possible = VariantChoices {
                 variants: self.variants,
                 has_functions: self.variants.contains(&Fails),
                 has_comparisons: self.has_comparisons,
@@ -445,17 +445,17 @@ mod tests {
 
     #[test]
     fn gate_that_fails_on_broken_change_has_noticed() {
-        assert_eq!(CASE.step(), Step::Run(Fails));
+        assert_eq!(CASE.step(), BrokenChangeStep::Run(Fails));
         let red = Case {
             runs: &[(Fails, A_RED)],
             ..CASE
         };
-        assert_eq!(red.step(), Step::Done(Noticed));
+        assert_eq!(red.step(), BrokenChangeStep::Done(Noticed));
         let green = Case {
             runs: &[(Fails, GREEN)],
             ..CASE
         };
-        assert_eq!(green.step(), Step::Done(Unnoticed));
+        assert_eq!(green.step(), BrokenChangeStep::Done(Unnoticed));
     }
 
     #[test]
@@ -464,7 +464,7 @@ mod tests {
             runs: &[(Fails, B_RED)],
             ..CASE
         };
-        assert_eq!(decoy.step(), Step::Done(Unnoticed));
+        assert_eq!(decoy.step(), BrokenChangeStep::Done(Unnoticed));
     }
 
     #[test]
@@ -479,10 +479,13 @@ mod tests {
             }
             .step()
         };
-        assert_eq!(case(&[(Fails, A_RED)]), Step::Run(OtherExpectations));
+        assert_eq!(
+            case(&[(Fails, A_RED)]),
+            BrokenChangeStep::Run(OtherExpectations)
+        );
         let all = |expected| case(&[(Fails, A_RED), (OtherExpectations, expected)]);
-        assert_eq!(all(A_RED), Step::Done(Noticed));
-        assert_eq!(all(GREEN), Step::Done(Unnoticed));
+        assert_eq!(all(A_RED), BrokenChangeStep::Done(Noticed));
+        assert_eq!(all(GREEN), BrokenChangeStep::Done(Unnoticed));
     }
 
     #[test]
@@ -497,12 +500,15 @@ mod tests {
             .step()
         };
         let green = (Fails, GREEN);
-        assert_eq!(case(&[green]), Step::Run(FailsWhileLoading));
+        assert_eq!(case(&[green]), BrokenChangeStep::Run(FailsWhileLoading));
         let loading = (FailsWhileLoading, "red");
-        assert_eq!(case(&[green, loading]), Step::Run(OtherExpectations));
+        assert_eq!(
+            case(&[green, loading]),
+            BrokenChangeStep::Run(OtherExpectations)
+        );
         let all = |expected| case(&[green, loading, (OtherExpectations, expected)]);
-        assert_eq!(all(A_RED), Step::Done(Noticed));
-        assert_eq!(all(GREEN), Step::Done(Unnoticed));
+        assert_eq!(all(A_RED), BrokenChangeStep::Done(Noticed));
+        assert_eq!(all(GREEN), BrokenChangeStep::Done(Unnoticed));
     }
 
     /// Otherwise one line that runs on loading would vouch for functions that no test calls.
@@ -520,11 +526,14 @@ mod tests {
         };
         let both: &[Variant] = &[Fails, OtherExpectations];
         let runs: &[(Variant, &str)] = &[(Fails, GREEN), (OtherExpectations, A_RED)];
-        assert_eq!(case(both, "other", runs), Step::Done(Unnoticed));
-        assert_eq!(case(both, "a", runs), Step::Done(Noticed));
+        assert_eq!(case(both, "other", runs), BrokenChangeStep::Done(Unnoticed));
+        assert_eq!(case(both, "a", runs), BrokenChangeStep::Done(Noticed));
         let only: &[Variant] = &[OtherExpectations];
-        assert_eq!(case(only, "other", &runs[1..]), Step::Done(NotChecked));
-        assert_eq!(case(only, "a", &runs[1..]), Step::Done(Noticed));
+        assert_eq!(
+            case(only, "other", &runs[1..]),
+            BrokenChangeStep::Done(NotChecked)
+        );
+        assert_eq!(case(only, "a", &runs[1..]), BrokenChangeStep::Done(Noticed));
     }
 
     #[test]
@@ -539,13 +548,16 @@ mod tests {
             }
             .step()
         };
-        assert_eq!(case(&[(Fails, "")]), Step::Run(Unloadable));
-        assert_eq!(case(&[(Fails, ""), (Unloadable, "")]), Step::Run(Removed));
+        assert_eq!(case(&[(Fails, "")]), BrokenChangeStep::Run(Unloadable));
+        assert_eq!(
+            case(&[(Fails, ""), (Unloadable, "")]),
+            BrokenChangeStep::Run(Removed)
+        );
         let all = |load, removed| case(&[(Fails, ""), (Unloadable, load), (Removed, removed)]);
-        assert_eq!(all("", "red"), Step::Done(ReadsText));
-        assert_eq!(all("", ""), Step::Done(Unnoticed));
+        assert_eq!(all("", "red"), BrokenChangeStep::Done(ReadsText));
+        assert_eq!(all("", ""), BrokenChangeStep::Done(Unnoticed));
         // A program that ends itself is loaded.
-        assert_eq!(all("red", "red"), Step::Done(Unnoticed));
+        assert_eq!(all("red", "red"), BrokenChangeStep::Done(Unnoticed));
     }
 
     #[test]
@@ -554,18 +566,18 @@ mod tests {
             variants: &[],
             ..CASE
         };
-        assert_eq!(case.step(), Step::Done(NotChecked));
+        assert_eq!(case.step(), BrokenChangeStep::Done(NotChecked));
         let loading = Case {
             variants: &[OtherExpectations],
             is_loading: true,
             ..CASE
         };
-        assert_eq!(loading.step(), Step::Run(OtherExpectations));
+        assert_eq!(loading.step(), BrokenChangeStep::Run(OtherExpectations));
         let forged = Case {
             runs: &[(OtherExpectations, GREEN)],
             ..loading
         };
-        assert_eq!(forged.step(), Step::Done(Unnoticed));
+        assert_eq!(forged.step(), BrokenChangeStep::Done(Unnoticed));
     }
 
     #[test]
@@ -610,7 +622,7 @@ mod tests {
 
     #[test]
     fn gate_without_tests_notices_again() {
-        fn step(runs: &[(Variant, &str)]) -> Step {
+        fn step(runs: &[(Variant, &str)]) -> BrokenChangeStep {
             let case = Case {
                 after: "done",
                 runs,
@@ -619,11 +631,14 @@ mod tests {
             case.step()
         }
         let red = (Fails, "red");
-        assert_eq!(step(&[red]), Step::Run(Again(1)));
-        assert_eq!(step(&[red, (Again(1), "red")]), Step::Run(Again(2)));
+        assert_eq!(step(&[red]), BrokenChangeStep::Run(Again(1)));
+        assert_eq!(
+            step(&[red, (Again(1), "red")]),
+            BrokenChangeStep::Run(Again(2))
+        );
         let chance = [red, (Again(1), "red"), (Again(2), "done")];
-        assert_eq!(step(&chance), Step::Done(Unnoticed));
+        assert_eq!(step(&chance), BrokenChangeStep::Done(Unnoticed));
         let steady = [red, (Again(1), "red"), (Again(2), "red")];
-        assert_eq!(step(&steady), Step::Done(Noticed));
+        assert_eq!(step(&steady), BrokenChangeStep::Done(Noticed));
     }
 }

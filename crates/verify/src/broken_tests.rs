@@ -23,7 +23,7 @@ const SHORTEST_TITLE: usize = 3;
 /// Returns the tests that the change adds, that pass with it and that fail with its functions broken. Examples in
 /// documentation that the change edits are not among them.
 #[must_use]
-pub fn noticed_by_added(runs: BrokenRuns<'_>, edited_examples: &[String]) -> Vec<String> {
+pub fn noticing_added_tests(runs: BrokenRuns<'_>, edited_examples: &[String]) -> Vec<String> {
     let before = runs.before.and_then(|before| before.results.as_ref());
     let is_added = |name: &&str| before.is_some_and(|before| !before.tests.contains_key(*name));
     let broken = [Variant::Fails, Variant::ReturnsNothing].map(|variant| runs.runs.get(&variant));
@@ -42,7 +42,7 @@ pub fn noticed_by_added(runs: BrokenRuns<'_>, edited_examples: &[String]) -> Vec
 /// Returns the tests that fail before and after the change and may run its code. `message` is what a broken function fails
 /// with; without one, each such test may.
 #[must_use]
-pub fn still_red(runs: BrokenRuns<'_>, message: Option<&str>) -> Vec<String> {
+pub fn still_failing(runs: BrokenRuns<'_>, message: Option<&str>) -> Vec<String> {
     let before = runs.before.and_then(|before| before.results.as_ref());
     let was_red = |name: &&str| {
         before.is_some_and(|before| before.tests.get(*name) == Some(&TestStatus::Failed))
@@ -165,7 +165,10 @@ mod tests {
             after: &after,
             runs: &runs,
         };
-        (noticed_by_added(runs, &[]), still_red(runs, Some(MESSAGE)))
+        (
+            noticing_added_tests(runs, &[]),
+            still_failing(runs, Some(MESSAGE)),
+        )
     }
 
     const TWICE: &str =
@@ -199,7 +202,7 @@ mod tests {
     fn failing_test_without_lines_is_listed() {
         let (before, after) = (before(), after());
         let with = |runs: &BTreeMap<Variant, GateRun>, message| {
-            still_red(
+            still_failing(
                 BrokenRuns {
                     before: Some(&before),
                     after: &after,

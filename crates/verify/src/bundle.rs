@@ -27,21 +27,21 @@ pub(crate) use manifest::{BundleCut, BundleOrigin};
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST.json";
 
 /// The directories in a bundle, and the important part of a long file.
-const DIRECTORIES: [(&str, read::Telling); 5] = [
-    ("artifacts", read::Telling::Beginning),
-    ("attempts", read::Telling::Beginning),
-    ("logs", read::Telling::End),
-    ("outbox", read::Telling::Beginning),
-    ("reviews", read::Telling::Beginning),
+const DIRECTORIES: [(&str, read::KeptEnd); 5] = [
+    ("artifacts", read::KeptEnd::Beginning),
+    ("attempts", read::KeptEnd::Beginning),
+    ("logs", read::KeptEnd::End),
+    ("outbox", read::KeptEnd::Beginning),
+    ("reviews", read::KeptEnd::Beginning),
 ];
 
 /// Further files in a bundle.
-const FILES: [(&str, read::Telling); 5] = [
-    ("TRACE.md", read::Telling::End),
-    ("cassette.jsonl", read::Telling::End),
-    ("events.jsonl", read::Telling::End),
-    ("receipt.json", read::Telling::Beginning),
-    ("run.json", read::Telling::Beginning),
+const FILES: [(&str, read::KeptEnd); 5] = [
+    ("TRACE.md", read::KeptEnd::End),
+    ("cassette.jsonl", read::KeptEnd::End),
+    ("events.jsonl", read::KeptEnd::End),
+    ("receipt.json", read::KeptEnd::Beginning),
+    ("run.json", read::KeptEnd::Beginning),
 ];
 
 /// Required files, and the text for a missing one.

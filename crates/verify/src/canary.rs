@@ -36,14 +36,14 @@ impl CanaryOutcome {
 
 /// Returns whether a run on broken sources can differ from this one: it passed, or a test of it did.
 #[must_use]
-pub fn is_canary_telling(before: &GateRun) -> bool {
+pub fn can_canary_differ(before: &GateRun) -> bool {
     before.end == GateEnd::Exited(0) || passed(before).next().is_some() || tests_passed(before) > 0
 }
 
 /// Compares a gate's run on broken sources with the one on the sources as they are.
 #[must_use]
 pub fn judge_canary(before: &GateRun, broken: &GateRun) -> CanaryOutcome {
-    if !is_canary_telling(before) {
+    if !can_canary_differ(before) {
         return CanaryOutcome::Unknown;
     }
     let has_ended_otherwise = match (&before.end, &broken.end) {
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn gate_failing_without_passing_test_is_unknown() {
         for before in [run(1, ""), run(101, ALL_RED), timed_out()] {
-            assert!(!is_canary_telling(&before));
+            assert!(!can_canary_differ(&before));
             let outcome = judge_canary(&before, &run(1, ""));
             assert!(
                 outcome == CanaryOutcome::Unknown && outcome.counts(),

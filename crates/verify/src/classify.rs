@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateEnd, GateRun, NotStarted};
-use crate::runner::missing;
+use crate::runner::missing_requirement;
 
 /// The kinds of failures reported to a fixer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ fn by_words(run: &GateRun) -> FailureClass {
     let text = format!("\n{}\n{}\n", run.stderr.text(), run.stdout.text());
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let linter = is_linter(&run.command);
-    if has(MISSING) || missing(run).is_some() {
+    if has(MISSING) || missing_requirement(run).is_some() {
         FailureClass::ToolMissing
     } else if !linter && has(TESTS) && !has(COMPILER) {
         FailureClass::TestFailure
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn missing_tool_is_classified_with_remedy() {
         let missing_tool = |command: &str, code: i32, stderr: &str| {
-            missing(&run_of(command, GateEnd::Exited(code), "", stderr))
+            missing_requirement(&run_of(command, GateEnd::Exited(code), "", stderr))
         };
         let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
         assert!(

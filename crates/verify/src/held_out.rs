@@ -50,7 +50,7 @@ pub enum HeldOutOutcome {
 
 /// Whether held-out files take the place of files of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldOutPlaces {
+pub enum HeldOutPlacement {
     /// All are new, so their tests are new, too.
     New,
     /// Some replace a file, whose tests have the same names.
@@ -63,7 +63,7 @@ pub fn compare_held_out(
     without: &[GateRun],
     with: &[GateRun],
     files: Vec<Digest>,
-    places: HeldOutPlaces,
+    places: HeldOutPlacement,
 ) -> HeldOutReport {
     let (mut passed, mut failed) = (0, 0);
     let mut reports_no_tests = false;
@@ -94,7 +94,8 @@ pub fn compare_held_out(
     }
     let outcome = if failed > 0 {
         HeldOutOutcome::Failed
-    } else if with.is_empty() || passed == 0 && !reports_no_tests && places == HeldOutPlaces::New {
+    } else if with.is_empty() || passed == 0 && !reports_no_tests && places == HeldOutPlacement::New
+    {
         HeldOutOutcome::NotRun
     } else {
         HeldOutOutcome::Passed
@@ -145,13 +146,13 @@ mod tests {
         run_of("cargo test", GateEnd::Exited(code), output, "")
     }
 
-    fn compared(without: &str, with: &str, places: HeldOutPlaces) -> HeldOutReport {
+    fn compared(without: &str, with: &str, places: HeldOutPlacement) -> HeldOutReport {
         compare_held_out(&[run(without)], &[run(with)], Vec::new(), places)
     }
 
     #[test]
     fn failed_held_out_test_reveals_only_its_number() {
-        let report = compared(ONE, RED, HeldOutPlaces::New);
+        let report = compared(ONE, RED, HeldOutPlacement::New);
         assert_eq!((report.failed, report.outcome), (1, HeldOutOutcome::Failed));
         let verdict = judge_held_out(&report);
         assert!(!verdict.passes());
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn held_out_tests_must_have_run() {
-        use HeldOutPlaces::{New, Replacing};
+        use HeldOutPlacement::{New, Replacing};
         for (without, with, places, outcome) in [
             (ONE, TWO, New, HeldOutOutcome::Passed),
             (ONE, ONE, New, HeldOutOutcome::NotRun),

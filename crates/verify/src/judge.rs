@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crucible_model::{Code, Finding, Verdict};
-use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
+use crucible_sandbox::{Captured, Extent, IsolationLevel, RequestedConfinement};
 
 use crate::broken_change::{BrokenChange, judge_broken_change};
 use crate::canary::CanaryOutcome;
@@ -47,11 +47,11 @@ pub struct Baseline<'a> {
     /// The gates before any change; other gates have no baseline.
     pub gates: &'a [GateBefore],
     /// Whether the change may edit tests.
-    pub tests: TestFiles,
+    pub tests: TestFilePolicy,
     /// The goal's words and the files that the plan names: tests that they name have to turn green.
     pub goal: &'a str,
     /// Failing tests that one commit added or changed, without a source: one cause may be behind all of a set.
-    pub together: &'a [BTreeSet<String>],
+    pub changed_together: &'a [BTreeSet<String>],
     /// Failing tests that a recent commit of tests added or changed: they wait for a change.
     pub waiting: &'a [String],
     /// The paths that the change touches.
@@ -128,7 +128,7 @@ impl JudgedRun {
             list.is_some_and(|list| {
                 self.tests
                     .as_ref()
-                    .is_some_and(|tests| tests.broke_off(list))
+                    .is_some_and(|tests| tests.is_below_broken(list))
             })
         };
         let may_pass = |finding: &Finding| finding.code == per_test::BROKEN || is_of_break(finding);
@@ -138,7 +138,7 @@ impl JudgedRun {
 
 /// Whether a change may edit tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TestFiles {
+pub enum TestFilePolicy {
     /// It may not: as many tests as before have to run.
     #[default]
     Fixed,
@@ -474,7 +474,7 @@ fn remarks(run: &GateRun) -> Verdict {
     let mut verdict = Verdict::default();
     let subject = run.id.as_str();
     if let Some(receipt) = &run.isolation
-        && (receipt.level != IsolationLevel::Full || receipt.requested == Requested::Off)
+        && (receipt.level != IsolationLevel::Full || receipt.requested == RequestedConfinement::Off)
     {
         let missing: Vec<String> = receipt
             .missing

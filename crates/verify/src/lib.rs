@@ -36,12 +36,13 @@ mod text;
 mod witness;
 
 pub use broken_change::{
-    BrokenChange, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns, NOT_NOTICED, Possible, Step,
-    Variant, best_outcome, judge_broken_change, next_step, repeated_variant, unaffected,
+    BrokenChange, BrokenChangeStep, BrokenGate, BrokenOutcome, BrokenPolicy, BrokenRuns,
+    NOT_NOTICED, Variant, VariantChoices, best_outcome, judge_broken_change, next_step,
+    repeated_variant, unaffected,
 };
-pub use broken_tests::{noticed_by_added, still_red};
+pub use broken_tests::{noticing_added_tests, still_failing};
 pub use bundle::{BundleError, failure_bundle};
-pub use canary::{CanaryOutcome, is_canary_telling, judge_canary};
+pub use canary::{CanaryOutcome, can_canary_differ, judge_canary};
 pub use candidates::{CandidateChoice, CandidateRow, choose_candidate};
 pub use classify::{FailureClass, classify};
 pub use gate::{
@@ -50,10 +51,11 @@ pub use gate::{
     RunnerReport, VariableError, builtin_gates, check_variable,
 };
 pub use held_out::{
-    HeldOutOutcome, HeldOutPlaces, HeldOutReport, HeldOutVersion, compare_held_out, judge_held_out,
+    HeldOutOutcome, HeldOutPlacement, HeldOutReport, HeldOutVersion, compare_held_out,
+    judge_held_out,
 };
 pub use judge::{
-    ACCEPTABLE, Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFiles, TestList,
+    ACCEPTABLE, Baseline, GateBefore, GateTests, JudgedRun, Requirements, TestFilePolicy, TestList,
     changed_tests, failed_by_environment, judge, judge_run, judge_run_after, judge_set,
     may_show_progress,
 };
@@ -72,11 +74,11 @@ pub use results::{TestResults, TestStatus};
 pub use results_from::{
     GateResultsFrom, ResultsFrom, ResultsPolicy, judge_results_from, results_from,
 };
-pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
+pub use run::{GateObserver, GateSetting, Logs, NoopObserver, logs, run_gates};
 pub use runner::{
-    Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, Influence, ReportAt, ReportPlace,
-    Reporting, Runner, Tool, TreeView, cannot_compile, concerns_compiling, could_not_run, detect,
-    install_hint, runners,
+    Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, ReportContext, ReportPlace,
+    Reporting, Runner, RunnerFiles, Tool, TreeView, cannot_compile, concerns_compiling,
+    could_not_run, detect, install_hint, runners,
 };
 pub use second_world::{
     SecondWorld, WorldGate, WorldOutcome, WorldPolicy, WorldRun, WorldRuns, WorldStep,
@@ -84,7 +86,7 @@ pub use second_world::{
 };
 pub use sinks::{NewSink, SINK_KINDS, judge_sinks};
 pub use spelling::Spelling;
-pub use strength::{Strength, Survivor, judge_strength};
+pub use strength::{Strength, SurvivingMutant, judge_strength};
 pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{FailureEvidence, Normaliser, StackFrame, excerpt, normalise};
 pub use witness::{SecondAuthor, WitnessFacts, WitnessStep, is_quoted, next_witness_step};

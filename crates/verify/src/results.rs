@@ -218,7 +218,7 @@ mod tests {
 
     /// Neither package nor file distinguishes such tests, and a failing one must not hide a passing one.
     #[test]
-    fn libtest_names_that_stand_twice_are_numbered() {
+    fn repeated_libtest_names_are_numbered() {
         let running =
             |file: &str| format!("     Running {file} (target/debug/deps/it-0123456789abcdef)\n");
         let stderr = format!(

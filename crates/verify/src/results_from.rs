@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn runner_with_a_process_per_test_decides_outside() {
+    fn process_per_test_runner_decides_outside_tested_code() {
         for command in [
             "cargo nextest run",
             "cargo nextest r --all",

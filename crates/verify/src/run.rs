@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep,
-    Limits, Mount, MountContent, Network, Profile, Redaction, Resources, Sandbox, SandboxError,
-    Spawn, Stdin, Stdout, Strength,
+    Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
+    Mount, MountContent, Network, Profile, Redaction, Resources, Sandbox, SandboxError, Spawn,
+    Stdin, Stdout, Strength, SyscallClass,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
@@ -77,9 +77,9 @@ pub trait GateObserver: Send + Sync {
 
 /// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct NoopObserver;
 
-impl GateObserver for Silent {
+impl GateObserver for NoopObserver {
     fn started(&self, _: &GateInput) {}
 
     fn finished(&self, _: &GateOutcome) {}
@@ -300,7 +300,7 @@ async fn run_words(
             read_only: Vec::new(),
             mounts: setting.mounts.clone(),
             network: Network::None,
-            calls: Calls::Tools,
+            calls: SyscallClass::Tools,
             identity: setting.identity.clone(),
         }),
         keep: Keep::Tail,
@@ -314,7 +314,7 @@ async fn run_words(
                 completed.stdout.bytes = shown;
             }
             for stream in [&mut completed.stdout, &mut completed.stderr] {
-                stream.bytes = prepared.without_place(std::mem::take(&mut stream.bytes));
+                stream.bytes = prepared.without_report_path(std::mem::take(&mut stream.bytes));
             }
             GateRun {
                 report: collected.report,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crucible_model::{Code, Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::canary::is_canary_telling;
+use crate::canary::can_canary_differ;
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::judge::GateBefore;
 use crate::results::TestStatus;
@@ -154,7 +154,7 @@ impl WorldGate {
 #[must_use]
 pub fn next_world_run(runs: WorldRuns<'_>) -> WorldStep {
     let mut gate = WorldGate::not_checked(runs.after);
-    if !is_canary_telling(runs.after) {
+    if !can_canary_differ(runs.after) {
         return WorldStep::Done(gate);
     }
     let mut suspects: BTreeSet<String> = green(runs.after);

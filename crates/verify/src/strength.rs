@@ -18,7 +18,7 @@ pub struct Strength {
     pub required: u64,
     /// Mistakes that no gate noticed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub survivors: Vec<Survivor>,
+    pub survivors: Vec<SurvivingMutant>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -28,7 +28,7 @@ fn is_zero(number: &u64) -> bool {
 /// A mistake that no gate noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Survivor {
+pub struct SurvivingMutant {
     /// The file and the line.
     pub at: String,
     /// What was done.

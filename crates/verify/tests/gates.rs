@@ -24,7 +24,7 @@ use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun,
-    GateSetting, GateSpec, NotStarted, ReportInput, ReportPaths, Requirements, Silent,
+    GateSetting, GateSpec, NoopObserver, NotStarted, ReportInput, ReportPaths, Requirements,
     VerifyReport, VerifyResult, classify, excerpt, judge_run, logs, normalise, report, run_gates,
 };
 
@@ -68,7 +68,7 @@ impl Fixture {
     }
 
     async fn run_one(&self, gate: GateInput) -> GateRun {
-        match self.run(&[gate], &Silent).await.pop().unwrap() {
+        match self.run(&[gate], &NoopObserver).await.pop().unwrap() {
             GateOutcome::Ran(run) => *run,
             GateOutcome::Judged { .. } => panic!("not a command"),
         }
@@ -321,7 +321,13 @@ async fn a_sandbox_that_is_required_and_missing_refuses() {
         ..fixture.setting()
     };
     let sandbox = Sandbox::new(None, &fixture.env);
-    let outcomes = run_gates(&sandbox, &[shell("touch", "touch made")], &setting, &Silent).await;
+    let outcomes = run_gates(
+        &sandbox,
+        &[shell("touch", "touch made")],
+        &setting,
+        &NoopObserver,
+    )
+    .await;
     let GateOutcome::Ran(run) = &outcomes[0] else {
         panic!("not a command")
     };
@@ -472,8 +478,13 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
                 &["cargo", "test", "--offline"],
                 Duration::from_secs(120),
             )];
-            let outcomes =
-                run_gates(&Sandbox::new(None, &fixture.env), &gates, &setting, &Silent).await;
+            let outcomes = run_gates(
+                &Sandbox::new(None, &fixture.env),
+                &gates,
+                &setting,
+                &NoopObserver,
+            )
+            .await;
             let GateOutcome::Ran(run) = &outcomes[0] else {
                 panic!("not a command")
             };

@@ -6,7 +6,7 @@ use crucible_model::{Digest, Timestamp};
 use crucible_run::Exchange;
 use serde::{Deserialize, Serialize};
 
-use crate::list::between;
+use crate::list::elapsed_ms;
 use crate::text::RedactedText;
 
 /// What some model calls used together, as the budget of a run counts it.
@@ -96,7 +96,7 @@ impl CallView {
             attempt: row.attempt,
             started_at: row.call.ts,
             ended_at: end.map(|end| end.ts),
-            elapsed_ms: end.map(|end| between(row.call.ts, end.ts)),
+            elapsed_ms: end.map(|end| elapsed_ms(row.call.ts, end.ts)),
             outcome: end.map(|end| RedactedText::new(&end.outcome)),
             tokens_in,
             tokens_out,
@@ -143,8 +143,8 @@ impl ExchangeView {
         Self {
             event: exchange.seq,
             role: RedactedText::new(&exchange.role),
-            asked_at: exchange.asked,
-            ended_at: exchange.ended,
+            asked_at: exchange.asked_at,
+            ended_at: exchange.ended_at,
             provider: RedactedText::new(&exchange.provider),
             model: RedactedText::new(&exchange.model),
             attempt: exchange.attempt,

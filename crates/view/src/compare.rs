@@ -5,7 +5,7 @@ use crucible_run::{AttemptEnd, PartKind};
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::AttemptView;
-use crate::list::{RunOutcome, between};
+use crate::list::{RunOutcome, elapsed_ms};
 use crate::run::RunView;
 use crate::text::RedactedText;
 
@@ -149,7 +149,7 @@ impl RunFacts {
             micro_dollars: summary.totals.micro_dollars,
             elapsed_ms: summary.elapsed_ms,
             model_ms: sum(run.model_calls.iter().filter_map(|call| call.elapsed_ms)),
-            gates_ms: sum(gates.map(|part| between(part.started_at, part.ended_at))),
+            gates_ms: sum(gates.map(|part| elapsed_ms(part.started_at, part.ended_at))),
             context_files: run
                 .context
                 .as_ref()

@@ -58,7 +58,7 @@ pub use ledger::LedgerView;
 pub use list::{ListQuery, RunList, RunOutcome, RunSummary};
 pub use plan::{PlanView, ReviewView};
 pub use policy::{PolicyRun, PolicyView, RuleView};
-pub use run::{ArtifactView, OwedView, RunView};
+pub use run::{ArtifactView, PendingView, RunView};
 pub use skill::{
     PromotionView, SkillBuildView, SkillCountsView, SkillGateView, SkillListView, SkillRowView,
     SkillRunView, SkillVerificationView, SkillView,

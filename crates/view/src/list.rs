@@ -212,13 +212,13 @@ impl RunSummary {
             agent: agent.map(|agent| RedactedText::new(&agent.profile.name)),
             created_at: row.run.created,
             updated_at: row.run.updated,
-            elapsed_ms: between(row.run.created, row.run.updated),
+            elapsed_ms: elapsed_ms(row.run.created, row.run.updated),
             totals: Totals::of_usage(&row.usage),
         }
     }
 }
 
 /// Returns the milliseconds from one instant to a later one; 0 if it is not later.
-pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
+pub(crate) fn elapsed_ms(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.unix_millis().saturating_sub(from.unix_millis())).unwrap_or(0)
 }

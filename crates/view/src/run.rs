@@ -3,8 +3,8 @@
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
 use crucible_run::{
-    AttemptEnd, BudgetStatus, Part, RunDir, RunDocuments, RunError, RunState, documents, first_end,
-    timeline,
+    AttemptEnd, BudgetStatus, RunDir, RunDocuments, RunError, RunState, TimelinePart, documents,
+    first_end, timeline,
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub struct RunView {
     /// What to do next, one sentence.
     pub next: RedactedText,
     /// What it waits for, if it does.
-    pub owed: Option<OwedView>,
+    pub owed: Option<PendingView>,
     /// Why it failed, if it did.
     pub failure: Option<FindingView>,
     /// How much of its budgets is used.
@@ -75,7 +75,7 @@ pub struct RunView {
     pub events: Vec<EventView>,
     /// Its stages and attempts in time.
     #[serde(default)]
-    pub parts: Vec<Part>,
+    pub parts: Vec<TimelinePart>,
     /// The number of the event that ended it for the first time, if one did.
     #[serde(default)]
     pub first_end: Option<u64>,
@@ -87,7 +87,7 @@ pub struct RunView {
 
 /// What a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwedView {
+pub struct PendingView {
     /// The role that owes it.
     pub role: RedactedText,
     /// What is requested.
@@ -135,7 +135,7 @@ impl RunView {
             branch: text(&status.run.branch.to_string()),
             directory: text(&status.directory.to_string_lossy()),
             next: text(&status.next),
-            owed: status.owed.as_ref().map(|owed| OwedView {
+            owed: status.owed.as_ref().map(|owed| PendingView {
                 role: text(&owed.role),
                 action: text(&owed.action),
                 target: text(&owed.target),

@@ -1,6 +1,6 @@
 //! What the gates showed of a change.
 
-use crucible_run::{BaselineGate, shown_by};
+use crucible_run::{BaselineGate, report_lines};
 use crucible_verify::{
     BrokenOutcome, GateIsolation, GateTests, Strength, TestList, VerifyReport, VerifyResult,
 };
@@ -168,7 +168,7 @@ impl VerificationView {
         let text = RedactedText::new;
         let is_passed = report.result == VerifyResult::Pass;
         let shown = if is_passed {
-            RedactedText::all(&shown_by(report))
+            RedactedText::all(&report_lines(report))
         } else {
             Vec::new()
         };

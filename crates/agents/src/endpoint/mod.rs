@@ -673,7 +673,7 @@ impl ForwardedAnswer {
         sender: mpsc::Sender<Result<Bytes, std::io::Error>>,
     ) {
         let mut last = Vec::new();
-        let mut told_tools = 0;
+        let mut reported_tools = 0;
         let cut = loop {
             match stream.chunk().await {
                 Ok(Some(piece)) => {
@@ -681,7 +681,7 @@ impl ForwardedAnswer {
                     if self.answer_bytes.len() < MAX_KEPT {
                         self.answer_bytes.extend_from_slice(&piece);
                     }
-                    told_tools = self.tell_tools(told_tools);
+                    reported_tools = self.tell_tools(reported_tools);
                     if self.reader.usage().is_some() {
                         self.settle().await;
                     }
@@ -700,7 +700,7 @@ impl ForwardedAnswer {
             }
         };
         self.reader.finish();
-        self.tell_tools(told_tools);
+        self.tell_tools(reported_tools);
         if cut.is_none() {
             self.settle().await;
         }

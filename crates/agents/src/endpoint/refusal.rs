@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusal_has_the_form_of_its_wire() {
+    fn refusal_uses_api_error_format() {
         let refusal = Refusal::new(402, "the budget is exhausted");
         let at = |wire, pointer: &str| {
             refusal

@@ -1,7 +1,7 @@
 //! aider. It commits on its own by default, and keeps its notes in the working copy.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const ARGS: [&str; 13] = [
@@ -34,7 +34,7 @@ impl AgentKind for Aider {
             program: "aider".to_owned(),
             args: words(&ARGS),
             resume: Vec::new(),
-            prompt: PromptBy::File,
+            prompt: PromptDelivery::File,
             wire: Wire::OpenAi,
             provider: "openai".to_owned(),
             model: "gpt-5.5".to_owned(),

@@ -4,7 +4,7 @@
 //! `IS_SANDBOX` lets it skip permissions as root, which is what it is in a user namespace.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const ARGS: [&str; 9] = [
@@ -35,7 +35,7 @@ impl AgentKind for Claude {
             program: "claude".to_owned(),
             args: words(&ARGS),
             resume,
-            prompt: PromptBy::Stdin,
+            prompt: PromptDelivery::Stdin,
             wire: Wire::Anthropic,
             provider: "anthropic".to_owned(),
             model: "claude-sonnet-5".to_owned(),

@@ -3,7 +3,7 @@
 //! Its own sandbox is off: the processes of one sandbox cannot make another. A repository's `.codex` is not in its copy.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const CONFIG: &str = "\
@@ -43,7 +43,7 @@ impl AgentKind for Codex {
             program: "codex".to_owned(),
             args: words(&[&["exec"], &options[..], &["-"]].concat()),
             resume: words(&[&["exec", "resume", "--last"], &options[..], &["-"]].concat()),
-            prompt: PromptBy::Stdin,
+            prompt: PromptDelivery::Stdin,
             wire: Wire::OpenAi,
             provider: "openai".to_owned(),
             model: "gpt-5.5".to_owned(),

@@ -3,7 +3,7 @@
 //! Without a settings file it ends at once, because it finds no way to log in.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const SETTINGS: &str = r#"{
@@ -31,7 +31,7 @@ impl AgentKind for Gemini {
             program: "gemini".to_owned(),
             args: words(&ARGS),
             resume: words(&[&ARGS[..], &["--resume", "latest"]].concat()),
-            prompt: PromptBy::Stdin,
+            prompt: PromptDelivery::Stdin,
             wire: Wire::Gemini,
             provider: "gemini-cli".to_owned(),
             model: "gemini-2.5-pro".to_owned(),

@@ -1,7 +1,7 @@
 //! mini-swe-agent, which works with nothing but a shell.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const ARGS: [&str; 9] = [
@@ -30,7 +30,7 @@ impl AgentKind for MiniSweAgent {
             program: "mini".to_owned(),
             args: words(&ARGS),
             resume: Vec::new(),
-            prompt: PromptBy::Argument,
+            prompt: PromptDelivery::Argument,
             wire: Wire::OpenAi,
             provider: "openai".to_owned(),
             model: "gpt-5.5".to_owned(),

@@ -3,7 +3,7 @@
 //! It is connected by a provider of its configuration file. Model lists, updates and plugins, which it would fetch, are off.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const CONFIG: &str = r#"{
@@ -47,7 +47,7 @@ impl AgentKind for OpenCode {
             program: "opencode".to_owned(),
             args: words(&ARGS),
             resume: words(&[&ARGS[..], &["--continue"]].concat()),
-            prompt: PromptBy::Stdin,
+            prompt: PromptDelivery::Stdin,
             wire: Wire::OpenAi,
             provider: "openai".to_owned(),
             model: "gpt-5.5".to_owned(),

@@ -1,7 +1,7 @@
 //! Qwen Code, Alibaba's agent. It needs Node.js 22. Its interactive shell would want a terminal of its own, which the sandbox lacks.
 
 use super::{pairs, words};
-use crate::profile::{AgentProfile, PromptBy, Wire};
+use crate::profile::{AgentProfile, PromptDelivery, Wire};
 use crate::registry::AgentKind;
 
 const SETTINGS: &str = r#"{
@@ -37,7 +37,7 @@ impl AgentKind for Qwen {
             program: "qwen".to_owned(),
             args: words(&ARGS),
             resume: words(&[&ARGS[..], &["--continue"]].concat()),
-            prompt: PromptBy::Stdin,
+            prompt: PromptDelivery::Stdin,
             wire: Wire::OpenAi,
             provider: "openai".to_owned(),
             model: "gpt-5.5".to_owned(),

@@ -163,7 +163,7 @@ fn library_accepts(key: &PublicKey, signature: &SshSignature, message: &[u8]) ->
 }
 
 #[test]
-fn touched_hardware_key_is_accepted_as_elsewhere() {
+fn touched_key_verifies_as_in_openssh() {
     let message = b"message";
     for device in Authenticator::both() {
         let public = device.public();

@@ -239,7 +239,7 @@ async fn private_key_text_is_never_quoted() {
 }
 
 #[tokio::test]
-async fn signer_of_the_policy_is_asked_for() {
+async fn signer_outside_policy_is_refused() {
     let sample = Sample::of(change()).await;
     let other = new_signer(&sample.room.path().join("other")).await;
     let judged = crate::sample::judge(

@@ -45,10 +45,10 @@ pub(crate) struct Build {
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     gate_output: Option<PathBuf>,
     /// Maximum number of files. With --goal [default: run.max_files, 30]
-    #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
+    #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limit_parser())]
     max_files: Option<u64>,
     /// Maximum bytes of content. With --goal [default: run.max_total_bytes, 60000]
-    #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
+    #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limit_parser())]
     max_bytes: Option<u64>,
     /// Write the pack to this file [default: standard output]
     #[arg(long, value_name = "FILE")]
@@ -126,6 +126,6 @@ fn canonical<T: Serialize>(document: &T) -> Result<Vec<u8>, Failure> {
 }
 
 /// Parses a limit of a pack; 0 is allowed.
-fn limits() -> RangedU64ValueParser<u64> {
+fn limit_parser() -> RangedU64ValueParser<u64> {
     RangedU64ValueParser::new().range(0..=u64::from(u32::MAX))
 }

@@ -66,7 +66,7 @@ fn missing(app: &App, verdict: &Verdict) {
 
 /// The tables, and below them what would make more providers ready.
 fn show(app: &App, examined: &Examination) {
-    let seen = &examined.seen;
+    let seen = &examined.diagnosis;
     let mut providers = table(["provider", "state", "model", "program or address", "key"]);
     for check in &seen.providers {
         let state = readiness(check.readiness);

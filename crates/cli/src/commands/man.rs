@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn command_reference_is_what_the_program_prints() {
+    fn command_reference_matches_program_output() {
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
         let now = reference();
         if std::env::var_os("UPDATE_DOCS").is_some() {

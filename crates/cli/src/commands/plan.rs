@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand};
 use crucible_model::{ExitStatus, Failure, Verdict};
-use crucible_run::{Evidence, PlanCheck, RunDir};
+use crucible_run::{EvidenceCheck, PlanCheck, RunDir};
 
 use crate::app::App;
 
@@ -61,9 +61,9 @@ impl Check {
             default_repo: app.absolute(Path::new(".")),
             executed: self.executed_gates.clone(),
             evidence: if self.check_evidence {
-                Evidence::Checked
+                EvidenceCheck::Checked
             } else {
-                Evidence::Ignored
+                EvidenceCheck::Ignored
             },
         };
         let runtime = app.runtime();
@@ -75,7 +75,7 @@ impl Check {
 fn run_dir(app: &App, named: &Path) -> Result<RunDir, Failure> {
     let directory = app.absolute(named);
     if directory.is_dir() {
-        return Ok(RunDir::at(directory));
+        return Ok(RunDir::from_path(directory));
     }
     let config = app.config(&app.absolute(Path::new(".")), &[])?;
     let id = named

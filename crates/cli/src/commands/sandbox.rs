@@ -13,8 +13,8 @@ use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
 use crucible_repo::{Git, Guards, RunByGit, git_directory_around};
 use crucible_sandbox::{
-    AllowedHost, CONFINED_HOME, Calls, Completed, Confinement, End, Identity, InputSource,
-    LayerState, Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength,
+    AllowedHost, CONFINED_HOME, Completed, Confinement, End, Identity, InputSource, LayerState,
+    Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength, SyscallClass,
     base_env, toolchain_env,
 };
 use crucible_terminal::{InputStream, UserInput, run_attached, user_input};
@@ -92,7 +92,7 @@ enum CallClass {
     Connect,
 }
 
-impl From<CallClass> for Calls {
+impl From<CallClass> for SyscallClass {
     fn from(class: CallClass) -> Self {
         match class {
             CallClass::Tools => Self::Tools,

@@ -66,5 +66,5 @@ impl Verify {
 fn directory(path: &Path) -> Option<RunDir> {
     let name = path.file_name()?.to_str()?;
     (name.parse::<RunId>().is_ok() && path.join("run.json").is_file())
-        .then(|| RunDir::at(path.to_owned()))
+        .then(|| RunDir::from_path(path.to_owned()))
 }

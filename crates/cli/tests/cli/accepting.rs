@@ -233,7 +233,7 @@ fn program() -> TestRepo {
 }
 
 #[test]
-fn untested_change_stops_where_no_test_may_be_added() {
+fn untested_change_without_test_path_stops() {
     let repo = program();
     let text = "int sum(int a, int b) { return a + b; }\n\nint twice(int a) { return 2 * a; }\n";
     let server = answering(whole_file("src/sum.c", text));

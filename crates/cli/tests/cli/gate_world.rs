@@ -165,7 +165,7 @@ fn tox_environment_is_active_without_another() {
 }
 
 #[test]
-fn plain_install_gives_way_to_the_patched_source() {
+fn patched_source_precedes_installed_package() {
     let check = "import unittest\nimport area, helper\n\n\nclass Area(unittest.TestCase):\n\
         \x20   def test_area(self):\n        self.assertEqual(area.area(3, 4), 12)\n\n\
         \x20   def test_empty(self):\n        self.assertEqual(area.area(0, 0), helper.ANSWER)\n";

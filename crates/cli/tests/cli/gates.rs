@@ -89,7 +89,7 @@ fn gate_ignoring_termination_is_killed() {
 }
 
 #[test]
-fn a_gate_that_leaves_daemons_behind_leaves_none() {
+fn daemons_of_gate_are_killed() {
     let (first, second) = (marker(), marker());
     let script = format!(
         "setsid sleep {first} </dev/null >/dev/null 2>&1 &\n(setsid sh -c 'trap \"\" TERM; sleep {second}' &) </dev/null >/dev/null 2>&1\nsleep 0.2\nexit 0"

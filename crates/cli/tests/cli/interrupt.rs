@@ -228,7 +228,7 @@ fn asked_to_end_while_a_gate_sleeps() {
 
 /// Nobody is there to clean up; what was started ends all the same.
 #[test]
-fn killed_while_a_gate_sleeps() {
+fn run_killed_during_gate_resumes() {
     let fixture = Fixture::new([right()]);
     let program = fixture.start_run();
     fixture.wait_for_the_gate();

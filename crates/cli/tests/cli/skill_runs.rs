@@ -198,7 +198,7 @@ fn walk(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_run_that_failed_leaves_nothing_it_wrote() {
+fn failed_run_discards_its_writes() {
     let skills = Skills::new();
     let root = skills.root();
     std::fs::create_dir_all(root.join("notes")).unwrap();

@@ -640,7 +640,7 @@ fn gate_timeout_exits_10() {
 }
 
 #[test]
-fn a_projects_own_file_names_no_tools() {
+fn project_settings_cannot_set_tools() {
     let setup = Setup::built();
     setup.write(".crucible/config.toml", "[forge]\ntools = \"/usr/bin\"\n");
     let said = setup

@@ -541,7 +541,7 @@ return {}";
 }
 
 #[test]
-fn without_walls_a_run_says_so() {
+fn missing_sandbox_layers_are_reported() {
     let skills = Skills::new();
     skills
         .fixture

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crucible_host::clock::SystemClock;
 use crucible_host::env::Environment;
 use crucible_ledger::{EventRecord, Ledger};
-use crucible_run::{AnswersFrom, RunObserver, RunOptions, RunSettings, World, create};
+use crucible_run::{AnswerSource, RunContext, RunObserver, RunOptions, RunSettings, create};
 use crucible_sandbox::Sandbox;
 use crucible_testkit::{FakeOpenAi, Reply};
 use serde_json::{Value, json};
@@ -373,7 +373,7 @@ fn old_manual_run_continues_without_provider() {
         Arc::new(Sandbox::new(None, &env)),
         fixture.data().join("runs"),
     );
-    let world = World {
+    let world = RunContext {
         env: &env,
         clock: &SystemClock,
         sandbox,
@@ -385,7 +385,7 @@ fn old_manual_run_continues_without_provider() {
         found_gate_timeout: std::time::Duration::from_secs(60),
         started_in: None,
         settings,
-        answers: AnswersFrom::Provider,
+        answers: AnswerSource::Provider,
         warnings: Vec::new(),
         task: None,
     };

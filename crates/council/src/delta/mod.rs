@@ -15,7 +15,7 @@ use crucible_model::short_line;
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 
-use crate::caller::{Ask, Caller, NoAnswer};
+use crate::caller::{CallFailure, CallRequest, Caller};
 use crate::config::DeltaChoice;
 use crate::degradation::{Degradation, DegradationKind, Part};
 use crate::error::CouncilError;
@@ -98,7 +98,7 @@ async fn ask_judge(
     prior: &Positions,
     current: &Positions,
 ) -> Result<DeltaVerdict, CouncilError> {
-    let ask = Ask {
+    let ask = CallRequest {
         part: Part::Judge,
         loop_number: Some(loop_number),
         model: String::new(),
@@ -107,7 +107,7 @@ async fn ask_judge(
     };
     match caller.ask(ask).await {
         Ok(answer) => Ok(judge::verdict(answer.text.as_str())),
-        Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
+        Err(last @ CallFailure::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
         Err(none) => Ok(DeltaVerdict::Unclear(format!(
             "the judge gave no answer: {none}"
         ))),

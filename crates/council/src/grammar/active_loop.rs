@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::loop_state::LoopState;
 use super::prompt;
-use crate::caller::{Ask, CallAnswer, Caller, NoAnswer};
+use crate::caller::{CallAnswer, CallFailure, CallRequest, Caller};
 use crate::config::Observability;
 use crate::council::{Council, Seat};
 use crate::degradation::{Degradation, DegradationKind, Part};
@@ -96,8 +96,10 @@ impl<'f> ActiveLoop<'f> {
     ) -> Result<SeatReply, CouncilError> {
         match self.ask(seat, messages, None).await {
             Ok(answer) => Ok((seat.id, Ok(answer))),
-            Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id), Some(self.number))),
-            Err(why @ (NoAnswer::Call(_) | NoAnswer::TooLong { .. })) => {
+            Err(why @ CallFailure::Final(_)) => {
+                Err(why.fatal(Part::Seat(seat.id), Some(self.number)))
+            }
+            Err(why @ (CallFailure::Call(_) | CallFailure::TooLong { .. })) => {
                 Ok((seat.id, Err(short_line(&why.to_string(), REASON_CHARS))))
             }
         }
@@ -139,7 +141,7 @@ impl<'f> ActiveLoop<'f> {
 
     fn take_critique(&self, answer: &CallAnswer, critique: &Untrusted) {
         let red_team = self.council.red_team.id;
-        if red_team::has_yielded(critique) {
+        if red_team::states_no_objection(critique) {
             self.caller.note(Degradation {
                 loop_number: Some(self.number),
                 part: Part::Seat(red_team),
@@ -158,8 +160,8 @@ impl<'f> ActiveLoop<'f> {
         seat: &Seat,
         messages: Vec<Message>,
         schema: Option<(&'static str, Value)>,
-    ) -> Result<CallAnswer, NoAnswer> {
-        let ask = Ask {
+    ) -> Result<CallAnswer, CallFailure> {
+        let ask = CallRequest {
             part: Part::Seat(seat.id),
             loop_number: Some(self.number),
             model: seat.model.clone(),
@@ -205,7 +207,7 @@ impl<'f> ActiveLoop<'f> {
 }
 
 /// The positions of the seats that answered.
-pub(super) fn answered(replies: Vec<SeatReply>) -> Positions {
+pub(super) fn reply_positions(replies: Vec<SeatReply>) -> Positions {
     replies
         .into_iter()
         .filter_map(|(seat, reply)| Some((seat, reply.ok()?.text)))

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::active_loop::{answered, labelled};
+use super::active_loop::{labelled, reply_positions};
 use super::{ActiveLoop, Grammar, LoopState, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
@@ -29,7 +29,7 @@ impl Grammar for Debate {
         _prior: Option<&LoopState>,
     ) -> Result<LoopState, CouncilError> {
         let council = active.council;
-        let opening = |seat| (seat, prompt::opening(&council.question, seat));
+        let opening = |seat| (seat, prompt::first_messages(&council.question, seat));
         let replies = active
             .ask_seats(
                 council.seats.iter().map(opening).collect(),
@@ -37,7 +37,7 @@ impl Grammar for Debate {
             )
             .await?;
         active.quorum(&replies)?;
-        let mut positions = answered(replies);
+        let mut positions = reply_positions(replies);
 
         let attacked = with_position(council, &positions);
         let output = active
@@ -69,7 +69,7 @@ impl Grammar for Debate {
             .ask_seats(requests.collect(), TurnKind::Defense)
             .await?;
         let mut before_attack = Positions::new();
-        for (seat, defense) in answered(replies) {
+        for (seat, defense) in reply_positions(replies) {
             before_attack.extend(
                 positions
                     .insert(seat, defense)
@@ -111,7 +111,7 @@ fn defense(
     position: &Untrusted,
     critique: &Untrusted,
 ) -> Vec<Message> {
-    let prompt_text = prompt::asking(question)
+    let prompt_text = prompt::question_prompt(question)
         .ours(POSITION)
         .untrusted(prompt::OWN, position)
         .ours(ATTACK)
@@ -161,7 +161,7 @@ mod tests {
         assert_snapshot!("defense", whole(&messages[1..]));
         assert_eq!(
             whole(&messages[..1]),
-            whole(&prompt::opening(&council.question, &council.seats[1])[..1])
+            whole(&prompt::first_messages(&council.question, &council.seats[1])[..1])
         );
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let state = first_loop(&council, &all);
         let mut shown = String::new();
         for seat in &council.seats {
-            shown.push_str(&blocks(&prompt::opening(&council.question, seat)));
+            shown.push_str(&blocks(&prompt::first_messages(&council.question, seat)));
         }
         let attacked = with_position(&council, &state.positions);
         let texts = labelled(&council, &state.positions);

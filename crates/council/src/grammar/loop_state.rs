@@ -45,13 +45,13 @@ impl LoopState {
     /// under the name of the council's last seat, whichever seat wrote it. If that seat is missing, the
     /// draft must not appear as another seat's position. In a debate it is the positions before the
     /// attack.
-    pub(crate) fn standing(&self, council: &Council) -> Cow<'_, Positions> {
+    pub(crate) fn comparable_positions(&self, council: &Council) -> Cow<'_, Positions> {
         match (self.drafts.last(), council.seats.last()) {
             (Some(draft), Some(last)) => {
                 Cow::Owned(Positions::from([(last.id, draft.text.clone())]))
             }
             _ if self.before_attack.is_empty() => Cow::Borrowed(&self.positions),
-            _ => Cow::Owned(Self::stated(
+            _ => Cow::Owned(Self::before_attack_values(
                 self.positions.clone(),
                 self.before_attack.clone(),
             )),
@@ -60,7 +60,7 @@ impl LoopState {
 
     /// The values of positions as stated, before any attack. In a debate each loop takes new positions,
     /// so these are what two loops have in common.
-    pub(crate) fn stated<T>(
+    pub(crate) fn before_attack_values<T>(
         at_the_end: BTreeMap<SeatId, T>,
         before_attack: BTreeMap<SeatId, T>,
     ) -> BTreeMap<SeatId, T> {

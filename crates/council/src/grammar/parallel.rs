@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use crucible_llm::Message;
 
-use super::active_loop::{answered, labelled};
+use super::active_loop::{labelled, reply_positions};
 use super::{ActiveLoop, Grammar, LoopState, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
@@ -33,7 +33,7 @@ impl Grammar for Parallel {
             .collect();
         let replies = active.ask_seats(requests, TurnKind::Position).await?;
         active.quorum(&replies)?;
-        let positions = answered(replies);
+        let positions = reply_positions(replies);
         let critique = active
             .request_critique(red_team::messages(council, &labelled(council, &positions)))
             .await?;
@@ -56,13 +56,13 @@ impl Grammar for Parallel {
 
 /// The prompt for a seat, after the previous loop if there was one.
 fn messages(council: &Council, seat: &Seat, prior: Option<&LoopState>) -> Vec<Message> {
-    let mut messages = prompt::opening(&council.question, seat);
+    let mut messages = prompt::first_messages(&council.question, seat);
     if let Some(prior) = prior {
         messages.push(prompt::positions(&prior.positions, &council.seats, seat.id));
         let stand = if prior.positions.contains_key(&seat.id) {
-            prompt::Stand::Taken
+            prompt::PriorPosition::Taken
         } else {
-            prompt::Stand::None
+            prompt::PriorPosition::None
         };
         messages.push(Message::user(prompt::revision(&prior.critique, stand)));
     }

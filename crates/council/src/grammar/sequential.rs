@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::active_loop::answered;
+use super::active_loop::reply_positions;
 use super::{ActiveLoop, Draft, Grammar, LoopState, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
@@ -61,7 +61,7 @@ impl Grammar for Sequential {
         Ok(LoopState {
             number: active.number,
             grammar: LoopGrammar::Sequential,
-            positions: answered(replies),
+            positions: reply_positions(replies),
             critique,
             drafts: work.drafts,
             targets: Vec::new(),
@@ -101,7 +101,7 @@ impl<'p> Work<'p> {
                 .and_then(|prior| Some((&prior.drafts.last()?.text, vec![&prior.critique])))
         };
         match here.or_else(before) {
-            None => prompt::opening(&council.question, seat),
+            None => prompt::first_messages(&council.question, seat),
             Some((draft, attacks)) => vec![
                 Message::system(prompt::system(seat)),
                 Message::user(prompt::draft(&council.question, draft, &attacks)),

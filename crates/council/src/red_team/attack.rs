@@ -153,7 +153,7 @@ fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
 
 /// The critique without the target names, for any seats: the critique of an object, or the text after a
 /// line of names.
-pub(super) fn said_beside_names(text: &str) -> String {
+pub(super) fn critique_without_names(text: &str) -> String {
     let roles: Vec<SeatId> = SeatId::of_roles(
         CouncilRole::ALL
             .iter()

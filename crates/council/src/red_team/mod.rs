@@ -13,7 +13,7 @@ use crucible_model::{PromptBuilder, Untrusted};
 
 pub(crate) use attack::{Attack, attack_schema, read_attack};
 pub(crate) use instructions::system;
-pub(crate) use no_objection::has_yielded;
+pub(crate) use no_objection::states_no_objection;
 
 use crate::council::{Council, Seat};
 use crate::seat::{RedTeamFlavor, SeatId};

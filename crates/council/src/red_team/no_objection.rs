@@ -5,7 +5,7 @@
 
 use crucible_model::Untrusted;
 
-use super::attack::said_beside_names;
+use super::attack::critique_without_names;
 
 /// The fewest bytes of letters and digits in which an objection says what fails. The shortest real ones
 /// have about that many in every script: "The costs are wrong" has 16, "成本被低估了" has 18.
@@ -13,9 +13,9 @@ const FEWEST_BYTES: usize = 16;
 
 /// Whether a critique is too short to state an objection, beside the seats that it names. A longer
 /// agreement counts as a critique: no list of phrases tells them apart reliably, in no language.
-pub(crate) fn has_yielded(critique: &Untrusted) -> bool {
+pub(crate) fn states_no_objection(critique: &Untrusted) -> bool {
     let mut bytes = 0;
-    for c in said_beside_names(critique.as_str()).chars() {
+    for c in critique_without_names(critique.as_str()).chars() {
         if c.is_alphanumeric() {
             bytes += c.len_utf8();
         }
@@ -48,7 +48,7 @@ mod tests {
             r#"{"targets":[],"critique":""}"#,
             r#"{"targets":["pragmatist"],"critique":"I agree."}"#,
         ] {
-            assert!(has_yielded(&Untrusted::new(text)), "{text:.60}");
+            assert!(states_no_objection(&Untrusted::new(text)), "{text:.60}");
         }
     }
 
@@ -62,7 +62,7 @@ mod tests {
             "TARGETS: pragmatist\nThe costs are wrong.",
             r#"{"targets":[],"critique":"The costs are wrong."}"#,
         ] {
-            assert!(!has_yielded(&Untrusted::new(text)), "{text}");
+            assert!(!states_no_objection(&Untrusted::new(text)), "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crucible_model::{counted, one_line};
 
-use super::worse;
+use super::degradation_text;
 use crate::after_attack::AfterAttack;
 use crate::degradation::Degradation;
 use crate::delta::DeltaVerdict;
@@ -144,7 +144,7 @@ impl Page {
             .iter()
             .filter(|it| it.loop_number == Some(record.loop_number))
         {
-            self.line(&format!("  - {}", one_line(&worse(degradation))));
+            self.line(&format!("  - {}", one_line(&degradation_text(degradation))));
         }
         self.line(&format!(
             "  - after the attack: {}",

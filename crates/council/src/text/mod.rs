@@ -13,10 +13,10 @@ pub use argument::{answer, argument};
 
 /// Returns the degradations, one line each.
 #[must_use]
-pub fn degraded(degradations: &[Degradation]) -> Vec<String> {
+pub fn degradation_lines(degradations: &[Degradation]) -> Vec<String> {
     let line = |degradation: &Degradation| match degradation.loop_number {
-        Some(number) => format!("loop {number}: {}", worse(degradation)),
-        None => worse(degradation),
+        Some(number) => format!("loop {number}: {}", degradation_text(degradation)),
+        None => degradation_text(degradation),
     };
     degradations
         .iter()
@@ -37,12 +37,12 @@ pub fn summary(result: &ExecutorResult) -> String {
         }
         loops => counted(u64::from(loops), "loop"),
     };
-    format!("{how}; {}", took(&result.usage))
+    format!("{how}; {}", usage_line(&result.usage))
 }
 
 /// Returns the usage of calls on one line.
 #[must_use]
-pub fn took(usage: &CallUsage) -> String {
+pub fn usage_line(usage: &CallUsage) -> String {
     let tokens = match (
         usage.tokens_input.saturating_add(usage.tokens_output),
         unknown_of(usage, usage.calls_without_tokens),
@@ -118,7 +118,7 @@ pub fn seconds(milliseconds: u64) -> String {
 
 /// Returns a degradation in words.
 #[must_use]
-pub fn worse(degradation: &Degradation) -> String {
+pub fn degradation_text(degradation: &Degradation) -> String {
     let Degradation {
         part, kind, detail, ..
     } = degradation;

@@ -10,14 +10,14 @@ mod reply;
 
 use crucible_model::{Untrusted, short_line};
 
-use crate::caller::{Ask, Caller, Ending};
+use crate::caller::{CallRequest, Caller, Ending};
 use crate::config::Wording;
 use crate::degradation::{Degradation, DegradationKind, Part};
 use crate::error::CouncilError;
 
 pub use output::{CouncilSeat, TriageOutput};
 
-pub(crate) use output::{stands_for_another_text, stored_hint};
+pub(crate) use output::{is_escaped_or_shortened, stored_hint};
 
 /// The most characters of a model's name in an error.
 const MAX_NAME_LEN: usize = 100;
@@ -33,7 +33,7 @@ pub(crate) async fn triage(
     context: Option<&Untrusted>,
 ) -> Result<TriageOutput, CouncilError> {
     let (hinted, wording) = (&caller.config().hinted_models, caller.config().wording);
-    let ask = Ask {
+    let ask = CallRequest {
         part: Part::Triage,
         loop_number: None,
         model: String::new(),

@@ -51,6 +51,6 @@ pub(crate) fn stored_hint(hint: &str) -> Option<String> {
 }
 
 /// Whether a stored hint was escaped or shortened: names of models contain neither `\` nor `…`.
-pub(crate) fn stands_for_another_text(stored: &str) -> bool {
+pub(crate) fn is_escaped_or_shortened(stored: &str) -> bool {
     stored.contains(['\\', '…'])
 }

@@ -481,13 +481,13 @@ async fn insufficient_budget_ends_run_after_triage() {
         } else {
             let Err(CouncilError::BudgetTooSmall {
                 needed,
-                left,
+                remaining_calls,
                 limit,
             }) = ended
             else {
                 panic!("{ended:?}")
             };
-            assert_eq!((needed, left, limit), (15, 14, 15));
+            assert_eq!((needed, remaining_calls, limit), (15, 14, 15));
             assert_eq!(server.completions().len(), 1, "only the triage was asked");
         }
     }

@@ -298,13 +298,16 @@ async fn budget_too_small_for_council_ends_run() {
     let text = error.to_string();
     let CouncilError::BudgetTooSmall {
         needed,
-        left,
+        remaining_calls,
         limit,
     } = error
     else {
         panic!("{text}")
     };
-    assert_eq!((needed, left, limit), (worst - 1, worst - 2, worst - 1));
+    assert_eq!(
+        (needed, remaining_calls, limit),
+        (worst - 1, worst - 2, worst - 1)
+    );
     assert!(
         text.contains("up to 9 more calls") && text.contains("8 of 9 left"),
         "{text}"

@@ -7,7 +7,7 @@ use crucible_llm::CallError;
 use crucible_model::Digest;
 use crucible_model::strict_json::StrictFault;
 
-use super::phase::{DebateOwner, DebatePhase};
+use super::phase::{DebatePhase, DebateRole};
 
 /// Why a debate has no result.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum DebateError {
     )]
     Reply {
         /// The owner that answered.
-        owner: DebateOwner,
+        owner: DebateRole,
         /// The phase of the refused reply.
         phase: DebatePhase,
         /// The digest of the original reply.
@@ -38,7 +38,7 @@ pub enum DebateError {
     )]
     Secret {
         /// The owner that answered.
-        owner: DebateOwner,
+        owner: DebateRole,
         /// The phase whose message was not sent.
         phase: DebatePhase,
     },

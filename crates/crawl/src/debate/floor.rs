@@ -18,18 +18,18 @@ use super::prompts::{self, Material};
 use super::reply::Reply;
 use super::transcript::{self, MessageRecord, Transcript};
 use crate::inspect::Inspection;
-use crate::witness::CrawlObserver;
+use crate::observer::CrawlObserver;
 
 const MAX_TOKENS: &str = "max_tokens";
 const RESPONSE_FORMAT: &str = "response_format";
 
 /// A debate in progress: its repository, its time limit and its observers.
-pub struct DebateFloor<'d> {
+pub struct DebateContext<'d> {
     pub(super) inspection: &'d Inspection,
     pub(super) timeout: Duration,
     pub(super) session: &'d str,
     pub(super) transcript: &'d mut dyn Transcript,
-    pub(super) witness: &'d dyn CrawlObserver,
+    pub(super) observer: &'d dyn CrawlObserver,
     /// The round of the latest draft or revision.
     pub(super) round: u32,
     pub(super) notes: Vec<String>,
@@ -37,26 +37,26 @@ pub struct DebateFloor<'d> {
 
 /// A parsed answer and the model that gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answered<R> {
+pub(super) struct ModelReply<R> {
     pub(super) reply: R,
     pub(super) model: String,
 }
 
-impl<'d> DebateFloor<'d> {
+impl<'d> DebateContext<'d> {
     /// Starts a debate about an inspection. Each model call gets `timeout`, retries included.
     pub fn new(
         inspection: &'d Inspection,
         timeout: Duration,
         session: &'d str,
         transcript: &'d mut dyn Transcript,
-        witness: &'d dyn CrawlObserver,
+        observer: &'d dyn CrawlObserver,
     ) -> Self {
         Self {
             inspection,
             timeout,
             session,
             transcript,
-            witness,
+            observer,
             round: 0,
             notes: Vec::new(),
         }
@@ -68,13 +68,13 @@ impl<'d> DebateFloor<'d> {
         client: &ModelClient,
         phase: DebatePhase,
         material: &[Material],
-    ) -> Result<Answered<R>, DebateError> {
+    ) -> Result<ModelReply<R>, DebateError> {
         let (owner, provider) = (phase.owner(), client.provider());
         let round = match phase {
             DebatePhase::Synthesis => 0,
             DebatePhase::Draft | DebatePhase::Critique | DebatePhase::Revision => self.round,
         };
-        self.witness
+        self.observer
             .progress(&progress_line(phase, round, provider));
         let messages = vec![
             Message::system(prompts::system(phase)),
@@ -112,10 +112,12 @@ impl<'d> DebateFloor<'d> {
                 let answered = checked_reply::<R>(&result, phase);
                 record.verdict = answered.as_ref().map_or("", Reply::verdict);
                 record.reply = match answered {
-                    Err(DebateError::Secret { .. }) => transcript::withheld(&result.raw_response),
+                    Err(DebateError::Secret { .. }) => {
+                        transcript::withheld_notice(&result.raw_response)
+                    }
                     _ => result.raw_response,
                 };
-                answered.map(|reply| Answered {
+                answered.map(|reply| ModelReply {
                     reply,
                     model: result.model_used,
                 })
@@ -125,13 +127,13 @@ impl<'d> DebateFloor<'d> {
         if let Err(error) = &answered {
             record.error = error.to_string();
         }
-        transcript::keep(self.transcript, record, answered)
+        transcript::store(self.transcript, record, answered)
     }
 
     /// Adds a note for the executor of the plan, without repetition.
     pub(super) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
-            self.witness.warning(&note);
+            self.observer.warning(&note);
             self.notes.push(note);
         }
     }

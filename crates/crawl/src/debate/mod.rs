@@ -1,6 +1,6 @@
 //! The debate about a plan: GPT drafts, revises and synthesises; Claude criticises.
 //!
-//! Types determine the roles: [`Gpt`] has no method for a critique, and [`Claude`] has no other. Code
+//! Types determine the roles: [`PlanAuthor`] has no method for a critique, and [`PlanCritic`] has no other. Code
 //! determines the number of rounds: no model knows of rounds or can request one. Answers are parsed
 //! strictly, and every message is in the transcript before the next one is sent.
 //!
@@ -23,10 +23,10 @@ mod tests;
 use std::time::Duration;
 
 pub use error::{DebateError, ReplyFault};
-pub use floor::DebateFloor;
-pub use owner::{Claude, Gpt, PlanCritique, PlanDraft, PlanSynthesis};
+pub use floor::DebateContext;
+pub use owner::{PlanAuthor, PlanCritic, PlanCritique, PlanDraft, PlanSynthesis};
 pub use phase::{
-    CRITIQUE_TOKENS, DRAFT_TOKENS, DebateOwner, DebatePhase, DebateRounds, REVISION_TOKENS,
+    CRITIQUE_TOKENS, DRAFT_TOKENS, DebatePhase, DebateRole, DebateRounds, REVISION_TOKENS,
     SYNTHESIS_TOKENS,
 };
 pub use prompts::prompt_hash;
@@ -34,7 +34,7 @@ pub use transcript::{MessageRecord, RedactedMessage, Transcript};
 
 use crate::artifact::{Dependencies, PlanStep};
 use crate::inspect::Inspection;
-use crate::witness::CrawlObserver;
+use crate::observer::CrawlObserver;
 use summary::SuggestionOutcomes;
 
 /// The result of a debate.
@@ -71,16 +71,16 @@ pub struct DebateOutcome {
     reason = "two models, their subject, two bounds, and three who keep or hear it"
 )]
 pub async fn debate(
-    gpt: &Gpt,
-    claude: &Claude,
+    gpt: &PlanAuthor,
+    claude: &PlanCritic,
     inspection: &Inspection,
     rounds: DebateRounds,
     timeout: Duration,
     session: &str,
     transcript: &mut dyn Transcript,
-    witness: &dyn CrawlObserver,
+    observer: &dyn CrawlObserver,
 ) -> Result<DebateOutcome, DebateError> {
-    let floor = &mut DebateFloor::new(inspection, timeout, session, transcript, witness);
+    let floor = &mut DebateContext::new(inspection, timeout, session, transcript, observer);
     let mut settled = SuggestionOutcomes::default();
     let mut plan = gpt.draft(floor).await?;
     let gpt_model = plan.0.model.clone();
@@ -90,12 +90,12 @@ pub async fn debate(
             break;
         }
         let revision = gpt.revise(&plan, &critique, floor).await?;
-        settled.by_revision(&plan.0.reply, &critique.0.reply, &revision.0.reply);
+        settled.add_revision(&plan.0.reply, &critique.0.reply, &revision.0.reply);
         plan = revision;
         critique = claude.critique(&plan, floor).await?;
     }
     let mut in_the_end = settled.clone();
-    settled.unanswered(&critique.0.reply);
+    settled.reject_unanswered(&critique.0.reply);
     let rounds = floor.round;
     if !critique.is_approval() {
         floor.note(format!(
@@ -125,7 +125,7 @@ pub async fn debate(
     }
     let synthesis = last.0.reply;
     // The model's statements about suggestions are claims; the steps show what was done.
-    in_the_end.by_last_word(&plan.0.reply.steps, &critique.0.reply, &synthesis.steps);
+    in_the_end.add_final_steps(&plan.0.reply.steps, &critique.0.reply, &synthesis.steps);
     let unresolved = critique
         .issues()
         .iter()

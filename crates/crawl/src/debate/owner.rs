@@ -1,12 +1,12 @@
-//! The two roles of a debate as types: [`Gpt`] drafts, revises and synthesises, [`Claude`] criticises.
+//! The two roles of a debate as types: [`PlanAuthor`] drafts, revises and synthesises, [`PlanCritic`] criticises.
 //!
-//! Only [`Gpt`] creates a [`PlanDraft`], only [`Claude`] creates a [`PlanCritique`] of it, and only
-//! [`Gpt`] creates the final [`PlanSynthesis`].
+//! Only [`PlanAuthor`] creates a [`PlanDraft`], only [`PlanCritic`] creates a [`PlanCritique`] of it, and only
+//! [`PlanAuthor`] creates the final [`PlanSynthesis`].
 
 use crucible_llm::ModelClient;
 
 use super::error::DebateError;
-use super::floor::{Answered, DebateFloor};
+use super::floor::{DebateContext, ModelReply};
 use super::material::{self, piece};
 use super::phase::DebatePhase;
 use super::prompts::Slot;
@@ -53,7 +53,7 @@ use super::summary::sentence;
 ///     Ok(())
 /// }
 /// ```
-pub struct Gpt(ModelClient);
+pub struct PlanAuthor(ModelClient);
 
 /// The model that criticises and approves.
 ///
@@ -65,10 +65,10 @@ pub struct Gpt(ModelClient);
 /// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlObserver, debate};
 ///
 /// async fn held(
-///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn CrawlObserver,
+///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, observer: &dyn CrawlObserver,
 /// ) -> Result<(), DebateError> {
 ///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
-///     debate(gpt, claude, about, rounds, time, "crawl-1", kept, witness).await?;
+///     debate(gpt, claude, about, rounds, time, "crawl-1", kept, observer).await?;
 ///     Ok(())
 /// }
 /// ```
@@ -81,10 +81,10 @@ pub struct Gpt(ModelClient);
 /// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlObserver, debate};
 ///
 /// async fn held(
-///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn CrawlObserver,
+///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, observer: &dyn CrawlObserver,
 /// ) -> Result<(), DebateError> {
 ///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
-///     debate(claude, gpt, about, rounds, time, "crawl-1", kept, witness).await?;
+///     debate(claude, gpt, about, rounds, time, "crawl-1", kept, observer).await?;
 ///     Ok(())
 /// }
 /// ```
@@ -122,7 +122,7 @@ pub struct Gpt(ModelClient);
 /// }
 /// ```
 ///
-/// [`Gpt`] has these methods:
+/// [`PlanAuthor`] has these methods:
 ///
 /// ```no_run
 /// use crucible_crawl::{DebateError, DebateFloor, Gpt, PlanCritique, PlanDraft};
@@ -136,21 +136,21 @@ pub struct Gpt(ModelClient);
 ///     Ok(())
 /// }
 /// ```
-pub struct Claude(ModelClient);
+pub struct PlanCritic(ModelClient);
 
 /// A plan in debate: a draft or a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanDraft(pub(super) Answered<DraftReply>);
+pub struct PlanDraft(pub(super) ModelReply<DraftReply>);
 
 /// A critique of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanCritique(pub(super) Answered<CritiqueReply>);
+pub struct PlanCritique(pub(super) ModelReply<CritiqueReply>);
 
 /// The final plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
+pub struct PlanSynthesis(pub(super) ModelReply<SynthesisReply>);
 
-impl Gpt {
+impl PlanAuthor {
     /// Assigns this model to the role.
     #[must_use]
     pub fn new(client: ModelClient) -> Self {
@@ -162,7 +162,7 @@ impl Gpt {
     /// # Errors
     ///
     /// See [`DebateError`].
-    pub async fn draft(&self, floor: &mut DebateFloor<'_>) -> Result<PlanDraft, DebateError> {
+    pub async fn draft(&self, floor: &mut DebateContext<'_>) -> Result<PlanDraft, DebateError> {
         floor.round = 1;
         let material = material::of_draft(floor.inspection);
         floor
@@ -180,7 +180,7 @@ impl Gpt {
         &self,
         draft: &PlanDraft,
         critique: &PlanCritique,
-        floor: &mut DebateFloor<'_>,
+        floor: &mut DebateContext<'_>,
     ) -> Result<PlanDraft, DebateError> {
         floor.round = floor.round.saturating_add(1);
         let material = [
@@ -212,7 +212,7 @@ impl Gpt {
         summary: &str,
         last: &PlanDraft,
         critique: &PlanCritique,
-        floor: &mut DebateFloor<'_>,
+        floor: &mut DebateContext<'_>,
     ) -> Result<PlanSynthesis, DebateError> {
         let unresolved: Vec<String> = critique.issues().iter().map(sentence).collect();
         let unresolved = if unresolved.is_empty() {
@@ -236,7 +236,7 @@ impl Gpt {
     }
 }
 
-impl Claude {
+impl PlanCritic {
     /// Assigns this model to the role.
     #[must_use]
     pub fn new(client: ModelClient) -> Self {
@@ -251,7 +251,7 @@ impl Claude {
     pub async fn critique(
         &self,
         draft: &PlanDraft,
-        floor: &mut DebateFloor<'_>,
+        floor: &mut DebateContext<'_>,
     ) -> Result<PlanCritique, DebateError> {
         let mut material = material::of_critique(floor.inspection);
         let plan = serde_json::to_string_pretty(&draft.0.reply)?;

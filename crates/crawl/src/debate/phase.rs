@@ -13,14 +13,14 @@ pub const SYNTHESIS_TOKENS: u64 = 4000;
 
 /// A role in a debate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DebateOwner {
+pub enum DebateRole {
     /// Drafts, revises and synthesises.
     Gpt,
     /// Criticises and approves.
     Claude,
 }
 
-impl DebateOwner {
+impl DebateRole {
     /// The name in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -31,7 +31,7 @@ impl DebateOwner {
     }
 }
 
-impl fmt::Display for DebateOwner {
+impl fmt::Display for DebateRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -78,10 +78,10 @@ impl DebatePhase {
 
     /// The role that answers.
     #[must_use]
-    pub const fn owner(self) -> DebateOwner {
+    pub const fn owner(self) -> DebateRole {
         match self {
-            Self::Draft | Self::Revision | Self::Synthesis => DebateOwner::Gpt,
-            Self::Critique => DebateOwner::Claude,
+            Self::Draft | Self::Revision | Self::Synthesis => DebateRole::Gpt,
+            Self::Critique => DebateRole::Claude,
         }
     }
 
@@ -148,10 +148,10 @@ mod tests {
         assert_eq!(
             table,
             [
-                ("crawl-draft", DebateOwner::Gpt, 2000),
-                ("crawl-critique", DebateOwner::Claude, 2000),
-                ("crawl-revision", DebateOwner::Gpt, 2000),
-                ("crawl-synthesis", DebateOwner::Gpt, 4000),
+                ("crawl-draft", DebateRole::Gpt, 2000),
+                ("crawl-critique", DebateRole::Claude, 2000),
+                ("crawl-revision", DebateRole::Gpt, 2000),
+                ("crawl-synthesis", DebateRole::Gpt, 4000),
             ]
         );
     }

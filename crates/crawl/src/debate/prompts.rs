@@ -239,11 +239,11 @@ fn add(
 /// banner, the answer schemas, and the limits.
 #[must_use]
 pub fn prompt_hash() -> ShortHash {
-    hash_of(&pieces())
+    hash_of(&hashed_parts())
 }
 
 /// The parts that are hashed.
-pub(super) fn pieces() -> Vec<String> {
+pub(super) fn hashed_parts() -> Vec<String> {
     let mut pieces = vec![UNTRUSTED_BANNER.to_owned()];
     for phase in DebatePhase::ALL {
         let template = template(phase);

@@ -23,7 +23,7 @@ pub(super) struct SuggestionOutcomes {
 
 impl SuggestionOutcomes {
     /// Computes the outcome of a critique's suggestions from the revision that answered it.
-    pub(super) fn by_revision(
+    pub(super) fn add_revision(
         &mut self,
         before: &DraftReply,
         critique: &CritiqueReply,
@@ -34,7 +34,7 @@ impl SuggestionOutcomes {
 
     /// Computes the outcome of the last critique's suggestions from the final steps, and reverts outcomes
     /// that those undo.
-    pub(super) fn by_last_word(
+    pub(super) fn add_final_steps(
         &mut self,
         before: &[PlanStep],
         critique: &CritiqueReply,
@@ -60,7 +60,7 @@ impl SuggestionOutcomes {
     }
 
     /// Rejects the suggestions of the last critique, which no revision answered.
-    pub(super) fn unanswered(&mut self, critique: &CritiqueReply) {
+    pub(super) fn reject_unanswered(&mut self, critique: &CritiqueReply) {
         self.rejected.extend(critique.suggestions.iter().cloned());
     }
 }

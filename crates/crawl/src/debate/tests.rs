@@ -229,7 +229,7 @@ fn the_prompt_hash_is_this_one() {
 
 #[test]
 fn prompt_hash_covers_every_piece_and_limit() {
-    let pieces = super::prompts::pieces();
+    let pieces = super::prompts::hashed_parts();
     let all = super::prompts::hash_of(&pieces);
     assert_eq!(all, prompt_hash());
     let mut seen: Vec<ShortHash> = vec![all];
@@ -290,7 +290,7 @@ fn suggestion_outcome_comes_from_plans() {
         });
         let critique = CritiqueReply::read(&said.to_string()).unwrap();
         let mut settled = super::SuggestionOutcomes::default();
-        settled.by_revision(&old, &critique, &new);
+        settled.add_revision(&old, &critique, &new);
         assert_eq!(
             (settled.accepted.len(), settled.rejected.len()),
             (usize::from(taken), usize::from(!taken)),

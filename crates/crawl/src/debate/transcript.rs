@@ -80,7 +80,7 @@ pub trait Transcript: Send {
 const MAX_KEPT: usize = 256 * 1024;
 
 /// The replacement for a reply that contains a secret. Its escapes may hide more than redaction finds.
-pub(super) fn withheld(reply: &str) -> String {
+pub(super) fn withheld_notice(reply: &str) -> String {
     format!(
         "[withheld: the reply holds what looks like a secret; its digest is {}]",
         Digest::of(reply.as_bytes())
@@ -97,7 +97,7 @@ fn truncated_reply(reply: &str) -> String {
 }
 
 /// Stores a redacted message; if the debate already has an error, that one takes precedence.
-pub(super) fn keep<T>(
+pub(super) fn store<T>(
     transcript: &mut dyn Transcript,
     message: MessageRecord,
     outcome: Result<T, DebateError>,

@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use error::GitHubError;
-use rate_limit_wait::{Patience, Then};
+use rate_limit_wait::{LimitAction, RateLimitWait};
 
 use crate::artifact::OwnerType;
+use crate::observer::CrawlObserver;
 use crate::target::{RepoName, is_commit_id};
-use crate::witness::CrawlObserver;
 
 /// The repositories per search page.
 pub(crate) const PAGE: u32 = 30;
@@ -35,8 +35,8 @@ const SAID: usize = 300;
 pub struct GitHub<'a> {
     gh: Gh,
     clock: &'a dyn Clock,
-    witness: &'a dyn CrawlObserver,
-    patience: Patience,
+    observer: &'a dyn CrawlObserver,
+    patience: RateLimitWait,
 }
 
 /// A repository as GitHub describes it; only what ranking needs.
@@ -80,15 +80,15 @@ pub struct SearchPage {
 }
 
 impl<'a> GitHub<'a> {
-    /// Creates a client with this `gh` and the command's clock; `witness` is notified about waits and
+    /// Creates a client with this `gh` and the command's clock; `observer` is notified about waits and
     /// invalid answers.
     #[must_use]
-    pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlObserver) -> Self {
+    pub fn new(gh: Gh, clock: &'a dyn Clock, observer: &'a dyn CrawlObserver) -> Self {
         Self {
             gh,
             clock,
-            witness,
-            patience: Patience::default(),
+            observer,
+            patience: RateLimitWait::default(),
         }
     }
 
@@ -116,19 +116,19 @@ impl<'a> GitHub<'a> {
         };
         let is_whole = response["incomplete_results"] != true;
         if !is_whole {
-            self.witness.warning(
+            self.observer.warning(
                 "GitHub ran out of time and searched only a part; the results may be incomplete",
             );
         }
         if items.len() > PAGE as usize {
-            self.witness.warning(&format!(
+            self.observer.warning(&format!(
                 "GitHub sent {} results instead of {PAGE}; the rest is ignored",
                 items.len()
             ));
         }
         let mut candidates = Vec::new();
         for item in items.iter().take(PAGE as usize) {
-            match repo_metadata::candidate(item, self.gh.host()) {
+            match repo_metadata::parse_repository(item, self.gh.host()) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(why) => {
                     let name = repo_metadata::line(
@@ -137,7 +137,7 @@ impl<'a> GitHub<'a> {
                             .unwrap_or("a repository without a name"),
                         100,
                     );
-                    self.witness
+                    self.observer
                         .warning(&format!("search result ignored, {name}: {why}"));
                 }
             }
@@ -156,7 +156,7 @@ impl<'a> GitHub<'a> {
     pub async fn repository(&self, repo: &RepoName) -> Result<FoundRepo, GitHubError> {
         let what = format!("repository {}", repo.full_name());
         let response: Value = self.json(at(repo), &what).await?;
-        repo_metadata::candidate(&response, self.gh.host())
+        repo_metadata::parse_repository(&response, self.gh.host())
             .map_err(|why| malformed_response(&what, why))
     }
 
@@ -209,7 +209,7 @@ impl<'a> GitHub<'a> {
             // GitHub answers 422 for a ref that does not exist.
             Err(GitHubError::Gh(GhError::Invalid {
                 status: 422,
-                said: message,
+                message,
                 ..
             })) if message.starts_with("No commit found") => {
                 return Err(GitHubError::NotFound { what });
@@ -267,11 +267,11 @@ impl<'a> GitHub<'a> {
         };
         match self
             .patience
-            .meet(began, first, self.clock, self.witness)
+            .handle_limit(began, first, self.clock, self.observer)
             .await
         {
-            Then::GiveUp(reset_in) => Err(GitHubError::RateLimited { reset_in }),
-            Then::AskAgain => ask().await.map_err(|error| self.folded(error, what)),
+            LimitAction::GiveUp(reset_in) => Err(GitHubError::RateLimited { reset_in }),
+            LimitAction::AskAgain => ask().await.map_err(|error| self.folded(error, what)),
         }
     }
 
@@ -284,28 +284,23 @@ impl<'a> GitHub<'a> {
                     reset_in: rate_limit_wait::left(reset, self.clock),
                 };
             }
-            GhError::NotLoggedIn { said: message } => GhError::NotLoggedIn {
-                said: redacted(message),
+            GhError::NotLoggedIn { message } => GhError::NotLoggedIn {
+                message: redacted(message),
             },
-            GhError::Forbidden { said: message, .. } => GhError::Forbidden {
+            GhError::Forbidden { message, .. } => GhError::Forbidden {
                 what: what.to_owned(),
-                said: redacted(message),
+                message: redacted(message),
             },
             GhError::Invalid {
-                status,
-                said: message,
-                ..
+                status, message, ..
             } => GhError::Invalid {
                 what: what.to_owned(),
                 status,
-                said: redacted(message),
+                message: redacted(message),
             },
-            GhError::Server {
+            GhError::Server { status, message } => GhError::Server {
                 status,
-                said: message,
-            } => GhError::Server {
-                status,
-                said: redacted(message),
+                message: redacted(message),
             },
             other => other,
         };

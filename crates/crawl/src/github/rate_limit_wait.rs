@@ -10,7 +10,7 @@ use crucible_repo::LimitReset;
 use tokio::sync::OnceCell;
 use tokio::time::sleep;
 
-use crate::witness::CrawlObserver;
+use crate::observer::CrawlObserver;
 
 /// The longest wait for a reset; a later reset is not awaited.
 const MAX_LEN: Duration = Duration::from_secs(120);
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Whether this command may still wait.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct RateLimitWait {
     waited: OnceCell<()>,
 }
 
@@ -39,14 +39,14 @@ pub(super) enum RequestStart {
 
 /// What a rate-limited request does next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum LimitAction {
     /// Send it again; the limit should be reset.
     AskAgain,
     /// Give up; with the time until the reset, if known.
     GiveUp(Option<Duration>),
 }
 
-impl Patience {
+impl RateLimitWait {
     /// The state to remember before a request is sent.
     pub(super) fn begin(&self) -> RequestStart {
         if self.waited.initialized() {
@@ -57,13 +57,13 @@ impl Patience {
     }
 
     /// Handles a rate-limited request: it waits if a wait is left and short enough.
-    pub(super) async fn meet(
+    pub(super) async fn handle_limit(
         &self,
         began: RequestStart,
         reset: LimitReset,
         clock: &dyn Clock,
-        witness: &dyn CrawlObserver,
-    ) -> Then {
+        observer: &dyn CrawlObserver,
+    ) -> LimitAction {
         let left = left(reset, clock);
         let short = match left {
             _ if began == RequestStart::AfterTheWait => None,
@@ -73,11 +73,11 @@ impl Patience {
         // Other requests may be waiting, or have waited: this one joins them.
         if let Some(left) = short {
             self.waited
-                .get_or_init(|| wait(left + MARGIN, witness))
+                .get_or_init(|| wait(left + MARGIN, observer))
                 .await;
-            return Then::AskAgain;
+            return LimitAction::AskAgain;
         }
-        Then::GiveUp(left)
+        LimitAction::GiveUp(left)
     }
 }
 
@@ -94,10 +94,10 @@ pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
     })
 }
 
-async fn wait(whole: Duration, witness: &dyn CrawlObserver) {
+async fn wait(whole: Duration, observer: &dyn CrawlObserver) {
     let mut left = whole;
     while !left.is_zero() {
-        witness.waiting("GitHub's rate limit is exhausted", left);
+        observer.waiting("GitHub's rate limit is exhausted", left);
         let step = left.min(TICK);
         sleep(step).await;
         left = left.saturating_sub(step);
@@ -153,11 +153,14 @@ mod tests {
         }
     }
 
-    async fn met(reset: LimitReset) -> (Then, u64, Vec<u64>) {
-        let (patience, countdown, start) =
-            (Patience::default(), Countdown::default(), Instant::now());
+    async fn met(reset: LimitReset) -> (LimitAction, u64, Vec<u64>) {
+        let (patience, countdown, start) = (
+            RateLimitWait::default(),
+            Countdown::default(),
+            Instant::now(),
+        );
         let then = patience
-            .meet(patience.begin(), reset, &clock(), &countdown)
+            .handle_limit(patience.begin(), reset, &clock(), &countdown)
             .await;
         (then, start.elapsed().as_secs(), countdown.shown_seconds())
     }
@@ -165,27 +168,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn wait_is_limited_to_two_minutes() {
         let (then, took, shown_seconds) = met(at(NOW + 120)).await;
-        assert_eq!((then, took), (Then::AskAgain, 121));
+        assert_eq!((then, took), (LimitAction::AskAgain, 121));
         assert_eq!(shown_seconds, (1..=121).rev().collect::<Vec<_>>());
-        assert_eq!(met(after(120)).await.0, Then::AskAgain);
+        assert_eq!(met(after(120)).await.0, LimitAction::AskAgain);
         for far in [at(NOW + 121), after(121)] {
             let (then, took, shown_seconds) = met(far).await;
             assert_eq!(
                 (then, took),
-                (Then::GiveUp(Some(Duration::from_secs(121))), 0)
+                (LimitAction::GiveUp(Some(Duration::from_secs(121))), 0)
             );
             assert!(shown_seconds.is_empty());
         }
-        assert!(matches!(met(at(u64::MAX)).await.0, Then::GiveUp(Some(_))));
+        assert!(matches!(
+            met(at(u64::MAX)).await.0,
+            LimitAction::GiveUp(Some(_))
+        ));
         assert!(matches!(
             met(after(u64::MAX)).await.0,
-            Then::GiveUp(Some(_))
+            LimitAction::GiveUp(Some(_))
         ));
     }
 
     #[tokio::test(start_paused = true)]
     async fn past_or_unknown_reset_is_awaited() {
-        assert_eq!(met(at(NOW - 3600)).await, (Then::AskAgain, 1, vec![1]));
+        assert_eq!(
+            met(at(NOW - 3600)).await,
+            (LimitAction::AskAgain, 1, vec![1])
+        );
         assert_eq!(met(at(0)).await.1, 1);
         assert_eq!(met(LimitReset::default()).await.1, 61);
         // A relative time from GitHub needs no clock.
@@ -198,43 +207,53 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_requests_wait_once_together() {
-        let (patience, countdown, start) =
-            (Patience::default(), Countdown::default(), Instant::now());
+        let (patience, countdown, start) = (
+            RateLimitWait::default(),
+            Countdown::default(),
+            Instant::now(),
+        );
         let clock = clock();
-        let one = |reset| patience.meet(patience.begin(), reset, &clock, &countdown);
+        let one = |reset| patience.handle_limit(patience.begin(), reset, &clock, &countdown);
         let thens = tokio::join!(
             one(at(NOW + 10)),
             one(after(100)),
             one(LimitReset::default())
         );
-        assert_eq!(thens, (Then::AskAgain, Then::AskAgain, Then::AskAgain));
+        assert_eq!(
+            thens,
+            (
+                LimitAction::AskAgain,
+                LimitAction::AskAgain,
+                LimitAction::AskAgain
+            )
+        );
         assert_eq!(start.elapsed().as_secs(), 11);
         assert_eq!(countdown.shown_seconds().len(), 11);
         assert_eq!(
             one(at(NOW + 10)).await,
-            Then::GiveUp(Some(Duration::from_secs(10)))
+            LimitAction::GiveUp(Some(Duration::from_secs(10)))
         );
         assert_eq!(start.elapsed().as_secs(), 11);
         // A request that was in flight during the wait is repeated at once.
         assert_eq!(
             patience
-                .meet(
+                .handle_limit(
                     RequestStart::BeforeTheWait,
                     at(NOW + 10),
                     &clock,
                     &countdown
                 )
                 .await,
-            Then::AskAgain
+            LimitAction::AskAgain
         );
         assert_eq!(start.elapsed().as_secs(), 11);
     }
 
     #[tokio::test(start_paused = true)]
     async fn dropped_wait_is_still_available() {
-        let (patience, countdown) = (Patience::default(), Countdown::default());
+        let (patience, countdown) = (RateLimitWait::default(), Countdown::default());
         let clock = clock();
-        let wait = patience.meet(patience.begin(), after(60), &clock, &countdown);
+        let wait = patience.handle_limit(patience.begin(), after(60), &clock, &countdown);
         assert!(
             tokio::time::timeout(Duration::from_secs(5), wait)
                 .await
@@ -243,9 +262,9 @@ mod tests {
         assert_eq!(patience.begin(), RequestStart::BeforeTheWait);
         assert_eq!(
             patience
-                .meet(patience.begin(), after(3), &clock, &countdown)
+                .handle_limit(patience.begin(), after(3), &clock, &countdown)
                 .await,
-            Then::AskAgain
+            LimitAction::AskAgain
         );
     }
 }

@@ -26,7 +26,7 @@ const WORD: usize = 255;
 const TOPICS: usize = 50;
 
 /// Parses a repository from the interface of `host`, or returns why it is invalid.
-pub(super) fn candidate(metadata: &Value, host: &str) -> Result<FoundRepo, String> {
+pub(super) fn parse_repository(metadata: &Value, host: &str) -> Result<FoundRepo, String> {
     let repo = metadata["full_name"].as_str().and_then(|name| {
         RepoName::parse(name)
             .ok()
@@ -153,12 +153,12 @@ mod tests {
     fn with(field: &str, value: Value) -> Result<FoundRepo, String> {
         let mut metadata = sample_metadata();
         metadata[field] = value;
-        candidate(&metadata, "github.com")
+        parse_repository(&metadata, "github.com")
     }
 
     #[test]
     fn valid_repository_is_parsed() {
-        let read = candidate(&sample_metadata(), "github.com").unwrap();
+        let read = parse_repository(&sample_metadata(), "github.com").unwrap();
         assert_eq!(
             (read.full_name.as_str(), read.name.as_str()),
             ("acme/widget", "widget")
@@ -211,7 +211,7 @@ mod tests {
             assert!(with(field, value.clone()).is_err(), "{field}: {value}");
         }
         for odd in [Value::Null, json!([]), json!("text"), json!({})] {
-            assert!(candidate(&odd, "github.com").is_err(), "{odd}");
+            assert!(parse_repository(&odd, "github.com").is_err(), "{odd}");
         }
     }
 
@@ -264,9 +264,9 @@ mod tests {
     fn address_is_on_the_requested_host() {
         let mut metadata = sample_metadata();
         metadata["html_url"] = json!("https://git.example.org/acme/widget");
-        assert!(candidate(&metadata, "github.com").is_err());
+        assert!(parse_repository(&metadata, "github.com").is_err());
         assert_eq!(
-            candidate(&metadata, "git.example.org").unwrap().url,
+            parse_repository(&metadata, "git.example.org").unwrap().url,
             "https://git.example.org/acme/widget"
         );
     }

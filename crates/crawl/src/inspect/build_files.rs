@@ -1,7 +1,7 @@
 //! Selects the build files for a model: the redacted beginning of each, within a common limit.
 
 use crucible_model::Untrusted;
-use crucible_repo::{Detection, FileKind, SampleExtent, Sampling};
+use crucible_repo::{Detection, FileKind, RepoSample, SampleExtent};
 
 use super::BuildFile;
 use super::beginning::beginning;
@@ -23,7 +23,7 @@ pub(super) struct BuildFileSelection {
 
 /// Selects from the files that were read: first those that the detection is based on, then those at the
 /// highest level.
-pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> BuildFileSelection {
+pub(super) fn build_files(sampling: &RepoSample, detection: &Detection) -> BuildFileSelection {
     let mut candidates: Vec<_> = sampling
         .files
         .iter()

@@ -1,6 +1,6 @@
 //! Selects the most informative files of a repository, with their roles.
 
-use crucible_repo::{FileKind, SampledFile, Sampling};
+use crucible_repo::{FileKind, RepoSample, SampledFile};
 
 use crate::artifact::{KeyFile, KeyFileRole};
 
@@ -55,7 +55,7 @@ const BUILD_CONFIG: &[&str] = &[
 ];
 
 /// Selects from the files that were read: by role, within a role by level; sorted by path.
-pub(super) fn key_files(sampling: &Sampling) -> Vec<KeyFile> {
+pub(super) fn key_files(sampling: &RepoSample) -> Vec<KeyFile> {
     let mut chosen: Vec<(KeyFileRole, &SampledFile)> = sampling
         .files
         .iter()

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crucible_model::{RepoPath, Timestamp, Untrusted};
 use crucible_repo::{
-    BuildSystem, Detection, ProjectFiles, Projects, RepoError, SampleCaps, Sampling,
+    BuildSystem, Detection, ProjectFiles, Projects, RepoError, RepoSample, SampleCaps,
     count_languages, detect_build_system, find_projects, sample,
 };
 use crucible_secrets::Scanner;
@@ -225,7 +225,7 @@ fn installed(manifests: &Manifests<'_>, root: &Path, directory: &str) -> BTreeSe
     }
 }
 
-fn look(fetched: &Fetched, subpath: Option<&RepoPath>) -> Result<Sampling, InspectError> {
+fn look(fetched: &Fetched, subpath: Option<&RepoPath>) -> Result<RepoSample, InspectError> {
     let error = match (
         sample(&fetched.tree, subpath, &SampleCaps::STANDARD),
         subpath,
@@ -248,7 +248,7 @@ fn is_no_directory(error: &RepoError) -> bool {
     matches!(error, RepoError::Io { source, .. } if matches!(source.kind(), NotFound | NotADirectory))
 }
 
-fn project_files(sampling: &Sampling) -> ProjectFiles<'_> {
+fn project_files(sampling: &RepoSample) -> ProjectFiles<'_> {
     let contents = sampling
         .files
         .iter()
@@ -297,7 +297,7 @@ fn repo_at(repo: &InspectedRepository, subpath: Option<&RepoPath>) -> InspectedR
 }
 
 fn warnings(
-    sampling: &Sampling,
+    sampling: &RepoSample,
     projects: &Projects,
     cut_build_files: usize,
     secrets: u64,

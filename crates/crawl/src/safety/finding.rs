@@ -104,7 +104,7 @@ impl<'a> FindingSink<'a> {
     }
 
     /// Also stores the parsed command lines in `command_lines`.
-    pub(super) fn heard_by(self, command_lines: &'a mut Vec<CommandLine>) -> Self {
+    pub(super) fn with_command_lines(self, command_lines: &'a mut Vec<CommandLine>) -> Self {
         Self {
             command_lines: Some(command_lines),
             ..self
@@ -112,7 +112,7 @@ impl<'a> FindingSink<'a> {
     }
 
     /// Stores a parsed command line.
-    pub(super) fn hear(&mut self, line: impl FnOnce() -> CommandLine) {
+    pub(super) fn record_command_line(&mut self, line: impl FnOnce() -> CommandLine) {
         if let Some(command_lines) = &mut self.command_lines {
             command_lines.push(line());
         }
@@ -135,7 +135,10 @@ impl<'a> FindingSink<'a> {
     }
 
     /// Returns the findings of a check that is not reported.
-    pub(super) fn trial(&self, check: impl FnOnce(&mut FindingSink<'_>)) -> Vec<Finding> {
+    pub(super) fn unreported_findings(
+        &self,
+        check: impl FnOnce(&mut FindingSink<'_>),
+    ) -> Vec<Finding> {
         let mut findings = Vec::new();
         check(&mut FindingSink::new(self.step, &mut findings));
         findings

@@ -8,11 +8,11 @@ use std::fmt;
 
 use super::command_line::CommandLine;
 use super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, VALUE_REFUSED};
-use super::paths::{Access, Place};
+use super::paths::{Access, StepDirectory};
 
 /// The kind of a word.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     /// At most six digits.
     Number,
     /// A plain name: letters, digits and `_ . + -`, the first one a letter, a digit or `_`.
@@ -48,15 +48,15 @@ enum Forms {
     /// `-v`
     Bare,
     /// `--jobs 4`, `--jobs=4`, `-k x`
-    Value(Kind),
+    Value(WordKind),
     /// `-j 4`, `-j4`
-    Short(Kind),
+    Short(WordKind),
     /// `-j`, `-j4`
-    MaybeGlued(Kind),
+    MaybeGlued(WordKind),
     /// `--cov`, `--cov=x`
-    MaybeJoined(Kind),
+    MaybeJoined(WordKind),
     /// `--with-x=yes`
-    Joined(Kind),
+    Joined(WordKind),
 }
 
 /// `-v`: without a value.
@@ -69,7 +69,7 @@ pub(super) const fn flag(name: &'static str) -> Opt {
 
 /// `--jobs 4` or `--jobs=4`; a one-letter option has a separate value, because programs differ about `=`
 /// after it.
-pub(super) const fn value(name: &'static str, kind: Kind) -> Opt {
+pub(super) const fn value(name: &'static str, kind: WordKind) -> Opt {
     Opt {
         name,
         forms: Forms::Value(kind),
@@ -77,7 +77,7 @@ pub(super) const fn value(name: &'static str, kind: Kind) -> Opt {
 }
 
 /// `-j 4` or `-j4`.
-pub(super) const fn short(name: &'static str, kind: Kind) -> Opt {
+pub(super) const fn short(name: &'static str, kind: WordKind) -> Opt {
     Opt {
         name,
         forms: Forms::Short(kind),
@@ -85,7 +85,7 @@ pub(super) const fn short(name: &'static str, kind: Kind) -> Opt {
 }
 
 /// `-j` or `-j4`.
-pub(super) const fn maybe_glued(name: &'static str, kind: Kind) -> Opt {
+pub(super) const fn optional_short_value(name: &'static str, kind: WordKind) -> Opt {
     Opt {
         name,
         forms: Forms::MaybeGlued(kind),
@@ -93,7 +93,7 @@ pub(super) const fn maybe_glued(name: &'static str, kind: Kind) -> Opt {
 }
 
 /// `--parallel` or `--parallel=4`.
-pub(super) const fn maybe_joined(name: &'static str, kind: Kind) -> Opt {
+pub(super) const fn optional_long_value(name: &'static str, kind: WordKind) -> Opt {
     Opt {
         name,
         forms: Forms::MaybeJoined(kind),
@@ -101,7 +101,7 @@ pub(super) const fn maybe_joined(name: &'static str, kind: Kind) -> Opt {
 }
 
 /// `--mode=x` only.
-pub(super) const fn joined(name: &'static str, kind: Kind) -> Opt {
+pub(super) const fn required_long_value(name: &'static str, kind: WordKind) -> Opt {
     Opt {
         name,
         forms: Forms::Joined(kind),
@@ -114,9 +114,9 @@ pub(super) enum Operands {
     /// None; the sentence says why, or what to write instead.
     None(&'static str),
     /// Any number, each of this kind.
-    Each(Kind),
+    Each(WordKind),
     /// Exactly one of this kind, required.
-    One(Kind, &'static str),
+    One(WordKind, &'static str),
 }
 
 /// What may follow `--`.
@@ -147,7 +147,7 @@ pub(super) struct Usage {
     /// What may follow `--`.
     pub(super) tail: Tail,
     /// Where options may stand.
-    pub(super) stand: OptionPosition,
+    pub(super) option_position: OptionPosition,
 }
 
 impl Usage {
@@ -162,7 +162,7 @@ impl Usage {
             options,
             operands,
             tail: Tail::Refused,
-            stand: OptionPosition::Anywhere,
+            option_position: OptionPosition::Anywhere,
         }
     }
 
@@ -181,7 +181,7 @@ impl Usage {
     /// Describes the words after the first operand by `usage`.
     pub(super) const fn then(self, usage: &'static Self) -> Self {
         Self {
-            stand: OptionPosition::BeforeOperand(usage),
+            option_position: OptionPosition::BeforeOperand(usage),
             ..self
         }
     }
@@ -206,7 +206,7 @@ impl<'w> Line<'w> {
     }
 
     /// Converts it for users of accepted commands.
-    fn spoken(&self, usage: &'static str) -> CommandLine {
+    fn to_command_line(&self, usage: &'static str) -> CommandLine {
         CommandLine {
             usage,
             operands: self
@@ -227,7 +227,7 @@ impl<'w> Line<'w> {
 pub(super) fn judge<'w>(
     usage: &Usage,
     words: &[&'w str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) -> Vec<&'w str> {
     read(usage, words, place, sink).operands
@@ -237,7 +237,7 @@ pub(super) fn judge<'w>(
 pub(super) fn read<'w>(
     usage: &Usage,
     words: &[&'w str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) -> Line<'w> {
     let mut line = Line::default();
@@ -261,17 +261,22 @@ pub(super) fn read<'w>(
             continue;
         }
         line.operands.push(word);
-        if let OptionPosition::BeforeOperand(following) = usage.stand {
+        if let OptionPosition::BeforeOperand(following) = usage.option_position {
             judge(following, rest, place, sink);
             break;
         }
     }
     judge_operands(usage, &line.operands, place, sink);
-    sink.hear(|| line.spoken(usage.name));
+    sink.record_command_line(|| line.to_command_line(usage.name));
     line
 }
 
-fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_operands(
+    usage: &Usage,
+    operands: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let refuse_from = |first: usize, why: &str, sink: &mut FindingSink<'_>| {
         if let Some(word) = operands.get(first) {
             sink.refuse(
@@ -311,7 +316,7 @@ fn option<'r, 'w>(
     word: &'w str,
     rest: &'r [&'w str],
     line: &mut Line<'w>,
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) -> &'r [&'w str] {
     let Some((opt, given)) = usage.options().find_map(|opt| written(opt, word)) else {
@@ -394,8 +399,8 @@ fn shared(one: &str, other: &str) -> usize {
 
 enum OptionValue<'w> {
     Nothing,
-    Here(Kind, &'w str),
-    Next(Kind),
+    Here(WordKind, &'w str),
+    Next(WordKind),
 }
 
 /// Parses `word` as this option, if it matches.
@@ -439,7 +444,7 @@ impl fmt::Display for Opt {
 }
 
 /// A word for readers.
-impl fmt::Display for Kind {
+impl fmt::Display for WordKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number => f.write_str("N"),
@@ -461,14 +466,14 @@ impl fmt::Display for Usage {
         match self.operands {
             Operands::None(_) => f.write_str("no other word")?,
             Operands::Each(kind) => write!(f, "any number of {kind}")?,
-            Operands::One(kind @ Kind::OneOf(_), _) => write!(f, "one word: {kind}")?,
+            Operands::One(kind @ WordKind::OneOf(_), _) => write!(f, "one word: {kind}")?,
             Operands::One(_, what) => write!(f, "one word: {what}")?,
         }
         let options: Vec<String> = self.options().map(|opt| format!("`{opt}`")).collect();
         if !options.is_empty() {
             write!(f, "; options {}", options.join(" "))?;
         }
-        if let OptionPosition::BeforeOperand(following) = self.stand {
+        if let OptionPosition::BeforeOperand(following) = self.option_position {
             write!(f, "; behind that word {following}")?;
         }
         match self.tail {
@@ -489,17 +494,17 @@ impl fmt::Display for Role<'_> {
 
 /// Checks one word of a known kind.
 pub(super) fn judge_word(
-    kind: Kind,
+    kind: WordKind,
     word: &str,
     role: Role<'_>,
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let access = match kind {
-        Kind::Input => Access::Read,
-        Kind::Output => Access::Write,
-        Kind::Made => Access::Make,
-        Kind::Owned => Access::Own,
+        WordKind::Input => Access::Read,
+        WordKind::Output => Access::Write,
+        WordKind::Made => Access::Make,
+        WordKind::Owned => Access::Own,
         _ => {
             if let Err(wanted) = fits(kind, word) {
                 sink.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
@@ -512,26 +517,28 @@ pub(super) fn judge_word(
     }
 }
 
-fn fits(kind: Kind, word: &str) -> Result<(), String> {
+fn fits(kind: WordKind, word: &str) -> Result<(), String> {
     let (fits, wanted) = match kind {
-        Kind::Number => {
+        WordKind::Number => {
             let is_number = !word.is_empty()
                 && word.len() <= 6
                 && word.bytes().all(|byte| byte.is_ascii_digit());
             (is_number, "a number".to_owned())
         }
-        Kind::Name => (is_name(word), "a plain name".to_owned()),
-        Kind::Label => (is_label(word), "a plain name".to_owned()),
-        Kind::Labels => (
+        WordKind::Name => (is_name(word), "a plain name".to_owned()),
+        WordKind::Label => (is_label(word), "a plain name".to_owned()),
+        WordKind::Labels => (
             word.split(',').all(is_label),
             "plain names, separated by commas".to_owned(),
         ),
-        Kind::OneOf(values) => (
+        WordKind::OneOf(values) => (
             values.contains(&word),
             format!("one of: {}", values.join(", ")),
         ),
-        Kind::Fits(rule, wanted) => (rule(word), wanted.to_owned()),
-        Kind::Input | Kind::Output | Kind::Made | Kind::Owned => (true, String::new()),
+        WordKind::Fits(rule, wanted) => (rule(word), wanted.to_owned()),
+        WordKind::Input | WordKind::Output | WordKind::Made | WordKind::Owned => {
+            (true, String::new())
+        }
     };
     if fits { Ok(()) } else { Err(wanted) }
 }

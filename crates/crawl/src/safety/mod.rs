@@ -32,7 +32,7 @@ use crucible_repo::BuildSystem;
 
 use crate::artifact::{PlanStep, PlanV1};
 use finding::{FindingSink, StepLabel};
-use paths::{Access, Links, Place};
+use paths::{Access, Links, StepDirectory};
 
 pub(crate) use forms::{accepted_forms, accepted_variables};
 pub use judge::judge_plan;
@@ -219,9 +219,9 @@ fn judge_step(
         &step.cmd,
         system,
         if in_cwd {
-            Place::new(links, &step.cwd).with_installed(packages)
+            StepDirectory::new(links, &step.cwd).with_installed(packages)
         } else {
-            Place::top(links)
+            StepDirectory::top(links)
         },
         sink,
     );
@@ -229,7 +229,7 @@ fn judge_step(
 
 /// Checks that the working directory is in the workspace.
 fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, sink: &mut FindingSink<'_>) -> bool {
-    match Place::top(links).check(cwd, Access::Read) {
+    match StepDirectory::top(links).check(cwd, Access::Read) {
         Err(refusal) => {
             sink.refuse(
                 finding::CWD_REFUSED,
@@ -260,15 +260,11 @@ fn stays_inside(root: &Path, cwd: &str) -> bool {
 fn judge_command(
     command: &str,
     system: Option<BuildSystem>,
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     for token in seed::prohibited_tokens(command) {
-        sink.refuse(
-            finding::TOKEN_PROHIBITED,
-            token,
-            seed::how_to_rephrase(token),
-        );
+        sink.refuse(finding::TOKEN_PROHIBITED, token, seed::rephrase_hint(token));
     }
     if command.len() > words::MAX_COMMAND_LEN {
         words::refuse_too_long(command, sink);
@@ -289,7 +285,7 @@ fn judge_command(
         }
     }
     let Some(system) = system else { return };
-    let begins = seed::begins_as_allowed(command, system);
+    let begins = seed::has_allowed_prefix(command, system);
     let prefixes = allowed_prefixes(system);
     let by_words = |words: &Vec<&str>| {
         prefixes

@@ -170,22 +170,22 @@ impl Links {
 
 /// The directory in which a step runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct StepDirectory<'a> {
     links: &'a Links,
     cwd: &'a str,
     /// The directory to which the program changes before it interprets its other words.
-    within: &'a str,
+    program_dir: &'a str,
     /// The packages that package.json declares here and an earlier step has installed.
     installed: Option<&'a BTreeSet<String>>,
 }
 
-impl<'a> Place<'a> {
-    /// A directory in the workspace; `cwd` was checked with [`Place::top`].
+impl<'a> StepDirectory<'a> {
+    /// A directory in the workspace; `cwd` was checked with [`StepDirectory::top`].
     pub(super) fn new(links: &'a Links, cwd: &'a str) -> Self {
         Self {
             links,
             cwd,
-            within: ".",
+            program_dir: ".",
             installed: None,
         }
     }
@@ -195,7 +195,7 @@ impl<'a> Place<'a> {
         Self {
             links,
             cwd: ".",
-            within: ".",
+            program_dir: ".",
             installed: None,
         }
     }
@@ -212,12 +212,12 @@ impl<'a> Place<'a> {
     }
 
     /// The directory to which an option of the program changes; `directory` was checked with this place.
-    pub(super) fn within<'b>(self, directory: &'b str) -> Place<'b>
+    pub(super) fn within<'b>(self, directory: &'b str) -> StepDirectory<'b>
     where
         'a: 'b,
     {
-        Place {
-            within: directory,
+        StepDirectory {
+            program_dir: directory,
             ..self
         }
     }
@@ -282,7 +282,7 @@ impl<'a> Place<'a> {
     /// Whether the repository has a link here that a shell pattern of `.` and one more character would
     /// match.
     pub(super) fn has_short_hidden_link(self) -> bool {
-        let start = normal(&format!("{}/{}", self.cwd, self.within)).to_ascii_lowercase();
+        let start = normal(&format!("{}/{}", self.cwd, self.program_dir)).to_ascii_lowercase();
         let start = if start.is_empty() {
             start
         } else {
@@ -335,7 +335,7 @@ impl<'a> Place<'a> {
     }
 
     fn in_workspace(self, path: &str) -> String {
-        normal(&format!("{}/{}/{path}", self.cwd, self.within)).to_ascii_lowercase()
+        normal(&format!("{}/{}/{path}", self.cwd, self.program_dir)).to_ascii_lowercase()
     }
 }
 

@@ -185,14 +185,14 @@ pub(super) fn prohibited_tokens(command: &str) -> Vec<&'static str> {
 }
 
 /// Whether `command` begins with a text that its build system allows.
-pub(super) fn begins_as_allowed(command: &str, system: BuildSystem) -> bool {
+pub(super) fn has_allowed_prefix(command: &str, system: BuildSystem) -> bool {
     allowed_prefixes(system)
         .iter()
         .any(|prefix| command.starts_with(prefix))
 }
 
 /// How to rephrase without the token: many of them are also part of innocent words.
-pub(super) fn how_to_rephrase(token: &str) -> &'static str {
+pub(super) fn rephrase_hint(token: &str) -> &'static str {
     match token {
         "&&" | "||" | ";" | "|" | "|sh" | "|bash" | "|zsh" | "curl|" | "wget|" => {
             "a step is one command; write a separate step for each command"

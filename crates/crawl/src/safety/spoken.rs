@@ -2,7 +2,7 @@
 
 use super::command_line::CommandLine;
 use super::finding::{FindingSink, StepLabel};
-use super::paths::{Links, Place};
+use super::paths::{Links, StepDirectory};
 use super::programs;
 
 /// Every command line in `words`, the outermost last. For a refused command, the parts that could be
@@ -16,8 +16,8 @@ pub(crate) fn command_lines(words: &[&str]) -> Vec<CommandLine> {
     let links = Links::default();
     programs::judge(
         words,
-        Place::top(&links),
-        &mut FindingSink::new(label, &mut findings).heard_by(&mut commands),
+        StepDirectory::top(&links),
+        &mut FindingSink::new(label, &mut findings).with_command_lines(&mut commands),
     );
     commands
 }

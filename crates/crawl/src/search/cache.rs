@@ -13,9 +13,9 @@ use url::Url;
 
 use crate::artifact::ShortHash;
 use crate::github::{FoundRepo, PAGE};
+use crate::observer::CrawlObserver;
 use crate::session::CrawlSession;
 use crate::target::RepoName;
-use crate::witness::CrawlObserver;
 
 /// How long a page is valid.
 const FRESH: Duration = Duration::from_secs(900);
@@ -26,7 +26,7 @@ const SCHEMA: &str = "crucible-crawl-cache-v1";
 
 /// The identity of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageOf<'q> {
+pub(super) struct PageKey<'q> {
     pub(super) query: &'q str,
     pub(super) max_results: u32,
     /// The page number, from 1.
@@ -44,7 +44,7 @@ struct CachedPage {
     candidates: Vec<FoundRepo>,
 }
 
-impl PageOf<'_> {
+impl PageKey<'_> {
     /// The key of the page.
     fn key(self) -> String {
         let text = format!("{}{}{}", self.query, self.max_results, self.page);
@@ -56,12 +56,12 @@ impl PageOf<'_> {
         self,
         session: &CrawlSession,
         now: Timestamp,
-        witness: &dyn CrawlObserver,
+        observer: &dyn CrawlObserver,
     ) -> Option<Vec<FoundRepo>> {
         match session.cached(&self.key(), now) {
             Ok(content) => self.parse(&content?),
             Err(error) => {
-                witness.warning(&format!("cannot read the search cache: {error}"));
+                observer.warning(&format!("cannot read the search cache: {error}"));
                 None
             }
         }
@@ -73,7 +73,7 @@ impl PageOf<'_> {
         session: &mut CrawlSession,
         candidates: &[FoundRepo],
         now: Timestamp,
-        witness: &dyn CrawlObserver,
+        observer: &dyn CrawlObserver,
     ) {
         let page = CachedPage {
             schema_version: SCHEMA.to_owned(),
@@ -90,7 +90,7 @@ impl PageOf<'_> {
                     .map_err(|error| error.to_string())
             });
         if let Err(why) = stored {
-            witness.warning(&format!("cannot write the search cache: {why}"));
+            observer.warning(&format!("cannot write the search cache: {why}"));
         }
     }
 
@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn page() -> PageOf<'static> {
-        PageOf {
+    fn page() -> PageKey<'static> {
+        PageKey {
             query: "ripgrep",
             max_results: 10,
             page: 1,
@@ -147,12 +147,12 @@ mod tests {
         // printf 'ripgrep101' | sha256sum | cut -c1-12
         assert_eq!(page().key(), "6da6abcd4ee4");
         let (one, other) = (
-            PageOf {
+            PageKey {
                 query: "x",
                 max_results: 11,
                 page: 1,
             },
-            PageOf {
+            PageKey {
                 query: "x1",
                 max_results: 1,
                 page: 1,

@@ -18,9 +18,9 @@ use futures_util::{StreamExt, stream};
 
 use crate::artifact::SearchV1;
 use crate::github::{FoundRepo, GitHub, GitHubError, PAGE, SearchPage};
+use crate::observer::CrawlObserver;
 use crate::rank::rank;
 use crate::session::{CrawlSession, secrets_in};
-use crate::witness::CrawlObserver;
 
 /// The most concurrent requests.
 const AT_ONCE: usize = 8;
@@ -116,26 +116,26 @@ pub async fn search(
     query: &str,
     options: &SearchOptions,
     now: Timestamp,
-    witness: &dyn CrawlObserver,
+    observer: &dyn CrawlObserver,
 ) -> Result<SearchV1, SearchError> {
     check_query(query)?;
     let wanted = options.max_results.get();
     let (mut candidates, mut rate_limited, mut cached) = (Vec::new(), false, true);
     for number in 1..=wanted.div_ceil(PAGE) {
-        let page = cache::PageOf {
+        let page = cache::PageKey {
             query,
             max_results: wanted,
             page: number,
         };
         let known = match options.cache {
-            UseCache::Yes => page.read(session, now, witness),
+            UseCache::Yes => page.read(session, now, observer),
             UseCache::No => None,
         };
         let found = match known {
             Some(found) => found,
             None => {
                 cached = false;
-                witness.progress(&format!("asking GitHub for {query:?}, page {number}"));
+                observer.progress(&format!("asking GitHub for {query:?}, page {number}"));
                 let SearchPage {
                     candidates: mut found,
                     is_whole,
@@ -147,7 +147,7 @@ pub async fn search(
                     }
                     Err(error) if candidates.is_empty() => return Err(error.into()),
                     Err(error) => {
-                        witness.warning(&format!(
+                        observer.warning(&format!(
                             "page {number} is missing from the results: {error}"
                         ));
                         break;
@@ -155,10 +155,10 @@ pub async fn search(
                 };
                 let missing = ask_for_releases(github, &mut found, &candidates).await;
                 match &missing {
-                    None if is_whole => page.write(session, &found, now, witness),
+                    None if is_whole => page.write(session, &found, now, observer),
                     None => {}
                     Some(GitHubError::RateLimited { .. }) => rate_limited = true,
-                    Some(error) => witness.warning(&format!(
+                    Some(error) => observer.warning(&format!(
                         "cannot get the releases of every repository; the others are ranked as if they had \
                         none: {error}"
                     )),
@@ -173,7 +173,7 @@ pub async fn search(
         }
     }
     if rate_limited {
-        witness.warning("GitHub's rate limit is exhausted; the results are not complete");
+        observer.warning("GitHub's rate limit is exhausted; the results are not complete");
     }
     let mut results = rank(&candidates, query, now);
     results.truncate(wanted as usize);

@@ -134,7 +134,11 @@ impl CrawlSession {
     /// # Errors
     ///
     /// See [`SessionError`].
-    pub fn selected(&mut self, repo: &str, reference: Option<&str>) -> Result<(), SessionError> {
+    pub fn record_selection(
+        &mut self,
+        repo: &str,
+        reference: Option<&str>,
+    ) -> Result<(), SessionError> {
         self.note(CrawlFact::Selected {
             repo: redacted(repo),
             reference: reference.map(redacted),
@@ -146,7 +150,7 @@ impl CrawlSession {
     /// # Errors
     ///
     /// See [`SessionError`].
-    pub fn detected(&mut self, build_system: &str) -> Result<(), SessionError> {
+    pub fn record_build_system(&mut self, build_system: &str) -> Result<(), SessionError> {
         self.note(CrawlFact::Detected {
             build_system: build_system.to_owned(),
         })
@@ -157,7 +161,7 @@ impl CrawlSession {
     /// # Errors
     ///
     /// See [`SessionError`].
-    pub fn debated(&mut self, rounds: u32, summary: &str) -> Result<(), SessionError> {
+    pub fn record_debate(&mut self, rounds: u32, summary: &str) -> Result<(), SessionError> {
         let summary = redacted(summary).chars().take(MAX_SUMMARY).collect();
         self.note(CrawlFact::Debated { rounds, summary })
     }
@@ -167,7 +171,7 @@ impl CrawlSession {
     /// # Errors
     ///
     /// See [`SessionError`].
-    pub fn planned(&mut self, plan: &PlanV1) -> Result<(), SessionError> {
+    pub fn record_plan(&mut self, plan: &PlanV1) -> Result<(), SessionError> {
         let (plan_hash, prompt_hash) = (plan.plan_hash.to_string(), plan.prompt_hash.to_string());
         self.note(CrawlFact::Planned {
             plan_hash,
@@ -180,7 +184,7 @@ impl CrawlSession {
     /// # Errors
     ///
     /// See [`SessionError`].
-    pub fn exported(&mut self, exported: &Exported) -> Result<(), SessionError> {
+    pub fn record_export(&mut self, exported: &Exported) -> Result<(), SessionError> {
         let path = exported.dir.to_string_lossy().into_owned();
         let file = |name: &String| Some((name.strip_suffix(".json")?.to_owned(), name.clone()));
         let files = exported.files.iter().filter_map(file).collect();

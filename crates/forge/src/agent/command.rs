@@ -24,7 +24,7 @@ pub(crate) struct CommandSkillAgent {
     program: PathBuf,
     args: Vec<String>,
     hosts: Vec<AllowedHost>,
-    handed: Vec<(OsString, OsString)>,
+    passed_env: Vec<(OsString, OsString)>,
 }
 
 /// Why the configured command cannot be used.
@@ -73,7 +73,7 @@ impl CommandSkillAgent {
             program: PathBuf::from(program),
             args: args.to_vec(),
             hosts,
-            handed: variables.iter().filter_map(variable).collect(),
+            passed_env: variables.iter().filter_map(variable).collect(),
         })
     }
 }
@@ -90,7 +90,7 @@ impl SkillAgent for CommandSkillAgent {
     }
 
     fn keys(&self) -> Vec<Secret> {
-        self.handed
+        self.passed_env
             .iter()
             .filter_map(|(_, value)| Some(Secret::new(value.to_str()?.to_owned())))
             .collect()
@@ -100,7 +100,7 @@ impl SkillAgent for CommandSkillAgent {
         let places = AgentPlaces::make(task)?;
         let packet = task.workspace.scratch().join(PACKET_FILE);
         write_atomic(&packet, task.packet.as_str().as_bytes())?;
-        let mut env = self.handed.clone();
+        let mut env = self.passed_env.clone();
         env.push(("HOME".into(), places.home.into()));
         env.push(("TMPDIR".into(), places.temporary.into()));
         env.push(("CRUCIBLE_PACKET".into(), packet.clone().into()));

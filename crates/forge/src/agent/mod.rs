@@ -27,9 +27,9 @@ use crucible_sandbox::{IsolationReceipt, SandboxError};
 use serde_json::{Map, Value};
 
 use crate::answer_form::AnswerForm;
+use crate::context::ForgeContext;
 use crate::paths::SkillPaths;
 use crate::workspace::{SkillWorkspace, WorkspaceError};
-use crate::world::ForgeWorld;
 
 pub(crate) use as_is::AdoptExisting;
 pub(crate) use claude::ClaudeSkillAgent;
@@ -64,7 +64,7 @@ pub trait SkillAgent: Send + Sync {
 /// What an agent is asked.
 pub struct AgentTask<'a> {
     /// The places and means.
-    pub world: &'a ForgeWorld<'a>,
+    pub world: &'a ForgeContext<'a>,
     /// The copy that it works on.
     pub workspace: &'a SkillWorkspace,
     /// Where the skill lies.

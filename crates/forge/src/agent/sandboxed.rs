@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{ByteLimit, Code, Finding, Secret};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Confinement, End, Extent, Identity, Keep, Limits, Network, Profile,
-    Redaction, Resources, Spawn, Stdin, base_env, toolchain_env,
+    Cap, Captured, Confinement, End, Extent, Identity, Keep, Limits, Network, Profile, Redaction,
+    Resources, Spawn, Stdin, SyscallClass, base_env, toolchain_env,
 };
 use crucible_secrets::{ProvidedValues, Scanner};
 use serde_json::{Map, Value, json};
@@ -97,7 +97,7 @@ pub(super) async fn run(
             read_only: Vec::new(),
             mounts: Vec::new(),
             network,
-            calls: Calls::Tools,
+            calls: SyscallClass::Tools,
             identity: Identity::default(),
         }),
         keep: Keep::Tail,
@@ -210,11 +210,11 @@ fn log(stdout: &Captured, stderr: &Captured, keys: &[Secret]) -> Vec<u8> {
             log.push('\n');
         }
     }
-    without(&log, keys)
+    redact_values(&log, keys)
 }
 
 /// A text without secrets, and without these.
-pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
+pub(super) fn redact_values(text: &str, keys: &[Secret]) -> Vec<u8> {
     let text = ProvidedValues::new(keys).out_of_text(text);
     Scanner::builtin()
         .redact(&text)
@@ -224,7 +224,7 @@ pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
 }
 
 /// A measured value that is no text.
-pub(super) fn fact(facts: &mut Map<String, Value>, name: &str, value: Value) {
+pub(super) fn insert_fact(facts: &mut Map<String, Value>, name: &str, value: Value) {
     facts.insert(name.to_owned(), value);
 }
 

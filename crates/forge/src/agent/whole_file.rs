@@ -9,7 +9,7 @@ use crucible_model::{Code, EditFormat, Finding, RepoPath};
 use crucible_patch::{AnswerError, EditKind, Proposal, read_answer};
 use serde_json::{Map, json};
 
-use super::sandboxed::{TIMEOUT, fact, without};
+use super::sandboxed::{TIMEOUT, insert_fact, redact_values};
 use super::{AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
 use crate::workspace::SECRET;
@@ -80,16 +80,16 @@ impl SkillAgent for WholeFileSkillAgent {
             Err(error) => return Err(error.into()),
         };
         let mut facts = Map::new();
-        fact(&mut facts, "seconds", json!(since.elapsed().as_secs()));
-        fact(&mut facts, "provider", json!(result.provider));
-        fact(&mut facts, "model", json!(result.model_used));
-        fact(&mut facts, "tokens_input", json!(result.tokens_input));
-        fact(&mut facts, "tokens_output", json!(result.tokens_output));
+        insert_fact(&mut facts, "seconds", json!(since.elapsed().as_secs()));
+        insert_fact(&mut facts, "provider", json!(result.provider));
+        insert_fact(&mut facts, "model", json!(result.model_used));
+        insert_fact(&mut facts, "tokens_input", json!(result.tokens_input));
+        insert_fact(&mut facts, "tokens_output", json!(result.tokens_output));
         if let Some(cost) = self.client.receipt(&result, &models, task.timeout).cost {
-            fact(&mut facts, "cost_micro_dollars", json!(cost.micro_dollars));
-            fact(&mut facts, "cost_basis", json!(cost.basis));
+            insert_fact(&mut facts, "cost_micro_dollars", json!(cost.micro_dollars));
+            insert_fact(&mut facts, "cost_basis", json!(cost.basis));
         }
-        let log = without(&result.raw_response, &[]);
+        let log = redact_values(&result.raw_response, &[]);
         let ran = |end| AgentOutcome {
             end,
             log,

@@ -35,6 +35,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::{AgentEnd, AgentError, AgentOutcome, AgentTask, SkillAgent};
 use crate::answer_form::AnswerForm;
+use crate::context::ForgeContext;
 use crate::failure::{FailureKind, KEY, SkillFailure};
 use crate::name::SkillName;
 use crate::packet::{PacketParts, build_packet};
@@ -49,13 +50,12 @@ use crate::workspace::{
     BuiltFile, CopyBackError, NOT_DONE, Scope, SkillWorkspace, UNSEEN, WorkspaceError, check_built,
     check_scope, copy_back,
 };
-use crate::world::ForgeWorld;
 
-pub use settle::UnsettledBuild;
+pub use settle::SettleError;
 pub(crate) use settle::settle_builds;
-use settle::{kept, promise};
+use settle::{record_build_files, remove_build_record};
 use watch::CopyWatch;
-pub use watch::Touched;
+pub use watch::FileChange;
 
 const COPY_BACK: Code = Code::new("forge-build-copy-back");
 const NOT_ASKED: Code = Code::new("forge-build-not-asked");
@@ -80,7 +80,7 @@ pub struct BuildRequest<'a> {
 }
 
 /// Watches an attempt.
-pub trait BuildWitness {
+pub trait BuildObserver {
     /// Something that is worth a line.
     fn note(&mut self, line: &str);
 
@@ -88,7 +88,7 @@ pub trait BuildWitness {
     fn working(&mut self, agent: &str, since: Duration);
 
     /// The agent did something to a file of its copy; the path may hold anything.
-    fn touched(&mut self, path: &Path, what: Touched);
+    fn touched(&mut self, path: &Path, what: FileChange);
 }
 
 /// An attempt that came to its end.
@@ -171,7 +171,7 @@ pub enum SkillBuildError {
     Read(#[from] TreeEditError),
     /// What an earlier build left cannot be settled.
     #[error(transparent)]
-    Unsettled(#[from] UnsettledBuild),
+    Unsettled(#[from] SettleError),
     /// The agent could not be asked; the attempt is recorded as failed.
     #[error(transparent)]
     Agent(AgentError),
@@ -191,11 +191,11 @@ fn names(triggers: &[EscalationTrigger]) -> String {
 ///
 /// [`SkillBuildError`]. A failed attempt is an outcome, not an error.
 pub async fn build_skill(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     project: &ForgeProject,
     ledger: &mut Ledger,
     request: &BuildRequest<'_>,
-    witness: &mut dyn BuildWitness,
+    witness: &mut dyn BuildObserver,
 ) -> Result<SkillBuildReport, SkillBuildError> {
     let BuildRequest { name, agent, .. } = *request;
     let _alone = project.lock(&world.home, name, "crucible skill build")?;
@@ -232,7 +232,7 @@ pub async fn build_skill(
 ///
 /// Fails when another process works on the skill, or the ledger cannot be written.
 pub fn settle_interrupted(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     project: &ForgeProject,
     ledger: &mut Ledger,
     name: &SkillName,
@@ -243,7 +243,7 @@ pub fn settle_interrupted(
 
 /// Refuses another attempt while a person has to look at what failed before; records that one did.
 fn check_review(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     skill: &SkillRow,
     request: &BuildRequest<'_>,
@@ -267,7 +267,7 @@ fn check_review(
     })
 }
 
-fn tell_copy(workspace: &SkillWorkspace, witness: &mut dyn BuildWitness) {
+fn tell_copy(workspace: &SkillWorkspace, witness: &mut dyn BuildObserver) {
     let left_out = u64::try_from(workspace.omitted().len())
         .unwrap_or(u64::MAX)
         .saturating_add(workspace.more_omitted());
@@ -279,7 +279,7 @@ fn tell_copy(workspace: &SkillWorkspace, witness: &mut dyn BuildWitness) {
 
 /// Puts the packet together and begins the attempt with it.
 fn begin(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     project: &ForgeProject,
     ledger: &mut Ledger,
     skill: &SkillRow,
@@ -350,7 +350,7 @@ fn text_of(root: &Path, path: &RepoPath, most: u64) -> Result<Option<Untrusted>,
 
 /// An attempt that began.
 struct Attempt<'a> {
-    world: &'a ForgeWorld<'a>,
+    world: &'a ForgeContext<'a>,
     project: &'a ForgeProject,
     request: &'a BuildRequest<'a>,
     workspace: &'a SkillWorkspace,
@@ -364,7 +364,7 @@ impl Attempt<'_> {
         self,
         ledger: &mut Ledger,
         packet: &PromptText,
-        witness: &mut dyn BuildWitness,
+        witness: &mut dyn BuildObserver,
     ) -> Result<SkillBuildReport, SkillBuildError> {
         let ran = match self.work(packet, witness).await {
             Ok(ran) => ran,
@@ -414,7 +414,7 @@ impl Attempt<'_> {
             failure.log = log;
         }
         self.end(ledger, &outcome)?;
-        kept(self.project, &self.world.home, self.paths);
+        remove_build_record(self.project, &self.world.home, self.paths);
         Ok(SkillBuildReport {
             build: self.build,
             outcome,
@@ -429,7 +429,7 @@ impl Attempt<'_> {
     /// Puts both files, which have these digests, into the project.
     fn bring(&self, digests: [Digest; 2], files: &[BuiltFile]) -> Result<(), CopyBackError> {
         let home = &self.world.home;
-        promise(self.project, home, self.paths, &self.build, digests)?;
+        record_build_files(self.project, home, self.paths, &self.build, digests)?;
         copy_back(self.project, home, self.paths, files).map(drop)
     }
 
@@ -437,7 +437,7 @@ impl Attempt<'_> {
     async fn work(
         &self,
         packet: &PromptText,
-        witness: &mut dyn BuildWitness,
+        witness: &mut dyn BuildObserver,
     ) -> Result<AgentOutcome, AgentError> {
         let BuildRequest {
             agent,
@@ -494,14 +494,14 @@ impl Attempt<'_> {
                 return Ok(self.came_to(ran, vec![unseen], Vec::new()));
             }
         };
-        let at_first = |path: &&RepoPath| self.workspace.digest_at_first(path).is_some();
+        let at_first = |path: &&RepoPath| self.workspace.initial_digest(path).is_some();
         let there: Vec<&RepoPath> = self.paths.files().into_iter().filter(at_first).collect();
         let form = self.request.agent.form();
         let scope = check_scope(
             &changes,
             &Scope {
                 paths: self.paths,
-                there: &there,
+                existing: &there,
                 form,
             },
         );
@@ -630,7 +630,7 @@ fn has_errors(findings: &[Finding]) -> bool {
     findings.iter().any(|found| found.level == Level::Error)
 }
 
-fn tell_news(watch: &mut CopyWatch, witness: &mut dyn BuildWitness) {
+fn tell_news(watch: &mut CopyWatch, witness: &mut dyn BuildObserver) {
     let news = watch.news();
     for (path, what) in news.iter().take(MAX_CHANGES) {
         witness.touched(path, *what);

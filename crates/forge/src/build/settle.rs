@@ -23,12 +23,12 @@ use crucible_model::{ByteLimit, Digest, RepoPath, RepoPathError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::context::ForgeContext;
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
 use crate::project::ForgeProject;
 use crate::trust::read_skill_file;
 use crate::workspace::{CopyBackError, recover_copy_back};
-use crate::world::ForgeWorld;
 
 /// The form of the record.
 const FORM: &str = "skill-build-brings.v1";
@@ -37,7 +37,7 @@ const MAX_READ: ByteLimit = ByteLimit(4 << 10);
 
 /// Why what a killed build left cannot be settled.
 #[derive(Debug, thiserror::Error)]
-pub enum UnsettledBuild {
+pub enum SettleError {
     /// A change that was broken off leads to no end.
     #[error(transparent)]
     CopyBack(#[from] CopyBackError),
@@ -52,7 +52,7 @@ pub enum UnsettledBuild {
     Path(#[from] RepoPathError),
 }
 
-impl From<LockError> for UnsettledBuild {
+impl From<LockError> for SettleError {
     fn from(error: LockError) -> Self {
         Self::CopyBack(error.into())
     }
@@ -70,7 +70,7 @@ struct BuildFiles {
 }
 
 /// Records the files that the attempt will copy to the project.
-pub(super) fn promise(
+pub(super) fn record_build_files(
     project: &ForgeProject,
     home: &Path,
     paths: &SkillPaths,
@@ -90,7 +90,7 @@ pub(super) fn promise(
 }
 
 /// Removes that record after the ledger has the end of the attempt.
-pub(super) fn kept(project: &ForgeProject, home: &Path, paths: &SkillPaths) {
+pub(super) fn remove_build_record(project: &ForgeProject, home: &Path, paths: &SkillPaths) {
     // One that stays is of an attempt that runs no more, and the next step passes over it.
     let _stays = place(project, home, paths).map(|place| remove_file(&place));
 }
@@ -102,13 +102,13 @@ pub(super) fn kept(project: &ForgeProject, home: &Path, paths: &SkillPaths) {
 ///
 /// # Errors
 ///
-/// [`UnsettledBuild`], after which the next step tries again.
+/// [`SettleError`], after which the next step tries again.
 pub(crate) fn settle_builds(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     project: &ForgeProject,
     ledger: &mut Ledger,
     name: &SkillName,
-) -> Result<(), UnsettledBuild> {
+) -> Result<(), SettleError> {
     let Some(skill) = ledger.skill(project.key(), name.as_str())? else {
         return Ok(());
     };
@@ -250,7 +250,7 @@ mod tests {
             let (project, files) = (self.project(), self.files());
             let paths = project.paths(&name()).unwrap();
             let digests = files.each_ref().map(|file| file.digest);
-            promise(&project, &self.home(), &paths, &self.build, digests).unwrap();
+            record_build_files(&project, &self.home(), &paths, &self.build, digests).unwrap();
         }
 
         fn brought(&self) {
@@ -273,7 +273,7 @@ mod tests {
         fn settled(&mut self) -> (Vec<SkillBuildStatus>, SkillStatus) {
             let env = Environment::from_pairs::<&str, &str>([], "/");
             let clock = PinnedClock(moment().at);
-            let world = ForgeWorld {
+            let world = ForgeContext {
                 env: &env,
                 clock: &clock,
                 sandbox: Arc::new(Sandbox::new(None, &env)),

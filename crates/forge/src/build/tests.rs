@@ -36,12 +36,12 @@ impl SkillAgent for TakesAway {
 
 struct Silent;
 
-impl BuildWitness for Silent {
+impl BuildObserver for Silent {
     fn note(&mut self, _: &str) {}
 
     fn working(&mut self, _: &str, _: Duration) {}
 
-    fn touched(&mut self, _: &Path, _: Touched) {}
+    fn touched(&mut self, _: &Path, _: FileChange) {}
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn agent_with_unreadable_copy_counts_as_failed() {
     let mut ledger = Ledger::open(&temp_dir.path().join("ledger.db")).unwrap();
     let env = Environment::from_pairs::<&str, &str>([], "/");
     let clock = PinnedClock("2026-01-31T09:30:00Z".parse().unwrap());
-    let world = ForgeWorld {
+    let world = ForgeContext {
         env: &env,
         clock: &clock,
         sandbox: Arc::new(Sandbox::new(None, &env)),

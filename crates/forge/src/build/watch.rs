@@ -9,7 +9,7 @@ const LIMIT: usize = 20_000;
 
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touched {
+pub enum FileChange {
     /// It was not there before.
     Made,
     /// Its size or its time is another one.
@@ -18,7 +18,7 @@ pub enum Touched {
     Removed,
 }
 
-impl Touched {
+impl FileChange {
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -33,7 +33,7 @@ impl Touched {
 /// What was seen of a copy so far.
 pub(super) struct CopyWatch {
     root: PathBuf,
-    seen: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
+    snapshot: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
 }
 
 impl CopyWatch {
@@ -42,26 +42,26 @@ impl CopyWatch {
         let seen = look(root).unwrap_or_default();
         Self {
             root: root.to_owned(),
-            seen,
+            snapshot: seen,
         }
     }
 
     /// What happened to which file since the last look, from the top on. Nothing where there are too many to be watched.
-    pub(super) fn news(&mut self) -> Vec<(PathBuf, Touched)> {
+    pub(super) fn news(&mut self) -> Vec<(PathBuf, FileChange)> {
         let Some(now) = look(&self.root) else {
             return Vec::new();
         };
-        let mut news: Vec<(PathBuf, Touched)> = now
+        let mut news: Vec<(PathBuf, FileChange)> = now
             .iter()
-            .filter_map(|(path, state)| match self.seen.get(path) {
-                None => Some((path.clone(), Touched::Made)),
-                Some(before) if before != state => Some((path.clone(), Touched::Changed)),
+            .filter_map(|(path, state)| match self.snapshot.get(path) {
+                None => Some((path.clone(), FileChange::Made)),
+                Some(before) if before != state => Some((path.clone(), FileChange::Changed)),
                 Some(_) => None,
             })
             .collect();
-        let removed = self.seen.keys().filter(|path| !now.contains_key(*path));
-        news.extend(removed.map(|path| (path.clone(), Touched::Removed)));
-        self.seen = now;
+        let removed = self.snapshot.keys().filter(|path| !now.contains_key(*path));
+        news.extend(removed.map(|path| (path.clone(), FileChange::Removed)));
+        self.snapshot = now;
         news
     }
 }
@@ -119,15 +119,15 @@ mod tests {
         assert_eq!(
             changes,
             [
-                ("src/loop", Touched::Made),
-                ("src/new.py", Touched::Made),
-                ("src/old.py", Touched::Changed)
+                ("src/loop", FileChange::Made),
+                ("src/new.py", FileChange::Made),
+                ("src/old.py", FileChange::Changed)
             ]
         );
         std::fs::remove_file(at("src/old.py")).unwrap();
         assert_eq!(
             watch.news(),
-            [(PathBuf::from("src/old.py"), Touched::Removed)]
+            [(PathBuf::from("src/old.py"), FileChange::Removed)]
         );
         std::fs::remove_dir_all(at("src")).unwrap();
         assert_eq!(watch.news().len(), 2);

@@ -13,10 +13,10 @@ use crucible_sandbox::Runtime;
 use crucible_settings::{Settings, Switch};
 
 use super::{all_positive, client};
+use crate::context::ForgeContext;
 use crate::name::SkillName;
 use crate::project::ForgeProject;
 use crate::research::{AdviceSource, ResearchError, ResearchOutcome, research};
-use crate::world::ForgeWorld;
 
 /// The model that is asked for advice, if any.
 pub enum ConfiguredAdviser {
@@ -96,7 +96,7 @@ impl ConfiguredAdviser {
     /// See [`ResearchError`].
     pub async fn research(
         self,
-        world: &ForgeWorld<'_>,
+        world: &ForgeContext<'_>,
         project: &ForgeProject,
         name: &SkillName,
         ledger: &mut Ledger,

@@ -16,14 +16,14 @@ use crucible_sandbox::Runtime;
 use crucible_settings::{ExamplesNeed, Settings};
 use serde_json::Value;
 
+use crate::context::ForgeContext;
 use crate::name::{SkillName, SkillNameError};
 use crate::paths::PackageName;
 use crate::project::ForgeProject;
-use crate::registry::UnhashedEntry;
+use crate::registry::UnhashedPolicy;
 use crate::runner::RunRequest;
 use crate::trust::ExamplesRule;
 use crate::verify::VerifyRequest;
-use crate::world::ForgeWorld;
 
 pub use adviser::ConfiguredAdviser;
 pub use author::{AuthorKind, ModelArguments};
@@ -65,7 +65,7 @@ impl ForgeProject {
     }
 }
 
-impl<'a> ForgeWorld<'a> {
+impl<'a> ForgeContext<'a> {
     /// Creates the world of a step; `home` is Crucible's own directory.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl PythonPlaces {
         name: &'a SkillName,
         input: &'a Value,
         seconds: Option<u64>,
-        unhashed: UnhashedEntry,
+        unhashed: UnhashedPolicy,
     ) -> Result<RunRequest<'a>, Failure> {
         let forge = &settings.forge;
         let seconds = seconds.unwrap_or(forge.run_timeout_s);

@@ -11,9 +11,7 @@ use crucible_ledger::SideEffect;
 use crucible_model::{Code, Finding, Verdict};
 use serde_json::{Value, json};
 
-use super::{
-    ForgeGate, GATE_TIMED_OUT, GateAnswer, GateExamples, GateObstacle, GateSite, SkillGate,
-};
+use super::{ForgeGate, GATE_TIMED_OUT, GateAnswer, GateError, GateExamples, GateSite, SkillGate};
 use crate::examples::HeldOutExample;
 use crate::grants::Grants;
 use crate::io_schema::IoSide;
@@ -31,7 +29,7 @@ impl ForgeGate for Examples {
         site.examples.is_some()
     }
 
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let Some(GateExamples {
             examples,
             python,

@@ -71,8 +71,8 @@ pub(crate) trait ForgeGate: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`GateObstacle`] where it cannot be asked at all, which is no fault of the skill.
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle>;
+    /// [`GateError`] where it cannot be asked at all, which is no fault of the skill.
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError>;
 }
 
 /// What a gate says.
@@ -88,7 +88,7 @@ pub(crate) struct GateAnswer {
 
 /// A gate could not run.
 #[derive(Debug, thiserror::Error)]
-pub enum GateObstacle {
+pub enum GateError {
     /// A program could not be started with the required isolation.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),

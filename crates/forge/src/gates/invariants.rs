@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
+use super::{ForgeGate, GateAnswer, GateError, GateSite, SkillGate};
 use crate::invariants::check_invariants;
 
 pub(super) struct Invariants;
@@ -13,7 +13,7 @@ impl ForgeGate for Invariants {
         SkillGate::Invariants
     }
 
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let verdict = site
             .skill
             .judged(|source| check_invariants(source, site.name, site.paths, site.class));

@@ -23,7 +23,7 @@ use std::time::Duration;
 use crucible_model::{Code, Finding, Verdict, short_line};
 use serde_json::{Map, Value};
 
-pub use gate::{GateObstacle, SkillGate};
+pub use gate::{GateError, SkillGate};
 pub use tools::{SkillTool, SkillTools, ToolsMissing};
 
 pub(crate) use gate::{ForgeGate, GateAnswer};

@@ -9,7 +9,7 @@ use crucible_sandbox::Keep;
 
 use super::site::GateSource;
 use super::tool::{ToolCall, ToolRun};
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
+use super::{ForgeGate, GateAnswer, GateError, GateSite, SkillGate};
 use crate::python::{PythonSource, place_of};
 
 /// What mypy is asked: nothing is kept for another time, and each complaint is one line with place and code.
@@ -35,7 +35,7 @@ impl ForgeGate for Mypy {
         SkillGate::Mypy
     }
 
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
             return Ok(GateAnswer::of(too_large));
@@ -53,13 +53,13 @@ impl ForgeGate for Mypy {
 }
 
 fn judge(run: &ToolRun) -> Verdict {
-    if let Some(ended) = run.ended() {
+    if let Some(ended) = run.abnormal_end() {
         return Verdict::new(vec![ended]);
     }
     match run.exit_code() {
         Some(0) => Verdict::default(),
         code => {
-            let findings: Vec<Finding> = run.said().lines().filter_map(complaint).collect();
+            let findings: Vec<Finding> = run.stdout_text().lines().filter_map(complaint).collect();
             match (code, findings.is_empty()) {
                 (Some(1 | 2), false) => Verdict::new(findings),
                 (code, _) => Verdict::new(vec![run.failed(code.unwrap_or(-1))]),

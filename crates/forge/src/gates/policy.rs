@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use crucible_model::{Code, Finding};
 use crucible_secrets::Scanner;
 
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
+use super::{ForgeGate, GateAnswer, GateError, GateSite, SkillGate};
 use crate::policy::{check_policy, check_test_policy};
 
 pub(super) struct Policy;
@@ -15,7 +15,7 @@ impl ForgeGate for Policy {
         SkillGate::Policy
     }
 
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let mut verdict = site
             .skill
             .judged(|source| check_policy(source, site.policy, site.class, site.grants));

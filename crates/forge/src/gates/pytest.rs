@@ -15,8 +15,8 @@ use crucible_sandbox::{Keep, Stdin};
 use serde_json::json;
 
 use super::tool::{ToolCall, ToolRun};
-use super::witness::{PLUGIN, Testimony};
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
+use super::witness::{PLUGIN, TestReport};
+use super::{ForgeGate, GateAnswer, GateError, GateSite, SkillGate};
 use crate::policy::TEST_EMPTY;
 
 /// What pytest is asked.
@@ -38,7 +38,7 @@ impl ForgeGate for Pytest {
         SkillGate::Pytest
     }
 
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
             return Ok(GateAnswer::of(too_large));
@@ -83,7 +83,7 @@ async fn tests(
     site: &GateSite<'_>,
     scratch: &str,
     files: &[&str],
-) -> Result<(ToolRun, Option<Testimony>), GateObstacle> {
+) -> Result<(ToolRun, Option<TestReport>), GateError> {
     let scratch = site.scratch_for(scratch)?;
     // What is imported first is ours; a test that changes the file later changes nothing.
     let plugin = scratch.join("plugin");
@@ -103,13 +103,13 @@ async fn tests(
     call.env.push((OsString::from("PYTHONPATH"), path));
     call.stdin = Stdin::Bytes(format!("{word}\n{}", site.paths.module).into_bytes());
     let mut run = call.run(site, Keep::Tail).await?;
-    let report = Testimony::find(&run.stdout().text(), &word);
+    let report = TestReport::find(&run.stdout().text(), &word);
     run.hide(word);
     Ok((run, report))
 }
 
-fn judge(run: &ToolRun, report: Option<&Testimony>, part: Part<'_>) -> Verdict {
-    if let Some(ended) = run.ended() {
+fn judge(run: &ToolRun, report: Option<&TestReport>, part: Part<'_>) -> Verdict {
+    if let Some(ended) = run.abnormal_end() {
         return Verdict::new(vec![ended]);
     }
     let code = run.exit_code().unwrap_or(-1);
@@ -119,12 +119,12 @@ fn judge(run: &ToolRun, report: Option<&Testimony>, part: Part<'_>) -> Verdict {
         None => Verdict::new(vec![unfinished(&format!(
             "pytest ended with exit code {code} before it was done: something in the tests ended it"
         ))]),
-        Some(report) => judge_told(report, code, part),
+        Some(report) => judge_report(report, code, part),
     }
 }
 
 /// Judges what the witness reported.
-fn judge_told(report: &Testimony, code: i32, part: Part<'_>) -> Verdict {
+fn judge_report(report: &TestReport, code: i32, part: Part<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     for complaint in &report.complaints {
         let line = complaint
@@ -206,7 +206,7 @@ fn unfinished(what: &str) -> Finding {
     )
 }
 
-fn counts(report: &Testimony) -> serde_json::Value {
+fn counts(report: &TestReport) -> serde_json::Value {
     json!({
         "collected": report.collected, "passed": report.passed, "failed": report.failed, "errors": report.errors, "skipped": report.skipped,
         "expected_to_fail": report.xfailed + report.xpassed,
@@ -217,23 +217,23 @@ fn counts(report: &Testimony) -> serde_json::Value {
 mod tests_of_told {
     use super::*;
 
-    fn good() -> Testimony {
-        Testimony {
+    fn good() -> TestReport {
+        TestReport {
             collected: 2,
             finished: 2,
             passed: 2,
             ran: 1,
             exit: Some(0),
             module: Some("/c/src/p/skills/a.py".into()),
-            ..Testimony::default()
+            ..TestReport::default()
         }
     }
 
-    fn codes(report: &Testimony, code: i32) -> Vec<String> {
+    fn codes(report: &TestReport, code: i32) -> Vec<String> {
         let part = Part::Skill {
             file: Path::new("/c/src/p/skills/a.py"),
         };
-        let verdict = judge_told(report, code, part);
+        let verdict = judge_report(report, code, part);
         verdict
             .findings()
             .iter()
@@ -244,7 +244,7 @@ mod tests_of_told {
     #[test]
     fn only_finished_run_with_all_tests_passed_counts() {
         assert!(codes(&good(), 0).is_empty());
-        let change = |change: fn(&mut Testimony)| {
+        let change = |change: fn(&mut TestReport)| {
             let mut report = good();
             change(&mut report);
             codes(&report, 0)
@@ -272,13 +272,13 @@ mod tests_of_told {
             )
         };
         assert_eq!(
-            Testimony::find(&format!("dots\n{}", line("w-1")), "w-1")
+            TestReport::find(&format!("dots\n{}", line("w-1")), "w-1")
                 .unwrap()
                 .passed,
             9
         );
-        assert_eq!(Testimony::find(&line("w-2"), "w-1"), None);
-        assert_eq!(Testimony::find(&(line("w-1") + &line("w-1")), "w-1"), None);
-        assert_eq!(Testimony::find("w-1 {}\n", "w-1"), None);
+        assert_eq!(TestReport::find(&line("w-2"), "w-1"), None);
+        assert_eq!(TestReport::find(&(line("w-1") + &line("w-1")), "w-1"), None);
+        assert_eq!(TestReport::find("w-1 {}\n", "w-1"), None);
     }
 }

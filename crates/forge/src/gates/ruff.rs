@@ -8,7 +8,7 @@ use crucible_sandbox::Keep;
 use serde::Deserialize;
 
 use super::tool::{ToolCall, ToolRun};
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, SkillGate};
+use super::{ForgeGate, GateAnswer, GateError, GateSite, SkillGate};
 
 /// What ruff is asked. Its exclusions do not hold for the two files, its own mending and its cache neither.
 const WORDS: [&str; 8] = [
@@ -30,7 +30,7 @@ impl ForgeGate for Ruff {
         SkillGate::Ruff
     }
 
-    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+    async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
             return Ok(GateAnswer::of(too_large));
@@ -58,10 +58,10 @@ struct Location {
 }
 
 fn judge(run: &ToolRun) -> Verdict {
-    if let Some(ended) = run.ended() {
+    if let Some(ended) = run.abnormal_end() {
         return Verdict::new(vec![ended]);
     }
-    let complaints: Result<Vec<Complaint>, _> = serde_json::from_str(&run.said());
+    let complaints: Result<Vec<Complaint>, _> = serde_json::from_str(&run.stdout_text());
     match (run.exit_code(), complaints) {
         (Some(0), Ok(complaints)) if complaints.is_empty() => Verdict::default(),
         (Some(0 | 1), Ok(complaints)) if !complaints.is_empty() => {

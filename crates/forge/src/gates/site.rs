@@ -8,6 +8,7 @@ use crucible_ledger::{SideEffect, VerificationLevel};
 use crucible_model::{Digest, Finding, RepoPath, Verdict};
 
 use super::SkillTools;
+use crate::context::ForgeContext;
 use crate::examples::HeldOutExample;
 use crate::grants::Grants;
 use crate::io_schema::IoSchema;
@@ -15,7 +16,6 @@ use crate::name::SkillName;
 use crate::paths::{PackageName, SkillPaths};
 use crate::policy::SkillPolicy;
 use crate::python::{PythonFault, PythonSource};
-use crate::world::ForgeWorld;
 
 /// One of the two files, as the gates get it.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl GateSource {
 /// Everything that gates look at.
 pub(crate) struct GateSite<'a> {
     /// The means.
-    pub(crate) world: &'a ForgeWorld<'a>,
+    pub(crate) world: &'a ForgeContext<'a>,
     pub(crate) name: &'a SkillName,
     /// The package that it is in.
     pub(crate) package: &'a PackageName,

@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::*;
+use crate::context::ForgeContext;
 use crate::grants::Grants;
 use crate::io_schema::IoSchema;
 use crate::name::SkillName;
@@ -25,7 +26,6 @@ use crate::paths::{PackageName, SkillPaths};
 use crate::policy::SkillPolicy;
 use crate::project::ForgeProject;
 use crate::skeleton::Skeleton;
-use crate::world::ForgeWorld;
 
 const SKILL: &str = include_str!("../skeleton/files/word_count.py");
 const TEST: &str = include_str!("../skeleton/files/test_word_count.py");
@@ -49,7 +49,7 @@ impl Setup {
         let project = ForgeProject::new(root.join("copy"), Digest::of(b"project"), package.clone());
         Skeleton::of(&package)
             .unwrap()
-            .lay(&project, &root.join("home"))
+            .write(&project, &root.join("home"))
             .unwrap();
         Self {
             directory,
@@ -78,7 +78,7 @@ impl Setup {
 
     async fn ask(&self, gate: SkillGate) -> GateAnswer {
         let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
-        let world = ForgeWorld {
+        let world = ForgeContext {
             env: &env,
             clock: &SystemClock,
             sandbox: Arc::new(Sandbox::new(None, &env)),
@@ -124,7 +124,7 @@ impl Setup {
             examples: None,
         };
         let gate = GATES.into_iter().find(|one| one.id() == gate).unwrap();
-        gate.ask(&site).await.unwrap()
+        gate.run(&site).await.unwrap()
     }
 
     async fn codes(&self, gate: SkillGate) -> Vec<String> {
@@ -559,7 +559,7 @@ fn many_findings_are_cut_with_worst_first() {
 async fn missing_tool_is_reported_with_advice() {
     let directory = tempfile::tempdir().unwrap();
     let env = Environment::from_pairs([("PATH", directory.path().as_os_str())], "/");
-    let world = ForgeWorld {
+    let world = ForgeContext {
         env: &env,
         clock: &SystemClock,
         sandbox: Arc::new(Sandbox::new(None, &env)),

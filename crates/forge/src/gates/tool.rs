@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL,
-    Identity, Keep, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env,
-    toolchain_env,
+    CONFINED_HOME, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity,
+    Keep, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, SyscallClass,
+    base_env, toolchain_env,
 };
 use serde_json::{Map, Value, json};
 
-use super::{GateAnswer, GateObstacle, GateSite, SkillTool};
+use super::{GateAnswer, GateError, GateSite, SkillTool};
 
 /// What is kept of each stream.
 const KEPT: ByteLimit = ByteLimit(2 << 20);
@@ -61,11 +61,7 @@ impl<'a> ToolCall<'a> {
     }
 
     /// Runs it in the copy.
-    pub(super) async fn run(
-        self,
-        site: &GateSite<'_>,
-        keep: Keep,
-    ) -> Result<ToolRun, GateObstacle> {
+    pub(super) async fn run(self, site: &GateSite<'_>, keep: Keep) -> Result<ToolRun, GateError> {
         let mut env = base_env(site.world.env);
         env.extend(toolchain_env(site.world.env));
         env.retain(|(name, _)| name != "PATH");
@@ -93,7 +89,7 @@ impl<'a> ToolCall<'a> {
             read_only: Vec::new(),
             mounts: Vec::new(),
             network: Network::None,
-            calls: Calls::Tools,
+            calls: SyscallClass::Tools,
             identity: Identity::default(),
         };
         let spawn = Spawn {
@@ -142,12 +138,12 @@ impl ToolRun {
     }
 
     /// What it printed on its standard output, with places below the copy as the project names them.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn stdout_text(&self) -> String {
         placed(&self.completed.stdout, &self.copy)
     }
 
     /// Why its answer cannot be used, if it did not end by itself.
-    pub(super) fn ended(&self) -> Option<Finding> {
+    pub(super) fn abnormal_end(&self) -> Option<Finding> {
         let name = self.name;
         let finding = |what: String, hint: &str| {
             Some(Finding::error(
@@ -187,7 +183,7 @@ impl ToolRun {
 
     /// A finding for a program that ended with a code that says nothing about the skill.
     pub(super) fn failed(&self, code: i32) -> Finding {
-        let output = placed(&self.completed.stderr, &self.copy) + "\n" + &self.said();
+        let output = placed(&self.completed.stderr, &self.copy) + "\n" + &self.stdout_text();
         let last = output
             .lines()
             .map(str::trim)

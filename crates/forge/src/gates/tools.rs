@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crucible_host::env::find_program;
 use crucible_sandbox::NoVersion;
 
-use crate::world::ForgeWorld;
+use crate::context::ForgeContext;
 
 /// What they are called.
 const NAMES: [&str; 3] = ["ruff", "mypy", "pytest"];
@@ -71,7 +71,7 @@ impl SkillTools {
     ///
     /// [`ToolsMissing`] names the first that is not there or does not run.
     pub async fn find(
-        world: &ForgeWorld<'_>,
+        world: &ForgeContext<'_>,
         directory: Option<&Path>,
     ) -> Result<Self, ToolsMissing> {
         if let Some(path) = directory

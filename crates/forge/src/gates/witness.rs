@@ -16,7 +16,7 @@ pub(super) const PLUGIN: (&str, &str) = ("crucible_witness", include_str!("witne
 /// What the witness tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Testimony {
+pub(super) struct TestReport {
     /// How many tests were found.
     pub(super) collected: u64,
     /// How many of them came to their end.
@@ -28,7 +28,7 @@ pub(super) struct Testimony {
     /// The file that the skill was imported from.
     pub(super) module: Option<PathBuf>,
     /// What did not pass.
-    pub(super) complaints: Vec<TestComplaint>,
+    pub(super) complaints: Vec<TestFailure>,
     /// Which were skipped, or expected to fail.
     pub(super) left_out: Vec<String>,
     pub(super) passed: u64,
@@ -42,7 +42,7 @@ pub(super) struct Testimony {
 /// A test that did not pass, or a file that could not be read as tests.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TestComplaint {
+pub(super) struct TestFailure {
     /// Which.
     pub(super) test: String,
     /// The line in its file, from 1 on.
@@ -51,7 +51,7 @@ pub(super) struct TestComplaint {
     pub(super) text: String,
 }
 
-impl Testimony {
+impl TestReport {
     /// Returns the report after this word in the output; `None` if the word is absent or occurs more than once.
     pub(super) fn find(output: &str, word: &str) -> Option<Self> {
         let mut report_lines = output

@@ -31,7 +31,7 @@ pub fn check_policy(
     class: SideEffect,
     grants: &Grants,
 ) -> Verdict {
-    let mut verdict = walk::Walk::over(source, policy, class, grants, None);
+    let mut verdict = walk::Walk::judge(source, policy, class, grants, None);
     patterns(source, policy, &mut verdict);
     verdict
 }
@@ -46,7 +46,7 @@ pub fn check_test_policy(
     paths: &SkillPaths,
 ) -> Verdict {
     let grants = Grants::default();
-    let mut verdict = walk::Walk::over(source, policy, SideEffect::ReadOnly, &grants, Some(paths));
+    let mut verdict = walk::Walk::judge(source, policy, SideEffect::ReadOnly, &grants, Some(paths));
     verdict.merge(test_asks::judge(source));
     patterns(source, policy, &mut verdict);
     verdict

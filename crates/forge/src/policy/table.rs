@@ -802,7 +802,7 @@ pub(crate) fn is_module(path: &str) -> bool {
 }
 
 /// The powers of a whole module; `None` where its members have their own.
-pub(crate) fn module_power(module: &str) -> Effect {
+pub(crate) fn module_effect(module: &str) -> Effect {
     match deepest(module) {
         Some((row, "")) if row.members.is_empty() => row.others,
         Some((_, "")) => Effect::None,
@@ -812,7 +812,7 @@ pub(crate) fn module_power(module: &str) -> Effect {
 }
 
 /// What a dotted path can do.
-pub(crate) fn power(path: &str) -> Effect {
+pub(crate) fn effect_of(path: &str) -> Effect {
     if let Some(name) = path.strip_prefix("builtins.") {
         let first = name.split('.').next().unwrap_or_default();
         let found = BUILTINS.iter().find(|(known, _)| *known == first);
@@ -825,7 +825,7 @@ pub(crate) fn power(path: &str) -> Effect {
     match deepest(path) {
         Some((_, "")) => Effect::None,
         Some((row, rest)) => member_power(row, rest),
-        None if path.split('.').skip(1).any(hides) => Effect::Reflection,
+        None if path.split('.').skip(1).any(is_module_or_private) => Effect::Reflection,
         None => Effect::None,
     }
 }
@@ -848,8 +848,8 @@ fn member_power(row: &Row, rest: &str) -> Effect {
         Effect::Process | Effect::Code | Effect::Interpreter | Effect::Outlives | Effect::Native
     );
     let strange = listed.is_none() && !is_dunder(first) && !known();
-    let deeper =
-        rest.split('.').skip(1).any(hides) || (listed.is_none() && hides_at_all(row, first));
+    let deeper = rest.split('.').skip(1).any(is_module_or_private)
+        || (listed.is_none() && hides_at_all(row, first));
     if !covers && (strange || deeper) {
         Effect::Reflection
     } else {
@@ -862,7 +862,7 @@ fn is_dunder(word: &str) -> bool {
 }
 
 /// Whether a member of a module is another module, or private.
-pub(crate) fn hides(word: &str) -> bool {
+pub(crate) fn is_module_or_private(word: &str) -> bool {
     let strong = |row: &Row| {
         !matches!(row.others, Effect::None | Effect::Network) || !row.members.is_empty()
     };
@@ -878,7 +878,7 @@ static SHARED: [&str; 9] = [
 
 /// Whether the first member of a module without a list of its members is another module.
 fn hides_at_all(row: &Row, word: &str) -> bool {
-    !MEMBERS.contains_key(row.module) && hides(word)
+    !MEMBERS.contains_key(row.module) && is_module_or_private(word)
 }
 
 fn row(module: &str) -> Option<&'static Row> {

@@ -226,7 +226,7 @@ pub(super) fn is_private(word: &str) -> bool {
 }
 
 /// Whether objects of the standard library keep something powerful under this name.
-pub(super) fn keeps_power(word: &str) -> bool {
+pub(super) fn leads_to_effect(word: &str) -> bool {
     KEPT.contains(&word)
 }
 
@@ -236,7 +236,7 @@ pub(super) fn is_module(word: &str) -> bool {
 }
 
 /// Whether a method initializes its object again.
-pub(super) fn makes_anew(word: &str) -> bool {
+pub(super) fn reinitializes(word: &str) -> bool {
     MAKERS.contains(&word)
 }
 

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use crucible_model::{Code, Finding};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
-pub(crate) use names::{Clarity, Import, Names, imports, parts};
+pub(crate) use names::{AliasLimit, Import, Names, imports, parts};
 
 /// The largest skill, in bytes: 256 KiB.
 pub(crate) const MAX_SKILL_BYTES: usize = 256 << 10;

@@ -35,12 +35,12 @@ pub(crate) struct Names<'s> {
     texts: BTreeMap<&'s str, (usize, Option<Node<'s>>)>,
     /// Every module that it imports something from.
     modules: BTreeSet<String>,
-    clarity: Clarity,
+    clarity: AliasLimit,
 }
 
 /// Whether the table is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Clarity {
+pub(crate) enum AliasLimit {
     /// It is.
     Clear,
     /// More aliases than are followed.
@@ -60,7 +60,7 @@ impl<'s> Names<'s> {
             outer: BTreeSet::new(),
             texts: BTreeMap::new(),
             modules: BTreeSet::new(),
-            clarity: Clarity::Clear,
+            clarity: AliasLimit::Clear,
         };
         let mut bindings = Vec::new();
         let mut cursor = source.root().walk();
@@ -217,7 +217,7 @@ impl<'s> Names<'s> {
         self.modules.contains(module)
     }
 
-    pub(crate) fn clarity(&self) -> Clarity {
+    pub(crate) fn clarity(&self) -> AliasLimit {
         self.clarity
     }
 
@@ -385,7 +385,7 @@ impl<'s> Names<'s> {
                 let known = self.meanings.entry(name).or_default();
                 known.extend(new);
                 if known.len() > MAX_MEANINGS {
-                    self.clarity = Clarity::Unclear;
+                    self.clarity = AliasLimit::Unclear;
                     return;
                 }
                 grew = true;
@@ -394,7 +394,7 @@ impl<'s> Names<'s> {
                 return;
             }
         }
-        self.clarity = Clarity::Unclear;
+        self.clarity = AliasLimit::Unclear;
     }
 }
 

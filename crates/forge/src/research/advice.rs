@@ -33,7 +33,7 @@ pub enum AdviceSource<'a> {
 /// Advice as it is kept: a NOTE of the attempt that failed. Its text comes from a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptAdvice {
+pub(crate) struct StoredAdvice {
     /// `skill-advice.v1`.
     pub schema_version: String,
     /// The attempt that failed.
@@ -65,7 +65,7 @@ pub(super) struct AdviceRequest<'a> {
 pub(super) async fn ask(
     advisor: &Advisor<'_>,
     request: &AdviceRequest<'_>,
-) -> Result<KeptAdvice, AdviceError> {
+) -> Result<StoredAdvice, AdviceError> {
     let free = |text: &str| Untrusted::new(Scanner::builtin().redact(text).text.into_owned());
     let material = [
         ("failure", free(request.failure)),
@@ -82,7 +82,7 @@ pub(super) async fn ask(
     let answer = free(advice.text.as_str());
     let proposed: String = answer.as_str().chars().take(MAX_CHARS).collect();
     let cut = answer.as_str().chars().count().saturating_sub(MAX_CHARS);
-    Ok(KeptAdvice {
+    Ok(StoredAdvice {
         schema_version: ADVICE_FORM.to_owned(),
         build: request.build,
         verification: request.verification,

@@ -151,7 +151,7 @@ const BY_GATE: [(SkillGate, FailureKind); 6] = [
 ];
 
 /// The failed gate that the kind follows from.
-pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, FailureKind)> {
+pub(super) fn deciding_gate(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, FailureKind)> {
     let (row, kind) = BY_GATE.iter().find_map(|(gate, kind)| {
         Some((
             gates.iter().find(|row| gate.is_of(row) && !row.passed)?,
@@ -199,7 +199,7 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
         .iter()
         .filter_map(|(gate, _)| gates.iter().find(|row| gate.is_of(row) && !row.passed))
         .collect();
-    let Some((first, kind)) = decisive(gates) else {
+    let Some((first, kind)) = deciding_gate(gates) else {
         let why = "the verification failed, and no gate is recorded that did not pass".to_owned();
         return FailureDiagnosis::new(
             FailureKind::Unknown,

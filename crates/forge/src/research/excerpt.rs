@@ -4,7 +4,7 @@ use crucible_ledger::{Ledger, LedgerError, SkillArtifactKind, SkillArtifactRow, 
 use crucible_model::{Digest, Untrusted, is_hidden};
 use crucible_secrets::Scanner;
 
-use super::diagnose::decisive;
+use super::diagnose::deciding_gate;
 use super::failed::FailedStep;
 use crate::failure::SkillFailure;
 use crate::gates::SkillGate;
@@ -23,7 +23,7 @@ pub(super) fn log_of(
 ) -> Option<Digest> {
     match step {
         FailedStep::Gates(..) => {
-            let (gate, _) = decisive(gates)?;
+            let (gate, _) = deciding_gate(gates)?;
             gate.log.filter(|_| !SkillGate::Examples.is_of(gate))
         }
         FailedStep::Build(build) => {

@@ -4,7 +4,7 @@
 //! - [`standing_failure`]: which attempt or verification failed last, with nothing that succeeded since.
 //! - [`diagnose`]: its kind and facts, from the records of the code that saw it fail; log text only where there is no such record.
 //! - [`escalation`]: the five [`EscalationTrigger`]s.
-//! - [`research`]: the step, which keeps a [`ResearchNote`] and, where a model was asked, its [`KeptAdvice`].
+//! - [`research`]: the step, which keeps a [`ResearchNote`] and, where a model was asked, its [`StoredAdvice`].
 //! - [`needs_review`], [`record_review`], [`retry_material`]: what the next attempt asks before it begins, and is given.
 //!
 //! What always holds: the three judges are pure; nothing that an agent, a skill or a model printed makes a failure look milder; a note holds

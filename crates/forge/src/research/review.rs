@@ -9,10 +9,10 @@ use crucible_model::{Untrusted, to_canonical_json};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::advice::{ADVICE_FORM, KeptAdvice};
+use super::advice::{ADVICE_FORM, StoredAdvice};
 use super::escalation::EscalationTrigger;
 use super::note::{NOTE_FORM, NotedAdvice, ResearchNote};
-use super::step::{FailureRecord, found_in_standing, look};
+use super::step::{FailureRecord, found_in_standing, load_failure};
 
 /// The form of a review.
 const REVIEW_FORM: &str = "skill-review.v1";
@@ -59,7 +59,7 @@ pub fn needs_review(
     ledger: &Ledger,
     skill: &SkillRow,
 ) -> Result<Vec<EscalationTrigger>, LedgerError> {
-    match look(ledger, skill)? {
+    match load_failure(ledger, skill)? {
         Some(looked) => looked.unreviewed(ledger),
         None => Ok(Vec::new()),
     }
@@ -78,7 +78,7 @@ pub(crate) fn record_review(
     reason: &str,
     moment: Moment,
 ) -> Result<Vec<EscalationTrigger>, LedgerError> {
-    let Some(looked) = look(ledger, skill)? else {
+    let Some(looked) = load_failure(ledger, skill)? else {
         return Ok(Vec::new());
     };
     let triggers = looked.unreviewed(ledger)?;
@@ -113,12 +113,12 @@ pub(crate) fn retry_material(
     ledger: &Ledger,
     skill: &SkillRow,
 ) -> Result<Option<RetryMaterial>, LedgerError> {
-    let Some(looked) = look(ledger, skill)? else {
+    let Some(looked) = load_failure(ledger, skill)? else {
         return Ok(None);
     };
     let mut advice = None;
     for row in looked.of_the_attempt(SkillArtifactKind::Note) {
-        let stored_advice: Option<KeptAdvice> = read(ledger, row)?;
+        let stored_advice: Option<StoredAdvice> = read(ledger, row)?;
         let matching = stored_advice.filter(|stored_advice| {
             stored_advice.schema_version == ADVICE_FORM
                 && looked.is_about(stored_advice.build, stored_advice.verification)

@@ -7,7 +7,7 @@ use crucible_ledger::{
 use crucible_model::{CanonicalError, Digest, Untrusted, short_line, to_canonical_json};
 use crucible_secrets::Scanner;
 
-use super::advice::{AdviceRequest, AdviceSource, KeptAdvice, ask};
+use super::advice::{AdviceRequest, AdviceSource, StoredAdvice, ask};
 use super::diagnose::diagnose;
 use super::escalation::{EscalationAdvice, escalation};
 use super::excerpt::{log_of, read_end};
@@ -15,11 +15,11 @@ use super::failed::{FailedStep, StandingFailure, standing_failure, standing_gate
 use super::note::{NotedAdvice, ResearchNote};
 use super::review::needs_review;
 use crate::agent::ANSWER_CUT;
-use crate::build::{UnsettledBuild, settle_builds};
+use crate::build::{SettleError, settle_builds};
+use crate::context::ForgeContext;
 use crate::name::SkillName;
 use crate::project::ForgeProject;
 use crate::status::{SkillStep, StepRefused};
-use crate::world::ForgeWorld;
 
 /// Why nothing is looked into.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum ResearchError {
     },
     /// What a killed build left cannot be settled.
     #[error(transparent)]
-    Unsettled(#[from] UnsettledBuild),
+    Unsettled(#[from] SettleError),
     /// The skill stands elsewhere.
     #[error(transparent)]
     Refused(#[from] StepRefused),
@@ -76,7 +76,7 @@ pub(super) struct FailureRecord {
 }
 
 /// Reads the failure of a skill that stands, and judges it. Nothing where none stands.
-pub(super) fn look(
+pub(super) fn load_failure(
     ledger: &Ledger,
     skill: &SkillRow,
 ) -> Result<Option<FailureRecord>, LedgerError> {
@@ -147,7 +147,7 @@ pub(super) fn found_in_standing(
 ///
 /// See [`ResearchError`]. Missing advice is not an error.
 pub async fn research(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     project: &ForgeProject,
     name: &SkillName,
     ledger: &mut Ledger,
@@ -162,7 +162,7 @@ pub async fn research(
     let Some(FailureRecord {
         mut note,
         artifacts,
-    }) = look(ledger, &skill)?
+    }) = load_failure(ledger, &skill)?
     else {
         return Err(ResearchError::NothingFailed { name: name.clone() });
     };
@@ -218,7 +218,7 @@ async fn advised(
     advice: AdviceSource<'_>,
     note: &ResearchNote,
     packet: &str,
-) -> Result<KeptAdvice, String> {
+) -> Result<StoredAdvice, String> {
     let request = AdviceRequest {
         skill: &note.name,
         build: note.build,

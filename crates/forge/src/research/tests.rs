@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 
 use super::review::SkillReview;
 use super::*;
+use crate::context::ForgeContext;
 use crate::failure::{FailureKind, SkillFailure};
 use crate::gates::SkillGate;
 use crate::project::ForgeProject;
-use crate::world::ForgeWorld;
 
 struct Setup {
     home: tempfile::TempDir,
@@ -158,7 +158,7 @@ impl Setup {
     ) -> Result<ResearchOutcome, ResearchError> {
         let env = Environment::from_pairs::<&str, &str>([], "/");
         let clock = PinnedClock(moment().at);
-        let world = ForgeWorld {
+        let world = ForgeContext {
             env: &env,
             clock: &clock,
             sandbox: Arc::new(Sandbox::new(None, &env)),

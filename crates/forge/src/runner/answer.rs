@@ -77,7 +77,7 @@ impl<'a> ProvidedSecrets<'a> {
     }
 
     /// What was printed, without their values; where it was cut, without the bytes in which a secret may have been cut.
-    pub(super) fn taken_out(&self, printed: Captured) -> Captured {
+    pub(super) fn redacted_output(&self, printed: Captured) -> Captured {
         let text = self.of_cut(&printed.text(), printed.extent);
         Captured {
             bytes: text.into_bytes(),

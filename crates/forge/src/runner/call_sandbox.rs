@@ -18,16 +18,16 @@ use crucible_host::fs::{FsError, create_dir_beneath};
 use crucible_ledger::SideEffect;
 use crucible_model::RepoPath;
 use crucible_sandbox::{
-    AllowedHost, Calls, Identity, Layer, LayerState, Mount, MountContent, Network, Profile,
-    Strength,
+    AllowedHost, Identity, Layer, LayerState, Mount, MountContent, Network, Profile, Strength,
+    SyscallClass,
 };
 use crucible_secrets::{is_secret_directory, is_secret_file};
 
 use super::staging::Staging;
 use super::{RunnerError, SkillCall, granted};
+use crate::context::ForgeContext;
 use crate::grants::HostName;
 use crate::places::is_own;
-use crate::world::ForgeWorld;
 
 /// The permitted ports of granted hosts.
 const PORTS: [u16; 2] = [443, 80];
@@ -48,8 +48,8 @@ pub(super) struct CallSandbox {
 
 /// Prepares the sandbox of this call. `empty` is a private directory for its copy, or its working directory without one. Missing
 /// granted directories are created.
-pub(super) fn around(
-    world: &ForgeWorld<'_>,
+pub(super) fn prepare_sandbox(
+    world: &ForgeContext<'_>,
     call: &SkillCall<'_>,
     empty: WorkDir,
 ) -> Result<CallSandbox, RunnerError> {
@@ -66,7 +66,7 @@ pub(super) fn around(
         read_only: Vec::new(),
         mounts: Vec::new(),
         network: Network::None,
-        calls: Calls::Compute,
+        calls: SyscallClass::Compute,
         identity: Identity::default(),
     };
     match call.class {
@@ -77,7 +77,7 @@ pub(super) fn around(
                 .iter()
                 .try_for_each(|place| refuse_links(&root, place))?;
             profile.masked = hidden(&root, &places)?;
-            profile.calls = Calls::Read;
+            profile.calls = SyscallClass::Read;
             return Ok(CallSandbox {
                 profile,
                 cwd: root,
@@ -93,7 +93,7 @@ pub(super) fn around(
             for place in &places {
                 make(&root, place)?;
             }
-            profile.calls = Calls::Files;
+            profile.calls = SyscallClass::Files;
             let staging = Staging::copy(&root, &places, empty)?;
             let top = real(staging.top())?;
             let writable = |place: &RepoPath| top.join(place.as_str());
@@ -121,7 +121,7 @@ pub(super) fn around(
             });
         }
         SideEffect::Network | SideEffect::Money | SideEffect::Messaging => {
-            profile.calls = Calls::Connect;
+            profile.calls = SyscallClass::Connect;
             profile.network = Network::Hosts(call.grants.hosts.iter().map(allowed).collect());
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn around(
 }
 
 /// Returns whether the copy can be mounted at the path of the original, which needs namespaces.
-fn stands_at_its_place(world: &ForgeWorld<'_>) -> bool {
+fn stands_at_its_place(world: &ForgeContext<'_>) -> bool {
     match world.strength {
         Strength::Required => true,
         Strength::BestEffort => {

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::RunnerError;
 use super::call_sandbox::MAX_ENTRIES;
-use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
+use crate::places::{PathSensitivity, PlaceKind, is_own, meaning};
 
 /// The most reported entries after a skill.
 const MAX_NAMED: usize = 20;
@@ -467,8 +467,8 @@ fn matters(path: &str, meta: &Metadata) -> Option<ResidueReason> {
         },
     );
     match means {
-        Some(PlaceMeaning::Secret) => return Some(ResidueReason::NamedSecret),
-        Some(PlaceMeaning::Own | PlaceMeaning::Obeyed) => return Some(ResidueReason::Obeyed),
+        Some(PathSensitivity::Secret) => return Some(ResidueReason::NamedSecret),
+        Some(PathSensitivity::Own | PathSensitivity::Obeyed) => return Some(ResidueReason::Obeyed),
         None => {}
     }
     if kind.is_file() {

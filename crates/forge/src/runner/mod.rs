@@ -34,13 +34,13 @@ use serde_json::{Value, json};
 pub use left_behind::{DirectoryState, LeftBehind, ResidueReason};
 pub(crate) use python::find_python;
 pub use staging::StagingError;
-pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
+pub use step::{RegistryListing, RunRequest, RunStepError, SkillRunReport, run_skill};
 
+use crate::context::ForgeContext;
 use crate::grants::{Grants, SecretName};
 use crate::paths::{PackageName, SkillPaths};
 use crate::places::RefusedPlace;
 use crate::skeleton::BASE_CLASS;
-use crate::world::ForgeWorld;
 use staging::Staging;
 
 /// The largest result, in bytes of JSON: 4 MiB.
@@ -137,7 +137,7 @@ pub enum SkillEnd {
 
 /// A call that ended.
 #[derive(Debug)]
-pub struct SkillRan {
+pub struct CallResult {
     /// How.
     pub end: SkillEnd,
     /// Written files that other programs load, or that look like secrets. With any of them, there is no result.
@@ -246,16 +246,16 @@ impl From<RefusedPlace> for RunnerError {
 ///
 /// # Errors
 ///
-/// [`RunnerError`] when nothing was run. Whatever the skill did is a [`SkillRan`].
+/// [`RunnerError`] when nothing was run. Whatever the skill did is a [`CallResult`].
 pub async fn execute(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     call: &SkillCall<'_>,
-) -> Result<SkillRan, RunnerError> {
+) -> Result<CallResult, RunnerError> {
     let order = order(call)?;
     let secrets = answer::ProvidedSecrets::new(&call.secrets)?;
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, EMPTY);
-    let call_sandbox = call_sandbox::around(
+    let call_sandbox = call_sandbox::prepare_sandbox(
         world,
         call,
         WorkDir::create(&world.tmp, EMPTY, call.class.as_str())?,
@@ -301,7 +301,7 @@ pub async fn execute(
     };
     let completed = world.sandbox.run(spawn).await?;
     let (duration, receipt) = (completed.duration, completed.receipt.clone());
-    let printed = secrets.taken_out(completed.stderr.clone());
+    let printed = secrets.redacted_output(completed.stderr.clone());
     let left_behind = match (before, &call_sandbox.staging) {
         (Some(before), Some(staging)) => {
             before.left_behind(&run_by_git(world, call.project_root, staging).await)
@@ -314,7 +314,7 @@ pub async fn execute(
         },
         end => end,
     };
-    Ok(SkillRan {
+    Ok(CallResult {
         end,
         left_behind,
         printed,
@@ -325,7 +325,7 @@ pub async fn execute(
 }
 
 /// Returns the paths in the copy that git runs or obeys at their places in the project; all if nobody can tell.
-async fn run_by_git(world: &ForgeWorld<'_>, root: &Path, staging: &Staging) -> BTreeSet<PathBuf> {
+async fn run_by_git(world: &ForgeContext<'_>, root: &Path, staging: &Staging) -> BTreeSet<PathBuf> {
     let in_copy = |place: &RepoPath| staging.top().join(place.as_str());
     let all = || staging.places().iter().map(in_copy).collect();
     let Ok(root) = root.canonicalize() else {
@@ -368,7 +368,7 @@ fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
 
 /// Returns the environment of the process: only the user's time zone and the granted secrets.
 fn environment(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     call: &SkillCall<'_>,
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     // The sandbox shows the directories of `PATH`, in a home too; no program is ever started from them.

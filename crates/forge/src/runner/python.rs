@@ -11,7 +11,7 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::{End, Limits, Spawn, base_env, toolchain_env};
 
 use super::RunnerError;
-use crate::world::ForgeWorld;
+use crate::context::ForgeContext;
 
 /// How long a manager's script may take to say where its Python is.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_ba
 ///
 /// [`RunnerError::NoPython`] if no Python is found.
 pub(crate) async fn find_python(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     named: Option<&Path>,
 ) -> Result<PathBuf, RunnerError> {
     let wanted = named.unwrap_or(Path::new("python3"));

@@ -182,7 +182,7 @@ impl Staging {
     }
 
     /// Brings what is different in the copy to the project, all of it or nothing.
-    pub(super) async fn bring(
+    pub(super) async fn copy_to_project(
         &self,
         project: &ForgeProject,
         home: &Path,
@@ -310,7 +310,7 @@ struct Different {
 }
 
 /// Finishes, or takes back, what a killed run of the skill left half done in the project.
-pub(super) async fn settle(
+pub(super) async fn recover(
     project: &ForgeProject,
     home: &Path,
     paths: &SkillPaths,
@@ -498,7 +498,7 @@ mod tests {
 
         async fn bring(&self, staging: &Staging) -> Result<(), StagingError> {
             staging
-                .bring(&self.project, &self.dir.path().join("home"), &self.paths)
+                .copy_to_project(&self.project, &self.dir.path().join("home"), &self.paths)
                 .await
         }
     }

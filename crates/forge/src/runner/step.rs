@@ -21,18 +21,18 @@ use crucible_secrets::Scanner;
 use serde_json::{Value, json};
 
 use super::{
-    LEFT_SOMETHING, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, StagingError, execute,
+    CallResult, LEFT_SOMETHING, RunnerError, SkillCall, SkillCode, SkillEnd, StagingError, execute,
     find_python, granted, staging,
 };
+use crate::context::ForgeContext;
 use crate::grants::{Grants, GrantsError, SecretName};
 use crate::io_schema::{IoSchema, IoSchemaError, IoSide};
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
 use crate::project::ForgeProject;
-use crate::registry::{SkillRegistry, UnhashedEntry};
+use crate::registry::{SkillRegistry, UnhashedPolicy};
 use crate::status::SkillStep;
-use crate::trust::{TrustError, demote_what_fails, read_skill_file};
-use crate::world::ForgeWorld;
+use crate::trust::{TrustError, demote_failing, read_skill_file};
 
 /// The longest hint of a finding that quotes a skill, in characters.
 const SHOWN: usize = 400;
@@ -47,7 +47,7 @@ pub struct RunRequest<'a> {
     /// How long it may take.
     pub timeout: Duration,
     /// What is done about an entry of the registry that has no digest.
-    pub unhashed: UnhashedEntry,
+    pub unhashed: UnhashedPolicy,
     /// The user's Python; none for `python3` of the `PATH`.
     pub python: Option<&'a Path>,
     /// Where the user's packages for skills lie.
@@ -112,7 +112,7 @@ pub enum RunStepError {
         /// The name as given.
         name: SkillName,
         /// Whether the registry of the project names it.
-        listed: Listed,
+        listed: RegistryListing,
     },
     /// What goes in does not fit.
     #[error("the input does not fit the schema of the skill {name}: {}", problems.join("; "))]
@@ -151,7 +151,7 @@ pub enum RunStepError {
 
 /// Whether a project's registry names a skill that this machine's ledger does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum RegistryListing {
     /// It does; only the author of that file says so.
     InRegistry,
     /// It does not.
@@ -164,7 +164,7 @@ pub enum Listed {
 ///
 /// [`RunStepError`] when nothing was run; nothing is recorded then.
 pub async fn run_skill(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     project: &ForgeProject,
     request: &RunRequest<'_>,
@@ -174,9 +174,9 @@ pub async fn run_skill(
     let Some(row) = ledger.skill(project.key(), name.as_str())? else {
         let listed = matches!(&registry, Ok(Some(registry)) if registry.names(name));
         let listed = if listed {
-            Listed::InRegistry
+            RegistryListing::InRegistry
         } else {
-            Listed::Nowhere
+            RegistryListing::Nowhere
         };
         return Err(RunStepError::Unknown {
             name: name.clone(),
@@ -240,7 +240,7 @@ pub async fn run_skill(
     }
     let python = find_python(world, request.python).await?;
     let places: Vec<RepoPath> = grants.write_paths.iter().filter_map(granted).collect();
-    staging::settle(project, &world.home, &paths, &places).await?;
+    staging::recover(project, &world.home, &paths, &places).await?;
     let code = SkillCode {
         paths,
         package: project.package().clone(),
@@ -264,10 +264,12 @@ pub async fn run_skill(
     let (mut outcome, found) = judge_run(name, row.side_effect, &schema, &ran);
     verdict.merge(found);
     if let (SkillRunOutcome::Succeeded, Some(staging)) = (outcome, &ran.staging)
-        && let Err(error) = staging.bring(project, &world.home, &code.paths).await
+        && let Err(error) = staging
+            .copy_to_project(project, &world.home, &code.paths)
+            .await
     {
         outcome = SkillRunOutcome::Failed;
-        verdict.push(not_kept(name, &error));
+        verdict.push(copy_failed_finding(name, &error));
     }
     let mut report = SkillRunReport {
         outcome,
@@ -282,8 +284,7 @@ pub async fn run_skill(
         }),
     };
     record(world, ledger, &row, &report)?;
-    if let Some(change) =
-        demote_what_fails(world, ledger, project, name, trust, request.demote_after)?
+    if let Some(change) = demote_failing(world, ledger, project, name, trust, request.demote_after)?
     {
         let why = change.promotion.map(|row| row.reason).unwrap_or_default();
         let hint = format!(
@@ -390,7 +391,7 @@ fn judge_run(
     name: &SkillName,
     class: SideEffect,
     schema: &IoSchema,
-    ran: &SkillRan,
+    ran: &CallResult,
 ) -> (SkillRunOutcome, Verdict) {
     let mut verdict = isolation(name, &ran.receipt);
     // A skill chose some of these words: what looks like a secret goes before anything is cut.
@@ -475,7 +476,7 @@ fn judge_run(
 }
 
 /// What a skill wrote did not come to the project, so its run failed.
-fn not_kept(name: &SkillName, error: &StagingError) -> Finding {
+fn copy_failed_finding(name: &SkillName, error: &StagingError) -> Finding {
     let message = Scanner::builtin()
         .redact(&error.to_string())
         .text
@@ -511,7 +512,7 @@ fn isolation(name: &SkillName, receipt: &IsolationReceipt) -> Verdict {
 
 /// The granted secrets, from the environment that the command began with.
 fn secrets(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     grants: &Grants,
 ) -> Result<Vec<(SecretName, Secret)>, RunnerError> {
     let value = |name: &SecretName| match world.env.get(name.as_str()) {
@@ -522,7 +523,7 @@ fn secrets(
 }
 
 fn record(
-    world: &ForgeWorld<'_>,
+    world: &ForgeContext<'_>,
     ledger: &mut Ledger,
     row: &SkillRow,
     report: &SkillRunReport,

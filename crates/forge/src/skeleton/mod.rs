@@ -44,7 +44,7 @@ pub struct WrittenSkeleton {
     /// The files that were written, in their order.
     pub written: Vec<RepoPath>,
     /// Those that were there already and stayed as they are.
-    pub kept: Vec<RepoPath>,
+    pub existing: Vec<RepoPath>,
     /// Settings for a `pyproject.toml` that is not of this program.
     pub settings_to_add: Option<String>,
 }
@@ -106,7 +106,7 @@ impl Skeleton {
     /// # Errors
     ///
     /// [`SkeletonError`], after which the project is as it was.
-    pub fn lay(
+    pub fn write(
         &self,
         project: &ForgeProject,
         home: &Path,
@@ -128,7 +128,7 @@ impl Skeleton {
         recover_tree_edit(project.root(), &journal)?;
         let mut skeleton = WrittenSkeleton {
             written: Vec::new(),
-            kept: Vec::new(),
+            existing: Vec::new(),
             settings_to_add: None,
         };
         let mut edits = Vec::new();
@@ -152,12 +152,12 @@ impl Skeleton {
                     }
                     .into());
                 }
-                Ok(_) => skeleton.kept.push(path.clone()),
+                Ok(_) => skeleton.existing.push(path.clone()),
             }
         }
         edit_tree(project.root(), &edits, &journal)?;
         skeleton.settings_to_add = skeleton
-            .kept
+            .existing
             .iter()
             .any(|path| path.as_str() == SETTINGS && !skeleton.written.is_empty())
             .then(|| self.settings_of_tools());

@@ -30,7 +30,7 @@ impl Setup {
         let project = ForgeProject::new(self.root(), Digest::of(b"project"), package.clone());
         Skeleton::of(&package)
             .unwrap()
-            .lay(&project, &self.directory.path().join("home"))
+            .write(&project, &self.directory.path().join("home"))
     }
 
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -103,7 +103,11 @@ fn init_keeps_existing_files_and_writes_once() {
     std::fs::write(setup.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
     std::os::unix::fs::symlink("nowhere", setup.root().join("src/skillset/py.typed")).unwrap();
     let written_skeleton = setup.lay("skillset").unwrap();
-    let kept: Vec<&str> = written_skeleton.kept.iter().map(RepoPath::as_str).collect();
+    let kept: Vec<&str> = written_skeleton
+        .existing
+        .iter()
+        .map(RepoPath::as_str)
+        .collect();
     assert_eq!(
         kept,
         [
@@ -126,7 +130,7 @@ fn init_keeps_existing_files_and_writes_once() {
     std::fs::write(setup.root().join("src/skillset/py.typed"), "").unwrap();
     let before = setup.files();
     let again = setup.lay("skillset").unwrap();
-    assert_eq!((again.written.len(), again.kept.len()), (0, 8));
+    assert_eq!((again.written.len(), again.existing.len()), (0, 8));
     assert_eq!(again.settings_to_add, None);
     assert_eq!(setup.files(), before);
 }

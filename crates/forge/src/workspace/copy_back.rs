@@ -120,7 +120,7 @@ impl SkillWorkspace {
                 why: omission.reason.clone(),
             });
         }
-        let before = self.digest_at_first(path);
+        let before = self.initial_digest(path);
         let judged = match changes
             .iter()
             .find(|change| change.path == Path::new(path.as_str()))

@@ -18,11 +18,12 @@ use crucible_host::WorkDir;
 use crucible_host::fs::{FsError, create_dir_all, write_beneath};
 use crucible_model::{Digest, RepoPath};
 use crucible_repo::{
-    CopyEntry, Omission, RepoError, TreeCopy, TreeLimits, WorkspaceChange, baseline, copy_tree,
+    CopyEntry, Omission, RepoError, TreeCopy, TreeLimits, WorkspaceChange, copy_tree,
+    create_baseline,
 };
 
+use crate::context::ForgeContext;
 use crate::project::ForgeProject;
-use crate::world::ForgeWorld;
 
 pub(crate) use copy_back::SECRET;
 pub use copy_back::{BuiltFile, CopyBackError};
@@ -74,7 +75,7 @@ impl SkillWorkspace {
     ///
     /// [`WorkspaceError`], after which there is no copy.
     pub async fn make(
-        world: &ForgeWorld<'_>,
+        world: &ForgeContext<'_>,
         project: &ForgeProject,
     ) -> Result<Self, WorkspaceError> {
         create_dir_all(&world.tmp)?;
@@ -127,7 +128,7 @@ impl SkillWorkspace {
 
     /// The digest of the file at `path` when the copy was made; nothing where there was no plain file.
     #[must_use]
-    pub(crate) fn digest_at_first(&self, path: &RepoPath) -> Option<Digest> {
+    pub(crate) fn initial_digest(&self, path: &RepoPath) -> Option<Digest> {
         match self.copy.manifest.get(path.as_ref()) {
             Some(CopyEntry::File { digest, .. }) => *digest,
             _ => None,
@@ -140,8 +141,8 @@ impl SkillWorkspace {
     /// # Errors
     ///
     /// Fails when git is missing or cannot write.
-    pub(crate) async fn with_git(&self, world: &ForgeWorld<'_>) -> Result<(), WorkspaceError> {
-        baseline(Arc::clone(&world.sandbox), world.env, &self.root).await?;
+    pub(crate) async fn with_git(&self, world: &ForgeContext<'_>) -> Result<(), WorkspaceError> {
+        create_baseline(Arc::clone(&world.sandbox), world.env, &self.root).await?;
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crucible_model::{Code, Finding, RepoPath, Verdict};
-use crucible_repo::{CopyEntry, UnseenWhy, WorkspaceChange};
+use crucible_repo::{CopyEntry, UnseenReason, WorkspaceChange};
 
 use crate::answer_form::AnswerForm;
 use crate::paths::SkillPaths;
@@ -38,7 +38,7 @@ pub struct Scope<'a> {
     /// The skill's places.
     pub paths: &'a SkillPaths,
     /// Which of its two files were in the copy when that was made.
-    pub there: &'a [&'a RepoPath],
+    pub existing: &'a [&'a RepoPath],
     /// How the agent gives what it made: where it was to make something, nothing at all is refused.
     pub form: AnswerForm,
 }
@@ -65,7 +65,7 @@ pub(crate) fn check_scope(changes: &[WorkspaceChange], scope: &Scope<'_>) -> Ver
     for path in files {
         let is_gone = match at(path) {
             Some(change) => change.now.is_none(),
-            None => !scope.there.contains(&path),
+            None => !scope.existing.contains(&path),
         };
         if is_gone {
             verdict.push(Finding::error(
@@ -91,8 +91,8 @@ fn judge(change: &WorkspaceChange, files: &[&RepoPath; 2]) -> Vec<Finding> {
         return one(
             UNSEEN,
             match why {
-                UnseenWhy::TooMany => "The build made more files than are looked at.",
-                UnseenWhy::Closed => "This path cannot be read, so its type is unknown.",
+                UnseenReason::TooMany => "The build made more files than are looked at.",
+                UnseenReason::Closed => "This path cannot be read, so its type is unknown.",
             },
         );
     }

@@ -14,7 +14,9 @@ use std::process::{Command, Stdio};
 use crucible_host::clock::SystemClock;
 use crucible_host::env::Environment;
 use crucible_model::Verdict;
-use crucible_repo::{CopyEntry, EditObstacle, EditRecovery, OmitReason, TreeEditError, UnseenWhy};
+use crucible_repo::{
+    CopyEntry, EditObstacle, EditRecovery, OmitReason, TreeEditError, UnseenReason,
+};
 use crucible_sandbox::{Sandbox, Strength};
 
 use super::scope::MAX_SCOPE_FINDINGS;
@@ -68,8 +70,8 @@ impl Setup {
         self.project().paths(&"word_len".parse().unwrap()).unwrap()
     }
 
-    fn world(&self) -> ForgeWorld<'_> {
-        ForgeWorld {
+    fn world(&self) -> ForgeContext<'_> {
+        ForgeContext {
             env: &self.env,
             clock: &SystemClock,
             sandbox: Arc::new(Sandbox::new(None, &self.env)),
@@ -91,13 +93,13 @@ impl Setup {
         let there: Vec<&RepoPath> = paths
             .files()
             .into_iter()
-            .filter(|path| workspace.digest_at_first(path).is_some())
+            .filter(|path| workspace.initial_digest(path).is_some())
             .collect();
         check_scope(
             &workspace.changes().unwrap(),
             &Scope {
                 paths: &paths,
-                there: &there,
+                existing: &there,
                 form: AnswerForm::WritesFiles,
             },
         )
@@ -250,9 +252,9 @@ async fn copy_omits_git_and_secrets() {
 }
 
 #[tokio::test]
-async fn a_copy_never_lies_in_the_project_itself() {
+async fn copy_is_outside_project() {
     let setup = Setup::new();
-    let world = ForgeWorld {
+    let world = ForgeContext {
         tmp: setup.top().join(".crucible/tmp"),
         ..setup.world()
     };
@@ -260,7 +262,7 @@ async fn a_copy_never_lies_in_the_project_itself() {
     assert!(matches!(refused, Err(WorkspaceError::InsideProject { .. })));
     let beside = setup.directory.path().join("beside");
     symlink(setup.top(), &beside).unwrap();
-    let world = ForgeWorld {
+    let world = ForgeContext {
         tmp: beside.join("tmp"),
         ..setup.world()
     };
@@ -456,7 +458,7 @@ async fn many_findings_are_listed_briefly() {
             .any(|(code, _)| code == "forge-scope-more")
     );
     let flood = CopyEntry::Unseen {
-        why: UnseenWhy::TooMany,
+        why: UnseenReason::TooMany,
     };
     let change = WorkspaceChange {
         path: PathBuf::new(),
@@ -468,7 +470,7 @@ async fn many_findings_are_listed_briefly() {
         &[change],
         &Scope {
             paths: &paths,
-            there: &paths.files(),
+            existing: &paths.files(),
             form: AnswerForm::WritesFiles,
         },
     );

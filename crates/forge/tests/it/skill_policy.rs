@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::judged::judged;
 
 #[test]
-fn the_operators_own_rules_are_kept() {
+fn operator_policy_is_enforced() {
     let source = PythonSource::parse(b"import yaml\nimport random\nx = 1  # TODO\n").unwrap();
     let policy = SkillPolicy::read(
         "allowed_imports: [yaml]\nforbidden_imports: [random]\nforbidden_patterns: [TODO]\n",

@@ -5,8 +5,8 @@ use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
 use super::{
-    SkillStatus, Subject, append_skill_event, member, move_on, optional_digest, stored, subject,
-    verification,
+    SkillStatus, Subject, append_skill_event, change_status, member, optional_digest, stored,
+    subject, verification,
 };
 use crate::artifact::put_within;
 use crate::chain::unreadable;
@@ -104,7 +104,7 @@ impl Ledger {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let from = [SkillStatus::Proposed, SkillStatus::Built];
-        let skill = move_on(
+        let skill = change_status(
             &transaction,
             new.proposal,
             &from,
@@ -169,7 +169,7 @@ impl Ledger {
         let skill = match end {
             SkillBuildEnd::Succeeded { .. } => {
                 let from = [SkillStatus::Proposed];
-                move_on(
+                change_status(
                     &transaction,
                     build.proposal,
                     &from,

@@ -152,7 +152,7 @@ fn subject(
 }
 
 /// Moves a skill on; refused where it stands elsewhere than one of `from`.
-fn move_on(
+fn change_status(
     transaction: &Connection,
     proposal: u64,
     from: &[SkillStatus],

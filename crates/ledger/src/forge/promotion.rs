@@ -8,7 +8,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::proposal::unlike_proposed;
-use super::{SkillRow, SkillStatus, append_skill_event, digest, member, move_on, skill_run_id};
+use super::{
+    SkillRow, SkillStatus, append_skill_event, change_status, digest, member, skill_run_id,
+};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
 use crate::recorded_rows::commit;
@@ -91,7 +93,7 @@ impl Ledger {
     pub fn promote_skill(&mut self, new: &NewPromotion) -> Result<PromotionRow, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let skill = move_on(
+        let skill = change_status(
             &transaction,
             new.proposal,
             &[new.from],

@@ -289,8 +289,8 @@ pub(super) fn unlike_proposed(
             let body: Option<String> = first
                 .query_row([run.as_str()], |row| row.get(0))
                 .optional()?;
-            let told = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
-            agrees = told.is_some_and(|recorded| skill.agrees_with(&recorded));
+            let event_body = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
+            agrees = event_body.is_some_and(|recorded| skill.agrees_with(&recorded));
         }
         if !agrees {
             found.push((

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
 use super::{
-    SkillBuildStatus, SkillStatus, Subject, append_skill_event, digest, json as json_of, member,
-    move_on, optional_digest, stored, subject,
+    SkillBuildStatus, SkillStatus, Subject, append_skill_event, change_status, digest,
+    json as json_of, member, optional_digest, stored, subject,
 };
 use crate::chain::unreadable;
 use crate::error::LedgerError;
@@ -135,7 +135,7 @@ impl Ledger {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let from = [SkillStatus::Built, SkillStatus::Verified];
-        let skill = move_on(
+        let skill = change_status(
             &transaction,
             new.proposal,
             &from,
@@ -262,7 +262,7 @@ impl Ledger {
         let skill = match end {
             VerificationEnd::Passed => {
                 let (from, to) = ([SkillStatus::Built], SkillStatus::Verified);
-                move_on(
+                change_status(
                     &transaction,
                     verification.proposal,
                     &from,

@@ -257,7 +257,7 @@ impl ReservationStore for Broken {
 #[tokio::test]
 async fn unreserved_call_is_not_sent() {
     let backend = Scripted::new([]);
-    let budget = CallBudget::kept(NO_LIMITS, Arc::new(Broken));
+    let budget = CallBudget::with_store(NO_LIMITS, Arc::new(Broken));
     let error = under(Shared(backend.clone()), 100, budget, Price::Unknown)
         .invoke(ask("x"))
         .await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_llm::{
-    BudgetLimits, CallBudget, CallWatch, ClientOptions, LlmBackend, LlmInvocation, ModelClient,
+    BudgetLimits, CallBudget, CallObserver, ClientOptions, LlmBackend, LlmInvocation, ModelClient,
     Recording, RetryPolicy,
 };
 
@@ -21,12 +21,12 @@ impl Told {
     }
 }
 
-impl CallWatch for Told {
-    fn asked(&self, phase_id: &str) {
+impl CallObserver for Told {
+    fn call_started(&self, phase_id: &str) {
         self.0.lock().unwrap().push(format!("asked {phase_id}"));
     }
 
-    fn answered(&self, phase_id: &str) {
+    fn call_ended(&self, phase_id: &str) {
         self.0.lock().unwrap().push(format!("answered {phase_id}"));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use crucible_model::Failure;
-use crucible_run::{Signing, Unwatched, land};
+use crucible_run::{NoopObserver, Signing, land};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl ToolKind for LandRun {
             None,
             &signing,
             &mut run.ledger,
-            &mut Unwatched,
+            &mut NoopObserver,
         )
         .await?;
         Answer::document("The change has landed.\n", "landing", &landed)

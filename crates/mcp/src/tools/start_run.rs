@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use crucible_model::{Failure, RunId};
 use crucible_run::configured::StartRequest;
-use crucible_run::{Unwatched, check_subject, status};
+use crucible_run::{NoopObserver, check_subject, status};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ impl ToolKind for StartRun {
         let runtime = host.runtime();
         let world = host.world(&runtime.sandbox, &settings)?;
         let started = request
-            .start(&runtime, &settings, &world, host, |_| {}, &mut Unwatched)
+            .start(&runtime, &settings, &world, host, |_| {}, &mut NoopObserver)
             .await?;
         let begun = status(&started.dir, &started.ledger)?;
         let (run_id, state) = (begun.run.run_id, begun.state.name());

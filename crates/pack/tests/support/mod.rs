@@ -75,7 +75,7 @@ impl Source for Fake {
                 size: 1,
             },
             Some(Node::Outward) => Entry::LeavesRepository,
-            Some(Node::InCircles) => Entry::LinkInCircles,
+            Some(Node::InCircles) => Entry::LinkCycle,
             Some(Node::ToNothing) => Entry::LinkToNothing,
             Some(Node::Directory) => Entry::NotAFile,
             Some(Node::Unreadable) => Entry::File { size: 10 },

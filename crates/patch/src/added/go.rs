@@ -3,7 +3,7 @@
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
-use super::reach::{forbidden, writes_outside};
+use super::reach::{find_identifier, writes_outside};
 use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules {
@@ -51,7 +51,7 @@ fn inside<'t>(_node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
 }
 
 fn check(node: Node<'_>, text: &str) -> Checked {
-    if let Some(at) = forbidden(node, text, &FORBIDDEN) {
+    if let Some(at) = find_identifier(node, text, &FORBIDDEN) {
         return Err((
             at,
             "this name reaches the process of other tests, or skips one",

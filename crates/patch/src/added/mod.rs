@@ -19,14 +19,14 @@ use std::ops::Range;
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
-use crate::syntax::{Grammar, Leaf, Parsed, Unparsed, leaves, line_of};
+use crate::syntax::{Grammar, Leaf, ParseFailure, Parsed, leaves, line_of};
 
 /// How many items may stand beside one another.
 const MAX_BESIDE: usize = 4000;
 
 /// Why a change of a test file is more than new tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotOnlyTests {
+pub(crate) struct NonTestChange {
     /// Where, counted from 1.
     pub(crate) line: u64,
     /// Its content.
@@ -88,13 +88,13 @@ pub(crate) fn only_adds_tests(
     path: &RepoPath,
     before: &[u8],
     after: &[u8],
-) -> Result<(), NotOnlyTests> {
+) -> Result<(), NonTestChange> {
     let (grammar, before, after) = (grammar(path)?, text(before)?, text(after)?);
     let rules = rules(grammar);
     let (old, new) = (parsed(grammar, before)?, parsed(grammar, after)?);
     let words: BTreeSet<&str> = words(before).collect();
     let lines: BTreeSet<&str> = before.lines().map(str::trim).collect();
-    let at = |offset, why| NotOnlyTests {
+    let at = |offset, why| NonTestChange {
         line: line_of(after, offset),
         why,
     };
@@ -131,7 +131,7 @@ pub(crate) fn only_adds_tests(
     let is = RemainingText::of(&new, taken);
     match was.first_difference(&is) {
         None => Ok(()),
-        Some(line) => Err(NotOnlyTests {
+        Some(line) => Err(NonTestChange {
             line,
             why: "it is not a new test with a unique name",
         }),
@@ -143,11 +143,11 @@ pub(crate) fn only_adds_tests(
 /// # Errors
 ///
 /// What it holds besides tests.
-pub(crate) fn is_file_of_tests(path: &RepoPath, after: &[u8]) -> Result<(), NotOnlyTests> {
+pub(crate) fn is_file_of_tests(path: &RepoPath, after: &[u8]) -> Result<(), NonTestChange> {
     let (grammar, text) = (grammar(path)?, text(after)?);
     let rules = rules(grammar);
     if !(rules.file)(path) {
-        return Err(NotOnlyTests {
+        return Err(NonTestChange {
             line: 1,
             why: "a runner takes no tests from a new file of this name",
         });
@@ -173,7 +173,7 @@ pub(crate) fn is_file_of_tests(path: &RepoPath, after: &[u8]) -> Result<(), NotO
                 "it is neither a test nor what a test needs",
             )),
         };
-        checked.map_err(|(offset, why)| NotOnlyTests {
+        checked.map_err(|(offset, why)| NonTestChange {
             line: line_of(text, offset),
             why,
         })?;
@@ -222,27 +222,27 @@ fn is_free(name: &str, names: &BTreeSet<String>, words: &BTreeSet<&str>) -> bool
     !name.is_empty() && !names.contains(name) && !words.contains(name)
 }
 
-fn grammar(path: &RepoPath) -> Result<Grammar, NotOnlyTests> {
-    Grammar::of(path).ok_or(NotOnlyTests {
+fn grammar(path: &RepoPath) -> Result<Grammar, NonTestChange> {
+    Grammar::of(path).ok_or(NonTestChange {
         line: 1,
         why: "tests of this language are not known one by one",
     })
 }
 
-fn text(bytes: &[u8]) -> Result<&str, NotOnlyTests> {
-    std::str::from_utf8(bytes).map_err(|_| NotOnlyTests {
+fn text(bytes: &[u8]) -> Result<&str, NonTestChange> {
+    std::str::from_utf8(bytes).map_err(|_| NonTestChange {
         line: 1,
         why: "it is not UTF-8",
     })
 }
 
-fn parsed(grammar: Grammar, text: &str) -> Result<Parsed<'_>, NotOnlyTests> {
+fn parsed(grammar: Grammar, text: &str) -> Result<Parsed<'_>, NonTestChange> {
     Parsed::of(grammar, text).map_err(|why| match why {
-        Unparsed::Error { line } => NotOnlyTests {
+        ParseFailure::Error { line } => NonTestChange {
             line,
             why: "the file cannot be read as its language",
         },
-        Unparsed::TooMuch => NotOnlyTests {
+        ParseFailure::TooMuch => NonTestChange {
             line: 1,
             why: "the file is too large to be read",
         },
@@ -272,7 +272,7 @@ fn units<'t>(
     parsed: &'t Parsed<'t>,
     rules: &Rules,
     is_new: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Unit<'t>>, NotOnlyTests> {
+) -> Result<Vec<Unit<'t>>, NonTestChange> {
     let text = parsed.text;
     let root = parsed.root();
     let mut units = Vec::new();
@@ -294,7 +294,7 @@ fn units<'t>(
         };
         if inner.len() > MAX_BESIDE {
             let line = line_of(text, node.start_byte());
-            return Err(NotOnlyTests {
+            return Err(NonTestChange {
                 line,
                 why: "more stands here than is read test by test",
             });

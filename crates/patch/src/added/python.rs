@@ -3,7 +3,7 @@
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
-use super::reach::{forbidden, kind_inside, writes_outside};
+use super::reach::{find_descendant, find_identifier, writes_outside};
 use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules {
@@ -146,7 +146,7 @@ fn is_constant(node: Node<'_>, text: &str) -> bool {
     !left.starts_with("pytest")
         && !left.starts_with("collect_ignore")
         && !left.starts_with("__")
-        && kind_inside(node, &["call", "lambda", "await"]).is_none()
+        && find_descendant(node, &["call", "lambda", "await"]).is_none()
 }
 
 fn inside<'t>(node: Node<'t>, _text: &str) -> Vec<Node<'t>> {
@@ -195,17 +195,17 @@ fn check(node: Node<'_>, text: &str) -> Checked {
             ));
         }
     }
-    if let Some(at) = forbidden(node, text, &FORBIDDEN) {
+    if let Some(at) = find_identifier(node, text, &FORBIDDEN) {
         return Err((at, "this name reaches other tests, or skips one"));
     }
-    let starts = |word| forbidden(node, text, &[word]);
+    let starts = |word| find_identifier(node, text, &[word]);
     if let (Some(_), Some(at)) = (starts("patch"), starts("start")) {
         return Err((
             at,
             "a patch that is started and not ended stays for other tests",
         ));
     }
-    if let Some(at) = kind_inside(
+    if let Some(at) = find_descendant(
         node,
         &["global_statement", "nonlocal_statement", "wildcard_import"],
     ) {

@@ -31,7 +31,7 @@ pub(super) fn walk<'t>(node: Node<'t>, look: &mut dyn FnMut(Node<'t>)) {
 }
 
 /// The first identifier of these in a node.
-pub(super) fn forbidden(node: Node<'_>, text: &str, words: &[&str]) -> Option<usize> {
+pub(super) fn find_identifier(node: Node<'_>, text: &str, words: &[&str]) -> Option<usize> {
     let mut found = None;
     walk(node, &mut |node| {
         let is_name = node.child_count() == 0 && node.kind().ends_with("identifier");
@@ -48,7 +48,7 @@ pub(super) fn forbidden(node: Node<'_>, text: &str, words: &[&str]) -> Option<us
 }
 
 /// The first node of these kinds in a node, itself aside.
-pub(super) fn kind_inside(node: Node<'_>, kinds: &[&str]) -> Option<usize> {
+pub(super) fn find_descendant(node: Node<'_>, kinds: &[&str]) -> Option<usize> {
     let mut found = None;
     walk(node, &mut |inner| {
         if found.is_none() && inner.id() != node.id() && kinds.contains(&inner.kind()) {

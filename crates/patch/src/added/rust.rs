@@ -3,7 +3,7 @@
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
-use super::reach::{forbidden, kind_inside};
+use super::reach::{find_descendant, find_identifier};
 use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules {
@@ -115,7 +115,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
             "an attribute may switch the test off, or change others",
         ));
     }
-    if let Some(at) = forbidden(node, text, &FORBIDDEN) {
+    if let Some(at) = find_identifier(node, text, &FORBIDDEN) {
         return Err((at, "this name reaches the process of other tests"));
     }
     let kinds = [
@@ -129,7 +129,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
         "use_wildcard",
         "trait_item",
     ];
-    match kind_inside(node, &kinds) {
+    match find_descendant(node, &kinds) {
         Some(at) => Err((at, "an item of this kind reaches beyond its test")),
         None => Ok(()),
     }

@@ -3,7 +3,7 @@
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
-use super::reach::{forbidden, kind_inside, walk, writes_outside};
+use super::reach::{find_descendant, find_identifier, walk, writes_outside};
 use super::{Checked, Rules, UnitKind};
 
 pub(super) const RULES: Rules = Rules {
@@ -130,7 +130,7 @@ fn is_constant(node: Node<'_>, text: &str) -> bool {
         | "null"
         | "object"
         | "array" => {
-            kind_inside(value, &["call_expression", "new_expression"]).is_none()
+            find_descendant(value, &["call_expression", "new_expression"]).is_none()
                 || matches!(value.kind(), "arrow_function" | "function_expression")
         }
         "call_expression" => value
@@ -179,7 +179,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     if let Some(at) = hook {
         return Err((at, "this runs for other tests, or skips one"));
     }
-    if let Some(at) = forbidden(node, text, &FORBIDDEN) {
+    if let Some(at) = find_identifier(node, text, &FORBIDDEN) {
         return Err((at, "this name reaches other tests, or skips one"));
     }
     match writes_outside(node, text, written, binds) {

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 use crucible_model::RepoPath;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::place::{bare, placed_hunks, push, replaced};
-use super::splice::{Speaks, Target};
+use super::place::{apply_hunks, push, replace_once, without_line_end};
+use super::splice::{Coverage, Target};
 use super::{AnswerError, Edit, EditKind, Proposal, name};
 use crate::parse::parse;
 use crate::patch::{Change, Content, Files};
@@ -98,7 +98,7 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
             for hunk in hunks {
                 refuse_elided(&edit.path, &hunk.added(), before)?;
             }
-            placed_hunks(&edit.path, hunks, before)
+            apply_hunks(&edit.path, hunks, before)
         }
         EditKind::Replace { search, replace } => {
             refuse_elided(&edit.path, replace, before.unwrap_or_default())?;
@@ -113,7 +113,7 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
                 Some(_) if search.trim().is_empty() => Err(AnswerError::EmptySearch {
                     path: edit.path.clone(),
                 }),
-                Some(before) => replaced(&edit.path, number, search, replace, before),
+                Some(before) => replace_once(&edit.path, number, search, replace, before),
             }
         }
     }
@@ -125,7 +125,7 @@ fn without_definition(
     name: &str,
     before: Option<&[u8]>,
 ) -> Result<Vec<u8>, AnswerError> {
-    let (mark, text) = without_mark(before.unwrap_or_default());
+    let (mark, text) = split_bom(before.unwrap_or_default());
     let target = std::str::from_utf8(text)
         .ok()
         .and_then(|text| Target::of(path, text));
@@ -133,15 +133,15 @@ fn without_definition(
         path: path.clone(),
         name: name.to_owned(),
     })?;
-    let text = target.without(path, name)?;
+    let text = target.text_without(path, name)?;
     Ok([mark, text.as_bytes()].concat())
 }
 
 /// Whether definitions can be put into this file one by one: its language has a grammar and it follows it. Of any
 /// other file an answer has to give the whole content.
 #[must_use]
-pub fn takes_definitions(path: &RepoPath, content: &[u8]) -> bool {
-    let (_, content) = without_mark(content);
+pub fn can_splice(path: &RepoPath, content: &[u8]) -> bool {
+    let (_, content) = split_bom(content);
     std::str::from_utf8(content).is_ok_and(|text| Target::of(path, text).is_some())
 }
 
@@ -149,7 +149,7 @@ pub fn takes_definitions(path: &RepoPath, content: &[u8]) -> bool {
 /// `(function (root) { … })(this)`, cannot.
 #[must_use]
 pub fn consists_of_definitions(path: &RepoPath, content: &[u8]) -> bool {
-    let (_, content) = without_mark(content);
+    let (_, content) = split_bom(content);
     std::str::from_utf8(content).is_ok_and(|text| {
         Target::of(path, text).is_some_and(|target| target.is_mostly_definitions())
     })
@@ -182,14 +182,14 @@ fn by_definitions(
         }
         [first, others @ ..] => (first, others),
     };
-    let is_blank = without_mark(old).1.trim_ascii().is_empty();
+    let is_blank = split_bom(old).1.trim_ascii().is_empty();
     let (mut content, blocks) = if is_blank {
         (by_definition(path, first, before)?, others)
     } else {
         (old.to_vec(), blocks)
     };
     // Without a syntax tree each block is the whole file, and all but one of them would be lost.
-    if !takes_definitions(path, &content) {
+    if !can_splice(path, &content) {
         return Err(AnswerError::TwoAnswers { path: path.clone() });
     }
     if blocks.len() <= MAX_APART {
@@ -220,7 +220,7 @@ fn by_definition(
     content: &str,
     before: Option<&[u8]>,
 ) -> Result<Vec<u8>, AnswerError> {
-    let (mark, text) = without_mark(before.unwrap_or_default());
+    let (mark, text) = split_bom(before.unwrap_or_default());
     let target = std::str::from_utf8(text)
         .ok()
         .and_then(|text| Target::of(path, text));
@@ -228,7 +228,7 @@ fn by_definition(
         return whole(path, content, before);
     };
     let answer = without_path_comment(path, content, text);
-    let spliced = target.splice(path, answer, Speaks::OfParts)?;
+    let spliced = target.splice(path, answer, Coverage::OfParts)?;
     Ok([mark, spliced.text.as_bytes()].concat())
 }
 
@@ -242,10 +242,10 @@ fn by_block(
     is_again: bool,
 ) -> Result<Vec<u8>, AnswerError> {
     let old = before.unwrap_or_default();
-    if without_mark(old).1.trim_ascii().is_empty() {
+    if split_bom(old).1.trim_ascii().is_empty() {
         return whole(path, content, before);
     }
-    match (takes_definitions(path, old), is_again) {
+    match (can_splice(path, old), is_again) {
         (true, false) => by_definition(path, content, before)
             .or_else(|error| as_whole(path, content, old, error)),
         (true, true) => by_definition(path, content, before),
@@ -275,7 +275,7 @@ fn as_whole(
         let last = lines.rfind(|line| !line.is_empty()).map(<[u8]>::to_vec);
         (first, last)
     };
-    let (_, text) = without_mark(old);
+    let (_, text) = split_bom(old);
     let is_whole = ends(text) == ends(without_path_comment(path, content, text).as_bytes());
     let is_grammar = matches!(
         error,
@@ -289,7 +289,7 @@ fn as_whole(
 }
 
 /// The byte order mark that a text may begin with, and the rest.
-pub(super) fn without_mark(text: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split_bom(text: &[u8]) -> (&[u8], &[u8]) {
     text.strip_prefix(BOM)
         .map_or((&[][..], text), |rest| (BOM, rest))
 }
@@ -305,31 +305,31 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
     }
     refuse_elided(path, content, before)?;
     let content = without_path_comment(path, content, before);
-    let (bom, old_text) = without_mark(before);
+    let (bom, old_text) = split_bom(before);
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
     let mut out = bom.to_vec();
     let old: Vec<&[u8]> = old_text.split_inclusive(|byte| *byte == b'\n').collect();
     let new: Vec<&[u8]> = content
         .as_bytes()
         .split_inclusive(|byte| *byte == b'\n')
-        .map(bare)
+        .map(without_line_end)
         .collect();
     match Ends::of(&old) {
         Ends::Lf => out.extend_from_slice(content.as_bytes()),
         Ends::CrLf => new.iter().for_each(|line| push(&mut out, line, b"\r\n")),
         Ends::Mixed { most } => {
             // Lines that stay keep the ends they have; new ones get what most lines have.
-            let old_bare: Vec<&[u8]> = old.iter().map(|line| bare(line)).collect();
+            let old_bare: Vec<&[u8]> = old.iter().map(|line| without_line_end(line)).collect();
             for op in capture_diff_slices(Algorithm::Myers, &old_bare, &new) {
                 match op {
                     DiffOp::Equal { old_index, len, .. } => {
                         old.iter().skip(old_index).take(len).for_each(|line| {
                             let end = if line.ends_with(b"\n") {
-                                &line[bare(line).len()..]
+                                &line[without_line_end(line).len()..]
                             } else {
                                 most
                             };
-                            push(&mut out, bare(line), end);
+                            push(&mut out, without_line_end(line), end);
                         });
                     }
                     other => new[other.new_range()]

@@ -38,7 +38,7 @@ pub struct AnswerBlock<'a> {
 impl AnswerBlock<'_> {
     /// Whether its words say that it is for the shell, or shows what it printed.
     #[must_use]
-    pub fn is_for_the_shell(&self) -> bool {
+    pub fn is_shell_block(&self) -> bool {
         NOT_A_FILE.contains(&self.info)
     }
 }

@@ -47,7 +47,7 @@ impl LooseHunk {
 
 /// The same diff as edits that are placed by their lines; nothing where it is no diff that can be read so.
 #[must_use]
-pub fn by_lines(proposal: &Proposal) -> Option<Proposal> {
+pub fn as_line_edits(proposal: &Proposal) -> Option<Proposal> {
     match proposal {
         Proposal::Edits(_) => None,
         Proposal::Diff(diff) => read(std::str::from_utf8(diff).ok()?).map(Proposal::Edits),
@@ -55,7 +55,7 @@ pub fn by_lines(proposal: &Proposal) -> Option<Proposal> {
 }
 
 /// Whether a section of a diff begins at the first of these lines.
-pub(super) fn begins(lines: &[&str]) -> bool {
+pub(super) fn starts_section(lines: &[&str]) -> bool {
     match lines {
         [first, ..] if first.starts_with("diff --git ") => true,
         [old, new, hunk, ..] => {
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Option<Vec<Edit>> {
     let mut edits = Vec::new();
     let mut seen: HashSet<RepoPath> = HashSet::new();
     let mut hunks = 0;
-    while begins(lines.get(at..)?) {
+    while starts_section(lines.get(at..)?) {
         let (edit, end, count) = section(&lines, at)?;
         hunks += count;
         if !seen.insert(edit.path.clone()) || hunks > MAX_EDITS {
@@ -90,7 +90,7 @@ pub(super) fn read(text: &str) -> Option<Vec<Edit>> {
     // What follows is prose, or the diff can be read in two ways.
     let mut rest = lines.get(at..)?;
     while let Some((line, after)) = rest.split_first() {
-        if begins(rest) || line.starts_with("@@") || is_marked(line) {
+        if starts_section(rest) || line.starts_with("@@") || is_marked(line) {
             return None;
         }
         rest = after;
@@ -206,7 +206,7 @@ fn hunk(lines: &[&str], start: usize) -> Option<(LooseHunk, usize)> {
     let mut body = Vec::new();
     let mut at = start + 1;
     while let Some(line) = lines.get(at) {
-        if begins(lines.get(at..)?) {
+        if starts_section(lines.get(at..)?) {
             break;
         }
         match line_of(line) {
@@ -264,7 +264,7 @@ fn counted(lines: &[&str], start: usize, header: Header) -> Option<(LooseHunk, u
         .iter()
         .position(|line| !line.is_empty())
         .unwrap_or_default();
-    if goes_on && !begins(next.get(ahead..)?) {
+    if goes_on && !starts_section(next.get(ahead..)?) {
         return None;
     }
     let stated = if header.old_lines == 0 {

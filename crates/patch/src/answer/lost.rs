@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Finding, RepoPath};
 
-use super::apply::without_mark;
-use super::splice::{Speaks, Target};
+use super::apply::split_bom;
+use super::splice::{Coverage, Target};
 use super::{EditKind, Proposal};
 use crate::patch::Files;
 use crate::source::{Definition, Language, definitions};
@@ -17,7 +17,7 @@ use crate::source::{Definition, Language, definitions};
 /// How many names a finding lists.
 const MAX_NAMES: usize = 8;
 
-/// The files of a proposal after [`with_lost`].
+/// The files of a proposal after [`restore_lost_definitions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredDefinitions {
     /// The contents of the touched files.
@@ -29,7 +29,7 @@ pub struct RestoredDefinitions {
 /// Gives each file that `proposal` gives whole, and that lost definitions, those definitions back. `before` and `after`
 /// are what [`crate::apply`] read and made; `may_drop` are the names of definitions that may go.
 #[must_use]
-pub fn with_lost(
+pub fn restore_lost_definitions(
     proposal: &Proposal,
     before: &Files,
     mut after: Files,
@@ -72,7 +72,7 @@ pub fn with_lost(
             .map(|(definition, _)| definition.name.clone());
         let removed: BTreeSet<String> = may_drop.iter().cloned().chain(moved).collect();
         if let Some(content) = spliced(change.path, before, &after, &removed) {
-            let remaining = change.kept(&dropped, &content);
+            let remaining = change.restored(&dropped, &content);
             if !remaining.is_empty() {
                 restored.push((change.path.clone(), content));
                 findings.push(finding(change.path, &remaining));
@@ -110,7 +110,7 @@ impl<'a> FileChange<'a> {
     }
 
     /// Which of the lost definitions `content` holds again: what is let go may take others with it.
-    fn kept<'d>(&self, dropped: &[&'d Definition], content: &[u8]) -> Vec<&'d Definition> {
+    fn restored<'d>(&self, dropped: &[&'d Definition], content: &[u8]) -> Vec<&'d Definition> {
         let now = Language::of(self.path)
             .map(|language| definitions(language, content))
             .unwrap_or_default();
@@ -129,15 +129,15 @@ fn spliced(
     after: &Files,
     removed: &BTreeSet<String>,
 ) -> Option<Vec<u8>> {
-    let (mark, old) = without_mark(before.get(path)?);
-    let (_, new) = without_mark(after.get(path)?);
+    let (mark, old) = split_bom(before.get(path)?);
+    let (_, new) = split_bom(after.get(path)?);
     let (old, new) = (
         std::str::from_utf8(old).ok()?,
         std::str::from_utf8(new).ok()?,
     );
     let answer = new.replace("\r\n", "\n");
     let spliced = Target::of(path, old)?
-        .splice(path, &answer, Speaks::OfAll { gone: removed })
+        .splice(path, &answer, Coverage::OfAll { gone: removed })
         .ok()?;
     (spliced.found > 0).then(|| [mark, spliced.text.as_bytes()].concat())
 }

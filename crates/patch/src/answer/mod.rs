@@ -21,12 +21,12 @@ mod whole;
 
 use crucible_model::{EditFormat, RepoPath, Untrusted};
 
-pub use apply::{apply, consists_of_definitions, takes_definitions};
+pub use apply::{apply, can_splice, consists_of_definitions};
 pub use error::AnswerError;
 pub use fence::{AnswerBlock, answer_blocks};
-pub use hunks::{LooseHunk, by_lines};
-pub use lost::{RestoredDefinitions, with_lost};
-pub use shape::{Reading, read_any_answer};
+pub use hunks::{LooseHunk, as_line_edits};
+pub use lost::{RestoredDefinitions, restore_lost_definitions};
+pub use shape::{ParsedAnswer, read_any_answer};
 
 /// The largest answer that is read, in bytes: 2 MiB.
 pub const MAX_ANSWER_BYTES: u64 = 2 << 20;
@@ -137,7 +137,7 @@ fn checked(answer: &Untrusted) -> Result<&str, AnswerError> {
             limit: MAX_ANSWER_BYTES,
         });
     }
-    let text = without_thoughts(text);
+    let text = strip_reasoning(text);
     if text.trim().is_empty() {
         Err(AnswerError::Empty)
     } else {
@@ -147,7 +147,7 @@ fn checked(answer: &Untrusted) -> Result<&str, AnswerError> {
 
 /// What of an answer follows the model's thoughts (`<think>…</think>` at its very beginning); nothing where they have no end.
 #[must_use]
-pub fn without_thoughts(text: &str) -> &str {
+pub fn strip_reasoning(text: &str) -> &str {
     match text.trim_start().strip_prefix("<think>") {
         Some(thoughts) => thoughts
             .split_once("</think>")

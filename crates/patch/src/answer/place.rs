@@ -17,7 +17,7 @@ use crate::patch::LineKind;
 const MAX_INDENTED: usize = 64;
 
 /// A line without its line end.
-pub(super) fn bare(line: &[u8]) -> &[u8] {
+pub(super) fn without_line_end(line: &[u8]) -> &[u8] {
     let Some(line) = line.strip_suffix(b"\n") else {
         return line;
     };
@@ -84,7 +84,7 @@ fn indentation(line: &[u8]) -> &[u8] {
 
 /// The one place of these lines in the file; how many there are where it is not one.
 fn one_place(file: &[&[u8]], wanted: &[&[u8]]) -> Result<usize, u64> {
-    let mut places = occurrences(file, wanted, bare);
+    let mut places = occurrences(file, wanted, without_line_end);
     if places.is_empty() {
         places = occurrences(file, wanted, <[u8]>::trim_ascii_end);
     }
@@ -116,7 +116,7 @@ fn indented_place(file: &[&[u8]], wanted: &[&[u8]], replace: &str) -> Option<(us
 
 /// Puts the hunks of a diff into the file, each where its header says when the header holds, else in the one place where
 /// its old lines stand. Context lines stay as the file has them, added lines get its line ends.
-pub(super) fn placed_hunks(
+pub(super) fn apply_hunks(
     path: &RepoPath,
     hunks: &[LooseHunk],
     before: &[u8],
@@ -135,7 +135,7 @@ pub(super) fn placed_hunks(
                 there
                     .iter()
                     .zip(&wanted)
-                    .all(|(have, want)| bare(have) == *want)
+                    .all(|(have, want)| without_line_end(have) == *want)
             })
         });
         let place = match stated {
@@ -158,17 +158,17 @@ pub(super) fn placed_hunks(
     }
     placed.sort_by_key(|(place, _)| *place);
     let like = file.iter().find(|line| line.ends_with(b"\n"));
-    let line_end: &[u8] = like.map_or(b"\n", |line| &line[bare(line).len()..]);
+    let line_end: &[u8] = like.map_or(b"\n", |line| &line[without_line_end(line).len()..]);
     let mut out: Vec<u8> = Vec::with_capacity(before.len());
     let mut at = 0;
     let keep = |out: &mut Vec<u8>, lines: &[&[u8]]| {
         for line in lines {
             let end = if line.ends_with(b"\n") {
-                &line[bare(line).len()..]
+                &line[without_line_end(line).len()..]
             } else {
                 line_end
             };
-            push(out, bare(line), end);
+            push(out, without_line_end(line), end);
         }
     };
     for (place, hunk) in placed {
@@ -189,13 +189,13 @@ pub(super) fn placed_hunks(
     keep(&mut out, file.get(at..).unwrap_or_default());
     // A missing newline at the end of the file stays missing.
     if file.last().is_some_and(|line| !line.ends_with(b"\n")) {
-        out.truncate(bare(&out).len());
+        out.truncate(without_line_end(&out).len());
     }
     Ok(out)
 }
 
 /// Replaces the lines of `search`, which have to stand in `before` exactly once.
-pub(super) fn replaced(
+pub(super) fn replace_once(
     path: &RepoPath,
     number: u64,
     search: &str,
@@ -233,10 +233,10 @@ pub(super) fn replaced(
         .iter()
         .chain(file.first())
         .find(|line| line.ends_with(b"\n"));
-    let line_end: &[u8] = like.map_or(b"\n", |line| &line[bare(line).len()..]);
+    let line_end: &[u8] = like.map_or(b"\n", |line| &line[without_line_end(line).len()..]);
     let mut out = file.get(..start).unwrap_or_default().concat();
     for line in replace.split_inclusive(|byte| *byte == b'\n') {
-        push(&mut out, bare(line), line_end);
+        push(&mut out, without_line_end(line), line_end);
     }
     if matched.last().is_some_and(|line| !line.ends_with(b"\n")) && !replace.is_empty() {
         out.truncate(out.len() - line_end.len());
@@ -308,7 +308,7 @@ fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
         .take(wanted.len().clamp(1, MAX_SHOWN));
     shown
         .map(|(at, line)| {
-            let text: String = String::from_utf8_lossy(bare(line))
+            let text: String = String::from_utf8_lossy(without_line_end(line))
                 .chars()
                 .take(160)
                 .collect();

@@ -14,7 +14,7 @@ use crate::parse::parse;
 
 /// What an answer was read as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct ParsedAnswer {
     /// The form it has.
     pub format: EditFormat,
     /// What it proposes.
@@ -30,14 +30,14 @@ pub fn read_any_answer(
     requested: EditFormat,
     answer: &Untrusted,
     expected: &[RepoPath],
-) -> Result<Reading, AnswerError> {
+) -> Result<ParsedAnswer, AnswerError> {
     let own = read_answer(requested, answer, expected);
     let is_read = |proposal: &Proposal| match proposal {
         Proposal::Edits(_) => true,
         Proposal::Diff(diff) => parse(diff).is_ok(),
     };
     if own.as_ref().is_ok_and(is_read) {
-        return own.map(|proposal| Reading {
+        return own.map(|proposal| ParsedAnswer {
             format: requested,
             proposal,
         });
@@ -63,7 +63,7 @@ pub fn read_any_answer(
         Some(Err(error)) if format != requested => (format, Err(error)),
         Some(Err(_)) | None => (requested, own),
     };
-    proposal.map(|proposal| Reading { format, proposal })
+    proposal.map(|proposal| ParsedAnswer { format, proposal })
 }
 
 /// Whether the answer has blocks that search and replace: outside of code, or at the beginning of a block of code, behind
@@ -96,7 +96,7 @@ enum Found<'a> {
 fn diff_in(text: &str) -> Option<Found<'_>> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let lines: Vec<&str> = text.lines().collect();
-    let start = (0..lines.len()).find(|at| hunks::begins(&lines[*at..]))?;
+    let start = (0..lines.len()).find(|at| hunks::starts_section(&lines[*at..]))?;
     // Where each line begins.
     let offset =
         |line: usize| -> usize { text.split_inclusive('\n').take(line).map(str::len).sum() };
@@ -118,7 +118,7 @@ fn diff_in(text: &str) -> Option<Found<'_>> {
             };
             let length = lines.get(start..)?.iter().position(is_end)?;
             let rest = lines.get(start + length + 1..)?;
-            if (0..rest.len()).any(|at| hunks::begins(&rest[at..])) {
+            if (0..rest.len()).any(|at| hunks::starts_section(&rest[at..])) {
                 return Some(Found::Several);
             }
             Some(Found::One(text.get(offset(start)..offset(start + length))?))

@@ -330,7 +330,7 @@ fn broken_blocks_are_refused() {
 }
 
 #[test]
-fn a_diff_stands_alone_or_in_one_fence() {
+fn diff_is_read_bare_or_fenced() {
     let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n ```\n-x\n+y\n";
     let read = |answer: &str| read(EditFormat::UnifiedDiff, answer, &[]);
     for answer in [
@@ -515,7 +515,7 @@ fn replaced(search: &str, replace: &str, before: &str) -> String {
 }
 
 #[test]
-fn the_searched_lines_have_to_stand_there_once() {
+fn search_text_must_match_once() {
     assert_eq!(replaced("b\n", "B\nBB\n", "a\nb\nc\n"), "a\nB\nBB\nc\n");
     assert_eq!(replaced("b\n", "", "a\nb\nc\n"), "a\nc\n");
     assert_eq!(replaced("b\n", "B\n", "a\r\nb\r\nc\r\n"), "a\r\nB\r\nc\r\n");
@@ -666,12 +666,12 @@ fn file_without_syntax_tree_is_given_whole() {
         ("a.ts", "const a = <b />;\n", false),
     ] {
         assert_eq!(
-            takes_definitions(&path(name), content.as_bytes()),
+            can_splice(&path(name), content.as_bytes()),
             takes,
             "{name}: {content}"
         );
     }
-    assert!(!takes_definitions(&path("a.rs"), b"// \xe9\n"));
+    assert!(!can_splice(&path("a.rs"), b"// \xe9\n"));
     let latin = BTreeMap::from([(path("a.rs"), b"// \xe9\n".to_vec())]);
     let answer = "FILE: a.rs\n```\nfn a() {}\n```";
     let proposal = read_answer(EditFormat::Definitions, &Untrusted::new(answer), &[]).unwrap();
@@ -681,7 +681,7 @@ fn file_without_syntax_tree_is_given_whole() {
     );
 }
 
-/// The files and the names in the findings, after [`with_lost`].
+/// The files and the names in the findings, after [`restore_lost_definitions`].
 fn kept(
     before: &[(&str, &str)],
     answer: &[(&str, &str)],
@@ -695,7 +695,7 @@ fn kept(
     let before = files(before);
     let after = apply(&proposal, &before).unwrap();
     let may_drop: Vec<String> = may_drop.iter().map(ToString::to_string).collect();
-    let made = with_lost(&proposal, &before, after, &may_drop);
+    let made = restore_lost_definitions(&proposal, &before, after, &may_drop);
     let files = made
         .files
         .into_values()

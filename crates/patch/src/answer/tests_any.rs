@@ -25,7 +25,7 @@ fn made_of(requested: EditFormat, answer: &str, before: &str) -> (String, String
         Err(error) => return (error.code().to_string(), String::new()),
     };
     let after =
-        apply(&reading.proposal, &files).or_else(|error| match by_lines(&reading.proposal) {
+        apply(&reading.proposal, &files).or_else(|error| match as_line_edits(&reading.proposal) {
             Some(edits) => apply(&edits, &files),
             None => Err(error),
         });
@@ -66,7 +66,7 @@ fn each_form_is_read_whatever_was_requested() {
             );
         }
         assert_eq!(made(requested, &whole), AFTER, "{requested:?}");
-        // A whole file that gives one definition of two is made whole again only after this, by `with_lost`.
+        // A whole file that gives one definition of two is made whole again only after this, by `restore_lost_definitions`.
         if requested != EditFormat::WholeFile {
             assert_eq!(made(requested, definition), AFTER, "{requested:?}");
         }
@@ -269,7 +269,7 @@ fn non_text_changes_are_left_to_strict_parser() {
         );
         let error = match reading {
             Ok(reading) => {
-                assert_eq!(by_lines(&reading.proposal), None, "{answer}");
+                assert_eq!(as_line_edits(&reading.proposal), None, "{answer}");
                 apply(&reading.proposal, &files).unwrap_err()
             }
             Err(error) => error,
@@ -356,7 +356,7 @@ fn path_outside_repository_is_not_repairable() {
         let expected = [path("src/a.py")];
         let error =
             match read_any_answer(EditFormat::UnifiedDiff, &Untrusted::new(answer), &expected) {
-                Ok(Reading {
+                Ok(ParsedAnswer {
                     proposal: Proposal::Diff(diff),
                     ..
                 }) => AnswerError::from(parse(&diff).unwrap_err()),
@@ -384,7 +384,7 @@ proptest! {
             prop_assert_eq!(&read, &read_any_answer(asked, &answer, &[path("a")]));
             if let Ok(reading) = read {
                 let _ = apply(&reading.proposal, &files);
-                let _ = by_lines(&reading.proposal).map(|edits| apply(&edits, &files));
+                let _ = as_line_edits(&reading.proposal).map(|edits| apply(&edits, &files));
             } else {
                 prop_assert!(read_answer(asked, &answer, &[path("a")]).is_err());
             }

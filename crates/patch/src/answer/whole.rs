@@ -141,7 +141,7 @@ fn the_only_one<'b, 'a>(
     let [path] = expected else {
         return Err(AnswerError::NoPath { line: first.line });
     };
-    let is_file = |block: &&&AnswerBlock<'_>| unnamed.len() == 1 || !block.is_for_the_shell();
+    let is_file = |block: &&&AnswerBlock<'_>| unnamed.len() == 1 || !block.is_shell_block();
     let mut candidates = unnamed.iter().filter(is_file);
     match (candidates.next(), candidates.next()) {
         (Some(block), None) => Ok((path.clone(), block)),

@@ -41,7 +41,7 @@ pub(super) fn changed_lines(before: Option<&Parsed<'_>>, after: &Parsed<'_>) -> 
 /// The code of each line that has some: its tokens, separated by spaces.
 fn code_lines(parsed: &Parsed<'_>) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
-    for leaf in leaves(parsed) {
+    for leaf in code_tokens(parsed) {
         let row = leaf.start_position().row;
         let text = parsed.text.get(leaf.byte_range()).unwrap_or_default();
         match lines.last_mut().filter(|(last, _)| *last == row) {
@@ -56,7 +56,7 @@ fn code_lines(parsed: &Parsed<'_>) -> Vec<(usize, String)> {
 }
 
 /// The tokens of a text that matter to a program that runs, in order.
-pub(crate) fn leaves<'t>(parsed: &'t Parsed<'_>) -> Vec<Node<'t>> {
+pub(crate) fn code_tokens<'t>(parsed: &'t Parsed<'_>) -> Vec<Node<'t>> {
     let mut found = Vec::new();
     let mut cursor = parsed.root().walk();
     loop {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tree_sitter::Node;
 
-use super::changed::leaves;
+use super::changed::code_tokens;
 use super::functions::{Function, is_in_test};
 use super::rules::wrong_literal;
 use super::{TextEdit, Unbroken};
@@ -12,7 +12,7 @@ use crate::syntax::{Grammar, Parsed};
 
 /// What came of the lines outside of functions.
 #[derive(Debug, Default)]
-pub(super) struct Constants {
+pub(super) struct ConstantEdits {
     pub(super) edits: Vec<TextEdit>,
     pub(super) rest: Vec<Unbroken>,
 }
@@ -22,10 +22,10 @@ pub(super) fn constants(
     parsed: &Parsed<'_>,
     lines: &BTreeSet<usize>,
     functions: &[Function<'_>],
-) -> Constants {
-    let mut found = Constants::default();
+) -> ConstantEdits {
+    let mut found = ConstantEdits::default();
     let mut seen = BTreeSet::new();
-    for leaf in leaves(parsed) {
+    for leaf in code_tokens(parsed) {
         let is_inside =
             |function: &Function<'_>| function.node.byte_range().contains(&leaf.start_byte());
         if !lines.contains(&leaf.start_position().row)

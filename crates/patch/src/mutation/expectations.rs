@@ -5,7 +5,7 @@
 use crucible_model::RepoPath;
 use tree_sitter::Node;
 
-use super::changed::leaves;
+use super::changed::code_tokens;
 use super::functions::is_in_test;
 use super::rules::wrong_literal;
 use super::{TextEdit, with_edits};
@@ -14,7 +14,7 @@ use crate::syntax::{Grammar, Parsed};
 
 /// Which expected values are altered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expectations {
+pub enum AlteredExpectations {
     /// All: each test fails by itself.
     All,
     /// The last one of each file: without tests that fail by themselves, an earlier one would hide it.
@@ -23,7 +23,11 @@ pub enum Expectations {
 
 /// The text with other expected values in its tests; nothing if it has no test that expects a literal.
 #[must_use]
-pub fn alter_expectations(path: &RepoPath, source: &[u8], which: Expectations) -> Option<String> {
+pub fn alter_expectations(
+    path: &RepoPath,
+    source: &[u8],
+    which: AlteredExpectations,
+) -> Option<String> {
     let grammar = Grammar::of_tested(path)?;
     let is_test_file = is_test_path(path);
     if !is_test_file && grammar != Grammar::Rust {
@@ -31,13 +35,13 @@ pub fn alter_expectations(path: &RepoPath, source: &[u8], which: Expectations) -
     }
     let text = std::str::from_utf8(source).ok()?;
     let parsed = Parsed::of(grammar, text).ok()?;
-    let mut edits: Vec<TextEdit> = leaves(&parsed)
+    let mut edits: Vec<TextEdit> = code_tokens(&parsed)
         .into_iter()
         .filter(|leaf| is_test_file || is_in_test(&parsed, *leaf))
         .filter(|leaf| is_expected(&parsed, *leaf))
         .filter_map(|leaf| wrong_literal(&parsed, leaf))
         .collect();
-    if which == Expectations::Last {
+    if which == AlteredExpectations::Last {
         edits.drain(..edits.len().saturating_sub(1));
     }
     (!edits.is_empty()).then(|| with_edits(text, edits))

@@ -75,7 +75,7 @@ pub(super) fn failing(
 }
 
 /// The edits that take a function's code away.
-pub(super) fn removed(parsed: &Parsed<'_>, function: &Function<'_>) -> Vec<TextEdit> {
+pub(super) fn remove_body(parsed: &Parsed<'_>, function: &Function<'_>) -> Vec<TextEdit> {
     let body = function.body;
     let text = match (parsed.grammar, function.kind) {
         (Grammar::Python, FunctionKind::Expression) => "None".to_owned(),
@@ -91,7 +91,7 @@ pub(super) fn removed(parsed: &Parsed<'_>, function: &Function<'_>) -> Vec<TextE
 }
 
 /// What the broken functions of a file need besides.
-pub(super) fn helper(parsed: &Parsed<'_>, breakage: Breakage, mark: &str) -> Vec<TextEdit> {
+pub(super) fn helper_edits(parsed: &Parsed<'_>, breakage: Breakage, mark: &str) -> Vec<TextEdit> {
     let end = parsed.text.len();
     let at_end = |text: String| (end..end, text);
     let is_at_once = breakage == Breakage::FailsWhileLoading;

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::changed::leaves;
+use super::changed::code_tokens;
 use crate::syntax::{Grammar, Parsed};
 
 /// A function with a body.
@@ -83,7 +83,7 @@ pub(super) fn comparison_names(
         let is_special = text.starts_with("__") || text == "asymmetricMatch";
         lines.contains(&node.start_position().row) && is_special && COMPARISONS.contains(&text)
     };
-    let found = leaves(parsed).into_iter().filter(is_named);
+    let found = code_tokens(parsed).into_iter().filter(is_named);
     found
         .filter_map(|node| parsed.text.get(node.byte_range()).map(str::to_owned))
         .collect()

@@ -21,10 +21,10 @@ use crate::syntax::{Grammar, Parsed};
 use changed::{ChangedLines, changed_lines};
 use functions::{Function, FunctionKind, comparison_names};
 
-pub(crate) use changed::leaves;
+pub(crate) use changed::code_tokens;
 pub(crate) use functions::functions;
 
-pub use expectations::{Expectations, alter_expectations};
+pub use expectations::{AlteredExpectations, alter_expectations};
 pub use failing::BROKEN_ON_PURPOSE;
 pub use mutants::{MAX_MUTANTS, Mutant, mutants};
 
@@ -115,7 +115,7 @@ pub fn break_change(
             continue;
         }
         let edit = match breakage {
-            Breakage::Removed => failing::removed(&parsed, function),
+            Breakage::Removed => failing::remove_body(&parsed, function),
             _ => failing::failing(&parsed, function, breakage, &mark),
         };
         if edit.is_empty() {
@@ -132,7 +132,7 @@ pub fn break_change(
     broken.rest.extend(constants.rest);
     broken.constants = constants.edits.len() as u64;
     if !broken.functions.is_empty() && breakage != Breakage::Removed {
-        edits.extend(failing::helper(&parsed, breakage, &mark));
+        edits.extend(failing::helper_edits(&parsed, breakage, &mark));
     }
     edits.extend(constants.edits);
     broken.rest.sort_unstable();

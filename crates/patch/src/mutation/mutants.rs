@@ -4,7 +4,7 @@ use crucible_model::RepoPath;
 use serde::{Deserialize, Serialize};
 use tree_sitter::Node;
 
-use super::changed::{changed_lines, leaves};
+use super::changed::{changed_lines, code_tokens};
 use super::functions::{functions, is_in_test};
 use super::rules::{other_number, other_operators, wrong_literal};
 use super::{TextEdit, touched, with_edits};
@@ -52,7 +52,7 @@ fn mutants_of(path: &RepoPath, before: Option<&[u8]>, after: &[u8]) -> Option<Ve
         changed.after.range(rows).next().is_some()
     };
     let mut found: Vec<(TextEdit, String)> = Vec::new();
-    for leaf in leaves(&parsed) {
+    for leaf in code_tokens(&parsed) {
         if changed.after.contains(&leaf.start_position().row) && is_computed(&parsed, leaf) {
             of_leaf(&parsed, leaf, &mut found);
         }

@@ -192,7 +192,7 @@ fn tests_of_rust_stay_as_they_are() {
     let altered = alter_expectations(
         &"src/x.rs".parse().unwrap(),
         source.as_bytes(),
-        Expectations::All,
+        AlteredExpectations::All,
     )
     .unwrap();
     assert!(
@@ -245,16 +245,19 @@ fn expected_values_are_altered_and_arguments_are_not() {
             "assert(f(2, 3) == 6)",
         ),
     ] {
-        let altered =
-            alter_expectations(&path.parse().unwrap(), before.as_bytes(), Expectations::All)
-                .unwrap_or_default();
+        let altered = alter_expectations(
+            &path.parse().unwrap(),
+            before.as_bytes(),
+            AlteredExpectations::All,
+        )
+        .unwrap_or_default();
         assert!(altered.contains(after), "{path}: {altered}");
     }
     assert_eq!(
         alter_expectations(
             &"src/a.py".parse().unwrap(),
             b"assert f() == 5\n",
-            Expectations::All
+            AlteredExpectations::All
         ),
         None
     );
@@ -342,7 +345,7 @@ fn replaced_assertion_is_code_that_loads() {
     let altered = alter_expectations(
         &"test/price.test.js".parse().unwrap(),
         test.as_bytes(),
-        Expectations::All,
+        AlteredExpectations::All,
     );
     assert!(
         altered

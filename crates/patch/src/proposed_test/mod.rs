@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use crucible_model::RepoPath;
 
-use crate::mutation::{functions, leaves};
+use crate::mutation::{code_tokens, functions};
 use crate::syntax::{Grammar, Parsed};
 
 pub use shape::proposed_test;
@@ -115,7 +115,7 @@ fn names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
     let Some(parsed) = Grammar::of(path).and_then(|grammar| Parsed::of(grammar, text).ok()) else {
         return BTreeSet::new();
     };
-    let found = leaves(&parsed)
+    let found = code_tokens(&parsed)
         .into_iter()
         .filter(|leaf| shape::is_name(leaf.kind()));
     found
@@ -154,7 +154,7 @@ pub fn normal_literal(path: &RepoPath, literal: &str) -> Option<String> {
         return None;
     }
     let mut spelled: Vec<String> = Vec::new();
-    for leaf in leaves(&parsed).into_iter().skip(2) {
+    for leaf in code_tokens(&parsed).into_iter().skip(2) {
         let word = text.get(leaf.byte_range())?;
         // The name of a property is part of a literal.
         let is_variable = shape::is_name(leaf.kind()) && leaf.kind() != "property_identifier";

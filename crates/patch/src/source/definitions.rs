@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn script() {
+    fn script_definitions_are_found() {
         let source = "export default async function* f(a = {b: 1}) { const inner = 1; function no() {} }\n\
             export const g = (x) => { let y = 2; return y };\nclass K extends L {\n  #p = 1;\n  constructor() { super(); call(); }\n  static async m(a) { return `}` }\n  get v() { return 1 }\n}\n\
             interface I { a: string }\nexport type U<T> = T | null;\ntype V = string\nexport const enum En { A }\nvar old = 1\nif (x) { function cond() {} }";
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn c_and_cpp() {
+    fn c_and_cpp_definitions_are_found() {
         let source = "#include <a.h>\n#define MAX(a) ((a)) \\\n  { no(a) {\nstatic int f(int a, char *(*g)(void)) { if (a) { return h(a); } return 1; }\nint proto(int a);\n\
             struct s { int a; };\ntypedef struct { int b; } t;\nnamespace n { class K : public B { void m() const { x(); } void d(); }; }\nextern \"C\" { void e(void) {} }\nint v = call(1);\nenum class E { A };";
         assert_eq!(

@@ -25,7 +25,7 @@ pub(super) struct Masked {
 
 /// The source with comments and literals blanked.
 pub(super) fn mask(language: Language, source: &[u8]) -> Vec<u8> {
-    read(language, source).closed()
+    read(language, source).without_format_fields()
 }
 
 /// What compilers of one language do not agree on, since their settings differ.
@@ -105,7 +105,7 @@ impl Masked {
     }
 
     /// The code without the fields of f-strings.
-    pub(super) fn closed(&self) -> Vec<u8> {
+    pub(super) fn without_format_fields(&self) -> Vec<u8> {
         let mut out = self.open.clone();
         for range in &self.formatted {
             let bytes = out.get_mut(range.clone()).unwrap_or_default();
@@ -697,7 +697,7 @@ mod tests {
     #[test]
     fn dialects_read_doubtful_literals_differently() {
         let masked = |language, dialect, source: &str| {
-            let closed = read_dialect(language, dialect, source.as_bytes()).closed();
+            let closed = read_dialect(language, dialect, source.as_bytes()).without_format_fields();
             let text = String::from_utf8_lossy(&closed).into_owned();
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };

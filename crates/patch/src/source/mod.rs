@@ -27,7 +27,7 @@ pub(crate) use included::{Included, Reach, included};
 pub(crate) use language::Language;
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use test_code::{NewNames, TestCode, TestItem};
-pub(crate) use tricks::{Detection, Role, Tampering, Weight, may_matter, sights};
+pub(crate) use tricks::{Confidence, Detection, Role, Tampering, detections, may_matter};
 
 /// The names that a source file defines; empty for a language whose definitions are not known.
 #[must_use]
@@ -177,7 +177,7 @@ mod tests {
                     let _ = included(&[(&path, source.as_bytes())]);
                 }
                 for role in [Role::Test, Role::Source] {
-                    let _ = sights(*language, role, source.as_bytes());
+                    let _ = detections(*language, role, source.as_bytes());
                 }
             }
         }

@@ -28,7 +28,7 @@ pub(crate) struct Entry<'t> {
     /// For a container, the node that holds its entries.
     pub(crate) body: Option<Node<'t>>,
     /// For one of several declarations behind one keyword.
-    pub(crate) spec: Option<Spec>,
+    pub(crate) spec: Option<DeclarationSpec>,
 }
 
 /// What an entry is.
@@ -71,13 +71,13 @@ impl Definition {
 /// A piece of what stands above a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    pub(crate) class: Class,
+    pub(crate) class: LeadKind,
     pub(crate) span: Range<usize>,
 }
 
 /// What a piece above a definition is: each class is replaced or kept on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum LeadKind {
     /// Documentation.
     Doc,
     /// A plain comment in a language that has another form for documentation.
@@ -88,7 +88,7 @@ pub(crate) enum Class {
 
 /// How one of several declarations stands behind its keyword.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spec {
+pub(crate) struct DeclarationSpec {
     pub(crate) keyword: &'static str,
     /// The declaration without the keyword.
     pub(crate) span: Range<usize>,
@@ -104,7 +104,7 @@ pub(crate) enum SpecPlace {
 }
 
 /// What a node is, as a language sees it.
-pub(super) enum Seen<'t> {
+pub(super) enum NodeClass<'t> {
     /// A definition; `lead` are children of it that belong above its core.
     Definition {
         definition: Definition,
@@ -122,7 +122,7 @@ pub(super) enum Seen<'t> {
     /// An import.
     Import,
     /// A comment or an attribute that may belong to what follows.
-    Lead(Class),
+    Lead(LeadKind),
     /// Prose.
     Prose,
     /// A separator that belongs to the entry before.
@@ -212,15 +212,15 @@ impl<'t> Outline<'t> {
         }
     }
 
-    fn seen(&self, node: Node<'t>) -> Seen<'t> {
+    fn seen(&self, node: Node<'t>) -> NodeClass<'t> {
         match self.grammar {
             Grammar::Rust => rust::seen(node, self.text),
             Grammar::Python => python::seen(node, self.text),
             Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => {
                 script::seen(node, self.text)
             }
-            Grammar::Go => go::seen(node, self.text),
-            Grammar::C => Seen::Other,
+            Grammar::Go => go::classify(node, self.text),
+            Grammar::C => NodeClass::Other,
         }
     }
 
@@ -233,8 +233,8 @@ impl<'t> Outline<'t> {
     ) -> Vec<Frame<'t>> {
         let span = self.trimmed(node.byte_range());
         match self.seen(node) {
-            Seen::Nothing => {}
-            Seen::Ends => {
+            NodeClass::Nothing => {}
+            NodeClass::Ends => {
                 if let Some(last) = frame.last.and_then(|at| self.entries.get_mut(at))
                     && last.spec.is_none()
                 {
@@ -242,11 +242,11 @@ impl<'t> Outline<'t> {
                     last.outer.end = last.outer.end.max(span.end);
                 }
             }
-            Seen::Lead(class) => self.lead(frame, class, span),
-            Seen::Prose => self.add(frame, Kind::Prose, node, span),
-            Seen::Import => self.add(frame, Kind::Import, node, span),
-            Seen::Other => self.add(frame, Kind::Other, node, span),
-            Seen::Branches(bodies) => {
+            NodeClass::Lead(class) => self.lead(frame, class, span),
+            NodeClass::Prose => self.add(frame, Kind::Prose, node, span),
+            NodeClass::Import => self.add(frame, Kind::Import, node, span),
+            NodeClass::Other => self.add(frame, Kind::Other, node, span),
+            NodeClass::Branches(bodies) => {
                 self.add(frame, Kind::Other, node, span.clone());
                 if branches == Branches::Open {
                     let branch = frame.branch.clone().unwrap_or(span);
@@ -255,7 +255,7 @@ impl<'t> Outline<'t> {
                     return bodies.into_iter().rev().map(open).collect();
                 }
             }
-            Seen::Definition {
+            NodeClass::Definition {
                 definition,
                 body,
                 lead,
@@ -265,7 +265,7 @@ impl<'t> Outline<'t> {
                     let span = self.trimmed(node.byte_range());
                     core.start = core.start.max(span.end + gap(self.text, span.end));
                     frame.lead.push(Piece {
-                        class: Class::Attribute,
+                        class: LeadKind::Attribute,
                         span,
                     });
                 }
@@ -277,7 +277,7 @@ impl<'t> Outline<'t> {
                     return vec![self.frame(Some(at), None, body)];
                 }
             }
-            Seen::Specs {
+            NodeClass::Specs {
                 keyword,
                 specs,
                 place,
@@ -296,7 +296,7 @@ impl<'t> Outline<'t> {
                     self.add(frame, Kind::Definition(definition), node, core);
                     if let Some(entry) = frame.last.and_then(|at| self.entries.get_mut(at)) {
                         entry.outer = span.clone();
-                        entry.spec = Some(Spec {
+                        entry.spec = Some(DeclarationSpec {
                             keyword,
                             span: spec,
                             place,
@@ -308,13 +308,13 @@ impl<'t> Outline<'t> {
         Vec::new()
     }
 
-    fn lead(&self, frame: &mut Frame<'t>, class: Class, span: Range<usize>) {
+    fn lead(&self, frame: &mut Frame<'t>, class: LeadKind, span: Range<usize>) {
         let before = self
             .text
             .get(self.line_start(span.start)..span.start)
             .unwrap_or_default();
         let starts_line = before.trim().is_empty();
-        if class != Class::Attribute && !starts_line {
+        if class != LeadKind::Attribute && !starts_line {
             // It stands behind something in its line and belongs to that.
             return;
         }
@@ -332,7 +332,7 @@ impl<'t> Outline<'t> {
         let lead = std::mem::take(&mut frame.lead);
         let is_attached = match (lead.last(), &kind) {
             (Some(last), Kind::Definition(_) | Kind::Import) => {
-                last.class == Class::Attribute || touches(self.text, last.span.end, core.start)
+                last.class == LeadKind::Attribute || touches(self.text, last.span.end, core.start)
             }
             _ => false,
         };

@@ -2,34 +2,34 @@
 
 use tree_sitter::Node;
 
-use super::entry::{Class, Definition, Seen, SpecPlace};
-use super::import::squeezed;
+use super::entry::{Definition, LeadKind, NodeClass, SpecPlace};
+use super::import::collapse_whitespace;
 
-pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+pub(super) fn classify<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     match node.kind() {
-        "package_clause" => Seen::Prose,
-        "import_declaration" => Seen::Import,
-        "comment" => Seen::Lead(Class::Doc),
+        "package_clause" => NodeClass::Prose,
+        "import_declaration" => NodeClass::Import,
+        "comment" => NodeClass::Lead(LeadKind::Doc),
         "function_declaration" => match name(node, text) {
             Some(name) => plain(Definition::new("func", "names", name)),
-            None => Seen::Other,
+            None => NodeClass::Other,
         },
         "method_declaration" => match (receiver(node, text), name(node, text)) {
             (Some(on), Some(name)) => {
                 plain(Definition::new("method", "methods", format!("{on}.{name}")))
             }
-            _ => Seen::Other,
+            _ => NodeClass::Other,
         },
         "type_declaration" => specs(node, text, "type"),
         "var_declaration" => specs(node, text, "var"),
         "const_declaration" => specs(node, text, "const"),
-        _ if !node.is_named() => Seen::Nothing,
-        _ => Seen::Other,
+        _ if !node.is_named() => NodeClass::Nothing,
+        _ => NodeClass::Other,
     }
 }
 
-fn plain<'t>(definition: Definition) -> Seen<'t> {
-    Seen::Definition {
+fn plain<'t>(definition: Definition) -> NodeClass<'t> {
+    NodeClass::Definition {
         definition,
         body: None,
         lead: Vec::new(),
@@ -49,10 +49,10 @@ fn receiver(node: Node<'_>, text: &str) -> Option<String> {
         .split('[')
         .next()?
         .trim_start_matches(['*', '(', ' ']);
-    Some(squeezed(bare))
+    Some(collapse_whitespace(bare))
 }
 
-fn specs<'t>(node: Node<'t>, text: &str, keyword: &'static str) -> Seen<'t> {
+fn specs<'t>(node: Node<'t>, text: &str, keyword: &'static str) -> NodeClass<'t> {
     let mut place = SpecPlace::Alone;
     let mut specs = Vec::new();
     let mut rest: Vec<Node<'t>> = vec![node];
@@ -78,9 +78,9 @@ fn specs<'t>(node: Node<'t>, text: &str, keyword: &'static str) -> Seen<'t> {
         }
     }
     if specs.is_empty() {
-        Seen::Other
+        NodeClass::Other
     } else {
-        Seen::Specs {
+        NodeClass::Specs {
             keyword,
             specs,
             place,

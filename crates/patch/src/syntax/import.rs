@@ -28,14 +28,14 @@ pub(crate) fn leaves(grammar: Grammar, node: Node<'_>, text: &str) -> Vec<Leaf> 
     found.filter(|found| !found.is_empty()).unwrap_or_else(|| {
         let whole = text.get(node.byte_range()).unwrap_or_default();
         vec![Leaf {
-            key: squeezed(whole),
+            key: collapse_whitespace(whole),
             statement: whole.to_owned(),
         }]
     })
 }
 
 /// A text with as little white space as keeps its words apart.
-pub(crate) fn squeezed(text: &str) -> String {
+pub(crate) fn collapse_whitespace(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     for word in text.split_whitespace() {
@@ -78,14 +78,14 @@ fn rust(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
                 );
             }
             None => {
-                let written = squeezed(text.get(part.byte_range())?);
+                let written = collapse_whitespace(text.get(part.byte_range())?);
                 // `a::{self}` brings `a`.
                 let path = match written.strip_prefix("self").filter(|_| !prefix.is_empty()) {
                     Some(rename) => format!("{}{rename}", prefix.trim_end_matches("::")),
                     None => format!("{prefix}{written}"),
                 };
                 found.push(Leaf {
-                    key: format!("{}{path}", squeezed(head)),
+                    key: format!("{}{path}", collapse_whitespace(head)),
                     statement: format!("{head}{path};"),
                 });
             }

@@ -19,8 +19,8 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use linkage::without_linkage;
 
-pub(crate) use entry::{Branches, Class, Entry, Kind, Outline, Piece, SpecPlace};
-pub(crate) use import::{Leaf, leaves, squeezed};
+pub(crate) use entry::{Branches, Entry, Kind, LeadKind, Outline, Piece, SpecPlace};
+pub(crate) use import::{Leaf, collapse_whitespace, leaves};
 pub(crate) use python::{docstring, first_statement, is_method};
 pub(crate) use rust::takes_self;
 
@@ -92,7 +92,7 @@ impl Grammar {
 
 /// Why a text has no tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unparsed {
+pub(crate) enum ParseFailure {
     /// It does not follow its grammar near this line, counted from 1.
     Error { line: u64 },
     /// It is too large, or reading it would take too long.
@@ -108,17 +108,17 @@ pub(crate) struct Parsed<'t> {
 
 impl<'t> Parsed<'t> {
     /// Parses `text`, or says why there is no tree without an error in it.
-    pub(crate) fn of(grammar: Grammar, text: &'t str) -> Result<Self, Unparsed> {
+    pub(crate) fn of(grammar: Grammar, text: &'t str) -> Result<Self, ParseFailure> {
         if text.len() > MAX_SYNTAX_BYTES {
-            return Err(Unparsed::TooMuch);
+            return Err(ParseFailure::TooMuch);
         }
         let mut parser = Parser::new();
         if parser.set_language(&grammar.language()).is_err() {
-            return Err(Unparsed::TooMuch);
+            return Err(ParseFailure::TooMuch);
         }
         let mut parsed = parse(&mut parser, text, OnError::Stop);
         if grammar == Grammar::C
-            && matches!(parsed, Err(Unparsed::Error { .. }))
+            && matches!(parsed, Err(ParseFailure::Error { .. }))
             && let Some(blanked) = without_linkage(text)
         {
             parser.reset();
@@ -134,13 +134,13 @@ impl<'t> Parsed<'t> {
                 text,
                 tree,
             }),
-            Ok(tree) => Err(Unparsed::Error {
+            Ok(tree) => Err(ParseFailure::Error {
                 line: first_error(&tree),
             }),
-            Err(Unparsed::Error { .. }) if text.len() <= MAX_PLACED_BYTES => {
+            Err(ParseFailure::Error { .. }) if text.len() <= MAX_PLACED_BYTES => {
                 parser.reset();
                 let tree = parse(&mut parser, text, OnError::GoOn)?;
-                Err(Unparsed::Error {
+                Err(ParseFailure::Error {
                     line: first_error(&tree),
                 })
             }
@@ -159,13 +159,13 @@ enum OnError {
     GoOn,
 }
 
-fn parse(parser: &mut Parser, text: &str, on_error: OnError) -> Result<Tree, Unparsed> {
+fn parse(parser: &mut Parser, text: &str, on_error: OnError) -> Result<Tree, ParseFailure> {
     // The callback comes once in a hundred steps; ordinary source needs a tenth of this.
     let mut budget = 1_000 + text.len() / 10;
-    let mut why = Unparsed::TooMuch;
+    let mut why = ParseFailure::TooMuch;
     let mut watch = |state: &ParseState| {
         if on_error == OnError::Stop && state.has_error() {
-            why = Unparsed::Error {
+            why = ParseFailure::Error {
                 line: line_of(text, state.current_byte_offset()),
             };
             return ControlFlow::Break(());
@@ -189,7 +189,7 @@ fn parse(parser: &mut Parser, text: &str, on_error: OnError) -> Result<Tree, Unp
     let options = ParseOptions::new().progress_callback(&mut watch);
     let tree = parser.parse_with_options(&mut read, None, Some(options));
     if unread == 0 && !bytes.is_empty() {
-        return Err(Unparsed::TooMuch);
+        return Err(ParseFailure::TooMuch);
     }
     tree.ok_or(why)
 }

@@ -2,10 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::entry::{Class, Definition, Seen};
-use super::import::squeezed;
+use super::entry::{Definition, LeadKind, NodeClass};
+use super::import::collapse_whitespace;
 
-pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     match node.kind() {
         "function_definition" | "class_definition" => definition(node, text, Vec::new()),
         "decorated_definition" => {
@@ -15,50 +15,52 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
                 .collect();
             match node.child_by_field_name("definition") {
                 Some(inner) => definition(inner, text, decorators),
-                None => Seen::Other,
+                None => NodeClass::Other,
             }
         }
         "expression_statement" => match node.named_child(0) {
             Some(inner) if inner.kind() == "assignment" => assignment(inner, text),
-            Some(inner) if inner.kind() == "string" => Seen::Prose,
-            Some(inner) if inner.kind() == "ellipsis" => Seen::Nothing,
-            _ => Seen::Other,
+            Some(inner) if inner.kind() == "string" => NodeClass::Prose,
+            Some(inner) if inner.kind() == "ellipsis" => NodeClass::Nothing,
+            _ => NodeClass::Other,
         },
         "type_alias_statement" => match node.child_by_field_name("left") {
             Some(left) => {
                 let name = text.get(left.byte_range()).unwrap_or_default();
                 let name = name.split('[').next().unwrap_or_default().trim();
                 let definition = Definition::new("type", "names", name);
-                Seen::Definition {
+                NodeClass::Definition {
                     definition,
                     body: None,
                     lead: Vec::new(),
                 }
             }
-            None => Seen::Other,
+            None => NodeClass::Other,
         },
-        "import_statement" | "import_from_statement" | "future_import_statement" => Seen::Import,
-        "comment" if node.start_byte() == 0 && text.starts_with("#!") => Seen::Prose,
-        "comment" => Seen::Lead(Class::Doc),
-        "pass_statement" => Seen::Nothing,
+        "import_statement" | "import_from_statement" | "future_import_statement" => {
+            NodeClass::Import
+        }
+        "comment" if node.start_byte() == 0 && text.starts_with("#!") => NodeClass::Prose,
+        "comment" => NodeClass::Lead(LeadKind::Doc),
+        "pass_statement" => NodeClass::Nothing,
         "if_statement" | "try_statement" | "with_statement" | "for_statement"
-        | "while_statement" => Seen::Branches(blocks(node)),
-        ";" => Seen::Ends,
-        _ if !node.is_named() => Seen::Nothing,
-        _ => Seen::Other,
+        | "while_statement" => NodeClass::Branches(blocks(node)),
+        ";" => NodeClass::Ends,
+        _ if !node.is_named() => NodeClass::Nothing,
+        _ => NodeClass::Other,
     }
 }
 
-fn definition<'t>(node: Node<'t>, text: &str, lead: Vec<Node<'t>>) -> Seen<'t> {
+fn definition<'t>(node: Node<'t>, text: &str, lead: Vec<Node<'t>>) -> NodeClass<'t> {
     let Some(name) = node
         .child_by_field_name("name")
         .and_then(|name| text.get(name.byte_range()))
     else {
-        return Seen::Other;
+        return NodeClass::Other;
     };
     if node.kind() == "class_definition" {
         let body = node.child_by_field_name("body");
-        return Seen::Definition {
+        return NodeClass::Definition {
             definition: Definition::new("class", "names", name),
             body,
             lead,
@@ -75,21 +77,22 @@ fn definition<'t>(node: Node<'t>, text: &str, lead: Vec<Node<'t>>) -> Seen<'t> {
             .then(|| format!("{name}.{what}"))
     });
     let name = accessor.unwrap_or_else(|| name.to_owned());
-    Seen::Definition {
+    NodeClass::Definition {
         definition: Definition::new("def", "names", name),
         body: None,
         lead,
     }
 }
 
-fn assignment<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+fn assignment<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     let mut names = Vec::new();
     let mut next = Some(node);
     while let Some(node) = next {
         let Some(left) = node.child_by_field_name("left") else {
             break;
         };
-        let written = |node: Node<'_>| squeezed(text.get(node.byte_range()).unwrap_or_default());
+        let written =
+            |node: Node<'_>| collapse_whitespace(text.get(node.byte_range()).unwrap_or_default());
         if matches!(
             left.kind(),
             "pattern_list" | "tuple_pattern" | "list_pattern"
@@ -103,13 +106,13 @@ fn assignment<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
             .filter(|right| right.kind() == "assignment");
     }
     if names.iter().all(|name| name == "_") {
-        return Seen::Other;
+        return NodeClass::Other;
     }
     let definition = Definition {
         names,
         ..Definition::new("variable", "names", "")
     };
-    Seen::Definition {
+    NodeClass::Definition {
         definition,
         body: None,
         lead: Vec::new(),

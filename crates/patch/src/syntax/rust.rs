@@ -2,10 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::entry::{Class, Definition, Seen};
-use super::import::squeezed;
+use super::entry::{Definition, LeadKind, NodeClass};
+use super::import::collapse_whitespace;
 
-pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     let (word, space) = match node.kind() {
         "function_item" | "function_signature_item" => ("fn", "values"),
         "const_item" => ("const", "values"),
@@ -21,40 +21,40 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
         "foreign_mod_item" => {
             let body = node.child_by_field_name("body");
             let end = body.map_or(node.end_byte(), |body| body.start_byte());
-            let name = squeezed(text.get(node.start_byte()..end).unwrap_or_default());
-            return Seen::Definition {
+            let name = collapse_whitespace(text.get(node.start_byte()..end).unwrap_or_default());
+            return NodeClass::Definition {
                 definition: Definition::new("block", "externs", name),
                 body,
                 lead: vec![],
             };
         }
-        "use_declaration" | "extern_crate_declaration" => return Seen::Import,
-        "attribute_item" => return Seen::Lead(Class::Attribute),
+        "use_declaration" | "extern_crate_declaration" => return NodeClass::Import,
+        "attribute_item" => return NodeClass::Lead(LeadKind::Attribute),
         "line_comment" | "block_comment" => {
             return match (
                 node.child_by_field_name("inner"),
                 node.child_by_field_name("outer"),
             ) {
-                (Some(_), _) => Seen::Nothing,
-                (None, Some(_)) => Seen::Lead(Class::Doc),
-                (None, None) => Seen::Lead(Class::Note),
+                (Some(_), _) => NodeClass::Nothing,
+                (None, Some(_)) => NodeClass::Lead(LeadKind::Doc),
+                (None, None) => NodeClass::Lead(LeadKind::Note),
             };
         }
-        "empty_statement" => return Seen::Nothing,
-        _ if !node.is_named() => return Seen::Nothing,
-        _ => return Seen::Other,
+        "empty_statement" => return NodeClass::Nothing,
+        _ if !node.is_named() => return NodeClass::Nothing,
+        _ => return NodeClass::Other,
     };
     let name = node
         .child_by_field_name("name")
         .and_then(|name| text.get(name.byte_range()));
     match name {
         // `const _` has no name, so it can only be there or not.
-        None | Some("_") => Seen::Other,
+        None | Some("_") => NodeClass::Other,
         Some(name) => {
             let body = node
                 .child_by_field_name("body")
                 .filter(|body| body.kind() == "declaration_list");
-            Seen::Definition {
+            NodeClass::Definition {
                 definition: Definition::new(word, space, name),
                 body,
                 lead: Vec::new(),
@@ -64,26 +64,30 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
 }
 
 /// An `impl` is found by its trait and its type, as they are written. Bounds and `where` are not part of its name.
-fn implementation<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+fn implementation<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     let of = |field: &str| {
         node.child_by_field_name(field)
             .and_then(|part| text.get(part.byte_range()))
     };
     let Some(on) = of("type") else {
-        return Seen::Other;
+        return NodeClass::Other;
     };
     let (name, short) = match of("trait") {
         Some(what) => (
-            format!("{} for {}", squeezed(what), squeezed(on)),
+            format!(
+                "{} for {}",
+                collapse_whitespace(what),
+                collapse_whitespace(on)
+            ),
             format!("{} for {}", bare_type(what), bare_type(on)),
         ),
-        None => (squeezed(on), bare_type(on)),
+        None => (collapse_whitespace(on), bare_type(on)),
     };
     let definition = Definition {
         short: Some(short),
         ..Definition::new("impl", "impls", name)
     };
-    Seen::Definition {
+    NodeClass::Definition {
         definition,
         body: node.child_by_field_name("body"),
         lead: Vec::new(),
@@ -92,7 +96,7 @@ fn implementation<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
 
 /// `fmt::Display<T>` as `Display`.
 fn bare_type(text: &str) -> String {
-    let text = squeezed(text);
+    let text = collapse_whitespace(text);
     let head = text.split('<').next().unwrap_or_default();
     head.rsplit("::").next().unwrap_or_default().to_owned()
 }

@@ -2,32 +2,32 @@
 
 use tree_sitter::Node;
 
-use super::entry::{Class, Definition, Seen};
-use super::import::squeezed;
+use super::entry::{Definition, LeadKind, NodeClass};
+use super::import::collapse_whitespace;
 
-pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     match node.kind() {
-        "import_statement" => Seen::Import,
+        "import_statement" => NodeClass::Import,
         "comment"
             if text
                 .get(node.byte_range())
                 .is_some_and(|text| text.starts_with("/**")) =>
         {
-            Seen::Lead(Class::Doc)
+            NodeClass::Lead(LeadKind::Doc)
         }
-        "comment" => Seen::Lead(Class::Note),
-        "decorator" => Seen::Lead(Class::Attribute),
-        "hash_bang_line" => Seen::Prose,
+        "comment" => NodeClass::Lead(LeadKind::Note),
+        "decorator" => NodeClass::Lead(LeadKind::Attribute),
+        "hash_bang_line" => NodeClass::Prose,
         "export_statement" | "ambient_declaration" => exported(node, text),
         "expression_statement" => expression(node, text),
-        "empty_statement" => Seen::Nothing,
-        ";" => Seen::Ends,
-        _ if !node.is_named() => Seen::Nothing,
-        _ => declared(node, text).unwrap_or(Seen::Other),
+        "empty_statement" => NodeClass::Nothing,
+        ";" => NodeClass::Ends,
+        _ if !node.is_named() => NodeClass::Nothing,
+        _ => declared(node, text).unwrap_or(NodeClass::Other),
     }
 }
 
-fn declared<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
+fn declared<'t>(node: Node<'t>, text: &str) -> Option<NodeClass<'t>> {
     let (word, space) = match node.kind() {
         "function_declaration" | "generator_function_declaration" | "function_signature" => {
             ("function", "values")
@@ -50,8 +50,8 @@ fn declared<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
     let body = node
         .child_by_field_name("body")
         .filter(|body| word != "function" && holds(body));
-    let definition = Definition::new(word, space, squeezed(name));
-    Some(Seen::Definition {
+    let definition = Definition::new(word, space, collapse_whitespace(name));
+    Some(NodeClass::Definition {
         definition,
         body,
         lead: decorators(node),
@@ -59,7 +59,7 @@ fn declared<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
 }
 
 /// A member is found by its name and by whether it is static, reads or writes: `get v` stands beside `set v`.
-fn member<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
+fn member<'t>(node: Node<'t>, text: &str) -> Option<NodeClass<'t>> {
     let name_node = node
         .child_by_field_name("name")
         .or_else(|| node.child_by_field_name("property"))?;
@@ -75,69 +75,69 @@ fn member<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
     }
     name.push_str(text.get(name_node.byte_range())?);
     let definition = Definition::new("member", "members", name);
-    Some(Seen::Definition {
+    Some(NodeClass::Definition {
         definition,
         body: None,
         lead: decorators(node),
     })
 }
 
-fn exported<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+fn exported<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     let inner = node.child_by_field_name("declaration").or_else(|| {
         let is_declared = node.kind() == "ambient_declaration";
         node.named_child(0).filter(|_| is_declared)
     });
     if let Some(inner) = inner {
         return match declared(inner, text) {
-            Some(Seen::Definition {
+            Some(NodeClass::Definition {
                 definition, body, ..
-            }) => Seen::Definition {
+            }) => NodeClass::Definition {
                 definition,
                 body,
                 lead: decorators(node),
             },
-            _ => Seen::Other,
+            _ => NodeClass::Other,
         };
     }
     match node.child_by_field_name("value") {
         Some(_) => {
             let definition = Definition::new("export", "exports", "default");
-            Seen::Definition {
+            NodeClass::Definition {
                 definition,
                 body: None,
                 lead: decorators(node),
             }
         }
-        None => Seen::Other,
+        None => NodeClass::Other,
     }
 }
 
 /// `A.prototype.b = …` and `module.exports = …` define what stands on their left.
-fn expression<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+fn expression<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     let Some(inner) = node.named_child(0) else {
-        return Seen::Other;
+        return NodeClass::Other;
     };
     if inner.kind() == "internal_module" {
-        return declared(inner, text).unwrap_or(Seen::Other);
+        return declared(inner, text).unwrap_or(NodeClass::Other);
     }
     let left = inner
         .child_by_field_name("left")
         .filter(|_| inner.kind() == "assignment_expression");
     match left.filter(|left| left.kind() == "member_expression") {
         Some(left) => {
-            let name = squeezed(text.get(left.byte_range()).unwrap_or_default());
+            let name = collapse_whitespace(text.get(left.byte_range()).unwrap_or_default());
             let definition = Definition::new("assignment", "assignments", name);
-            Seen::Definition {
+            NodeClass::Definition {
                 definition,
                 body: None,
                 lead: Vec::new(),
             }
         }
-        None => Seen::Other,
+        None => NodeClass::Other,
     }
 }
 
-fn variables<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+fn variables<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     let mut names = Vec::new();
     for declarator in node.named_children(&mut node.walk()) {
         let Some(name) = declarator.child_by_field_name("name") else {
@@ -163,13 +163,13 @@ fn variables<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
         }
     }
     if names.is_empty() {
-        return Seen::Other;
+        return NodeClass::Other;
     }
     let definition = Definition {
         names,
         ..Definition::new("variable", "values", "")
     };
-    Seen::Definition {
+    NodeClass::Definition {
         definition,
         body: None,
         lead: Vec::new(),

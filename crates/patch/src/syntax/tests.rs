@@ -200,8 +200,8 @@ fn lines_directly_above_definition_belong_to_it() {
 #[test]
 fn syntax_error_position_is_reported() {
     let line = |grammar: Grammar, text: &str| match Parsed::of(grammar, text) {
-        Err(Unparsed::Error { line }) => line,
-        Err(Unparsed::TooMuch) | Ok(_) => 0,
+        Err(ParseFailure::Error { line }) => line,
+        Err(ParseFailure::TooMuch) | Ok(_) => 0,
     };
     assert_eq!(line(Grammar::Rust, "fn a() {}\nfn b() {\n    1 +\n}\n"), 3);
     assert_eq!(line(Grammar::Python, "x = 1\ny = )\n"), 2);
@@ -216,7 +216,7 @@ fn too_large_a_text_is_not_parsed() {
     let text = " ".repeat(MAX_SYNTAX_BYTES + 1);
     assert!(matches!(
         Parsed::of(Grammar::Rust, &text),
-        Err(Unparsed::TooMuch)
+        Err(ParseFailure::TooMuch)
     ));
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crucible_model::{EditFormat, RepoPath, Untrusted};
-use crucible_patch::{apply, read_answer, with_lost};
+use crucible_patch::{apply, read_answer, restore_lost_definitions};
 
 fn text(path: &Path) -> String {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -34,7 +34,9 @@ fn outcome(folder: &Path) -> (String, Option<String>, String) {
     let answer = Untrusted::new(text(&folder.join("answer.md")));
     let made = read_answer(format, &answer, std::slice::from_ref(&path)).and_then(|proposal| {
         let after = apply(&proposal, &files)?;
-        Ok(with_lost(&proposal, &files, after, &may_drop))
+        Ok(restore_lost_definitions(
+            &proposal, &files, after, &may_drop,
+        ))
     });
     match made {
         Ok(made) => {

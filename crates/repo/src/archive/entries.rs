@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use flate2::bufread::GzDecoder;
 use tar::{Archive, EntryType, Header};
 
-use super::stream::{Compressed, Flow, Stream};
+use super::stream::{Compressed, Stream, StreamState};
 use super::{ArchiveError, ArchiveLimits, MemberName, Refusal, pax};
 use crate::oid::Oid;
 
@@ -48,7 +48,7 @@ pub(super) enum MemberKind {
 pub(super) struct Entries<'a> {
     archive: Archive<Stream<'a, GzDecoder<BufReader<Compressed>>>>,
     limits: ArchiveLimits,
-    flow: Rc<Flow>,
+    flow: Rc<StreamState>,
 }
 
 /// Headers before an entry that describe it.
@@ -72,7 +72,7 @@ impl<'a> Entries<'a> {
         limits: &ArchiveLimits,
         stop: &'a AtomicBool,
     ) -> Self {
-        let flow = Rc::new(Flow::default());
+        let flow = Rc::new(StreamState::default());
         let compressed =
             BufReader::with_capacity(64 << 10, Compressed::new(file, path, limits, &flow));
         let stream = Stream::new(GzDecoder::new(compressed), limits, stop, &flow);
@@ -263,7 +263,7 @@ struct Content<'a, R> {
     inner: R,
     remaining_bytes: u64,
     fault: Option<ArchiveError>,
-    flow: &'a Flow,
+    flow: &'a StreamState,
 }
 
 impl<R: Read> Content<'_, R> {
@@ -277,7 +277,7 @@ impl<R: Read> Content<'_, R> {
         }
         let mut bytes = Vec::new();
         // The error is kept and returned by `ended`.
-        let _told_below = self.read_to_end(&mut bytes);
+        let _stored_error = self.read_to_end(&mut bytes);
         self.ended().map(|()| bytes)
     }
 

@@ -31,7 +31,7 @@ use crucible_model::ByteLimit;
 use crate::error::RepoError;
 use crate::oid::Oid;
 use entries::Entries;
-use place::Place;
+use place::Unpacker;
 
 /// What an archive may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,9 +199,9 @@ pub fn unpack(
             limit: limits.compressed.0,
         });
     }
-    let mut place = Place::below(into, limits)?;
+    let mut place = Unpacker::below(into, limits)?;
     let commit = Entries::new(file, archive, limits, stop)
-        .each(|member, content| place.put(member, content))?;
+        .each(|member, content| place.create(member, content))?;
     place.finish(into, commit, stop)
 }
 

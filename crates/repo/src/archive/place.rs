@@ -24,7 +24,7 @@ use crate::oid::Oid;
 const MAX_LINK_TEXT: u64 = 4 << 20;
 
 /// The directory where an archive is unpacked, and its current content.
-pub(super) struct Place {
+pub(super) struct Unpacker {
     root: Root,
     limits: ArchiveLimits,
     top: Option<Vec<u8>>,
@@ -43,7 +43,7 @@ enum Named {
     ByItsContent,
 }
 
-impl Place {
+impl Unpacker {
     pub(super) fn below(into: &Path, limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
         Ok(Self {
             root: Root::open(into)?,
@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// Makes one member.
-    pub(super) fn put(
+    pub(super) fn create(
         &mut self,
         member: Member,
         content: &mut dyn Read,

@@ -15,14 +15,14 @@ const RATIO_FROM: u64 = 64 << 20;
 
 /// State shared by both readers and their owner.
 #[derive(Debug, Default)]
-pub(super) struct Flow {
+pub(super) struct StreamState {
     compressed: Cell<u64>,
     unpacked: Cell<u64>,
     ended: Cell<bool>,
     fault: RefCell<Option<ArchiveError>>,
 }
 
-impl Flow {
+impl StreamState {
     /// Returns whether the decompressed stream has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.get()
@@ -56,11 +56,16 @@ pub(super) struct Compressed {
     file: File,
     path: PathBuf,
     limit: u64,
-    flow: Rc<Flow>,
+    flow: Rc<StreamState>,
 }
 
 impl Compressed {
-    pub(super) fn new(file: File, path: &Path, limits: &ArchiveLimits, flow: &Rc<Flow>) -> Self {
+    pub(super) fn new(
+        file: File,
+        path: &Path,
+        limits: &ArchiveLimits,
+        flow: &Rc<StreamState>,
+    ) -> Self {
         Self {
             file,
             path: path.to_owned(),
@@ -100,7 +105,7 @@ pub(super) struct Stream<'a, R> {
     pub(super) inner: R,
     limits: ArchiveLimits,
     stop: &'a AtomicBool,
-    flow: Rc<Flow>,
+    flow: Rc<StreamState>,
 }
 
 impl<'a, R> Stream<'a, R> {
@@ -108,7 +113,7 @@ impl<'a, R> Stream<'a, R> {
         inner: R,
         limits: &ArchiveLimits,
         stop: &'a AtomicBool,
-        flow: &Rc<Flow>,
+        flow: &Rc<StreamState>,
     ) -> Self {
         Self {
             inner,

@@ -97,7 +97,7 @@ enum Reach {
 fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     let mut wildcards = 0;
-    let mut passed_over = Vec::new();
+    let mut skipped_patterns = Vec::new();
     for pattern in patterns {
         let normal = pattern.trim_start_matches("./").trim_end_matches('/');
         let is_wild = normal.contains(['*', '?', '[', '{']);
@@ -109,12 +109,12 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
             continue;
         }
         if normal.is_empty() || leads_outside || is_too_much || !add(&mut set, normal, reach) {
-            passed_over.push(*pattern);
+            skipped_patterns.push(*pattern);
         }
     }
-    if let Some(first) = passed_over.first() {
+    if let Some(first) = skipped_patterns.first() {
         let shown: String = first.chars().take(60).collect();
-        let count = passed_over.len();
+        let count = skipped_patterns.len();
         notes.push(format!(
             "{count} workspace patterns were skipped, the first is {shown:?}"
         ));

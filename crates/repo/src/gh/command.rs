@@ -92,7 +92,7 @@ pub(super) fn host(user: &Environment) -> String {
 
 impl Gh {
     /// A question, with status and headers before the body.
-    pub(super) fn question(&self, request: &GhRequest) -> Result<Spawn, GhError> {
+    pub(super) fn read_call(&self, request: &GhRequest) -> Result<Spawn, GhError> {
         let mut limits = Limits::new(self.deadlines.answer);
         limits.stdout = MAX_ANSWER;
         self.call(request, &["-i"], limits, Stdout::Memory)
@@ -132,7 +132,7 @@ impl Gh {
             .chain(options.iter().copied())
             .map(OsString::from);
         Ok(Spawn {
-            args: words.chain(request.words()).collect(),
+            args: words.chain(request.args()).collect(),
             env: self.env.clone(),
             stdout,
             confinement: Confinement::Trusted,
@@ -145,7 +145,7 @@ impl Gh {
     /// Runs a call to its end.
     pub(super) async fn run(&self, spawn: Spawn) -> Result<Completed, GhError> {
         let not_run = |error: SandboxError| GhError::NotRun {
-            said: error.to_string(),
+            message: error.to_string(),
         };
         self.sandbox.run(spawn).await.map_err(not_run)
     }

@@ -8,7 +8,7 @@ use crucible_sandbox::Extent;
 
 use super::error::{GhError, LimitReset};
 use super::request::GhRequest;
-use super::response::{ended, refusal_in_words, shown, silence, status_of};
+use super::response::{error_from_text, exit_code, no_response_error, short_text, status_of};
 use super::{Gh, response};
 
 /// How much of a refusal is read for GitHub's words.
@@ -22,13 +22,13 @@ pub(super) async fn download(
     limit: ByteLimit,
 ) -> Result<u64, GhError> {
     let file = create_new(to).map_err(|error| GhError::NotRun {
-        said: error.to_string(),
+        message: error.to_string(),
     })?;
     let unfinished = Unfinished { path: Some(to) };
     let completed = gh.run(gh.fetch(request, file, limit)?).await?;
-    let stderr = shown(&completed.stderr.text());
+    let stderr = short_text(&completed.stderr.text());
     let what = request.path();
-    let code = ended(completed.end, what, limit, gh.deadlines.download, &stderr)?;
+    let code = exit_code(completed.end, what, limit, gh.deadlines.download, &stderr)?;
     let total = completed.stdout.total;
     if code == 0 && completed.stdout.extent == Extent::Whole && total > 0 {
         unfinished.keep();
@@ -42,7 +42,7 @@ pub(super) async fn download(
     }
     let Some(status) = status_of(&completed.stderr.text()) else {
         return Err(match total {
-            0 => silence(code, what, stderr),
+            0 => no_response_error(code, what, stderr),
             _ => GhError::Unreadable {
                 what: what.to_owned(),
                 why: format!("it was cut off ({stderr})"),
@@ -52,7 +52,7 @@ pub(super) async fn download(
     let body = read_prefix(to, MAX_REFUSAL)
         .map(|prefix| prefix.bytes)
         .unwrap_or_default();
-    match refusal_in_words(status, &body, what) {
+    match error_from_text(status, &body, what) {
         GhError::RateLimited(_) => Err(GhError::RateLimited(reset(gh).await)),
         other => Err(other),
     }

@@ -20,11 +20,11 @@ pub enum GhError {
     },
     /// `gh` has no valid login.
     #[error(
-        "not logged in to GitHub: {said}; run `gh auth login`, or set GH_TOKEN to a valid token; for a host other than github.com set GH_HOST"
+        "not logged in to GitHub: {message}; run `gh auth login`, or set GH_TOKEN to a valid token; for a host other than github.com set GH_HOST"
     )]
     NotLoggedIn {
         /// What was said.
-        said: String,
+        message: String,
     },
     /// Too many questions were asked.
     #[error(
@@ -32,12 +32,14 @@ pub enum GhError {
     )]
     RateLimited(LimitReset),
     /// The login may not see it.
-    #[error("GitHub denied access to {what}: {said}; check your permissions with `gh auth status`")]
+    #[error(
+        "GitHub denied access to {what}: {message}; check your permissions with `gh auth status`"
+    )]
     Forbidden {
         /// What was asked for.
         what: String,
         /// What GitHub said.
-        said: String,
+        message: String,
     },
     /// It is not there, or not shown.
     #[error(
@@ -48,30 +50,30 @@ pub enum GhError {
         what: String,
     },
     /// GitHub rejected the request.
-    #[error("GitHub rejected the request {what} (HTTP {status}): {said}; change the request")]
+    #[error("GitHub rejected the request {what} (HTTP {status}): {message}; change the request")]
     Invalid {
         /// What was asked for.
         what: String,
         /// The status.
         status: u16,
         /// What GitHub said.
-        said: String,
+        message: String,
     },
     /// GitHub failed.
     #[error(
-        "GitHub failed (HTTP {status}): {said}; try again later, and see https://www.githubstatus.com"
+        "GitHub failed (HTTP {status}): {message}; try again later, and see https://www.githubstatus.com"
     )]
     Server {
         /// The status.
         status: u16,
         /// What GitHub said.
-        said: String,
+        message: String,
     },
     /// No answer came.
-    #[error("cannot reach GitHub: {said}; check the network and the proxy")]
+    #[error("cannot reach GitHub: {message}; check the network and the proxy")]
     Unreachable {
         /// What `gh` said.
-        said: String,
+        message: String,
     },
     /// The answer took too long.
     #[error("GitHub did not answer {what} within {} s; check the network, and try again", after.as_secs())]
@@ -105,11 +107,11 @@ pub enum GhError {
     },
     /// The machine did not let `gh` run, or its file be written.
     #[error(
-        "`gh` failed on this machine: {said}; free memory or disk space, or lift the restriction, and try again"
+        "`gh` failed on this machine: {message}; free memory or disk space, or lift the restriction, and try again"
     )]
     NotRun {
         /// What the machine said.
-        said: String,
+        message: String,
     },
 }
 

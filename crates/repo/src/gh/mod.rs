@@ -94,7 +94,7 @@ impl Gh {
     ///
     /// [`GhError`] unless GitHub answered with success.
     pub async fn get(&self, request: &GhRequest) -> Result<GhResponse, GhError> {
-        let completed = self.run(self.question(request)?).await?;
+        let completed = self.run(self.read_call(request)?).await?;
         response::read(
             &completed,
             request.path(),

@@ -92,7 +92,7 @@ impl GhRequest {
 
     /// Returns the arguments after `gh api`. A path begins with a plain word, and `-f` passes a value
     /// unchanged.
-    pub(super) fn words(&self) -> Vec<OsString> {
+    pub(super) fn args(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> =
             vec!["--method".into(), "GET".into(), self.path.clone().into()];
         for (name, value) in &self.query {
@@ -147,7 +147,7 @@ mod tests {
         let request = GhRequest::at("search")
             .value("q", "--hostname=x @/etc/passwd\n")
             .unwrap();
-        let words = request.words();
+        let words = request.args();
         assert_eq!(
             words,
             [

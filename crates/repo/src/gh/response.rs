@@ -41,7 +41,7 @@ impl GhResponse {
             what: self.what.clone(),
             why: format!(
                 "it is not the JSON that was expected ({}); see what `gh api {}` prints",
-                shown(&error.to_string()),
+                short_text(&error.to_string()),
                 self.what
             ),
         })
@@ -79,8 +79,8 @@ pub(super) fn read(
     limit: ByteLimit,
     deadline: Duration,
 ) -> Result<GhResponse, GhError> {
-    let stderr = shown(&completed.stderr.text());
-    let code = ended(completed.end, what, limit, deadline, &stderr)?;
+    let stderr = short_text(&completed.stderr.text());
+    let code = exit_code(completed.end, what, limit, deadline, &stderr)?;
     if completed.stdout.extent == Extent::Cut {
         return Err(GhError::TooLarge {
             what: what.to_owned(),
@@ -90,13 +90,13 @@ pub(super) fn read(
     let Some((head, body)) = split(&completed.stdout.bytes) else {
         // GitHub did respond if `gh` prints its status, whatever happened to the headers.
         return Err(match status_of(&completed.stderr.text()).filter(|_| code != 0) {
-            Some(status) => refusal_in_words(status, &completed.stdout.bytes, what),
+            Some(status) => error_from_text(status, &completed.stdout.bytes, what),
             None if code == 0 && !completed.stdout.bytes.trim_ascii().is_empty() => GhError::Unreadable {
                 what: what.to_owned(),
                 why: "the output of `gh` is not a response of GitHub's API; check with `gh --version` that it is GitHub's own program"
                     .to_owned(),
             },
-            None => silence(code, what, stderr),
+            None => no_response_error(code, what, stderr),
         });
     };
     match (code, head.status) {
@@ -113,7 +113,7 @@ pub(super) fn read(
 }
 
 /// The exit code of a `gh` that ended by itself.
-pub(super) fn ended(
+pub(super) fn exit_code(
     end: End,
     what: &str,
     limit: ByteLimit,
@@ -123,7 +123,7 @@ pub(super) fn ended(
     let what = what.to_owned();
     match end {
         End::Exited(NO_LOGIN) => Err(GhError::NotLoggedIn {
-            said: stderr.to_owned(),
+            message: stderr.to_owned(),
         }),
         End::Exited(code) => Ok(code),
         End::TimedOut => Err(GhError::TimedOut {
@@ -135,27 +135,27 @@ pub(super) fn ended(
             limit: limit.0,
         }),
         End::Signalled(signal) => Err(GhError::NotRun {
-            said: format!("`gh` was ended by signal {signal}"),
+            message: format!("`gh` was ended by signal {signal}"),
         }),
         End::Forbidden => Err(GhError::NotRun {
-            said: format!("`gh` was ended by signal {FORBIDDEN_SIGNAL}"),
+            message: format!("`gh` was ended by signal {FORBIDDEN_SIGNAL}"),
         }),
     }
 }
 
 /// The error of a `gh` that printed no answer at all.
-pub(super) fn silence(code: i32, what: &str, stderr: String) -> GhError {
+pub(super) fn no_response_error(code: i32, what: &str, stderr: String) -> GhError {
     match code {
         0 => GhError::Unreadable {
             what: what.to_owned(),
             why: "`gh` printed nothing".to_owned(),
         },
-        _ => GhError::Unreachable { said: stderr },
+        _ => GhError::Unreachable { message: stderr },
     }
 }
 
 /// Returns the error of a refusal without headers, from the text of `gh` and the printed body.
-pub(super) fn refusal_in_words(status: u16, body: &[u8], what: &str) -> GhError {
+pub(super) fn error_from_text(status: u16, body: &[u8], what: &str) -> GhError {
     refusal(
         status,
         &Head {
@@ -179,17 +179,20 @@ fn refusal(status: u16, head: &Head, body: &[u8], what: &str) -> GhError {
     let what = what.to_owned();
     match status {
         403 | 429 if status == 429 || is_limit(head, &reason) => GhError::RateLimited(head.reset),
-        401 => GhError::NotLoggedIn { said: reason },
-        403 => GhError::Forbidden { what, said: reason },
+        401 => GhError::NotLoggedIn { message: reason },
+        403 => GhError::Forbidden {
+            what,
+            message: reason,
+        },
         404 | 410 => GhError::NotFound { what },
         400..=499 => GhError::Invalid {
             what,
             status,
-            said: reason,
+            message: reason,
         },
         _ => GhError::Server {
             status,
-            said: reason,
+            message: reason,
         },
     }
 }
@@ -230,7 +233,7 @@ fn message(body: &[u8]) -> String {
 }
 
 /// Returns the text of `gh` on one short line, without hidden characters.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn short_text(text: &str) -> String {
     line(text, SHOWN)
 }
 
@@ -384,7 +387,7 @@ mod tests {
             r#"{{"message":"a\u001b[31m\u202eb\n{}"}}"#,
             "x".repeat(100_000)
         );
-        let GhError::Invalid { said: message, .. } = error(422, "", &body) else {
+        let GhError::Invalid { message, .. } = error(422, "", &body) else {
             panic!("another error")
         };
         assert!(

@@ -71,7 +71,7 @@ impl Addresses {
     }
 
     /// Returns the address itself, and what git may replace it with.
-    pub(super) fn replaced(&self, address: &[u8]) -> BTreeSet<Vec<u8>> {
+    pub(super) fn rewritten_forms(&self, address: &[u8]) -> BTreeSet<Vec<u8>> {
         let replaced = self.prefixes.iter().filter_map(|(prefix, base)| {
             let rest = address.strip_prefix(&prefix[..])?;
             Some([base, rest].concat())
@@ -82,20 +82,20 @@ impl Addresses {
 
 /// An address that leads to this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Local {
+pub(super) enum LocalTarget {
     Path(Vec<u8>),
     /// A command that git runs to reach the repository.
     Command(Vec<u8>),
 }
 
 /// Returns where an address leads on this machine; `None` if it leads elsewhere.
-pub(super) fn local(address: &[u8]) -> Option<Local> {
+pub(super) fn local(address: &[u8]) -> Option<LocalTarget> {
     if let Some(command) = address.strip_prefix(b"ext::") {
-        return Some(Local::Command(command.to_owned()));
+        return Some(LocalTarget::Command(command.to_owned()));
     }
     if let Some(rest) = address.strip_prefix(b"file://") {
         let slash = rest.iter().position(|byte| *byte == b'/')?;
-        return Some(Local::Path(percent_decoded(&rest[slash..])));
+        return Some(LocalTarget::Path(percent_decoded(&rest[slash..])));
     }
     let slash = address.iter().position(|byte| *byte == b'/');
     let colon = address.iter().position(|byte| *byte == b':');
@@ -104,7 +104,7 @@ pub(super) fn local(address: &[u8]) -> Option<Local> {
         (Some(slash), Some(colon)) => slash < colon,
         (_, colon) => colon.is_none(),
     };
-    (is_local && !address.is_empty()).then(|| Local::Path(address.to_owned()))
+    (is_local && !address.is_empty()).then(|| LocalTarget::Path(address.to_owned()))
 }
 
 /// Returns the program that git runs to reach an address elsewhere: `git-remote-NAME` for `NAME::…` and `NAME://…`.
@@ -159,10 +159,13 @@ mod tests {
             ("host:a", None),
             ("", None),
         ] {
-            let expected = expected.map(|path| Local::Path(path.as_bytes().to_owned()));
+            let expected = expected.map(|path| LocalTarget::Path(path.as_bytes().to_owned()));
             assert_eq!(local(address.as_bytes()), expected, "{address}");
         }
-        assert_eq!(local(b"ext::sh x"), Some(Local::Command(b"sh x".to_vec())));
+        assert_eq!(
+            local(b"ext::sh x"),
+            Some(LocalTarget::Command(b"sh x".to_vec()))
+        );
     }
 
     #[test]
@@ -196,7 +199,7 @@ mod tests {
             entry("remote.pushdefault", "p"),
         ];
         let addresses = Addresses::of(&entries.iter().collect::<Vec<_>>());
-        let replaced = addresses.replaced(b"gh:x.git");
+        let replaced = addresses.rewritten_forms(b"gh:x.git");
         let expected = ["/m/p-x.git", "gh:x.git", "m.git"];
         let expected = expected.map(|text| text.as_bytes().to_owned());
         assert_eq!(replaced, BTreeSet::from(expected));

@@ -14,7 +14,7 @@ use crucible_host::fs::read_regular_up_to;
 use crucible_model::ByteLimit;
 
 use super::locate::GitLocation;
-use super::store::{HashKind, Unread, is_absent, is_pipe};
+use super::store::{HashKind, ReadFailure, is_absent, is_pipe};
 use crate::git::Branch;
 use crate::oid::Oid;
 use crate::ref_name::RefName;
@@ -37,7 +37,10 @@ pub(super) fn branch(place: &GitLocation) -> Option<Branch> {
 }
 
 /// What is checked out, and the object that it leads to.
-pub(super) fn checked_out(place: &GitLocation, hash: HashKind) -> Result<(Branch, Oid), Unread> {
+pub(super) fn checked_out(
+    place: &GitLocation,
+    hash: HashKind,
+) -> Result<(Branch, Oid), ReadFailure> {
     let (branch, oid) = match read_head(place)? {
         Head::Commit(oid) => (Branch::Detached, oid),
         Head::Branch(name) => {
@@ -48,7 +51,7 @@ pub(super) fn checked_out(place: &GitLocation, hash: HashKind) -> Result<(Branch
     if oid.as_str().len() == hash.len_in_hex() {
         Ok((branch, oid))
     } else {
-        Err(Unread::AskGit)
+        Err(ReadFailure::AskGit)
     }
 }
 
@@ -59,21 +62,23 @@ enum Head {
     Commit(Oid),
 }
 
-fn read_head(place: &GitLocation) -> Result<Head, Unread> {
-    let bytes = read_small(&place.git_dir.join("HEAD"))?.ok_or(Unread::AskGit)?;
+fn read_head(place: &GitLocation) -> Result<Head, ReadFailure> {
+    let bytes = read_small(&place.git_dir.join("HEAD"))?.ok_or(ReadFailure::AskGit)?;
     let Some(target) = bytes.strip_prefix(b"ref:") else {
         return Oid::from_ascii(bytes.trim_ascii_end())
             .map(Head::Commit)
-            .ok_or(Unread::AskGit);
+            .ok_or(ReadFailure::AskGit);
     };
-    let name = std::str::from_utf8(target.trim_ascii()).map_err(|_| Unread::AskGit)?;
-    let name = name.strip_prefix("refs/heads/").ok_or(Unread::AskGit)?;
-    name.parse::<RefName>().map_err(|_| Unread::AskGit)?;
+    let name = std::str::from_utf8(target.trim_ascii()).map_err(|_| ReadFailure::AskGit)?;
+    let name = name
+        .strip_prefix("refs/heads/")
+        .ok_or(ReadFailure::AskGit)?;
+    name.parse::<RefName>().map_err(|_| ReadFailure::AskGit)?;
     Ok(Head::Branch(name.to_owned()))
 }
 
 /// Returns the object of a branch in its own file, if it has one.
-fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
+fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, ReadFailure> {
     let heads = common_dir.join("refs/heads");
     // git follows a link in the path, or reads it as a reference: git decides.
     let mut at = heads.clone();
@@ -84,7 +89,7 @@ fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
     {
         at.push(part);
         if at.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
-            return Err(Unread::AskGit);
+            return Err(ReadFailure::AskGit);
         }
     }
     let Some(bytes) = read_small(&heads.join(name))? else {
@@ -92,19 +97,19 @@ fn loose_tip(common_dir: &Path, name: &str) -> Result<Option<Oid>, Unread> {
     };
     Oid::from_ascii(bytes.trim_ascii_end())
         .map(Some)
-        .ok_or(Unread::AskGit)
+        .ok_or(ReadFailure::AskGit)
 }
 
 /// The object that a branch names, in its file or in the list; the file counts first.
-fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
+fn tip(common_dir: &Path, name: &str) -> Result<Oid, ReadFailure> {
     if let Some(oid) = loose_tip(common_dir, name)? {
         return Ok(oid);
     }
     let path = common_dir.join("packed-refs");
     let packed = match read_regular_up_to(&path, MAX_PACKED) {
         Ok(packed) => packed,
-        Err(_) if is_pipe(&path) => return Err(Unread::Pipe(path)),
-        Err(_) => return Err(Unread::AskGit),
+        Err(_) if is_pipe(&path) => return Err(ReadFailure::Pipe(path)),
+        Err(_) => return Err(ReadFailure::AskGit),
     };
     let full = format!("refs/heads/{name}");
     for line in packed.split(|byte| *byte == b'\n') {
@@ -115,25 +120,25 @@ fn tip(common_dir: &Path, name: &str) -> Result<Oid, Unread> {
         else {
             continue;
         };
-        return Oid::from_ascii(oid).ok_or(Unread::AskGit);
+        return Oid::from_ascii(oid).ok_or(ReadFailure::AskGit);
     }
-    Err(Unread::AskGit)
+    Err(ReadFailure::AskGit)
 }
 
 /// Reads a small file that is not a link; `None` if it does not exist.
-fn read_small(path: &Path) -> Result<Option<Vec<u8>>, Unread> {
+fn read_small(path: &Path) -> Result<Option<Vec<u8>>, ReadFailure> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => {}
         // A directory may remain from a branch below this name.
         Ok(meta) if meta.is_dir() => return Ok(None),
-        Ok(_) if is_pipe(path) => return Err(Unread::Pipe(path.to_owned())),
-        Ok(_) => return Err(Unread::AskGit),
+        Ok(_) if is_pipe(path) => return Err(ReadFailure::Pipe(path.to_owned())),
+        Ok(_) => return Err(ReadFailure::AskGit),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(_) => return Err(Unread::AskGit),
+        Err(_) => return Err(ReadFailure::AskGit),
     }
     match read_regular_up_to(path, MAX_REF) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(_) => Err(Unread::AskGit),
+        Err(_) => Err(ReadFailure::AskGit),
     }
 }

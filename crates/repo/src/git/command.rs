@@ -125,7 +125,7 @@ pub(crate) struct Call {
     without: Vec<&'static str>,
     settings: Vec<(&'static str, &'static str)>,
     max_output: Option<u64>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 impl Call {
@@ -177,13 +177,13 @@ impl Call {
     }
 
     /// The same call with another deadline.
-    pub(crate) fn within(mut self, time: Duration) -> Self {
-        self.patience = Some(time);
+    pub(crate) fn with_timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
         self
     }
 
     /// The same call, allowed to print at most this much.
-    pub(crate) fn at_most(mut self, bytes: ByteLimit) -> Self {
+    pub(crate) fn with_max_output(mut self, bytes: ByteLimit) -> Self {
         self.max_output = Some(bytes.0);
         self
     }
@@ -209,7 +209,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// The error of a call that should have succeeded.
-    pub(crate) fn failed(self) -> RepoError {
+    pub(crate) fn into_error(self) -> RepoError {
         let stderr = self.stderr.chars().take(2000).collect();
         RepoError::GitFailed {
             command: self.command,
@@ -261,7 +261,7 @@ impl Runner {
     ) -> Result<Output, RepoError> {
         let command = describe(&call.words);
         let max_output = call.max_output.unwrap_or(MAX_OUTPUT);
-        let timeout = call.patience.unwrap_or(TIMEOUT);
+        let timeout = call.timeout.unwrap_or(TIMEOUT);
         let spawn = self.build(cwd, place, neutral, call);
         let completed = self.sandbox.run(spawn).await?;
         finish(completed, command, max_output, timeout)
@@ -309,7 +309,7 @@ impl Runner {
             stdout: ByteLimit(max_output),
             stderr: ByteLimit(64 << 10),
             runaway: ByteLimit(max_output.saturating_mul(2).max(1 << 20)),
-            ..Limits::new(call.patience.unwrap_or(TIMEOUT))
+            ..Limits::new(call.timeout.unwrap_or(TIMEOUT))
         };
         Spawn {
             args: [OsString::from("--no-pager")]

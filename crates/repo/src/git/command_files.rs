@@ -19,7 +19,9 @@ use super::config_files::{canonical, path_in};
 use super::git_call::GitCall;
 use super::on_path::{SearchPath, is_builtin};
 use super::pieces::pieces;
-use super::programs::{Named, Role, library_variable, named_by, role, subsection, variable_role};
+use super::programs::{
+    NamedPath, SettingRole, library_variable, named_by, role, subsection, variable_role,
+};
 use super::shell::Script;
 
 /// Programs that run what an argument names. Versions may follow the name (`python3.12`).
@@ -155,7 +157,11 @@ impl Use {
 type Words = BTreeSet<(Vec<u8>, Use)>;
 
 /// Returns what a command of a shell or of git's settings names, relative to `base`.
-pub(super) fn named_in_command(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<Named> {
+pub(super) fn named_in_command(
+    value: &[u8],
+    base: &Path,
+    env: &Environment,
+) -> BTreeSet<NamedPath> {
     let value = value.strip_prefix(b"!").unwrap_or(value);
     let written = value.split(u8::is_ascii_whitespace).chain([value]);
     let written = written.map(<[u8]>::to_owned).collect();
@@ -163,7 +169,7 @@ pub(super) fn named_in_command(value: &[u8], base: &Path, env: &Environment) -> 
 }
 
 /// Returns what a helper for credentials names: a command, or the name of a program after `git-credential-`.
-pub(super) fn named_in_helper(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<Named> {
+pub(super) fn named_in_helper(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<NamedPath> {
     let mut words = value.split(u8::is_ascii_whitespace);
     let is_command =
         value.starts_with(b"!") || words.next().is_some_and(|word| word.contains(&b'/'));
@@ -180,7 +186,7 @@ pub(super) fn has_interpreter(value: &[u8], interpreter: &str) -> bool {
 }
 
 /// Returns what an alias names, which is a command of git or after `!` of a shell.
-pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<Named> {
+pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BTreeSet<NamedPath> {
     if value.starts_with(b"!") {
         return named_in_command(value, base, env);
     }
@@ -199,7 +205,7 @@ struct Search<'a> {
     words: Words,
     base: &'a Path,
     env: &'a Environment,
-    named: BTreeSet<Named>,
+    named: BTreeSet<NamedPath>,
 }
 
 impl<'a> Search<'a> {
@@ -210,7 +216,7 @@ impl<'a> Search<'a> {
         text: &[u8],
         base: &'a Path,
         env: &'a Environment,
-    ) -> BTreeSet<Named> {
+    ) -> BTreeSet<NamedPath> {
         let mut search = Self {
             words: Words::new(),
             base,
@@ -341,10 +347,10 @@ impl<'a> Search<'a> {
                     let counts = is_counted || used.is_script() && is_directory;
                     let others = other_files(&path, interpreter).into_iter();
                     let others = others.filter(|other| counts || other.is_file());
-                    self.named.extend(others.map(Named::Path));
+                    self.named.extend(others.map(NamedPath::Path));
                 }
                 if is_counted {
-                    self.named.insert(Named::Path(path));
+                    self.named.insert(NamedPath::Path(path));
                 }
             }
         }
@@ -358,7 +364,7 @@ impl<'a> Search<'a> {
                 .words
                 .iter()
                 .filter_map(|(word, used)| named_inside(directory, word, *used));
-            self.named.extend(inside.map(Named::Path));
+            self.named.extend(inside.map(NamedPath::Path));
         }
     }
 
@@ -397,7 +403,7 @@ impl<'a> Search<'a> {
                 let others = is_module.then(|| other_files(&path, Use::Module));
                 let files = others.into_iter().flatten().chain([path]);
                 self.named
-                    .extend(files.filter(|file| file.is_file()).map(Named::Path));
+                    .extend(files.filter(|file| file.is_file()).map(NamedPath::Path));
             }
         }
     }
@@ -406,7 +412,8 @@ impl<'a> Search<'a> {
     fn add_programs(&mut self, commands: &[Vec<Vec<u8>>], calls: &[Vec<GitCall>], text: &[u8]) {
         let assigned = commands.iter().flatten();
         let assigned = assigned.filter_map(|word| word.strip_prefix(b"PATH="));
-        let assigned = assigned.map(|value| SearchPath::assigned(value, self.env, self.base));
+        let assigned =
+            assigned.map(|value| SearchPath::after_assignment(value, self.env, self.base));
         let paths: Vec<SearchPath> = assigned
             .chain([SearchPath::of(self.env, self.base)])
             .collect();
@@ -426,7 +433,7 @@ impl<'a> Search<'a> {
                 && !is_function();
             for path in paths.iter().filter(|_| is_program) {
                 if used == Use::Program {
-                    self.named.extend(path.named(&word));
+                    self.named.extend(path.candidate_programs(&word));
                 } else {
                     self.named.extend(path.found(&word));
                 }
@@ -450,7 +457,7 @@ impl<'a> Search<'a> {
                 _ => false,
             };
             if is_change && !directory.starts_with(b"-") {
-                let named = named_by_word(Role::WorkTree, directory, self.base, self.env);
+                let named = named_by_word(SettingRole::WorkTree, directory, self.base, self.env);
                 self.named.extend(named);
             }
         }
@@ -498,7 +505,7 @@ impl<'a> Search<'a> {
         }
         let key = canonical(key);
         let Some(role) = role(&key) else { return };
-        let (subsection, of_key) = (subsection(&key), role == Role::AddressPrefix);
+        let (subsection, of_key) = (subsection(&key), role == SettingRole::AddressPrefix);
         let value = if of_key { subsection } else { value };
         self.named
             .extend(named_by_word(role, value, base, self.env));
@@ -513,12 +520,15 @@ impl<'a> Search<'a> {
 
 /// Returns what a word of a command names in this role. A shell replaces variables in it.
 pub(super) fn named_by_word(
-    role: Role,
+    role: SettingRole,
     word: &[u8],
     base: &Path,
     env: &Environment,
-) -> BTreeSet<Named> {
-    if matches!(role, Role::Command | Role::Helper | Role::Alias) {
+) -> BTreeSet<NamedPath> {
+    if matches!(
+        role,
+        SettingRole::Command | SettingRole::Helper | SettingRole::Alias
+    ) {
         return named_by(role, word, base, env);
     }
     let likely = likely_words(word, base, env).into_iter();
@@ -539,13 +549,13 @@ pub(super) fn likely_words(word: &[u8], base: &Path, env: &Environment) -> Vec<V
 }
 
 /// Returns the role of a variable that a command sets.
-fn role_of_variable(name: &str) -> Option<Role> {
+fn role_of_variable(name: &str) -> Option<SettingRole> {
     match name {
-        "GIT_COMMON_DIR" | "GIT_DIR" => Some(Role::Repository),
+        "GIT_COMMON_DIR" | "GIT_DIR" => Some(SettingRole::Repository),
         "ENV" | "GIT_CONFIG" | "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" | "PYTHONSTARTUP" => {
-            Some(Role::File)
+            Some(SettingRole::File)
         }
-        _ if library_variable(name).is_some() => Some(Role::Libraries),
+        _ if library_variable(name).is_some() => Some(SettingRole::Libraries),
         _ => variable_role(name),
     }
 }
@@ -763,22 +773,22 @@ mod tests {
     }
 
     /// Returns what a value names, relative to the top; other places than files have their kind in front.
-    fn named(role: Role, value: &str, top: &Path) -> Vec<String> {
+    fn named(role: SettingRole, value: &str, top: &Path) -> Vec<String> {
         let joined = |words: &[Vec<u8>]| String::from_utf8(words.join(&b' ')).unwrap();
         let below = |path: &Path| path.strip_prefix(top).unwrap_or(path).display().to_string();
-        let text = |named: &Named| match named {
-            Named::Path(path) => below(path),
-            Named::Directory(path) => format!("directory {}", below(path)),
-            Named::Hooks(path) => format!("hooks {}", below(path)),
-            Named::Repository(path) => format!("repository {}", below(path)),
-            Named::Repositories(path) => format!("repositories {}", below(path)),
-            Named::WorkTree(path) => format!("work tree {}", below(path)),
-            Named::Address(text) => format!("address {}", String::from_utf8_lossy(text)),
-            Named::Remote(text) => format!("remote {}", String::from_utf8_lossy(text)),
-            Named::Remotes(words) => format!("remotes {}", joined(words)),
-            Named::FirstRemote(words) => format!("first remote {}", joined(words)),
-            Named::Program(path) => format!("program {}", below(path)),
-            Named::Library(path) => format!("library {}", below(path)),
+        let text = |named: &NamedPath| match named {
+            NamedPath::Path(path) => below(path),
+            NamedPath::Directory(path) => format!("directory {}", below(path)),
+            NamedPath::Hooks(path) => format!("hooks {}", below(path)),
+            NamedPath::Repository(path) => format!("repository {}", below(path)),
+            NamedPath::Repositories(path) => format!("repositories {}", below(path)),
+            NamedPath::WorkTree(path) => format!("work tree {}", below(path)),
+            NamedPath::Address(text) => format!("address {}", String::from_utf8_lossy(text)),
+            NamedPath::Remote(text) => format!("remote {}", String::from_utf8_lossy(text)),
+            NamedPath::Remotes(words) => format!("remotes {}", joined(words)),
+            NamedPath::FirstRemote(words) => format!("first remote {}", joined(words)),
+            NamedPath::Program(path) => format!("program {}", below(path)),
+            NamedPath::Library(path) => format!("library {}", below(path)),
         };
         let env = Environment::default();
         let named = named_by(role, value.as_bytes(), top, &env);
@@ -831,7 +841,11 @@ mod tests {
             ("find . new", &[]),
             ("", &[]),
         ] {
-            assert_eq!(named(Role::Command, value, dir.path()), files, "{value:?}");
+            assert_eq!(
+                named(SettingRole::Command, value, dir.path()),
+                files,
+                "{value:?}"
+            );
         }
     }
 
@@ -855,13 +869,13 @@ mod tests {
             "cat new | sh",
             "cat new | python3 -",
         ] {
-            let files = named(Role::Command, value, dir.path());
+            let files = named(SettingRole::Command, value, dir.path());
             assert!(files.contains(&"new".to_owned()), "{value:?}: {files:?}");
         }
-        let pipe = named(Role::Command, "bash -o pipefail new", dir.path());
+        let pipe = named(SettingRole::Command, "bash -o pipefail new", dir.path());
         assert_eq!(pipe, ["new", "pipefail"]);
         assert_eq!(
-            named(Role::Command, "uv run new.py", dir.path()),
+            named(SettingRole::Command, "uv run new.py", dir.path()),
             ["new.py", "run"]
         );
     }
@@ -870,17 +884,20 @@ mod tests {
     fn other_files_of_interpreters_are_named() {
         let dir = laid_out();
         std::fs::remove_file(dir.path().join("tools/__main__.py")).unwrap();
-        let python = named(Role::Command, "python3 tools", dir.path());
+        let python = named(SettingRole::Command, "python3 tools", dir.path());
         assert_eq!(python, ["tools/__main__.py", "tools/__main__.pyc"]);
-        let missing = named(Role::Command, "node new", dir.path());
+        let missing = named(SettingRole::Command, "node new", dir.path());
         for file in ["new", "new.js", "new.ts", "new.json"] {
             assert!(missing.contains(&file.to_owned()), "{missing:?}");
         }
-        let directory = named(Role::Command, "node tools", dir.path());
+        let directory = named(SettingRole::Command, "node tools", dir.path());
         for file in ["tools.js", "tools/index.js", "tools/package.json"] {
             assert!(directory.contains(&file.to_owned()), "{directory:?}");
         }
-        assert_eq!(named(Role::Command, "node main", dir.path()), ["main"]);
+        assert_eq!(
+            named(SettingRole::Command, "node main", dir.path()),
+            ["main"]
+        );
     }
 
     #[test]
@@ -898,7 +915,11 @@ mod tests {
             ("difftool -x tools/check", &["tools/check"]),
             ("submodule foreach sh new", &["new", "sh"]),
         ] {
-            assert_eq!(named(Role::Alias, value, dir.path()), files, "{value:?}");
+            assert_eq!(
+                named(SettingRole::Alias, value, dir.path()),
+                files,
+                "{value:?}"
+            );
         }
     }
 
@@ -937,16 +958,20 @@ mod tests {
             ("-c remote.o.url=m push o", &["address m", "first remote o"]),
             ("-c user.name=new commit", &[]),
         ] {
-            assert_eq!(named(Role::Alias, value, dir.path()), places, "{value:?}");
+            assert_eq!(
+                named(SettingRole::Alias, value, dir.path()),
+                places,
+                "{value:?}"
+            );
         }
         let env = Environment::from_pairs([("MON", "./mon")], dir.path());
         let named = named_by(
-            Role::Alias,
+            SettingRole::Alias,
             b"--config-env=core.fsmonitor=MON status",
             dir.path(),
             &env,
         );
-        let program = Named::Path(dir.path().join("./mon"));
+        let program = NamedPath::Path(dir.path().join("./mon"));
         assert_eq!(named, BTreeSet::from([program]));
     }
 }

@@ -59,7 +59,7 @@ impl Git {
             Ok(_) => {}
             Err(error) => return Err(error),
         }
-        let call = Call::new(["cat-file", "commit", commit.as_str()]).at_most(MAX_COMMIT);
+        let call = Call::new(["cat-file", "commit", commit.as_str()]).with_max_output(MAX_COMMIT);
         let output = self.run(call).await?;
         if output.code != 0 {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Git {
         match output.code {
             0 => Ok(BranchReach::Reached),
             1 => Ok(BranchReach::Unreached),
-            _ => Err(output.failed()),
+            _ => Err(output.into_error()),
         }
     }
 }

@@ -76,7 +76,7 @@ pub(crate) enum Format {
 
 /// The settings of a repository that concern us.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Listing {
+pub(crate) struct ConfigListing {
     /// The last `core.worktree`.
     pub(crate) work_tree: Option<PathBuf>,
     /// The last `core.bare`.
@@ -100,8 +100,8 @@ pub(crate) async fn list(
     runner: &Runner,
     place: &GitLocation,
     timeout: Duration,
-) -> Result<Listing, RepoError> {
-    let call = Call::new(["config", "--list", "--show-scope", "-z"]).within(timeout);
+) -> Result<ConfigListing, RepoError> {
+    let call = Call::new(["config", "--list", "--show-scope", "-z"]).with_timeout(timeout);
     let output = runner.run(&place.top, Some(place), &[], call).await?;
     let listing = parse(&output.stdout);
     match listing {
@@ -110,13 +110,16 @@ pub(crate) async fn list(
         _ if output.code == 0 || output.code == 129 => Err(RepoError::GitTooOld {
             found: runner.version(&place.top).await?,
         }),
-        _ => Err(output.failed()),
+        _ => Err(output.into_error()),
     }
 }
 
-impl Listing {
+impl ConfigListing {
     /// The settings that switch off every program named here.
-    pub(crate) fn neutral(&self, top: &Path) -> Result<Vec<(OsString, OsString)>, RepoError> {
+    pub(crate) fn disabling_settings(
+        &self,
+        top: &Path,
+    ) -> Result<Vec<(OsString, OsString)>, RepoError> {
         if self.drivers.len() > MAX_DRIVERS {
             return Err(RepoError::TooManyDrivers {
                 path: top.to_owned(),
@@ -139,8 +142,8 @@ impl Listing {
 }
 
 /// `scope NUL key [LF value] NUL`, again and again.
-fn parse(bytes: &[u8]) -> Option<Listing> {
-    let mut listing = Listing::default();
+fn parse(bytes: &[u8]) -> Option<ConfigListing> {
+    let mut listing = ConfigListing::default();
     let mut claims = Claims::default();
     let mut records = bytes.split(|byte| *byte == 0);
     while let Some(scope) = records.next() {
@@ -269,7 +272,7 @@ mod tests {
             ("hook", b"h"),
         ];
         assert_eq!(names, expected);
-        let neutral = listing.neutral(Path::new("/r")).unwrap();
+        let neutral = listing.disabling_settings(Path::new("/r")).unwrap();
         assert!(neutral.contains(&("filter.a.b=c d.smudge".into(), "".into())));
         assert!(neutral.contains(&("hook.h.enabled".into(), "false".into())));
     }
@@ -354,7 +357,7 @@ mod tests {
             .collect();
         let listing = parse(text.as_bytes()).unwrap();
         assert!(matches!(
-            listing.neutral(Path::new("/r")),
+            listing.disabling_settings(Path::new("/r")),
             Err(RepoError::TooManyDrivers { count: 501, .. })
         ));
     }

@@ -162,12 +162,12 @@ impl ConfigFiles {
             return Ok(());
         }
         if lenient.is_empty() {
-            return Err(output.failed());
+            return Err(output.into_error());
         }
         for file in strict.iter().chain(lenient) {
             let output = self.call(runner, listing(file, env)).await?;
             if output.code != 0 && strict.contains(file) {
-                return Err(output.failed());
+                return Err(output.into_error());
             }
         }
         Ok(())
@@ -176,7 +176,9 @@ impl ConfigFiles {
     /// Keeps the entries that a successful call prints.
     async fn call(&mut self, runner: &Runner, call: Call) -> Result<Output, RepoError> {
         let root = Path::new("/");
-        let output = runner.run(root, None, &[], call.within(TIMEOUT)).await?;
+        let output = runner
+            .run(root, None, &[], call.with_timeout(TIMEOUT))
+            .await?;
         if output.code == 0 {
             let mut records = output.stdout.split(|byte| *byte == 0);
             while let (Some(origin), Some(entry)) = (records.next(), records.next()) {

@@ -7,7 +7,7 @@ use crucible_host::env::Environment;
 
 use super::command::as_path;
 use super::command_files::{is_assignment, is_keyword, is_name, likely_words, named_by_word};
-use super::programs::{Named, Role};
+use super::programs::{NamedPath, SettingRole};
 
 /// Subcommands of git that run nothing which their arguments name.
 const HARMLESS: [&str; 46] = [
@@ -295,12 +295,12 @@ const WITH_VALUE: [&[u8]; 7] = [
     b"--work-tree",
 ];
 /// Options that name a place from which git takes settings or programs.
-const PLACES: [(&[u8], Role); 5] = [
-    (b"-C", Role::WorkTree),
-    (b"--exec-path", Role::Directories),
-    (b"--git-dir", Role::Repository),
-    (b"--separate-git-dir", Role::Repository),
-    (b"--template", Role::Directories),
+const PLACES: [(&[u8], SettingRole); 5] = [
+    (b"-C", SettingRole::WorkTree),
+    (b"--exec-path", SettingRole::Directories),
+    (b"--git-dir", SettingRole::Repository),
+    (b"--separate-git-dir", SettingRole::Repository),
+    (b"--template", SettingRole::Directories),
 ];
 
 /// Words of a shell that start the program after them.
@@ -365,7 +365,7 @@ impl GitCall {
         values: &[&[u8]],
         base: &Path,
         env: &Environment,
-    ) -> BTreeSet<Named> {
+    ) -> BTreeSet<NamedPath> {
         let mut named = BTreeSet::new();
         for (number, word) in words.iter().enumerate().skip(self.program + 1) {
             for (option, role) in PLACES {
@@ -394,7 +394,7 @@ impl GitCall {
                 .iter()
                 .find_map(|word| word.strip_prefix(b"--remote="));
             let remotes = likely(remote.into_iter().chain(joined).collect());
-            named.extend(not_empty(remotes).map(Named::Remotes));
+            named.extend(not_empty(remotes).map(NamedPath::Remotes));
         } else if self.is_one_of(&OF_REMOTES) {
             let all = likely(remotes(words, values));
             let is_several = |word: &Vec<u8>| word == b"--multiple";
@@ -402,9 +402,9 @@ impl GitCall {
             if is_of_several {
                 let is_verb = |word: &[u8]| OF_REMOTE.iter().any(|verb| verb.as_bytes() == word);
                 let remotes = all.into_iter().filter(|word| !is_verb(word)).collect();
-                named.extend(not_empty(remotes).map(Named::Remotes));
+                named.extend(not_empty(remotes).map(NamedPath::Remotes));
             } else {
-                named.extend(not_empty(all).map(Named::FirstRemote));
+                named.extend(not_empty(all).map(NamedPath::FirstRemote));
             }
         }
         named

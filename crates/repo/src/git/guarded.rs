@@ -17,17 +17,17 @@ use std::sync::Arc;
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 
-use super::addresses::{Addresses, Local, local, remote_helper};
+use super::addresses::{Addresses, LocalTarget, local, remote_helper};
 use super::command::{Call, Runner, as_path};
 use super::command_files::{has_interpreter, named_in_command};
 use super::config_files::{ConfigFiles, Entry, in_environment, path_in, prefix_of_git};
 use super::git_dir::{is_git_directory, is_in_work_tree};
 use super::guard_conflict::GuardConflict;
-use super::links::{other_name, resolve, with_unknown_names};
-use super::nested::{Found, Repository, absent_repository, paths_in};
+use super::links::{resolve, retain_incomplete_links, unguarded_link};
+use super::nested::{FoundRepositories, Repository, absent_repository, paths_in};
 use super::on_path::{SearchPath, programs_of_git};
 use super::programs::{
-    Named, Role, library_variable, named_by, named_by_setting, role, variable_role,
+    NamedPath, SettingRole, library_variable, named_by, named_by_setting, role, variable_role,
 };
 use super::{Git, config};
 use crate::error::RepoError;
@@ -154,7 +154,7 @@ async fn guards_of(
     let directories: Vec<PathBuf> = directories.iter().map(real).collect::<Result<_, _>>()?;
     let (searched, known, env) = (directories.clone(), known.to_vec(), env.clone());
     let own_env = env.clone();
-    let found = blocking(move || Found::find(&searched, &known, &own_env)).await?;
+    let found = blocking(move || FoundRepositories::find(&searched, &known, &own_env)).await?;
     let settings = Settings::read(&runner, &env, &found).await?;
     let mut work_trees = Vec::new();
     for repository in &found.repositories {
@@ -220,7 +220,7 @@ impl Settings {
     async fn read(
         runner: &Result<Runner, RepoError>,
         env: &Environment,
-        found: &Found,
+        found: &FoundRepositories,
     ) -> Result<Self, RepoError> {
         let mut shared = system_settings(env);
         shared.extend(users_settings(env));
@@ -337,7 +337,11 @@ impl WorkTrees {
 }
 
 /// Returns where the work trees of the repository of a submodule may be: at each path of a submodule, or where its name says.
-fn expected_tops(repository: &Repository, found: &Found, work_trees: &[WorkTrees]) -> Vec<PathBuf> {
+fn expected_tops(
+    repository: &Repository,
+    found: &FoundRepositories,
+    work_trees: &[WorkTrees],
+) -> Vec<PathBuf> {
     let mut expected = Vec::new();
     for (outer, trees) in found.repositories.iter().zip(work_trees) {
         for dir in [&outer.git_dir, &outer.common_dir] {
@@ -388,10 +392,10 @@ async fn listed_submodules(runner: &Runner, git_dir: &Path) -> Result<Vec<PathBu
         .into_iter()
         .chain([git_dir.as_os_str().to_owned()])
         .chain(words);
-    let call = Call::new(words).within(config::TIMEOUT);
+    let call = Call::new(words).with_timeout(config::TIMEOUT);
     let index = runner.run(git_dir, None, &[], call).await?;
     if index.code != 0 {
-        return Err(index.failed());
+        return Err(index.into_error());
     }
     let path = |record: &[u8]| {
         let tab = record.iter().position(|byte| *byte == b'\t');
@@ -482,7 +486,7 @@ impl Places {
         &mut self,
         settings: &Settings,
         shared: &[&Entry],
-        found: &Found,
+        found: &FoundRepositories,
         work_trees: &[WorkTrees],
     ) -> Result<(), RepoError> {
         let tops = work_trees.iter().flat_map(|trees| &trees.tops);
@@ -509,7 +513,7 @@ impl Places {
             is_run.then_some(value.as_encoded_bytes())
         });
         for value in libraries {
-            self.add_value(Role::Libraries, value, &scope)?;
+            self.add_value(SettingRole::Libraries, value, &scope)?;
         }
         let variables = settings.env.pairs().filter_map(|(name, value)| {
             Some((variable_role(name.to_str()?)?, value.as_encoded_bytes()))
@@ -552,13 +556,13 @@ impl Places {
         );
         let mut scope = Scope::new(bases, &entries, settings);
         for address in scope.addresses.add_files(repository) {
-            self.add_value(Role::Address, &address, &scope)?;
+            self.add_value(SettingRole::Address, &address, &scope)?;
         }
         self.add_entries(&entries, &scope)?;
         let todo = std::fs::read(repository.git_dir.join(REBASE)).unwrap_or_default();
         for line in todo.split(|byte| *byte == b'\n') {
             if let Some(command) = command_of_rebase(line) {
-                self.add_value(Role::Command, command, &scope)?;
+                self.add_value(SettingRole::Command, command, &scope)?;
             }
         }
         // git runs these in the submodules.
@@ -580,7 +584,12 @@ impl Places {
         Ok(())
     }
 
-    fn add_value(&mut self, role: Role, value: &[u8], scope: &Scope<'_>) -> Result<(), RepoError> {
+    fn add_value(
+        &mut self,
+        role: SettingRole,
+        value: &[u8],
+        scope: &Scope<'_>,
+    ) -> Result<(), RepoError> {
         // A relative path means another file in each work tree.
         for base in &scope.bases {
             for named in named_by(role, value, base, &scope.settings.env) {
@@ -590,13 +599,18 @@ impl Places {
         Ok(())
     }
 
-    fn add_named(&mut self, named: Named, base: &Path, scope: &Scope<'_>) -> Result<(), RepoError> {
+    fn add_named(
+        &mut self,
+        named: NamedPath,
+        base: &Path,
+        scope: &Scope<'_>,
+    ) -> Result<(), RepoError> {
         match named {
-            Named::Path(path) => {
+            NamedPath::Path(path) => {
                 self.all.insert(path);
             }
-            Named::Directory(path) => self.add_directory(&path, Extent::Whole)?,
-            Named::Hooks(path) => {
+            NamedPath::Directory(path) => self.add_directory(&path, Extent::Whole)?,
+            NamedPath::Hooks(path) => {
                 // The hooks of husky start those in the directory above.
                 let above = path.parent().filter(|_| path.ends_with("_"));
                 for hooks in above.into_iter().chain([&*path]) {
@@ -604,40 +618,40 @@ impl Places {
                     self.add_directory(hooks, Extent::Files)?;
                 }
             }
-            Named::Repository(path) => self.add_place_of_repository(&path),
-            Named::Repositories(path) => self.add_address(&path),
-            Named::WorkTree(path) => {
+            NamedPath::Repository(path) => self.add_place_of_repository(&path),
+            NamedPath::Repositories(path) => self.add_address(&path),
+            NamedPath::WorkTree(path) => {
                 self.all.insert(absent_repository(&path));
             }
-            Named::Program(path) => {
+            NamedPath::Program(path) => {
                 self.programs.insert(path);
             }
-            Named::Library(path) => {
+            NamedPath::Library(path) => {
                 let is_there = path.exists();
                 self.libraries
                     .insert(if is_there { path } else { path.join("") });
             }
-            Named::Remotes(words) => {
+            NamedPath::Remotes(words) => {
                 for word in words {
-                    self.add_named(Named::Remote(word), base, scope)?;
+                    self.add_named(NamedPath::Remote(word), base, scope)?;
                 }
             }
-            Named::FirstRemote(words) => {
+            NamedPath::FirstRemote(words) => {
                 let is_address = |word: &Vec<u8>| !scope.addresses.has_remote(word);
                 for word in words.into_iter().take_while(is_address) {
-                    self.add_named(Named::Address(word), base, scope)?;
+                    self.add_named(NamedPath::Address(word), base, scope)?;
                 }
             }
-            Named::Remote(name) if scope.addresses.has_remote(&name) => {}
-            Named::Remote(address) | Named::Address(address) => {
-                for address in scope.addresses.replaced(&address) {
+            NamedPath::Remote(name) if scope.addresses.has_remote(&name) => {}
+            NamedPath::Remote(address) | NamedPath::Address(address) => {
+                for address in scope.addresses.rewritten_forms(&address) {
                     match local(&address) {
-                        Some(Local::Path(path)) => {
+                        Some(LocalTarget::Path(path)) => {
                             if let Some(path) = path_in(&path, base, &scope.settings.env) {
                                 self.add_place_of_repository(&path);
                             }
                         }
-                        Some(Local::Command(command)) => {
+                        Some(LocalTarget::Command(command)) => {
                             // Its own addresses are taken as they are, so this ends.
                             let inner = Scope::new([base].into(), &[], scope.settings);
                             for named in named_in_command(&command, base, &scope.settings.env) {
@@ -648,7 +662,7 @@ impl Places {
                             let programs = SearchPath::of(&scope.settings.env, base);
                             for named in remote_helper(&address)
                                 .into_iter()
-                                .flat_map(|helper| programs.named(&helper))
+                                .flat_map(|helper| programs.candidate_programs(&helper))
                             {
                                 self.add_named(named, base, scope)?;
                             }
@@ -783,12 +797,12 @@ impl Places {
                     place: place.clone(),
                 }),
         );
-        let names = with_unknown_names(&places);
+        let names = retain_incomplete_links(&places);
         if !names.is_empty() {
             let files = names.keys().copied().collect();
             let kept: BTreeSet<PathBuf> = outermost_places.iter().cloned().collect();
             for directory in directories {
-                if let Some((other, id)) = other_name(directory, &files, &kept)? {
+                if let Some((other, id)) = unguarded_link(directory, &files, &kept)? {
                     let place = names[&id].clone();
                     conflicts.push(GuardConflict::HardLink { place, other });
                 }

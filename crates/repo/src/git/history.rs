@@ -47,7 +47,9 @@ impl Git {
             from.as_str(),
             "--",
         ];
-        let output = self.run_ok(Call::new(words).at_most(MAX_OUTPUT)).await?;
+        let output = self
+            .run_ok(Call::new(words).with_max_output(MAX_OUTPUT))
+            .await?;
         let mut commits = Vec::new();
         for record in output.records() {
             commits.extend(read_commit(record).ok_or_else(|| output.unreadable())?);
@@ -70,7 +72,7 @@ impl Git {
             "--no-textconv",
         ];
         let output = self
-            .run_ok(Call::new(words).reading(names).at_most(MAX_OUTPUT))
+            .run_ok(Call::new(words).reading(names).with_max_output(MAX_OUTPUT))
             .await?;
         let mut at = None;
         let mut records = output.records();
@@ -120,7 +122,9 @@ impl Git {
             "--",
         ];
         words.extend(paths.iter().map(RepoPath::as_str));
-        let output = self.run_ok(Call::new(words).at_most(MAX_DIFF)).await?;
+        let output = self
+            .run_ok(Call::new(words).with_max_output(MAX_DIFF))
+            .await?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 

@@ -19,7 +19,7 @@ use super::store::refuse_pipe;
 use super::{Call, Git, as_path};
 use crate::error::RepoError;
 use crate::git::parse::read_mode;
-use crate::index_file::{self, FileEntry, Stat, Watch};
+use crate::index_file::{self, FileEntry, IndexFlag, Stat};
 use crate::oid::Oid;
 
 /// A larger index is not cached.
@@ -61,7 +61,7 @@ pub(super) struct IndexList {
 /// An entry of the index. A path with an open merge has up to three.
 #[derive(Debug)]
 pub(super) struct IndexEntry {
-    pub(super) watch: Watch,
+    pub(super) watch: IndexFlag,
     pub(super) mode: FileMode,
     pub(super) oid: Oid,
     pub(super) path: PathBuf,
@@ -74,7 +74,7 @@ pub(super) struct IndexEntry {
 impl IndexEntry {
     /// Returns whether a flag makes git ignore the file.
     pub(super) fn is_hidden(&self) -> bool {
-        self.watch == Watch::Hidden
+        self.watch == IndexFlag::Hidden
     }
 }
 
@@ -151,14 +151,14 @@ impl Git {
 
     /// What the index holds now.
     pub(super) async fn index_list(&self) -> Result<Arc<IndexList>, RepoError> {
-        match self.index_here()? {
+        match self.read_index_directly()? {
             Some(list) => Ok(list),
             None => self.listed_index().await,
         }
     }
 
     /// The same, if git need not be asked.
-    pub(super) fn index_here(&self) -> Result<Option<Arc<IndexList>>, RepoError> {
+    pub(super) fn read_index_directly(&self) -> Result<Option<Arc<IndexList>>, RepoError> {
         let path = self.place.git_dir.join("index");
         refuse_pipe(&path)?;
         let (Some(hash), SparseWorkTree::No) = (self.hash(), self.sparse) else {
@@ -239,9 +239,9 @@ fn parse_entry(record: &[u8]) -> Option<IndexEntry> {
     let tag = *tag.first()?;
     Some(IndexEntry {
         watch: if tag.is_ascii_lowercase() || tag == b'S' {
-            Watch::Hidden
+            IndexFlag::Hidden
         } else {
-            Watch::Looked
+            IndexFlag::Looked
         },
         stage: std::str::from_utf8(stage).ok()?.parse().ok()?,
         stat: None,

@@ -27,7 +27,7 @@ pub(super) fn hard_linked(path: &Path) -> Option<(FileId, u64)> {
 /// # Errors
 ///
 /// A directory that cannot be listed, unless it was removed meanwhile.
-pub(super) fn other_name(
+pub(super) fn unguarded_link(
     directory: &Path,
     files: &HashSet<FileId>,
     guarded_places: &BTreeSet<PathBuf>,
@@ -60,7 +60,7 @@ pub(super) fn other_name(
 }
 
 /// Keeps the files for which not all names are known: each with its identity.
-pub(super) fn with_unknown_names(paths: &BTreeSet<PathBuf>) -> BTreeMap<FileId, PathBuf> {
+pub(super) fn retain_incomplete_links(paths: &BTreeSet<PathBuf>) -> BTreeMap<FileId, PathBuf> {
     let mut names: BTreeMap<FileId, (u64, u64, &PathBuf)> = BTreeMap::new();
     for path in paths {
         if let Some((id, count)) = hard_linked(path) {

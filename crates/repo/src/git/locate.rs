@@ -13,7 +13,7 @@ use crucible_host::fs::read_up_to;
 use crucible_model::ByteLimit;
 
 use super::command::as_path;
-use super::config::Listing;
+use super::config::ConfigListing;
 use super::git_dir::is_git_directory;
 use crate::error::RepoError;
 
@@ -64,7 +64,7 @@ pub(crate) fn locate(path: &Path) -> Result<GitLocation, RepoError> {
 
 impl GitLocation {
     /// Checks the configuration of this place.
-    pub(crate) fn check(&self, listing: &Listing) -> Result<(), RepoError> {
+    pub(crate) fn check(&self, listing: &ConfigListing) -> Result<(), RepoError> {
         let named = listing
             .work_tree
             .as_ref()

@@ -62,7 +62,7 @@ use index::IndexCache;
 pub use index::TrackedFile;
 use locate::GitLocation;
 pub use status::{DirtyEntry, DirtyKind, TrackedState};
-use store::{Reader, Store, Unread};
+use store::{ReadFailure, Reader, Store};
 
 /// A git repository with a work tree and at least one commit.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl Git {
         let place = locate::locate(&env.working_directory().join(path))?;
         let listing = config::list(&runner, &place, config::TIMEOUT).await?;
         place.check(&listing)?;
-        let neutral = listing.neutral(&place.top)?;
+        let neutral = listing.disabling_settings(&place.top)?;
         let store = match listing.format {
             Format::Files(hash) => {
                 Some(Arc::new(Store::new(hash, place.common_dir.join("objects"))))
@@ -227,7 +227,7 @@ impl Git {
                     .ok_or_else(|| output.unreadable())
             }
             1 => Ok(Branch::Detached),
-            _ => Err(output.failed()),
+            _ => Err(output.into_error()),
         }
     }
 
@@ -267,7 +267,7 @@ impl Git {
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         env: &[(OsString, OsString)],
-        ask: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread> + Send + 'static,
+        ask: impl FnOnce(&mut Reader<'_>) -> Result<T, ReadFailure> + Send + 'static,
     ) -> Result<Option<T>, RepoError> {
         let private = env.iter().find(|(name, _)| name == "GIT_OBJECT_DIRECTORY");
         read_in(
@@ -324,7 +324,7 @@ impl Git {
         if output.code == 0 {
             Ok(output)
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 
@@ -338,7 +338,7 @@ impl Git {
         if output.code <= 1 {
             Ok(())
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 
@@ -348,7 +348,7 @@ impl Git {
         if output.code == 0 {
             Ok(output)
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 
@@ -364,7 +364,7 @@ impl Git {
 async fn read_in<T: Send + 'static>(
     store: Option<&Arc<Store>>,
     private: Option<PathBuf>,
-    ask: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread> + Send + 'static,
+    ask: impl FnOnce(&mut Reader<'_>) -> Result<T, ReadFailure> + Send + 'static,
 ) -> Result<Option<T>, RepoError> {
     let Some(store) = store.map(Arc::clone) else {
         return Ok(None);
@@ -372,9 +372,9 @@ async fn read_in<T: Send + 'static>(
     let answer = tokio::task::spawn_blocking(move || ask(&mut store.reader(private)?)).await;
     match answer {
         Ok(Ok(found)) => Ok(Some(found)),
-        Ok(Err(Unread::Damaged(oid))) => Err(RepoError::DamagedObject { oid }),
-        Ok(Err(Unread::Pipe(path))) => Err(store::pipe(&path)),
-        Ok(Err(Unread::AskGit | Unread::TooLarge)) | Err(_) => Ok(None),
+        Ok(Err(ReadFailure::Damaged(oid))) => Err(RepoError::DamagedObject { oid }),
+        Ok(Err(ReadFailure::Pipe(path))) => Err(store::pipe(&path)),
+        Ok(Err(ReadFailure::AskGit | ReadFailure::TooLarge)) | Err(_) => Ok(None),
     }
 }
 
@@ -407,7 +407,7 @@ async fn read_head(
     let call = call.reading(b"HEAD^{commit}\nHEAD^{tree}\n".to_vec());
     let output = runner.run(&place.top, Some(place), neutral, call).await?;
     if output.code != 0 {
-        return Err(output.failed());
+        return Err(output.into_error());
     }
     let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
     match lines[..] {

@@ -80,7 +80,7 @@ impl Repository {
 
 /// The repositories of some directories, and other places that are trusted later.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundRepositories {
     pub(super) places: Vec<PathBuf>,
     pub(super) repositories: Vec<Repository>,
     /// Where the repository with this git directory is in the list.
@@ -91,7 +91,7 @@ pub(super) struct Found {
     has_objects_elsewhere: bool,
 }
 
-impl Found {
+impl FoundRepositories {
     /// Searches `directories` and what is around them and around the working directory. `known` are paths of `.git` and of bare
     /// repositories in them.
     pub(super) fn find(
@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     fn places(root: &Path) -> Vec<PathBuf> {
-        let mut found = Found::default();
+        let mut found = FoundRepositories::default();
         found.search(root, MAX_ENTRIES).unwrap();
         let mut places = found.places;
         places.extend(
@@ -455,7 +455,10 @@ mod tests {
         .map(|name| root.join(name));
         expected.sort();
         assert_eq!(places(&root), expected);
-        let message = Found::default().search(&root, 5).unwrap_err().to_string();
+        let message = FoundRepositories::default()
+            .search(&root, 5)
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("more than 5 entries"), "{message}");
         assert!(
             message.contains("named node_modules or target"),

@@ -11,7 +11,7 @@ use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
 use super::parse::split_at;
-use super::store::{Found, KnownTrees, ObjectKind, Reader, TreeMode, Unread, has_name};
+use super::store::{KnownTrees, ObjectKind, OwnedEntry, ReadFailure, Reader, TreeMode, has_name};
 use super::{Call, Git, Output};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -71,7 +71,7 @@ impl Git {
             let tree = reader.tree_of(&root)?;
             let (mut known, mut modes) = (KnownTrees::default(), BTreeMap::new());
             for path in requested {
-                if let Some(Found {
+                if let Some(OwnedEntry {
                     mode: TreeMode::File(mode),
                     ..
                 }) = reader.find(&tree, path.as_str().as_bytes(), &mut known)?
@@ -238,7 +238,7 @@ impl Git {
                         left = left.saturating_sub(object.bytes.len() as u64);
                         blobs.insert(oid, object.bytes);
                     }
-                    Err(Unread::TooLarge) => return Ok(None),
+                    Err(ReadFailure::TooLarge) => return Ok(None),
                     Err(why) => return Err(why),
                 }
             }
@@ -267,7 +267,7 @@ impl Git {
         let call = Call::new(["cat-file", "--batch", "--buffer"])
             .reading(lines(names))
             .with_envs(env)
-            .at_most(most);
+            .with_max_output(most);
         match self.run_ok(call).await {
             Err(RepoError::TooLarge { .. }) => within(None, limit),
             other => other,
@@ -392,7 +392,7 @@ fn files_of(
     root: &Oid,
     paths: Vec<RepoPath>,
     limit: u64,
-) -> Result<Option<BTreeMap<RepoPath, Vec<u8>>>, Unread> {
+) -> Result<Option<BTreeMap<RepoPath, Vec<u8>>>, ReadFailure> {
     let tree = reader.tree_of(root)?;
     let mut known = KnownTrees::default();
     let mut left = limit;
@@ -409,8 +409,8 @@ fn files_of(
                 left = left.saturating_sub(object.bytes.len() as u64);
                 files.insert(path, object.bytes);
             }
-            Ok(_) => return Err(Unread::AskGit),
-            Err(Unread::TooLarge) => return Ok(None),
+            Ok(_) => return Err(ReadFailure::AskGit),
+            Err(ReadFailure::TooLarge) => return Ok(None),
             Err(why) => return Err(why),
         }
     }

@@ -14,7 +14,7 @@ use super::command::as_path;
 use super::command_files::likely_words;
 use super::config_files::prefix_of_git;
 use super::nested::paths_in;
-use super::programs::Named;
+use super::programs::NamedPath;
 
 /// Where git keeps its own programs, below the directory that it is installed in.
 const OWN_PROGRAMS: [&str; 2] = ["lib/git-core", "libexec/git-core"];
@@ -41,7 +41,7 @@ impl SearchPath {
     }
 
     /// Returns the search path after an assignment to `PATH` in a command.
-    pub(super) fn assigned(value: &[u8], env: &Environment, base: &Path) -> Self {
+    pub(super) fn after_assignment(value: &[u8], env: &Environment, base: &Path) -> Self {
         let mut directories = own_programs(env);
         for entry in value.split(|byte| *byte == b':') {
             if matches!(entry, b"$PATH" | b"${PATH}") {
@@ -69,14 +69,17 @@ impl SearchPath {
     }
 
     /// Returns what would be run as this program, now or later.
-    pub(super) fn named(&self, name: &[u8]) -> impl Iterator<Item = Named> + use<> {
-        self.candidates(name).0.into_iter().map(Named::Program)
+    pub(super) fn candidate_programs(
+        &self,
+        name: &[u8],
+    ) -> impl Iterator<Item = NamedPath> + use<> {
+        self.candidates(name).0.into_iter().map(NamedPath::Program)
     }
 
     /// Returns what is run as this program, if there is one.
-    pub(super) fn found(&self, name: &[u8]) -> Option<Named> {
+    pub(super) fn found(&self, name: &[u8]) -> Option<NamedPath> {
         match self.candidates(name) {
-            (mut files, true) => files.pop().map(Named::Program),
+            (mut files, true) => files.pop().map(NamedPath::Program),
             _ => None,
         }
     }
@@ -149,7 +152,7 @@ mod tests {
         assert_eq!(search.candidates(b"tool"), (before, true));
         let missing = ["first/plain", "second/plain", "third/plain"].map(at);
         assert_eq!(search.candidates(b"plain"), (missing.to_vec(), false));
-        let search = SearchPath::assigned(b"own:$PATH", &env, dir.path());
+        let search = SearchPath::after_assignment(b"own:$PATH", &env, dir.path());
         let before = ["own/tool", "first/tool", "second/tool"].map(at);
         assert_eq!(search.candidates(b"tool"), (before.to_vec(), true));
     }

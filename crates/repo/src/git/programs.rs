@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::env::Environment;
 
-use super::addresses::{Local, local};
+use super::addresses::{LocalTarget, local};
 use super::command_files::{named_in_alias, named_in_command, named_in_helper};
 use super::config_files::path_in;
 
 /// What the value of a setting is to git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum SettingRole {
     /// A command, which git or a shell runs.
     Command,
     /// A helper for credentials: a command, or after `git-credential-` the name of a program.
@@ -49,7 +49,7 @@ pub(super) enum Role {
 
 /// A path that a setting names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Named {
+pub(super) enum NamedPath {
     /// A file, or anything that is not there and may be created.
     Path(PathBuf),
     /// A directory that counts with all its content.
@@ -82,35 +82,35 @@ const COMMANDS: [&str; 7] = [
 ];
 
 /// Returns the role of a setting; section and name of the key are in lower case.
-pub(super) fn role(key: &[u8]) -> Option<Role> {
+pub(super) fn role(key: &[u8]) -> Option<SettingRole> {
     let first = key.iter().position(|byte| *byte == b'.')?;
     let last = key.iter().rposition(|byte| *byte == b'.')?;
     let section = std::str::from_utf8(&key[..first]).ok()?;
     let name = String::from_utf8_lossy(&key[last + 1..]);
     let name = &name[..];
     let is_command = match section {
-        "alias" => return Some(Role::Alias),
+        "alias" => return Some(SettingRole::Alias),
         "pager" => true,
         "core" => match name {
-            "hookspath" => return Some(Role::Hooks),
-            "attributesfile" => return Some(Role::File),
+            "hookspath" => return Some(SettingRole::Hooks),
+            "attributesfile" => return Some(SettingRole::File),
             "alternaterefscommand" | "askpass" | "fsmonitor" | "gitproxy" | "sshcommand" => true,
             _ => false,
         },
-        "init" if name == "templatedir" => return Some(Role::Directories),
-        "instaweb" if name == "modulepath" => return Some(Role::Directories),
+        "init" if name == "templatedir" => return Some(SettingRole::Directories),
+        "instaweb" if name == "modulepath" => return Some(SettingRole::Directories),
         "gpg" if matches!(name, "allowedsignersfile" | "revocationfile") => {
-            return Some(Role::File);
+            return Some(SettingRole::File);
         }
-        "remote" if matches!(name, "url" | "pushurl") => return Some(Role::Address),
-        "remote" if name == "pushdefault" => return Some(Role::Remote),
-        "submodule" if name == "url" => return Some(Role::Address),
-        "branch" if matches!(name, "remote" | "pushremote") => return Some(Role::Remote),
+        "remote" if matches!(name, "url" | "pushurl") => return Some(SettingRole::Address),
+        "remote" if name == "pushdefault" => return Some(SettingRole::Remote),
+        "submodule" if name == "url" => return Some(SettingRole::Address),
+        "branch" if matches!(name, "remote" | "pushremote") => return Some(SettingRole::Remote),
         "url" if matches!(name, "insteadof" | "pushinsteadof") => {
-            return Some(Role::AddressPrefix);
+            return Some(SettingRole::AddressPrefix);
         }
         "browser" | "difftool" | "man" | "mergetool" => matches!(name, "cmd" | "path"),
-        "credential" if name == "helper" => return Some(Role::Helper),
+        "credential" if name == "helper" => return Some(SettingRole::Helper),
         "diff" => matches!(name, "command" | "external" | "textconv"),
         "filter" => matches!(name, "clean" | "process" | "smudge"),
         "gc" => name == "recentobjectshook",
@@ -119,9 +119,9 @@ pub(super) fn role(key: &[u8]) -> Option<Role> {
         "instaweb" => matches!(name, "browser" | "httpd"),
         "interactive" => name == "difffilter",
         // git runs the maintenance of each of these repositories.
-        "maintenance" | "scalar" if name == "repo" => return Some(Role::WorkTree),
+        "maintenance" | "scalar" if name == "repo" => return Some(SettingRole::WorkTree),
         "lfs" => matches!(name, "args" | "clean" | "path" | "smudge"),
-        "remote" if name == "vcs" => return Some(Role::RemoteHelper),
+        "remote" if name == "vcs" => return Some(SettingRole::RemoteHelper),
         "remote" => matches!(name, "receivepack" | "uploadpack"),
         "sendemail" => {
             matches!(
@@ -135,11 +135,11 @@ pub(super) fn role(key: &[u8]) -> Option<Role> {
         _ => false,
     };
     let is_called_command = || COMMANDS.iter().any(|ending| name.ends_with(ending));
-    (is_command || is_called_command()).then_some(Role::Command)
+    (is_command || is_called_command()).then_some(SettingRole::Command)
 }
 
 /// Returns the role of a variable of the environment.
-pub(super) fn variable_role(name: &str) -> Option<Role> {
+pub(super) fn variable_role(name: &str) -> Option<SettingRole> {
     match name {
         "EDITOR"
         | "GIT_ASKPASS"
@@ -157,14 +157,14 @@ pub(super) fn variable_role(name: &str) -> Option<Role> {
         | "PERL5OPT"
         | "RUBYOPT"
         | "SSH_ASKPASS"
-        | "VISUAL" => Some(Role::Command),
-        "NODE_OPTIONS" => Some(Role::NodeOptions),
-        "BASH_ENV" | "GIT_INDEX_FILE" => Some(Role::File),
+        | "VISUAL" => Some(SettingRole::Command),
+        "NODE_OPTIONS" => Some(SettingRole::NodeOptions),
+        "BASH_ENV" | "GIT_INDEX_FILE" => Some(SettingRole::File),
         "GITPERLLIB"
         | "GIT_ALTERNATE_OBJECT_DIRECTORIES"
         | "GIT_EXEC_PATH"
         | "GIT_OBJECT_DIRECTORY"
-        | "GIT_TEMPLATE_DIR" => Some(Role::Directories),
+        | "GIT_TEMPLATE_DIR" => Some(SettingRole::Directories),
         _ => None,
     }
 }
@@ -183,58 +183,58 @@ pub(super) fn library_variable(name: &str) -> Option<Option<&'static str>> {
 
 /// Returns the paths that a value names, relative to `base`: the top of a work tree, or a git directory.
 pub(super) fn named_by(
-    role: Role,
+    role: SettingRole,
     value: &[u8],
     base: &Path,
     env: &Environment,
-) -> BTreeSet<Named> {
+) -> BTreeSet<NamedPath> {
     let path = |value: &[u8]| path_in(value, base, env);
     let mut named = BTreeSet::new();
     match role {
-        Role::Command => named.extend(named_in_command(value, base, env)),
-        Role::NodeOptions => {
+        SettingRole::Command => named.extend(named_in_command(value, base, env)),
+        SettingRole::NodeOptions => {
             named.extend(named_in_command(&[b"node ", value].concat(), base, env));
         }
-        Role::RemoteHelper => {
-            named.insert(Named::Address([value, b"::"].concat()));
+        SettingRole::RemoteHelper => {
+            named.insert(NamedPath::Address([value, b"::"].concat()));
         }
-        Role::Helper => named.extend(named_in_helper(value, base, env)),
-        Role::Alias => named.extend(named_in_alias(value, base, env)),
-        Role::File if value.is_empty() => {}
-        Role::File => named.extend(path(value).map(Named::Path)),
-        Role::Directories => {
+        SettingRole::Helper => named.extend(named_in_helper(value, base, env)),
+        SettingRole::Alias => named.extend(named_in_alias(value, base, env)),
+        SettingRole::File if value.is_empty() => {}
+        SettingRole::File => named.extend(path(value).map(NamedPath::Path)),
+        SettingRole::Directories => {
             let directories = value
                 .split(|byte| *byte == b':')
                 .filter(|one| !one.is_empty());
-            named.extend(directories.filter_map(path).map(Named::Directory));
+            named.extend(directories.filter_map(path).map(NamedPath::Directory));
         }
-        Role::Libraries => {
+        SettingRole::Libraries => {
             let directories = value
                 .split(|byte| *byte == b':')
                 .filter(|one| !one.is_empty());
-            named.extend(directories.filter_map(path).map(Named::Library));
+            named.extend(directories.filter_map(path).map(NamedPath::Library));
         }
         // git looks for the hooks in the root directory if it is empty.
-        Role::Hooks if value.is_empty() => {
-            named.insert(Named::Hooks(PathBuf::from("/")));
+        SettingRole::Hooks if value.is_empty() => {
+            named.insert(NamedPath::Hooks(PathBuf::from("/")));
         }
-        Role::Hooks => named.extend(path(value).map(Named::Hooks)),
-        Role::Repository if value.is_empty() => {}
-        Role::Repository => named.extend(path(value).map(Named::Repository)),
-        Role::WorkTree => named.extend(path(value).map(Named::WorkTree)),
-        Role::AddressPrefix => match local(value) {
-            Some(Local::Path(directory)) if directory.ends_with(b"/") => {
-                named.extend(path(&directory).map(Named::Repositories));
+        SettingRole::Hooks => named.extend(path(value).map(NamedPath::Hooks)),
+        SettingRole::Repository if value.is_empty() => {}
+        SettingRole::Repository => named.extend(path(value).map(NamedPath::Repository)),
+        SettingRole::WorkTree => named.extend(path(value).map(NamedPath::WorkTree)),
+        SettingRole::AddressPrefix => match local(value) {
+            Some(LocalTarget::Path(directory)) if directory.ends_with(b"/") => {
+                named.extend(path(&directory).map(NamedPath::Repositories));
             }
             _ => {
-                named.insert(Named::Address(value.to_owned()));
+                named.insert(NamedPath::Address(value.to_owned()));
             }
         },
-        Role::Address => {
-            named.insert(Named::Address(value.to_owned()));
+        SettingRole::Address => {
+            named.insert(NamedPath::Address(value.to_owned()));
         }
-        Role::Remote => {
-            named.insert(Named::Remote(value.to_owned()));
+        SettingRole::Remote => {
+            named.insert(NamedPath::Remote(value.to_owned()));
         }
     }
     named
@@ -246,9 +246,9 @@ pub(super) fn named_by_setting(
     value: &[u8],
     base: &Path,
     env: &Environment,
-) -> BTreeSet<Named> {
+) -> BTreeSet<NamedPath> {
     match role(key) {
-        Some(role @ Role::AddressPrefix) => named_by(role, subsection(key), base, env),
+        Some(role @ SettingRole::AddressPrefix) => named_by(role, subsection(key), base, env),
         Some(role) => named_by(role, value, base, env),
         None => BTreeSet::new(),
     }

@@ -31,7 +31,7 @@ impl Git {
             name,
         ];
         let mut call = Call::new(words)
-            .within(TIMEOUT)
+            .with_timeout(TIMEOUT)
             .with_setting("protocol.allow", "always")
             .with_setting("core.sshCommand", "ssh -o BatchMode=yes")
             .with_env("GIT_ALLOW_PROTOCOL", PROTOCOLS)

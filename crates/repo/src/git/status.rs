@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use super::checked_out::checked_out;
 use super::index::IndexEntry;
-use super::store::{Reader, Unread, oid_from};
-use super::unchanged::{Bytes, all_unchanged};
+use super::store::{ReadFailure, Reader, oid_from};
+use super::unchanged::{ByteEquality, all_unchanged};
 use super::{Branch, Call, Git, Output, as_path};
 use crate::error::RepoError;
 use crate::oid::Oid;
@@ -114,13 +114,13 @@ impl Git {
         let Ok((branch, commit)) = checked_out(&self.place, store.hash()) else {
             return Ok(None);
         };
-        let Some(list) = self.index_here()?.filter(|_| index.is_file()) else {
+        let Some(list) = self.read_index_directly()?.filter(|_| index.is_file()) else {
             return Ok(None);
         };
         let bytes = if self.converts() || self.info_attributes().symlink_metadata().is_ok() {
-            Bytes::PerhapsOther
+            ByteEquality::PerhapsOther
         } else {
-            Bytes::Same
+            ByteEquality::Same
         };
         let (top, commit_id) = (self.top().to_owned(), commit.clone());
         let is_clean = self.read(&[], move |reader| {
@@ -166,7 +166,7 @@ impl Git {
     /// Returns whether the work tree has only tracked files, without calling git; `false` also if git has to
     /// look.
     pub(crate) async fn holds_only_tracked(&self) -> Result<bool, RepoError> {
-        let Some(list) = self.index_here()? else {
+        let Some(list) = self.read_index_directly()? else {
             return Ok(false);
         };
         let top = self.top().to_owned();
@@ -212,7 +212,7 @@ impl Git {
 }
 
 /// Returns whether a tree has exactly these files, without an unfinished merge.
-fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<bool, Unread> {
+fn holds(reader: &mut Reader<'_>, tree: &Oid, entries: &[IndexEntry]) -> Result<bool, ReadFailure> {
     let mut left = entries.iter();
     let mut is_same = true;
     reader.each_file(tree, |path, mode, id| {

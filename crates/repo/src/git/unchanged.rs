@@ -17,14 +17,14 @@ use crucible_model::ByteLimit;
 use crucible_patch::FileMode;
 
 use super::index::IndexEntry;
-use crate::index_file::{Stat, Watch};
+use crate::index_file::{IndexFlag, Stat};
 
 /// Bytes read in total if times are not sufficient; git reads more.
 const MAX_READ: u64 = 16 << 20;
 
 /// Whether the work tree may hold other bytes of a file than the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bytes {
+pub(super) enum ByteEquality {
     /// Only attributes in the work tree can change it.
     Same,
     /// Settings or attributes outside of it may say so.
@@ -36,17 +36,21 @@ pub(super) fn all_unchanged(
     top: &Path,
     index: &Metadata,
     entries: &[IndexEntry],
-    bytes: Bytes,
+    bytes: ByteEquality,
 ) -> bool {
     let mut directories = Directories {
         top: top.to_owned(),
         checked: PathBuf::new(),
     };
-    let mut read_budget = if bytes == Bytes::Same { MAX_READ } else { 0 };
+    let mut read_budget = if bytes == ByteEquality::Same {
+        MAX_READ
+    } else {
+        0
+    };
     entries.iter().all(|entry| {
         let Some(noted) = entry
             .stat
-            .filter(|_| entry.stage == 0 && entry.watch == Watch::Looked)
+            .filter(|_| entry.stage == 0 && entry.watch == IndexFlag::Looked)
         else {
             return false;
         };

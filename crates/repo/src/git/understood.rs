@@ -304,7 +304,7 @@ enum Word {
 
 /// What is known of the place that a command runs in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct CommandContext<'a> {
     /// The working directory of the command.
     pub(super) base: &'a Path,
     /// The directories that a sandboxed command may change.
@@ -312,17 +312,17 @@ pub(super) struct Surroundings<'a> {
     pub(super) env: &'a Environment,
 }
 
-impl Surroundings<'_> {
+impl CommandContext<'_> {
     /// Returns whether a command of a shell is understood.
-    pub(super) fn understand(self, value: &[u8]) -> bool {
+    pub(super) fn is_understood(self, value: &[u8]) -> bool {
         let value = value.strip_prefix(b"!").unwrap_or(value);
         commands(value).is_some_and(|all| all.iter().all(|words| self.understand_words(words)))
     }
 
     /// Returns whether an alias is understood: a command of git, or after `!` of a shell.
-    pub(super) fn understand_alias(self, value: &[u8], aliases: &[&[u8]]) -> bool {
+    pub(super) fn is_alias_understood(self, value: &[u8], aliases: &[&[u8]]) -> bool {
         if value.starts_with(b"!") {
-            return self.understand(value);
+            return self.is_understood(value);
         }
         // git splits it without a shell, so only quotes and backslashes have a meaning. They are in arguments.
         let words: Vec<&[u8]> = value
@@ -507,12 +507,12 @@ mod tests {
         let env = Environment::from_pairs([("PATH", "/usr/bin:/bin")], "/work");
         let writable = [PathBuf::from("/work")];
         let base = Path::new("/work");
-        let surroundings = Surroundings {
+        let surroundings = CommandContext {
             base,
             writable: &writable,
             env: &env,
         };
-        surroundings.understand(value.as_bytes())
+        surroundings.is_understood(value.as_bytes())
     }
 
     #[test]
@@ -614,12 +614,12 @@ mod tests {
         let env = Environment::from_pairs([("PATH", top.as_os_str())], "/");
         let base = Path::new("/");
         let of = |writable: &[PathBuf]| {
-            Surroundings {
+            CommandContext {
                 base,
                 writable,
                 env: &env,
             }
-            .understand(b"cat")
+            .is_understood(b"cat")
         };
         assert!(!of(std::slice::from_ref(&top)));
         assert!(of(&[top.join("other")]));

@@ -17,15 +17,18 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::git::{Call, Flush, Git, as_path};
 use crate::oid::Oid;
-use crate::tree::{Aside, TreeChange};
+use crate::tree::{TemporaryIndex, TreeChange};
 
 /// Returns the paths that a change creates but that already exist.
-pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf>, RepoError> {
+pub(super) fn occupied_paths(
+    top: &Path,
+    changes: &[TreeChange],
+) -> Result<Vec<PathBuf>, RepoError> {
     let root = Root::open(top)?;
     let goes = going(changes);
     let mut paths = Vec::new();
     for change in changes.iter().filter(|change| change.old_oid.is_none()) {
-        if root.stands_in_the_way(&change.path, &goes)? {
+        if root.blocks_creation(&change.path, &goes)? {
             paths.push(change.path.clone());
         }
     }
@@ -34,7 +37,7 @@ pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf
 
 impl Git {
     /// Brings the files of every changed path, then the index.
-    pub(super) async fn bring_work_tree(&self, changes: &[TreeChange]) -> Result<(), RepoError> {
+    pub(super) async fn update_work_tree(&self, changes: &[TreeChange]) -> Result<(), RepoError> {
         // A submodule's own work tree is the user's; only the index is updated.
         let files: Vec<TreeChange> = changes
             .iter()
@@ -62,7 +65,7 @@ impl Git {
         for change in &files {
             let is_old = match change.old_oid {
                 Some(_) => !not_old.contains(&change.path),
-                None => !root.stands_in_the_way(&change.path, &goes)?,
+                None => !root.blocks_creation(&change.path, &goes)?,
             };
             let is_new = match change.new_oid {
                 Some(_) => !not_new.contains(&change.path),
@@ -77,9 +80,9 @@ impl Git {
         if !dirty.is_empty() {
             let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
             let contents = self
-                .converted(
+                .convert(
                     regular(&files, &dirty),
-                    &Aside {
+                    &TemporaryIndex {
                         env: new_index.clone(),
                         dir,
                     },
@@ -87,7 +90,7 @@ impl Git {
                 .await?;
             let mut edited = Vec::new();
             for path in dirty {
-                if !root.holds_beginning(&path, contents.get(&path).map(Vec::as_slice))? {
+                if !root.is_missing_or_prefix(&path, contents.get(&path).map(Vec::as_slice))? {
                     edited.push(path);
                 }
             }
@@ -174,7 +177,7 @@ impl Git {
         if output.code == 0 {
             Ok(())
         } else {
-            Err(output.failed())
+            Err(output.into_error())
         }
     }
 

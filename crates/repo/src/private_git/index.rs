@@ -30,7 +30,7 @@ pub(super) type Entry = (PathBuf, FileMode, Oid);
 
 /// Whether the index has metadata for every file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Noted {
+pub(super) enum IndexMetadata {
     /// It does, but for files that are not there.
     All,
     /// git has to compare some.
@@ -55,11 +55,11 @@ impl Git {
 }
 
 /// Writes the index of `copy`, which has its own git directory.
-pub(super) fn write(copy: &Path, entries: &[Entry]) -> Result<Noted, RepoError> {
-    let mut noted = Noted::All;
+pub(super) fn write(copy: &Path, entries: &[Entry]) -> Result<IndexMetadata, RepoError> {
+    let mut noted = IndexMetadata::All;
     let written = entries.iter().map(|(path, mode, oid)| {
         let stat = look(&copy.join(path), *mode, oid).unwrap_or_else(|| {
-            noted = Noted::Some;
+            noted = IndexMetadata::Some;
             Stat::default()
         });
         (path.as_path(), *mode, oid, stat)

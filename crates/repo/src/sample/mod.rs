@@ -94,7 +94,7 @@ impl fmt::Display for SampleCap {
 
 /// The contents of a repository, as far as examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sampling {
+pub struct RepoSample {
     /// The read files in order: build files before source, upper directories before lower ones.
     pub files: Vec<SampledFile>,
     /// Every file that is not passed over, sorted: paths from the top.
@@ -140,7 +140,7 @@ pub enum SampleExtent {
     Beginning,
 }
 
-impl Sampling {
+impl RepoSample {
     /// How many bytes of text were read together.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -178,7 +178,7 @@ pub fn sample(
     top: &Path,
     below: Option<&RepoPath>,
     caps: &SampleCaps,
-) -> Result<Sampling, RepoError> {
+) -> Result<RepoSample, RepoError> {
     let root = Root::open(top)?;
     let root = match below {
         Some(path) => root.below(path.as_ref()).map_err(|errno| {

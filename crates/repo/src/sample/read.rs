@@ -7,14 +7,14 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::rules::FileKind;
-use super::{SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, depth};
+use super::{RepoSample, SampleCap, SampleCaps, SampleExtent, SampledFile, depth};
 use crate::beneath::Root;
 
 /// Of this many bytes at most one is no UTF-8: more make it something else than text.
 const TEXT_OF: usize = 10;
 
 /// Reads files of the listing.
-pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
+pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut RepoSample) {
     let listing = std::mem::take(&mut sampling.listing);
     let (order, extent) = order(&listing, caps.files);
     if extent == SampleExtent::Beginning {

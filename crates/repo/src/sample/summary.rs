@@ -2,7 +2,7 @@
 
 use crucible_model::is_hidden;
 
-use super::{SampleCap, Sampling, depth};
+use super::{RepoSample, SampleCap, depth};
 
 /// The subject of a line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ enum Line {
 }
 
 /// Writes the summary of the sampling into it.
-pub(super) fn write(found: &mut Sampling, odd: &[String], names: usize) {
+pub(super) fn write(found: &mut RepoSample, odd: &[String], names: usize) {
     let files = found.listing.iter().map(|path| (path.as_str(), Line::File));
     // A link with an odd name is among the odd ones.
     let links = found

@@ -26,11 +26,11 @@ fn put(top: &Path, path: &str, content: impl AsRef<[u8]>) {
     fs::write(path, content).unwrap();
 }
 
-fn standard(top: &Path) -> Sampling {
+fn standard(top: &Path) -> RepoSample {
     sample(top, None, &SampleCaps::STANDARD).unwrap()
 }
 
-fn paths(sampling: &Sampling) -> Vec<&str> {
+fn paths(sampling: &RepoSample) -> Vec<&str> {
     sampling
         .files
         .iter()
@@ -38,7 +38,7 @@ fn paths(sampling: &Sampling) -> Vec<&str> {
         .collect()
 }
 
-fn caps(sampling: &Sampling) -> Vec<SampleCap> {
+fn caps(sampling: &RepoSample) -> Vec<SampleCap> {
     sampling.caps_hit.iter().copied().collect()
 }
 
@@ -625,7 +625,7 @@ fn subtree_sample_has_paths_from_its_top() {
 #[test]
 fn empty_tree_is_sampled_missing_one_fails() {
     let dir = tree(&[]);
-    assert_eq!(standard(dir.path()), Sampling::default());
+    assert_eq!(standard(dir.path()), RepoSample::default());
     assert!(sample(&dir.path().join("none"), None, &SampleCaps::STANDARD).is_err());
 }
 

@@ -13,23 +13,23 @@ use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
 use super::rules::{always_read, is_skipped_directory, is_skipped_file};
-use super::{SampleCap, SampleCaps, Sampling, join, summary};
+use super::{RepoSample, SampleCap, SampleCaps, join, summary};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
 /// Bytes that one call of the kernel may fill with names.
 const BUFFER: usize = 32 << 10;
 
-/// Lists the tree at `root`: a complete [`Sampling`] except the read files.
-pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<Sampling, RepoError> {
+/// Lists the tree at `root`: a complete [`RepoSample`] except the read files.
+pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<RepoSample, RepoError> {
     let mut walk = Walk {
         root,
         caps,
         buffer: Vec::with_capacity(BUFFER),
         remaining: Left::new(caps),
-        found: Sampling::default(),
+        found: RepoSample::default(),
         odd: Vec::new(),
-        passed_over: Vec::new(),
+        skipped_directories: Vec::new(),
     };
     let mut level = vec![String::new()];
     let mut depth = 0;
@@ -43,7 +43,7 @@ pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<Sampling, RepoError
     summary::write(&mut walk.found, &walk.odd, caps.names);
 
     walk.remaining = Left::new(caps);
-    let mut level = std::mem::take(&mut walk.passed_over);
+    let mut level = std::mem::take(&mut walk.skipped_directories);
     while !level.is_empty() {
         level = walk.seek_links(level);
     }
@@ -55,11 +55,11 @@ struct Walk<'a> {
     caps: &'a SampleCaps,
     buffer: Vec<u8>,
     remaining: Left,
-    found: Sampling,
+    found: RepoSample,
     /// Paths that are not examined because of a name in them, escaped.
     odd: Vec<String>,
     /// Directories whose links are sought afterwards.
-    passed_over: Vec<String>,
+    skipped_directories: Vec<String>,
 }
 
 /// What may still be looked at.
@@ -205,11 +205,11 @@ impl Walk<'_> {
             }
             FileType::Directory if name == ".git" => {}
             FileType::Directory if is_skipped_directory(&name) => {
-                self.passed_over.push(join(directory, &name))
+                self.skipped_directories.push(join(directory, &name))
             }
             FileType::Directory if depth >= self.caps.depth => {
                 self.found.caps_hit.insert(SampleCap::Depth);
-                self.passed_over.push(join(directory, &name));
+                self.skipped_directories.push(join(directory, &name));
             }
             FileType::Directory => next.push(join(directory, &name)),
             _ => {}

@@ -47,7 +47,7 @@ pub(super) enum Digests {
 }
 
 /// How files are judged by content.
-pub(super) struct Judging<'a> {
+pub(super) struct CopyChecks<'a> {
     pub(super) check: &'a ContentCheck,
     pub(super) digests: Digests,
     /// Files that stay out under another name: device and number.
@@ -57,7 +57,7 @@ pub(super) struct Judging<'a> {
 
 /// What the threads did together.
 #[derive(Debug)]
-pub(super) struct Copied {
+pub(super) struct CopyTotals {
     pub(super) method: CopyMethod,
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -66,7 +66,7 @@ pub(super) struct Copied {
     pub(super) entries: Vec<(PathBuf, CopyEntry)>,
 }
 
-impl Copied {
+impl CopyTotals {
     const fn nothing() -> Self {
         Self {
             method: CopyMethod::ParallelCopy,
@@ -92,7 +92,7 @@ struct Work<'a> {
     source: &'a Root,
     target: &'a Root,
     paths: &'a [PathBuf],
-    judging: Option<&'a Judging<'a>>,
+    judging: Option<&'a CopyChecks<'a>>,
     /// How many bytes were judged until now.
     judged: AtomicU64,
     /// Neighbouring files that a thread takes at once.
@@ -108,8 +108,8 @@ pub(super) fn copy_all(
     source: &Root,
     target: &Root,
     paths: &[PathBuf],
-    judging: Option<&Judging<'_>>,
-) -> Result<Copied, RepoError> {
+    judging: Option<&CopyChecks<'_>>,
+) -> Result<CopyTotals, RepoError> {
     let threads = std::thread::available_parallelism()
         .map_or(2, usize::from)
         .clamp(2, 8);
@@ -124,7 +124,7 @@ pub(super) fn copy_all(
         stop: AtomicBool::new(false),
         can_share: AtomicBool::new(true),
     };
-    let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
+    let parts: Vec<Result<CopyTotals, RepoError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
         let died = || {
             RepoError::io(
@@ -138,7 +138,7 @@ pub(super) fn copy_all(
             .map(|handle| handle.join().unwrap_or_else(|_| Err(died())))
             .collect()
     });
-    let mut all = Copied::nothing();
+    let mut all = CopyTotals::nothing();
     for part in parts {
         let part = part?;
         all.files += part.files;
@@ -153,8 +153,8 @@ pub(super) fn copy_all(
 }
 
 impl Work<'_> {
-    fn run(&self) -> Result<Copied, RepoError> {
-        let mut done = Copied::nothing();
+    fn run(&self) -> Result<CopyTotals, RepoError> {
+        let mut done = CopyTotals::nothing();
         let mut buffer = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
             let start = self.next.fetch_add(self.run, Ordering::Relaxed);
@@ -230,7 +230,7 @@ impl Work<'_> {
 
     fn copy_judged(
         &self,
-        judging: &Judging<'_>,
+        judging: &CopyChecks<'_>,
         path: &Path,
         mut source: File,
         stat: &Stat,
@@ -368,7 +368,7 @@ impl Work<'_> {
 
 /// How many bytes a large file holds, and their digest, or why it stays out.
 fn judge_large(
-    judging: &Judging<'_>,
+    judging: &CopyChecks<'_>,
     file: &mut File,
     buffer: &mut Vec<u8>,
 ) -> io::Result<(u64, Result<Option<Digest>, OmitReason>)> {

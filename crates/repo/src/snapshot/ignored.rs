@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use crucible_model::ByteLimit;
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::copy::{self, Digests, Judging};
+use super::copy::{self, CopyChecks, Digests};
 use super::kind::{self, ListedKind, ListedName};
 use super::tree_copy::make_links;
-use super::walk::{Allowance, Listing, join};
+use super::walk::{EntryBudget, Listing, join};
 use super::{ContentCheck, FileContent, Omission, OmitReason, SecretCheck, TreeLimits, make_dirs};
 use crate::beneath::Root;
 use crate::error::RepoError;
@@ -227,7 +227,7 @@ fn look(
     let mut walk = Walk {
         root: &root,
         options: &options,
-        allowance: Allowance::of(&limits),
+        allowance: EntryBudget::of(&limits),
     };
     let mut shown = BTreeSet::new();
     let mut parts = Vec::new();
@@ -293,7 +293,7 @@ fn look(
 struct Walk<'a> {
     root: &'a Root,
     options: &'a IgnoredOptions,
-    allowance: Allowance,
+    allowance: EntryBudget,
 }
 
 impl Walk<'_> {
@@ -512,7 +512,7 @@ impl IgnoredFiles {
                 .filter(|stat| stat.st_nlink > 1)?;
             matches!(omission.reason, OmitReason::Secret(_)).then_some((stat.st_dev, stat.st_ino))
         };
-        let judging = Judging {
+        let judging = CopyChecks {
             check: &self.options.content,
             digests: Digests::Unwanted,
             other_names: self.omitted.iter().filter_map(other_name).collect(),

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use super::TreeLimits;
 use super::kind::ListedKind;
-use super::walk::{Allowance, Listing, join};
+use super::walk::{EntryBudget, Listing, join};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
@@ -56,13 +56,13 @@ pub enum CopyEntry {
     /// It cannot be looked at.
     Unseen {
         /// Why.
-        why: UnseenWhy,
+        why: UnseenReason,
     },
 }
 
 /// Why something in a copy was not examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnseenWhy {
+pub enum UnseenReason {
     /// The maximum number of names is exceeded.
     TooMany,
     /// Its path is too long for the system, it changes meanwhile, or it is unreadable.
@@ -114,7 +114,7 @@ impl TreeManifest {
     pub fn changes(
         &self,
         top: &Path,
-        passed_over: &Path,
+        excluded: &Path,
         limits: &TreeLimits,
     ) -> Result<Vec<WorkspaceChange>, RepoError> {
         let root = Root::open(top)?;
@@ -126,11 +126,11 @@ impl TreeManifest {
             root: &root,
             limits,
             manifest: self,
-            allowance: Allowance::of(&above),
+            allowance: EntryBudget::of(&above),
             found: BTreeMap::new(),
         };
-        seen.look_at_all(passed_over);
-        Ok(seen.compare(passed_over))
+        seen.look_at_all(excluded);
+        Ok(seen.compare(excluded))
     }
 }
 
@@ -139,7 +139,7 @@ struct CopyWalk<'a> {
     root: &'a Root,
     limits: &'a TreeLimits,
     manifest: &'a TreeManifest,
-    allowance: Allowance,
+    allowance: EntryBudget,
     found: BTreeMap<PathBuf, CopyEntry>,
 }
 
@@ -153,7 +153,7 @@ impl CopyWalk<'_> {
                     self.found.insert(
                         directory,
                         CopyEntry::Unseen {
-                            why: UnseenWhy::TooMany,
+                            why: UnseenReason::TooMany,
                         },
                     );
                     continue;
@@ -162,7 +162,7 @@ impl CopyWalk<'_> {
                     self.found.insert(
                         directory,
                         CopyEntry::Unseen {
-                            why: UnseenWhy::Closed,
+                            why: UnseenReason::Closed,
                         },
                     );
                     continue;
@@ -174,7 +174,7 @@ impl CopyWalk<'_> {
                     continue;
                 }
                 let entry = self.entry(&path).unwrap_or(CopyEntry::Unseen {
-                    why: UnseenWhy::Closed,
+                    why: UnseenReason::Closed,
                 });
                 if listed.kind == ListedKind::Directory
                     && matches!(entry, CopyEntry::Directory { .. })

@@ -27,7 +27,7 @@ use crate::error::RepoError;
 use crate::git::Git;
 
 pub use ignored::{DependencyTree, IgnoredFiles, IgnoredLimits, IgnoredOptions, SplitTrees};
-pub use manifest::{CopyEntry, TreeManifest, UnseenWhy, WorkspaceChange};
+pub use manifest::{CopyEntry, TreeManifest, UnseenReason, WorkspaceChange};
 pub use tree_copy::{
     ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree,
 };

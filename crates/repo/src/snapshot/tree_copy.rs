@@ -15,10 +15,10 @@ use crucible_model::ByteLimit;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::copy::{self, Digests, Judging, stays_inside};
+use super::copy::{self, CopyChecks, Digests, stays_inside};
 use super::kind::{self, CACHE_SIGNATURE, CACHE_TAG, ListedKind};
 use super::manifest::{CopyEntry, TreeManifest};
-use super::walk::{Allowance, Listing, join};
+use super::walk::{EntryBudget, Listing, join};
 use super::{Omission, OmitReason, prepare};
 use crate::beneath::Root;
 use crate::error::RepoError;
@@ -129,7 +129,7 @@ fn copy_all(from: &Root, to: &Root, options: &TreeCopyOptions) -> Result<TreeCop
         let stat = from.stat(path).ok()?;
         (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino))
     });
-    let judging = Judging {
+    let judging = CopyChecks {
         check: &options.content,
         digests: Digests::Wanted,
         other_names: secret_files.collect::<HashSet<_>>(),
@@ -169,7 +169,7 @@ struct Walked {
 
 impl Walked {
     fn walk(&mut self, from: &Root, options: &TreeCopyOptions) -> Result<(), RepoError> {
-        let mut allowance = Allowance::of(&options.limits);
+        let mut allowance = EntryBudget::of(&options.limits);
         let mut left = vec![PathBuf::new()];
         while let Some(directory) = left.pop() {
             let is_top = directory.as_os_str().is_empty();

@@ -26,11 +26,11 @@ pub(super) enum Listing {
 
 /// Number of names that may still be examined.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(super) struct EntryBudget {
     remaining_entries: usize,
 }
 
-impl Allowance {
+impl EntryBudget {
     pub(super) const fn of(limits: &TreeLimits) -> Self {
         Self {
             remaining_entries: limits.entries,

@@ -55,7 +55,7 @@ impl PathKind {
 }
 
 /// Looks at `path` below `dir`. A pipe is not waited for, and no more is read than the limit.
-pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<PathKind, Errno> {
+pub(super) fn read_path(dir: &Root, path: &Path, limit: ByteLimit) -> Result<PathKind, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = match dir.open_file(path, flags, Mode::empty()) {
         Ok(fd) => fd,
@@ -84,9 +84,9 @@ pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<PathKind
     })))
 }
 
-/// Reads `path` as [`look`] does, up to the limit of edited files.
-pub(super) fn glance(dir: &Root, path: &Path) -> Result<PathKind, Errno> {
-    look(dir, path, ByteLimit(MAX_EDITED_BYTES))
+/// Reads `path` as [`read_path`] does, up to the limit of edited files.
+pub(super) fn read_edited_path(dir: &Root, path: &Path) -> Result<PathKind, Errno> {
+    read_path(dir, path, ByteLimit(MAX_EDITED_BYTES))
 }
 
 /// A file that may be changed.
@@ -139,8 +139,8 @@ pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, T
             why,
         })
     };
-    let found =
-        glance(root, path.as_ref()).map_err(|errno| root.fail("read", path.as_ref(), errno))?;
+    let found = read_edited_path(root, path.as_ref())
+        .map_err(|errno| root.fail("read", path.as_ref(), errno))?;
     let file = match (found, edit.before) {
         (PathKind::Link, _) => return refuse(EditObstacle::Link),
         (PathKind::Nothing, None) => None,
@@ -182,7 +182,7 @@ pub(super) fn read(
     limit: ByteLimit,
 ) -> Result<TreeFile, TreeEditError> {
     let real = real_path(root_path, path, links)?;
-    let found = look(root, real.as_ref(), limit)
+    let found = read_path(root, real.as_ref(), limit)
         .map_err(|errno| root.fail("read", real.as_ref(), errno))?;
     let why = match found {
         PathKind::Nothing => return Ok(TreeFile { bytes: None, real }),

@@ -34,7 +34,7 @@ use look::Target;
 
 pub use guarded_places::GuardedPlaces;
 pub use recover::{
-    EditRecovery, RecoveredEdit, RemadeContent, recover_tree_edit, recover_tree_edit_remaking,
+    EditRecovery, RecoveredEdit, RegeneratedContent, recover_tree_edit, recover_tree_edit_with,
     tree_edit_under_way,
 };
 
@@ -351,7 +351,7 @@ fn edit_watched(
         journal.stage = JournalStage::GivenUp;
         let _is_gone_anyway = journal.write(journal_path);
         recover::take_back(root, &journal)
-            .map_err(|paths| recover::stuck(paths, error.to_string(), journal_path))?;
+            .map_err(|paths| recover::rollback_error(paths, error.to_string(), journal_path))?;
         give_up(root, &journal, journal_path);
         return Err(error);
     }

@@ -14,7 +14,7 @@ use crucible_model::{Digest, RepoPath};
 use rustix::io::Errno;
 
 use super::journal::{BesideNames, Journal, JournalEntry, JournalStage};
-use super::look::{self, PathKind, glance};
+use super::look::{self, PathKind, read_edited_path};
 use super::swap::{self, Fault};
 use super::{ClaimedEdit, EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, stage};
 use crate::beneath::Root;
@@ -31,7 +31,7 @@ pub enum EditRecovery {
     /// All of its files were changed.
     Finished,
     /// None of its files is.
-    TakenBack,
+    RolledBack,
 }
 
 /// What became of a change that a killed process left, and of which files.
@@ -42,7 +42,7 @@ pub struct RecoveredEdit {
     /// The files of the change; empty if it had changed none.
     pub files: Vec<RepoPath>,
     /// Those with neither the old nor the new content: they were edited since.
-    pub went_on: Vec<RepoPath>,
+    pub edited_since: Vec<RepoPath>,
 }
 
 impl RecoveredEdit {
@@ -52,14 +52,14 @@ impl RecoveredEdit {
         Self {
             outcome: EditRecovery::Nothing,
             files: Vec::new(),
-            went_on: Vec::new(),
+            edited_since: Vec::new(),
         }
     }
 }
 
 /// Computes the new content of a file from its old one (`None` for a new file), if the staged content is
 /// gone.
-pub type RemadeContent<'a> = &'a dyn Fn(&ClaimedEdit, Option<&[u8]>) -> Option<Vec<u8>>;
+pub type RegeneratedContent<'a> = &'a dyn Fn(&ClaimedEdit, Option<&[u8]>) -> Option<Vec<u8>>;
 
 /// How far one file had come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,10 +99,10 @@ pub fn recover_tree_edit(
 /// # Errors
 ///
 /// As [`recover_tree_edit`].
-pub fn recover_tree_edit_remaking(
+pub fn recover_tree_edit_with(
     root: &Path,
     journal: &EditJournal<'_>,
-    remade: RemadeContent<'_>,
+    remade: RegeneratedContent<'_>,
 ) -> Result<RecoveredEdit, TreeEditError> {
     recover_remaking(&Root::open(root)?, journal, remade)
 }
@@ -124,11 +124,11 @@ pub(super) fn recover(
     recover_remaking(root, place, &|_, _| None)
 }
 
-/// [`recover_tree_edit_remaking`] in a directory that is open.
+/// [`recover_tree_edit_with`] in a directory that is open.
 pub(super) fn recover_remaking(
     root: &Root,
     place: &EditJournal<'_>,
-    remade: RemadeContent<'_>,
+    remade: RegeneratedContent<'_>,
 ) -> Result<RecoveredEdit, TreeEditError> {
     let Some(journal) = Journal::read(place.path)? else {
         return Ok(RecoveredEdit::nothing());
@@ -153,12 +153,13 @@ pub(super) fn recover_remaking(
     let states = states(root, &journal)?;
     reachable(&journal, &states, place.path)?;
     let outcome = match journal.stage {
-        JournalStage::Staging => EditRecovery::TakenBack,
+        JournalStage::Staging => EditRecovery::RolledBack,
         JournalStage::Ready => settle(root, &journal, &states, place.path, remade)?,
         JournalStage::GivenUp => {
-            take_back(root, &journal)
-                .map_err(|paths| stuck(paths, "the change was abandoned".to_owned(), place.path))?;
-            EditRecovery::TakenBack
+            take_back(root, &journal).map_err(|paths| {
+                rollback_error(paths, "the change was abandoned".to_owned(), place.path)
+            })?;
+            EditRecovery::RolledBack
         }
         JournalStage::Clearing => EditRecovery::Finished,
     };
@@ -173,7 +174,7 @@ pub(super) fn recover_remaking(
     Ok(RecoveredEdit {
         outcome,
         files,
-        went_on,
+        edited_since: went_on,
     })
 }
 
@@ -202,7 +203,7 @@ fn reachable(
         .collect();
     match paths.is_empty() {
         true => Ok(()),
-        false => Err(stuck(
+        false => Err(rollback_error(
             paths,
             "the directory they are in is gone, or is a link now".to_owned(),
             journal_path,
@@ -216,7 +217,7 @@ fn settle(
     journal: &Journal,
     states: &[EntryState],
     journal_path: &Path,
-    remade: RemadeContent<'_>,
+    remade: RegeneratedContent<'_>,
 ) -> Result<EditRecovery, TreeEditError> {
     let is_changed =
         |state: &EntryState| matches!(state, EntryState::Changed | EntryState::Settled);
@@ -256,8 +257,8 @@ fn settle(
             || "a file changed meanwhile".to_owned(),
             |error| error.to_string(),
         );
-        take_back(root, journal).map_err(|paths| stuck(paths, cause, journal_path))?;
-        return Ok(EditRecovery::TakenBack);
+        take_back(root, journal).map_err(|paths| rollback_error(paths, cause, journal_path))?;
+        return Ok(EditRecovery::RolledBack);
     }
     // If a file cannot be restored, the change can only be finished.
     let settled = || {
@@ -273,19 +274,19 @@ fn settle(
             "{beside}, and the change cannot be finished because {} changed meanwhile",
             other.path
         );
-        return Err(stuck(settled(), cause, journal_path));
+        return Err(rollback_error(settled(), cause, journal_path));
     }
     let failed = match remake_all(root, journal, states, remade) {
         Ok(true) => finish_all(root, journal, states).err(),
         Ok(false) => {
             let cause = format!("{beside}, and so is the new content of the other files");
-            return Err(stuck(settled(), cause, journal_path));
+            return Err(rollback_error(settled(), cause, journal_path));
         }
         Err(error) => Some(error),
     };
     match failed {
         None => Ok(EditRecovery::Finished),
-        Some(error) => Err(stuck(
+        Some(error) => Err(rollback_error(
             settled(),
             format!("{beside}, and {error}"),
             journal_path,
@@ -312,7 +313,7 @@ fn remake_all(
     root: &Root,
     journal: &Journal,
     states: &[EntryState],
-    remade: RemadeContent<'_>,
+    remade: RegeneratedContent<'_>,
 ) -> Result<bool, TreeEditError> {
     let mut edits = Vec::new();
     for (index, entry) in journal.entries.iter().enumerate() {
@@ -320,7 +321,7 @@ fn remake_all(
             continue;
         }
         let path: &Path = entry.path.as_ref();
-        let found = glance(root, path).map_err(|errno| root.fail("read", path, errno))?;
+        let found = read_edited_path(root, path).map_err(|errno| root.fail("read", path, errno))?;
         let old = match &found {
             PathKind::File(file) => Some(file.bytes.as_slice()),
             PathKind::Nothing | PathKind::Link | PathKind::Other | PathKind::TooLarge => None,
@@ -361,7 +362,7 @@ fn others(
     let mut others = Vec::new();
     for entry in &journal.entries {
         let path: &Path = entry.path.as_ref();
-        let found = match glance(root, path) {
+        let found = match read_edited_path(root, path) {
             Ok(found) => found,
             Err(Errno::LOOP) => PathKind::Link,
             Err(errno) => return Err(root.fail("read", path, errno).into()),
@@ -384,7 +385,7 @@ fn others(
 }
 
 /// Returns the error for files that could not be restored.
-pub(super) fn stuck(paths: Vec<String>, cause: String, journal: &Path) -> TreeEditError {
+pub(super) fn rollback_error(paths: Vec<String>, cause: String, journal: &Path) -> TreeEditError {
     TreeEditError::NotTakenBack {
         paths,
         cause,
@@ -467,24 +468,25 @@ fn put_back(
         Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(true),
         dir => dir?,
     };
-    let target = glance(&dir, entry.name())?;
+    let target = read_edited_path(&dir, entry.name())?;
     let Some(before) = entry.before else {
         let is_ours = entry.after.is_some() && target.digest() == entry.after;
         // While the new content is still staged, the file's content is foreign.
-        if is_ours && glance(&dir, &beside.spare)?.is_nothing() {
+        if is_ours && read_edited_path(&dir, &beside.spare)?.is_nothing() {
             dir.unlink(entry.name())?;
         }
         return Ok(true);
     };
     let mut holder = None;
     for name in [&beside.old, &beside.spare] {
-        if glance(&dir, name)?.digest() == Some(before) {
+        if read_edited_path(&dir, name)?.digest() == Some(before) {
             holder = Some(name);
         }
     }
     let Some(holder) = holder else {
         // The change did not reach this file, or it was restored; only a file with the new content is not.
-        let waits = entry.after.is_some() && glance(&dir, &beside.spare)?.digest() == entry.after;
+        let waits =
+            entry.after.is_some() && read_edited_path(&dir, &beside.spare)?.digest() == entry.after;
         return Ok(waits || target.digest().is_none() || target.digest() != entry.after);
     };
     if target.is_nothing() {
@@ -500,7 +502,10 @@ fn put_back(
 /// Finishes a file with its old content, or one that was set aside.
 fn finish(root: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<(), Fault> {
     let dir = root.below(entry.parent())?;
-    if entry.before.is_some() && entry.after.is_some() && glance(&dir, entry.name())?.is_nothing() {
+    if entry.before.is_some()
+        && entry.after.is_some()
+        && read_edited_path(&dir, entry.name())?.is_nothing()
+    {
         return swap::move_to_free(&dir, &beside.spare, entry.name());
     }
     swap::put(&dir, beside, entry)?;
@@ -530,7 +535,8 @@ fn state(
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(EntryState::Unreachable),
         Err(errno) => return Err(root.fail("open", entry.parent(), errno).into()),
     };
-    let at = |name: &Path| glance(&dir, name).map_err(|errno| dir.fail("read", name, errno));
+    let at =
+        |name: &Path| read_edited_path(&dir, name).map_err(|errno| dir.fail("read", name, errno));
     let (target, spare, old) = (at(entry.name())?, at(&beside.spare)?, at(&beside.old)?);
     let is_new = entry.after.is_some() && target.digest() == entry.after;
     let Some(before) = entry.before else {

@@ -7,7 +7,7 @@ use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use super::journal::{BesideNames, JournalEntry};
-use super::look::glance;
+use super::look::read_edited_path;
 use super::{EditObstacle, TreeEditError};
 use crate::beneath::Root;
 
@@ -47,7 +47,9 @@ pub(super) fn put(dir: &Root, beside: &BesideNames, entry: &JournalEntry) -> Res
         (Some(before), None) => set_aside(dir, name, &beside.old, before),
         (Some(before), Some(_)) => match dir.rename(&beside.spare, name, RenameFlags::EXCHANGE) {
             Ok(()) => {
-                if glance(dir, &beside.spare).is_ok_and(|look| look.digest() == Some(before)) {
+                if read_edited_path(dir, &beside.spare)
+                    .is_ok_and(|look| look.digest() == Some(before))
+                {
                     return Ok(());
                 }
                 dir.rename(&beside.spare, name, RenameFlags::EXCHANGE)?;
@@ -87,7 +89,7 @@ fn set_aside(dir: &Root, name: &Path, old: &Path, before: Digest) -> Result<(), 
         Err(Fault::System(Errno::NOENT)) => return Err(Fault::Obstacle(EditObstacle::Missing)),
         other => other?,
     }
-    if glance(dir, old).is_ok_and(|look| look.digest() == Some(before)) {
+    if read_edited_path(dir, old).is_ok_and(|look| look.digest() == Some(before)) {
         return Ok(());
     }
     move_to_free(dir, old, name)?;

@@ -568,7 +568,7 @@ fn race_during_set_aside_keeps_both_files() {
         recover::recover(&root, &ours(&fixture.journal()))
             .unwrap()
             .outcome,
-        EditRecovery::TakenBack
+        EditRecovery::RolledBack
     );
     assert_eq!(fixture.tree(), before);
     fixture.assert_clean();
@@ -730,7 +730,7 @@ fn all_or_nothing_at_each_step(
                 assert!(step == 0 || killed.is_none(), "{renaming:?}, step {step}")
             }
             EditRecovery::Finished => assert_eq!(tree, after, "{renaming:?}, step {step}"),
-            EditRecovery::TakenBack => assert_eq!(tree, before, "{renaming:?}, step {step}"),
+            EditRecovery::RolledBack => assert_eq!(tree, before, "{renaming:?}, step {step}"),
         }
         assert_eq!(fixture.mode("src/run.sh"), 0o755);
         // It happened once: a second recovery finds nothing to do.
@@ -854,7 +854,7 @@ fn failed_change_is_not_finished_later() {
         recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
             .unwrap()
             .outcome,
-        EditRecovery::TakenBack
+        EditRecovery::RolledBack
     );
     assert_eq!(fixture.tree(), before);
     fixture.assert_clean();

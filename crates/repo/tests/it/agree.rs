@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crucible_model::{ByteLimit, Verdict};
 use crucible_patch::parse;
-use crucible_repo::{ProducedTree, agrees};
+use crucible_repo::{ProducedTree, check_agreement};
 
 use crate::common::Repo;
 
@@ -40,7 +40,7 @@ impl Case {
             .files_at(&self.produced.base, &paths, ByteLimit(1 << 20))
             .await
             .unwrap();
-        agrees(&self.raw, &patch, &before, &self.produced)
+        check_agreement(&self.raw, &patch, &before, &self.produced)
     }
 
     async fn subjects(&self) -> Vec<String> {
@@ -130,6 +130,6 @@ async fn tree_differing_from_patch_is_refused() {
 async fn an_unknown_content_before_is_refused() {
     let raw = b"diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-b\n+B\n";
     let case = case(FILES, raw).await;
-    let verdict = agrees(raw, &parse(raw).unwrap(), &BTreeMap::new(), &case.produced);
+    let verdict = check_agreement(raw, &parse(raw).unwrap(), &BTreeMap::new(), &case.produced);
     assert!(!verdict.passes());
 }

@@ -397,7 +397,7 @@ async fn interrupted_apply_is_finished_or_undone() {
     repo.write(&beside, "ONE\n");
     journal(&repo, &patch, "staging");
     let applied = apply(&repo, &patch).await.unwrap();
-    assert_eq!(applied.recovered.outcome, EditRecovery::TakenBack);
+    assert_eq!(applied.recovered.outcome, EditRecovery::RolledBack);
     assert_eq!(repo.git(["status", "--porcelain"]), " M a.txt\n");
 
     // A record of another patch is not believed, and is kept.

@@ -7,7 +7,7 @@
 
 use crucible_model::ByteLimit;
 use crucible_patch::parse;
-use crucible_repo::{Branch, Git, LandRequest, ProducedTree, RepoError, agrees};
+use crucible_repo::{Branch, Git, LandRequest, ProducedTree, RepoError, check_agreement};
 
 use crate::common::Repo;
 
@@ -45,7 +45,7 @@ async fn findings(git: &Git, produced: &ProducedTree, raw: &[u8]) -> Vec<String>
         .files_at(&produced.base, &paths, ByteLimit(1 << 20))
         .await
         .unwrap();
-    let verdict = agrees(raw, &patch, &before, produced);
+    let verdict = check_agreement(raw, &patch, &before, produced);
     verdict
         .findings()
         .iter()
@@ -166,7 +166,7 @@ async fn filtered_or_encoded_path_is_refused() {
             .await
             .unwrap();
         assert!(
-            agrees(PATCH, &patch, &before, &produced).findings()[0]
+            check_agreement(PATCH, &patch, &before, &produced).findings()[0]
                 .hint
                 .contains(said)
         );

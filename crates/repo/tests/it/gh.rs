@@ -187,7 +187,7 @@ async fn each_refusal_has_its_own_error() {
     );
     let error = refused(&github, Misbehaviour::status(422)).await;
     assert!(
-        matches!(&error, GhError::Invalid { status: 422, said, .. } if said == "Validation Failed"),
+        matches!(&error, GhError::Invalid { status: 422, message, .. } if message == "Validation Failed"),
         "{error:?}"
     );
     let error = refused(&github, Misbehaviour::status(500)).await;
@@ -204,7 +204,7 @@ async fn each_refusal_has_its_own_error() {
     };
     let error = refused(&github, page).await;
     assert!(
-        matches!(&error, GhError::Server { status: 502, said } if said.contains("Bad Gateway")),
+        matches!(&error, GhError::Server { status: 502, message } if message.contains("Bad Gateway")),
         "{error:?}"
     );
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_repo::{
-    Branch, LandRequest, RepoError, SnapshotOptions, Untracked, baseline, snapshot,
+    Branch, LandRequest, RepoError, SnapshotOptions, Untracked, create_baseline, snapshot,
 };
 
 use crate::common::{Repo, environment, sandbox};
@@ -158,7 +158,7 @@ async fn no_program_that_a_repository_names_ever_runs() {
     let copy = repo.dir.path().join("copy");
     snapshot(&git, &copy, &options).await.unwrap();
     quiet("snapshot");
-    baseline(sandbox(), &environment(&repo.home()), &copy)
+    create_baseline(sandbox(), &environment(&repo.home()), &copy)
         .await
         .unwrap();
     quiet("baseline");

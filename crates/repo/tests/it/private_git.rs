@@ -63,7 +63,7 @@ async fn copied(repo: &Repo, top: &Path, limits: HistoryLimits) -> PathBuf {
         .private_git(&head, &scratch_dir.join("git"), &secret(), limits)
         .await
         .unwrap();
-    private.give_to(&git, &copy).await.unwrap();
+    private.install_into(&git, &copy).await.unwrap();
     copy
 }
 
@@ -176,7 +176,7 @@ async fn private_git_starts_git_once() {
     for copy in ["one", "two"] {
         let copy = scratch_dir.join(copy);
         snapshot(&git, &copy, &options).await.unwrap();
-        private.give_to(&git, &copy).await.unwrap();
+        private.install_into(&git, &copy).await.unwrap();
         assert_eq!(
             repo.git_in(&copy, ["diff-index", "--name-only", "HEAD"]),
             ""

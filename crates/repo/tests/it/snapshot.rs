@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_repo::{
-    OmitReason, RepoError, SnapshotOptions, SnapshotReport, Untracked, baseline, snapshot,
+    OmitReason, RepoError, SnapshotOptions, SnapshotReport, Untracked, create_baseline, snapshot,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -257,7 +257,7 @@ async fn the_copy_gets_a_repository_of_its_own() {
     );
     let (_, dest) = copy(&repo, &all()).await;
     let env = environment(&repo.home());
-    let first = baseline(sandbox(), &env, &dest).await.unwrap();
+    let first = create_baseline(sandbox(), &env, &dest).await.unwrap();
     assert_eq!(repo.git_in(&dest, ["status", "--porcelain"]), "");
     assert_eq!(
         repo.git_in(&dest, ["ls-files"]),
@@ -271,7 +271,7 @@ async fn the_copy_gets_a_repository_of_its_own() {
     );
     assert!(!dest.join(".git/hooks").exists());
     assert!(matches!(
-        baseline(sandbox(), &env, &dest).await,
+        create_baseline(sandbox(), &env, &dest).await,
         Err(RepoError::DestinationTaken { .. })
     ));
 
@@ -280,12 +280,14 @@ async fn the_copy_gets_a_repository_of_its_own() {
         .await
         .unwrap();
     assert_eq!(
-        baseline(sandbox(), &env, &second_dest).await.unwrap(),
+        create_baseline(sandbox(), &env, &second_dest)
+            .await
+            .unwrap(),
         first,
         "same files, same commit"
     );
 
     let empty = repo.dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    baseline(sandbox(), &env, &empty).await.unwrap();
+    create_baseline(sandbox(), &env, &empty).await.unwrap();
 }

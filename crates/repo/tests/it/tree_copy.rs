@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crucible_model::{ByteLimit, Digest};
 use crucible_repo::{
     CopyEntry, FileContent, OmitReason, RepoError, TreeCopy, TreeCopyOptions, TreeLimits,
-    UnseenWhy, WorkspaceChange, baseline, copy_tree,
+    UnseenReason, WorkspaceChange, copy_tree, create_baseline,
 };
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat};
 
@@ -390,7 +390,7 @@ async fn odd_names_and_large_files_are_copied() {
     assert_eq!(setup.changes(&copy), []);
     // A name that means git's directory to other file systems is no reason for git to refuse.
     std::fs::write(setup.dest().join("a:b.git "), "x").unwrap();
-    baseline(sandbox(), &environment(setup.dir.path()), &setup.dest())
+    create_baseline(sandbox(), &environment(setup.dir.path()), &setup.dest())
         .await
         .unwrap();
 }
@@ -559,7 +559,7 @@ async fn filled_copy_is_compared_within_limits() {
     let unseen = changes.iter().find(|change| {
         change.now
             == Some(CopyEntry::Unseen {
-                why: UnseenWhy::TooMany,
+                why: UnseenReason::TooMany,
             })
     });
     assert_eq!(
@@ -586,7 +586,7 @@ async fn overlong_path_is_a_change() {
     let unseen = |change: &&WorkspaceChange| {
         change.now
             == Some(CopyEntry::Unseen {
-                why: UnseenWhy::Closed,
+                why: UnseenReason::Closed,
             })
     };
     assert_eq!(

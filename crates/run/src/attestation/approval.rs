@@ -13,9 +13,9 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
+use crate::run_context::RunContext;
 use crate::state::RunState;
 use crate::status::progress;
-use crate::world::World;
 
 /// The fields of the event.
 const APPROVAL: &str = "approval";
@@ -137,14 +137,14 @@ impl ApprovalDocument {
 /// Fails when the run has no signed plan or has landed, when another process holds it, when its files were edited, or when
 /// the signature fails.
 pub async fn approve(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     source: ApprovalSource<'_>,
     ledger: &mut Ledger,
     observer: &mut dyn RunObserver,
 ) -> Result<ApprovalDocument, RunError> {
     let record = dir.record()?;
-    let _lock = dir.take("approving the plan of the run")?;
+    let _lock = dir.acquire("approving the plan of the run")?;
     let mut journal = Journal::open(
         record.run_id.clone(),
         dir.clone(),

@@ -8,8 +8,8 @@ use crucible_model::Failure;
 use crucible_repo::{CommitReader, Identity, Oid, ReadObject};
 
 use super::commits::read_note;
-use super::landing::program;
-use crate::world::World;
+use super::landing::note_identity;
+use crate::run_context::RunContext;
 
 /// Signs the statements of `old` again as those of `new`, and writes the note of `new`. The policy must admit `old`
 /// by its statements. Returns both commits.
@@ -18,7 +18,7 @@ use crate::world::World;
 ///
 /// Fails if `old` is not attested, if trees or parents differ, if `new` landed itself, or if the signature fails.
 pub async fn carry(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     reader: &CommitReader,
     policy: &Policy,
     signer: &Signer,
@@ -88,7 +88,7 @@ pub async fn carry(
     let change = carried(&payload).map_err(Failure::refused)?;
     let payloads = statements(&change, new.as_str(), &after.tree)?;
     let note = signer.sign_all(&payloads).await?;
-    let identity = identity.unwrap_or_else(program);
+    let identity = identity.unwrap_or_else(note_identity);
     reader
         .write_note(NOTES_REF, &new, &note, &identity, world.clock.now())
         .await?;

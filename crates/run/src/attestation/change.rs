@@ -23,7 +23,7 @@ use crate::receipt::phase;
 use crate::recording::LINE;
 
 /// Returns what there is to say about a run whose commit has this message and date.
-pub(super) fn change_of(
+pub(super) fn change_statement(
     dir: &RunDir,
     record: &RunRecord,
     events: &[EventRecord],

@@ -13,12 +13,12 @@ use crucible_verify::GateSpec;
 use super::commits::GuardedRefs;
 use crate::check_gates::{GateCheck, GateState, check_gates};
 use crate::error::RunError;
-use crate::journal::Unwatched;
-use crate::world::World;
+use crate::journal::NoopObserver;
+use crate::run_context::RunContext;
 
 const GATE_FAILED: Code = Code::new("attest-gate-failed");
 
-/// What the directories of such trials begin with, below [`World::tmp`].
+/// What the directories of such trials begin with, below [`RunContext::tmp`].
 const PREFIX: &str = "door-";
 
 /// Runs the policy's `rerun_gates` on the tip of each guarded ref of a push. The commands come from the policy, so a push
@@ -28,7 +28,7 @@ const PREFIX: &str = "door-";
 ///
 /// Fails when the repository cannot be read, when a copy cannot be made, or when a gate's name is invalid.
 pub async fn rerun_gates(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     reader: &CommitReader,
     policy: &Policy,
     updates: &[RefUpdate],
@@ -70,7 +70,7 @@ pub async fn rerun_gates(
         create_dir_all(&tree)?;
         reader.check_out_aside(&tip, &tree).await?;
         let git = world.repository(&tree).await?;
-        let checks = check_gates(world, git, &gates, sandbox, &mut Unwatched).await?;
+        let checks = check_gates(world, git, &gates, sandbox, &mut NoopObserver).await?;
         let findings = checks.iter().filter_map(|check| finding(&tip, check));
         verdict.merge(Verdict::new(findings.collect()));
     }

@@ -5,18 +5,18 @@ use crucible_model::ByteLimit;
 use crucible_repo::{CommitReader, Git, Identity, LandRequest, Oid, ReadObject};
 
 use super::Signing;
-use super::change::change_of;
+use super::change::change_statement;
 use crate::contract::RunRecord;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::Journal;
 use crate::landing_evidence::EVIDENCE_KEY;
 use crate::layout::{self, RunDir};
-use crate::world::World;
+use crate::run_context::RunContext;
 
 /// Signs one landing of a run.
 pub(crate) struct LandingSigner<'a> {
-    pub(crate) world: &'a World<'a>,
+    pub(crate) world: &'a RunContext<'a>,
     pub(crate) signing: &'a Signing,
     pub(crate) dir: &'a RunDir,
     pub(crate) record: &'a RunRecord,
@@ -78,7 +78,7 @@ impl LandingSigner<'_> {
         };
         let commit = self.git.commit_before_landing(request).await?;
         let events = journal.events()?;
-        let change = change_of(self.dir, self.record, events, request.message, request.at)?;
+        let change = change_statement(self.dir, self.record, events, request.message, request.at)?;
         let signed = match statements(&change, commit.as_str(), request.tree.as_str()) {
             Ok(payloads) => signer.sign_all(&payloads).await,
             Err(error) => Err(AttestError::from(error)),
@@ -117,8 +117,8 @@ const EVENT_KEY: &str = "attested";
 const COMMIT_KEY: &str = "commit_signed";
 
 /// Writes the recorded statements as the note of the commit, unless they are there.
-pub(crate) async fn keep_note(
-    world: &World<'_>,
+pub(crate) async fn write_note(
+    world: &RunContext<'_>,
     dir: &RunDir,
     record: &RunRecord,
     git: &Git,
@@ -145,7 +145,7 @@ pub(crate) async fn keep_note(
     if read.first() == Some(&ReadObject::Bytes(note.clone())) {
         return Ok(());
     }
-    let identity = git.identity().await.unwrap_or_else(|_| program());
+    let identity = git.identity().await.unwrap_or_else(|_| note_identity());
     let written = reader
         .write_note(NOTES_REF, commit, &note, &identity, world.clock.now())
         .await;
@@ -160,7 +160,11 @@ pub(crate) async fn keep_note(
 /// # Errors
 ///
 /// Fails if the repository cannot be opened, or if git does not reach the remote or is refused.
-pub async fn push_notes(world: &World<'_>, dir: &RunDir, remote: &str) -> Result<(), RunError> {
+pub async fn push_notes(
+    world: &RunContext<'_>,
+    dir: &RunDir,
+    remote: &str,
+) -> Result<(), RunError> {
     let record = dir.record()?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     git.push(remote, NOTES_REF).await?;
@@ -168,7 +172,7 @@ pub async fn push_notes(world: &World<'_>, dir: &RunDir, remote: &str) -> Result
 }
 
 /// Who writes notes in a repository without an identity.
-pub(super) fn program() -> Identity {
+pub(super) fn note_identity() -> Identity {
     Identity {
         name: "Crucible".to_owned(),
         email: "crucible@localhost".to_owned(),

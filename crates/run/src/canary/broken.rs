@@ -10,7 +10,7 @@ use crucible_model::{ByteLimit, PathRole, PathRoles, RepoPath};
 use crucible_patch::FileMode;
 use crucible_repo::{FileKind, TrackedFile};
 
-use super::BrokenFiles;
+use super::BrokenKind;
 use crate::error::RunError;
 
 /// A closing bracket begins nothing in any language, and the rest cannot end a line in languages that join
@@ -29,12 +29,12 @@ const MORE_SOURCES: [&str; 30] = [
 ];
 
 /// The files that are broken in a copy.
-pub(crate) struct Broken {
+pub(crate) struct BrokenSources {
     pub(super) files: Vec<(RepoPath, FileMode)>,
-    pub(super) kind: BrokenFiles,
+    pub(super) kind: BrokenKind,
 }
 
-impl Broken {
+impl BrokenSources {
     /// Chooses the files that a change could touch. Pure.
     pub(super) fn choose(tracked: &[TrackedFile], gate_files: &[RepoPath]) -> Self {
         let files: Vec<_> = changeable(tracked)
@@ -48,13 +48,13 @@ impl Broken {
         if !sources.is_empty() {
             return Self {
                 files: sources,
-                kind: BrokenFiles::Sources,
+                kind: BrokenKind::Sources,
             };
         }
         let kind = if files.is_empty() {
-            BrokenFiles::None
+            BrokenKind::None
         } else {
-            BrokenFiles::Texts
+            BrokenKind::Texts
         };
         Self { files, kind }
     }
@@ -68,7 +68,7 @@ impl Broken {
             !sources.is_empty() && sources.iter().all(|(path, _)| gate_files.contains(path));
         is_of_gates.then_some(Self {
             files: sources,
-            kind: BrokenFiles::Gates,
+            kind: BrokenKind::Gates,
         })
     }
 
@@ -81,11 +81,11 @@ impl Broken {
                 continue;
             };
             let broken = match self.kind {
-                BrokenFiles::Sources | BrokenFiles::Gates => broken_source(path.as_str(), &content),
-                BrokenFiles::Texts => {
+                BrokenKind::Sources | BrokenKind::Gates => broken_source(path.as_str(), &content),
+                BrokenKind::Texts => {
                     (!content.contains(&0)).then(|| BROKEN_LINE.as_bytes().to_vec())
                 }
-                BrokenFiles::None => None,
+                BrokenKind::None => None,
             };
             let mode = if *mode == FileMode::Executable {
                 0o755

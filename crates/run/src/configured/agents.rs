@@ -28,7 +28,7 @@ pub fn agents(
         return Ok(AgentCommands::default());
     };
     let agents = configured_agents(config)?;
-    refuse(
+    require_valid(
         &check_agents(dispatch, &agents),
         "Set it in your own configuration: docs/dispatch.md shows how.",
     )?;
@@ -175,7 +175,7 @@ pub(super) fn upstream(
     Ok(Some(Upstream::of(provider, &settings, runtime.env)?))
 }
 
-pub(super) fn refuse(verdict: &Verdict, hint: &str) -> Result<(), Failure> {
+pub(super) fn require_valid(verdict: &Verdict, hint: &str) -> Result<(), Failure> {
     match verdict.errors().next() {
         Some(first) => Err(Failure::usage(format!("invalid dispatch: {first}")).hint(hint)),
         None => Ok(()),

@@ -13,7 +13,7 @@ use crucible_settings::{GateEntry, GateTier, Settings};
 use crucible_verify::{GateCanary, GateLevel, GateSpec, check_variable};
 
 use crate::contract::required_gates;
-use crate::found::{directory_in, found_gates, no_gates};
+use crate::found::{detect_gates, no_gates_error, path_inside};
 
 /// The sources of gates besides the settings.
 pub struct GateChoice<'c> {
@@ -29,7 +29,7 @@ impl<'c> GateChoice<'c> {
     pub fn new(tests: &'c [String], top: Option<&Path>, start: &Path) -> Self {
         Self {
             tests,
-            directory: top.and_then(|top| directory_in(top, start)),
+            directory: top.and_then(|top| path_inside(top, start)),
         }
     }
 
@@ -55,7 +55,7 @@ impl<'c> GateChoice<'c> {
         let mut named = self.named(config)?;
         if !named.is_empty() {
             // `crucible init` writes detected gates.
-            let found = found_gates(top, self.directory.as_ref(), default_timeout());
+            let found = detect_gates(top, self.directory.as_ref(), default_timeout());
             for gate in &mut named {
                 let is_same = |found: &&GateSpec| found.command == gate.command;
                 let same = found.iter().flatten().find(is_same);
@@ -63,9 +63,9 @@ impl<'c> GateChoice<'c> {
             }
             return Ok(named);
         }
-        let found = found_gates(top, self.directory.as_ref(), default_timeout())?;
+        let found = detect_gates(top, self.directory.as_ref(), default_timeout())?;
         if found.is_empty() {
-            return Err(no_gates(self.directory.as_ref()).into());
+            return Err(no_gates_error(self.directory.as_ref()).into());
         }
         Ok(found)
     }

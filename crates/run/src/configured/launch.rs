@@ -13,22 +13,22 @@ use crucible_settings::Settings;
 
 use super::agents::upstream;
 use super::roles::RoleBackends;
-use super::start::{StartRequest, StartedRun, StartedWith};
+use super::start::{StartRequest, StartSettings, StartedRun};
 use crate::allow::{Permission, allow};
 use crate::attestation::Signing;
 use crate::budget::raise_budget;
 use crate::contract::DispatchConfig;
 use crate::engine::advance;
 use crate::error::RunError;
-use crate::journal::{RunObserver, Unwatched};
+use crate::journal::{NoopObserver, RunObserver};
 use crate::land::land;
 use crate::layout::{CASSETTE, RunDir, SOURCE};
-use crate::recording::Opening;
-use crate::run_client::{CouncilService, RunClient};
+use crate::recording::ClientContext;
+use crate::run_client::{CouncilService, RunClientsBuilder};
+use crate::run_context::RunContext;
 use crate::start::RunOptions;
 use crate::state::RunState;
 use crate::status::status;
-use crate::world::World;
 
 /// The setting that limits the calls of a run.
 const BUDGET: &str = "llm.budget.calls";
@@ -66,7 +66,7 @@ impl StartRequest<'_> {
         &self,
         runtime: &Runtime<'_>,
         settings: &Settings,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         host: &dyn RunHost,
         adjust: impl FnOnce(&mut RunOptions),
         observer: &mut dyn RunObserver,
@@ -82,7 +82,7 @@ impl StartRequest<'_> {
         let git = world.repository(self.directory).await?;
         let mut options = self.run_options(runtime, settings, &git, &backends).await?;
         adjust(&mut options);
-        let with = StartedWith {
+        let with = StartSettings {
             settings: settings.clone(),
             upstream: upstream(runtime, settings, options.settings.coding_agent.as_ref())?,
             models: backends.models,
@@ -96,7 +96,7 @@ impl StartRequest<'_> {
 /// A run that is continued.
 pub struct ExistingRun<'a> {
     /// The world of the run.
-    pub world: &'a World<'a>,
+    pub world: &'a RunContext<'a>,
     /// The run's directory.
     pub dir: &'a RunDir,
     /// The ledger's file.
@@ -132,9 +132,9 @@ impl ExistingRun<'_> {
         let context = context(runtime, settings)?;
         let run = &status.run.settings;
         let council = host.council(settings, &run.dispatch(), &run.provider)?;
-        let client = RunClient::new(world, self.ledger_file, dir, settings)?
+        let client = RunClientsBuilder::new(world, self.ledger_file, dir, settings)?
             .with_council(council)
-            .forwarding_to(upstream(runtime, settings, run.coding_agent.as_ref())?);
+            .with_upstream(upstream(runtime, settings, run.coding_agent.as_ref())?);
         // Only providers that serve a role are prepared, with the run's own recording if they answer from one.
         let ready = |name: &str| {
             let mut of_provider = provider_settings(runtime, settings, name);
@@ -144,7 +144,7 @@ impl ExistingRun<'_> {
             of_provider.already_played = Some(dir.path(CASSETTE)).filter(|path| path.exists());
             Ok(construct(name, &of_provider, &context).map_err(CallError::from)?)
         };
-        let open = |opening: &Opening<'_>| client.open(ready, opening);
+        let open = |opening: &ClientContext<'_>| client.open(ready, opening);
         if settings.is_set(BUDGET) && !status.state.is_end() {
             raise_budget(world, dir, settings.budget.calls, ledger, observer)?;
         }
@@ -196,12 +196,12 @@ impl StartedRun {
     /// Fails if a price or a limit cannot be used, or if the record of the run cannot be read.
     pub async fn finish_unattended(
         self,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         ledger_file: &Path,
         pool: Arc<CallPool>,
     ) -> Result<UnattendedRun, Failure> {
         let (dir, mut ledger, advanced) = self
-            .advance(world, ledger_file, Some(pool), &mut Unwatched)
+            .advance(world, ledger_file, Some(pool), &mut NoopObserver)
             .await?;
         let landed = match advanced {
             Ok(RunState::Verified) => land(
@@ -210,7 +210,7 @@ impl StartedRun {
                 None,
                 &Signing::off(),
                 &mut ledger,
-                &mut Unwatched,
+                &mut NoopObserver,
             )
             .await
             .map(Some),

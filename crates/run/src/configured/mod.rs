@@ -26,4 +26,4 @@ pub use project::{
     WrittenSettings, with_alternatives, write_project_settings, write_replaced_commands,
 };
 pub(crate) use roles::{configured_dispatch, needs_provider};
-pub use start::{StartRequest, StartedRun, StartedWith, parameters};
+pub use start::{StartRequest, StartSettings, StartedRun, parameters};

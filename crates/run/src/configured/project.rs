@@ -14,7 +14,7 @@ use crucible_verify::GateSpec;
 use super::gates::{GateChoice, default_timeout};
 use crate::check_gates::GateCheck;
 use crate::error::RunError;
-use crate::found::found_gates;
+use crate::found::detect_gates;
 
 /// The largest file that gates are added to.
 const MAX_CONFIG: ByteLimit = ByteLimit(1 << 20);
@@ -81,7 +81,7 @@ pub fn write_project_settings(
     }
     let gates = if choice.tests.is_empty() {
         // Only of this directory: a directory above has a file of its own.
-        found_gates(root, None, default_timeout())?
+        detect_gates(root, None, default_timeout())?
             .into_iter()
             .map(|gate| GateSpec {
                 cwd: choice.directory.clone(),
@@ -121,7 +121,7 @@ pub fn write_project_settings(
 ///
 /// Fails if the directory cannot be read.
 pub fn with_alternatives(gates: Vec<GateSpec>, root: &Path) -> Result<Vec<GateSpec>, Failure> {
-    let found = found_gates(root, None, default_timeout())?;
+    let found = detect_gates(root, None, default_timeout())?;
     let completed = gates.into_iter().map(|gate| {
         let is_same = |found: &&GateSpec| found.id == gate.id && found.command == gate.command;
         let alternatives = found

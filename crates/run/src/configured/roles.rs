@@ -11,14 +11,14 @@ use crucible_sandbox::Runtime;
 use crucible_settings::{DispatchSection, Settings};
 use crucible_verify::ObjectionPolicy;
 
-use super::agents::refuse;
-use crate::clients::stand_in;
+use super::agents::require_valid;
+use crate::clients::model_placeholder;
 use crate::contract::{
     AGENT_PREFIX, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider,
     RunRole, Service,
 };
 use crate::error::RunError;
-use crate::recording::AnswersFrom;
+use crate::recording::AnswerSource;
 
 /// The largest dispatch configuration that is read.
 const MAX_FILE: ByteLimit = ByteLimit(64 * 1024);
@@ -35,7 +35,7 @@ pub(crate) struct RoleBackends {
     /// Why a fallback replaces the configured provider, if it does.
     pub fell_back: Option<FellBack>,
     /// Where the answers come from.
-    pub answers: AnswersFrom,
+    pub answers: AnswerSource,
 }
 
 impl RoleBackends {
@@ -63,7 +63,7 @@ impl RoleBackends {
         }
         let context = context(runtime, config)?;
         let (mut models, mut fell_back, mut answers) =
-            (BTreeMap::new(), None, AnswersFrom::Provider);
+            (BTreeMap::new(), None, AnswerSource::Provider);
         if client_names.contains(named) {
             let selected =
                 selected_with(runtime, config, &context, named).map_err(|error| {
@@ -135,7 +135,7 @@ impl RoleBackends {
         let chosen_of = |provider: &str| chosen.filter(|_| provider == owner);
         let requested_model = chosen_of(&name)
             .or(backend.map(Backend::default_model))
-            .or(stand_in(service));
+            .or(model_placeholder(service));
         let mut of_roles = match backend {
             Some(backend) if chosen_of(&name).is_none() => backend.phase_models().clone(),
             Some(_) | None => BTreeMap::new(),
@@ -247,7 +247,7 @@ fn judge(dispatch: Option<&DispatchConfig>) -> Result<(), Failure> {
         .iter()
         .map(|kind| kind.name())
         .collect();
-    refuse(
+    require_valid(
         &dispatch.check(&providers),
         "See docs/contracts/dispatch_config.md for who can serve which role.",
     )
@@ -341,11 +341,11 @@ fn mode(name: &str) -> Result<DispatchMode, Failure> {
 
 /// Returns where the answers of a new run come from. [`named_provider`] has read the recording, so the run keeps the
 /// very bytes that answer it.
-fn answers_from(chosen: &NamedProvider) -> AnswersFrom {
+fn answers_from(chosen: &NamedProvider) -> AnswerSource {
     match &chosen.settings.cassette {
         Some(CassetteSource::Bytes(bytes)) if chosen.name == REPLAY => {
-            AnswersFrom::Recording(std::sync::Arc::clone(bytes))
+            AnswerSource::Recording(std::sync::Arc::clone(bytes))
         }
-        Some(_) | None => AnswersFrom::Provider,
+        Some(_) | None => AnswerSource::Provider,
     }
 }

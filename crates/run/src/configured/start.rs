@@ -24,12 +24,12 @@ use crate::error::RunError;
 use crate::held_out::HeldOut;
 use crate::journal::RunObserver;
 use crate::layout::RunDir;
-use crate::recording::{Opening, parameters_of_recording};
-use crate::run_client::{CouncilService, RunClient};
-use crate::scope::{NamedPlaces, named_places};
+use crate::recording::{ClientContext, parameters_of_recording};
+use crate::run_client::{CouncilService, RunClientsBuilder};
+use crate::run_context::RunContext;
+use crate::scope::{NamedPaths, named_places};
 use crate::start::{RunOptions, create};
 use crate::state::RunState;
-use crate::world::World;
 
 /// The longest goal, in bytes. It is part of every prompt and of the commit's first line.
 const MAX_GOAL: usize = 16 * 1024;
@@ -101,7 +101,7 @@ impl StartRequest<'_> {
         backends: &RoleBackends,
     ) -> Result<RunOptions, Failure> {
         let named = if self.files.is_empty() {
-            NamedPlaces::default()
+            NamedPaths::default()
         } else {
             let tracked = git.tracked_files().await.map_err(RunError::from)?;
             self.named(runtime, &tracked)?
@@ -208,11 +208,7 @@ impl StartRequest<'_> {
     }
 
     /// Returns the files and directories that may change, each once.
-    fn named(
-        &self,
-        runtime: &Runtime<'_>,
-        tracked: &[TrackedFile],
-    ) -> Result<NamedPlaces, Failure> {
+    fn named(&self, runtime: &Runtime<'_>, tracked: &[TrackedFile]) -> Result<NamedPaths, Failure> {
         let places = named_places(self.files, tracked).map_err(|(text, error)| {
             Failure::usage(format!("--file {text:?}: {error}")).hint(
                 "Name files, directories or globs relative to the repository's top directory.",
@@ -291,15 +287,15 @@ impl StartedRun {
     ///
     /// Fails as [`create`] does.
     pub async fn create(
-        world: &World<'_>,
+        world: &RunContext<'_>,
         git: &Git,
         options: RunOptions,
-        backends: StartedWith,
+        backends: StartSettings,
         mut ledger: Ledger,
         observer: &mut dyn RunObserver,
     ) -> Result<Self, RunError> {
         let id = create(world, git, options, &mut ledger, observer).await?;
-        let StartedWith {
+        let StartSettings {
             settings,
             models,
             council,
@@ -323,7 +319,7 @@ impl StartedRun {
     /// Fails if a price or a limit cannot be used.
     pub async fn advance(
         self,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         ledger_file: &Path,
         pool: Option<Arc<CallPool>>,
         observer: &mut dyn RunObserver,
@@ -336,16 +332,16 @@ impl StartedRun {
             dir,
             mut ledger,
         } = self;
-        let client = RunClient::new(world, ledger_file, &dir, &settings)?
+        let client = RunClientsBuilder::new(world, ledger_file, &dir, &settings)?
             .with_council(council)
-            .forwarding_to(upstream);
-        let open = |opening: &Opening<'_>| {
+            .with_upstream(upstream);
+        let open = |opening: &ClientContext<'_>| {
             let ready = |name: &str| {
                 models.remove(name).ok_or_else(|| RunError::NoClient {
                     name: name.to_owned(),
                 })
             };
-            client.within(pool).open(ready, opening)
+            client.with_pool(pool).open(ready, opening)
         };
         let advanced = advance(world, &dir, open, &mut ledger, observer).await;
         Ok((dir, ledger, advanced))
@@ -353,7 +349,7 @@ impl StartedRun {
 }
 
 /// The settings and backends that a new run starts with.
-pub struct StartedWith {
+pub struct StartSettings {
     /// The settings.
     pub settings: Settings,
     /// The backends of the model providers, by name.

@@ -80,7 +80,7 @@ pub(crate) fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
             }
             entries.push(entry(id, body, section.line, &mut verdict));
         } else {
-            if let Some(word) = &section.meant {
+            if let Some(word) = &section.invalid_id {
                 let hint =
                     "Write the id as R and three digits, such as R001, in a heading of two `#`.";
                 verdict.push(Finding::error(INVALID, word, hint));
@@ -156,7 +156,7 @@ struct Section {
     line: u64,
     id: Option<String>,
     /// An invalid id, as written.
-    meant: Option<String>,
+    invalid_id: Option<String>,
 }
 
 fn sections(text: &str) -> Vec<Section> {
@@ -179,7 +179,7 @@ fn sections(text: &str) -> Vec<Section> {
             from,
             line,
             id: is_entry.then(|| word.to_owned()),
-            meant: is_id_like.then(|| word.to_owned()),
+            invalid_id: is_id_like.then(|| word.to_owned()),
         })
     };
     key_lines::open_lines(text).filter_map(section).collect()
@@ -243,7 +243,7 @@ fn read_lines(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> BTreeMa
         verdict.push(Finding::error(TEXT, place, fault.to_string()));
     }
     for (key, value) in lines.values.iter().filter(|(key, _)| *key != "Acceptance") {
-        if KEYS.known.contains(&key.as_str()) && key_lines::has_gap(value) {
+        if KEYS.known.contains(&key.as_str()) && key_lines::has_empty_item(value) {
             verdict.push(Finding::error(
                 TEXT,
                 id,

@@ -144,7 +144,7 @@ impl Guardrails {
                     .into_iter()
                     .map(str::to_owned)
                     .collect();
-                if key_lines::has_gap(domains) {
+                if key_lines::has_empty_item(domains) {
                     problems.push("`allow_domains` has an empty entry between commas".to_owned());
                 }
                 if allow_domains.is_empty() {

@@ -113,7 +113,7 @@ pub(crate) fn read_keys(text: &str, keys: Keys, first: u64) -> KeyLines {
         return lines;
     }
     let mut fences = Fences::default();
-    for (line, number) in without_mark(text).lines().zip(first..) {
+    for (line, number) in strip_bom(text).lines().zip(first..) {
         let is_open = fences.is_open_text(line, number);
         let pair = line
             .split_once(':')
@@ -140,7 +140,7 @@ pub(crate) fn read_keys(text: &str, keys: Keys, first: u64) -> KeyLines {
 /// Returns the lines of a text outside fenced code: the line number from 1, the offset, and the line.
 pub(crate) fn open_lines(text: &str) -> impl Iterator<Item = (u64, usize, &str)> {
     let mut fences = Fences::default();
-    let text_itself = without_mark(text);
+    let text_itself = strip_bom(text);
     let mut at = text.len() - text_itself.len();
     let lines = text_itself
         .split_inclusive('\n')
@@ -173,7 +173,7 @@ pub(crate) fn paths(value: &str) -> Vec<String> {
 }
 
 /// Returns whether a list of paths has an empty item.
-pub(crate) fn paths_have_gap(value: &str) -> bool {
+pub(crate) fn paths_have_empty_item(value: &str) -> bool {
     path_items(value).iter().any(String::is_empty)
 }
 
@@ -195,7 +195,7 @@ fn path_items(value: &str) -> Vec<String> {
 }
 
 /// A path as [`paths`] reads it back.
-pub(crate) fn quoted(path: &str) -> String {
+pub(crate) fn quote_path(path: &str) -> String {
     let is_plain = !path.contains(',') && !path.starts_with('"') && path.trim() == path;
     if is_plain {
         return path.to_owned();
@@ -219,12 +219,12 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 }
 
 /// Returns whether a list value has an empty item: `a,,b` or `a,`.
-pub(crate) fn has_gap(value: &str) -> bool {
+pub(crate) fn has_empty_item(value: &str) -> bool {
     !value.is_empty() && value.split(',').any(|item| item.trim().is_empty())
 }
 
 /// Returns a text without a leading byte order mark.
-pub(crate) fn without_mark(text: &str) -> &str {
+pub(crate) fn strip_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
@@ -430,24 +430,28 @@ mod tests {
             ",",
         ] {
             assert_eq!(
-                paths(&format!("src, {}, b", quoted(path))),
+                paths(&format!("src, {}, b", quote_path(path))),
                 ["src", path, "b"]
             );
-            assert!(!paths_have_gap(&quoted(path)));
+            assert!(!paths_have_empty_item(&quote_path(path)));
         }
         assert_eq!(
             paths("\"open, a, \"b\"c, \"d\" ,"),
             ["\"open", "a", "\"b\"c", "d"]
         );
         assert!(
-            paths_have_gap("a,")
-                && paths_have_gap(",")
-                && paths_have_gap("a, ,b")
-                && paths_have_gap("\"\"")
+            paths_have_empty_item("a,")
+                && paths_have_empty_item(",")
+                && paths_have_empty_item("a, ,b")
+                && paths_have_empty_item("\"\"")
         );
-        assert!(!paths_have_gap("") && !paths_have_gap("a") && !paths_have_gap("a, b"));
-        assert!(has_gap("a,") && has_gap(",") && has_gap("a, ,b"));
-        assert!(!has_gap("") && !has_gap("a") && !has_gap("a, b"));
+        assert!(
+            !paths_have_empty_item("")
+                && !paths_have_empty_item("a")
+                && !paths_have_empty_item("a, b")
+        );
+        assert!(has_empty_item("a,") && has_empty_item(",") && has_empty_item("a, ,b"));
+        assert!(!has_empty_item("") && !has_empty_item("a") && !has_empty_item("a, b"));
     }
 
     mod properties {
@@ -459,7 +463,7 @@ mod tests {
                 let lines = read_keys(&text, KEYS, 1);
                 for (key, value) in &lines.values {
                     let head = format!("{key}:");
-                    let begins = without_mark(&text).lines().any(|line| line.starts_with(&head));
+                    let begins = strip_bom(&text).lines().any(|line| line.starts_with(&head));
                     prop_assert!(begins);
                     prop_assert!(!value.contains('\n'));
                 }

@@ -31,7 +31,7 @@ pub use guardrails::WebLimits;
 pub(crate) use guardrails::{FindMode, Guardrails};
 pub(crate) use plan::check_plan;
 pub use plan::{Plan, PlanStatus, required_gates};
-pub(crate) use plan::{StopCondition, places};
+pub(crate) use plan::{StopCondition, parse_items};
 pub(crate) use plan_documents::{PlanDocuments, check_executed};
 pub use record::{
     AgentCommands, AgentNetwork, CodingAgentSettings, ContextSettings, ContractDocuments,

@@ -206,19 +206,19 @@ impl Plan {
         };
         let prefixes = |list: &[PathPrefix]| {
             list.iter()
-                .map(|prefix| key_lines::quoted(&prefix.to_string()))
+                .map(|prefix| key_lines::quote_path(&prefix.to_string()))
                 .collect::<Vec<_>>()
                 .join(", ")
         };
         let names: Vec<String> = self
             .names
             .iter()
-            .map(|name| key_lines::quoted(name.as_str()))
+            .map(|name| key_lines::quote_path(name.as_str()))
             .collect();
         let sources: Vec<String> = self
             .scope_sources
             .iter()
-            .map(|place| key_lines::quoted(&place.to_string()))
+            .map(|place| key_lines::quote_path(&place.to_string()))
             .collect();
         let mut text = format!("# Plan\n\nStatus: {status}\n");
         let goal = single_spaced(&self.goal);
@@ -298,14 +298,14 @@ impl Plan {
                 PlanStatus::Draft
             }
         };
-        let scope_allow: Vec<PathPrefix> = places(&allow, &BAD_SCOPE, &mut verdict);
+        let scope_allow: Vec<PathPrefix> = parse_items(&allow, &BAD_SCOPE, &mut verdict);
         let sources = lines
             .values
             .get("Scope-Sources")
             .map(String::as_str)
             .unwrap_or_default();
-        let scope_sources = places(sources, &BAD_SCOPE, &mut verdict);
-        let scope_deny: Vec<PathPrefix> = places(&deny, &BAD_SCOPE, &mut verdict);
+        let scope_sources = parse_items(sources, &BAD_SCOPE, &mut verdict);
+        let scope_deny: Vec<PathPrefix> = parse_items(&deny, &BAD_SCOPE, &mut verdict);
         if scope_allow.iter().any(PathPrefix::is_everything) {
             verdict.push(wide_scope());
         }
@@ -318,7 +318,7 @@ impl Plan {
             .get("Names")
             .map(String::as_str)
             .unwrap_or_default();
-        let names = places(names, &BAD_SCOPE, &mut verdict);
+        let names = parse_items(names, &BAD_SCOPE, &mut verdict);
         let may_drop = lines
             .values
             .get("May-Drop")
@@ -336,7 +336,7 @@ impl Plan {
             .get("May-Add")
             .map(String::as_str)
             .unwrap_or_default();
-        let may_add: Vec<PathPrefix> = places(may_add, &BAD_SCOPE, &mut verdict);
+        let may_add: Vec<PathPrefix> = parse_items(may_add, &BAD_SCOPE, &mut verdict);
         if may_add.iter().any(PathPrefix::is_everything) {
             verdict.push(Finding::error(
                 WIDE_SCOPE,
@@ -406,7 +406,7 @@ impl Plan {
 }
 
 /// Returns the places of a list; each invalid item is a finding with this code.
-pub(crate) fn places<T>(value: &str, code: &Code, verdict: &mut Verdict) -> Vec<T>
+pub(crate) fn parse_items<T>(value: &str, code: &Code, verdict: &mut Verdict) -> Vec<T>
 where
     T: FromStr<Err: fmt::Display>,
 {
@@ -588,10 +588,10 @@ fn form(lines: &KeyLines) -> Verdict {
     }
     let lists = LISTS
         .iter()
-        .map(|key| (key, key_lines::has_gap as fn(&str) -> bool));
+        .map(|key| (key, key_lines::has_empty_item as fn(&str) -> bool));
     let paths = PATHS
         .iter()
-        .map(|key| (key, key_lines::paths_have_gap as fn(&str) -> bool));
+        .map(|key| (key, key_lines::paths_have_empty_item as fn(&str) -> bool));
     for (key, _) in lists
         .chain(paths)
         .filter(|(key, has_gap)| lines.values.get(**key).is_some_and(|value| has_gap(value)))

@@ -156,7 +156,7 @@ const RESEARCH_PROMPTS: u64 = 3;
 
 impl RunSettings {
     /// Returns whether the operator named what to change, so that no role chooses it.
-    pub(crate) fn names_places(&self) -> bool {
+    pub(crate) fn has_named_paths(&self) -> bool {
         !self.named.is_empty() || !self.directories.is_empty()
     }
 

@@ -40,7 +40,7 @@ impl Action {
     }
 
     /// Whether the question is complete in itself, so that nobody gets evidence files beside it.
-    pub(crate) const fn is_complete(self) -> bool {
+    pub(crate) const fn is_self_contained(self) -> bool {
         matches!(self, Self::Object | Self::Expect)
     }
 }

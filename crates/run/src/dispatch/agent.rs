@@ -22,13 +22,13 @@ use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmR
 use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
-    Network, Profile, Redaction, Sandbox, Spawn, Stdin, Stdout,
+    Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
+    Network, Profile, Redaction, Sandbox, Spawn, Stdin, Stdout, SyscallClass,
 };
 use crucible_secrets::{ProvidedValues, Scanner};
 use serde_json::Value;
 
-use crate::contract::key_lines::without_mark;
+use crate::contract::key_lines::strip_bom;
 use crate::contract::{
     API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, RunSettings,
     Service,
@@ -38,10 +38,10 @@ use crate::dispatch::coding_agent::EXCHANGES;
 use crate::dispatch::outbox::MAX_GIVEN;
 use crate::dispatch::service::{CallHints, RoleService, TARGET};
 use crate::error::RunError;
-use crate::hidden::hidden;
+use crate::hidden::hidden_paths;
 use crate::layout::{self, RunDir};
+use crate::run_context::RunContext;
 use crate::trial::{copy_base, environment, require_base};
-use crate::world::World;
 
 const NO_COMMAND: Code = Code::new("dispatch-no-command");
 const RELATIVE: Code = Code::new("dispatch-command-relative");
@@ -127,7 +127,7 @@ impl RoleService for CommandService {
     /// A patch is owed, and the output does not begin as one. Pure, so that a replay refuses the same.
     fn refuse(&self, action: Action, subject: String, answer: &str) -> Option<Finding> {
         let needs_patch = matches!(action, Action::Patch | Action::Fix);
-        let text = without_mark(answer);
+        let text = strip_bom(answer);
         (needs_patch && !text.starts_with("diff --git ")).then(|| {
             let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
             let hint = format!(
@@ -145,7 +145,7 @@ pub(crate) struct AgentBackend {
     env: Environment,
     sandbox: Arc<Sandbox>,
     /// The command's environment, without the variables that describe the call.
-    given: Vec<(OsString, OsString)>,
+    command_env: Vec<(OsString, OsString)>,
     /// Values that no output may contain: those of the variables the user passed on.
     keys: ProvidedValues,
     masked: Vec<PathBuf>,
@@ -157,7 +157,7 @@ impl AgentBackend {
     /// # Errors
     ///
     /// Fails when the run's record cannot be read.
-    pub(crate) fn new(world: &World<'_>, dir: &RunDir) -> Result<Self, RunError> {
+    pub(crate) fn new(world: &RunContext<'_>, dir: &RunDir) -> Result<Self, RunError> {
         let record = dir.record()?;
         let mut given = environment(world);
         let mut keys = Vec::new();
@@ -169,7 +169,7 @@ impl AgentBackend {
             keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
         let keys = ProvidedValues::new(&keys);
-        let mut masked = hidden(
+        let mut masked = hidden_paths(
             world,
             &record.repo,
             &record.settings.gates,
@@ -185,7 +185,7 @@ impl AgentBackend {
             record,
             env,
             sandbox,
-            given,
+            command_env: given,
             keys,
             masked,
         })
@@ -224,7 +224,7 @@ impl AgentBackend {
             "action" => call.action.name(),
             _ => call.target,
         };
-        let mut env = self.given.clone();
+        let mut env = self.command_env.clone();
         for (name, value) in [
             ("CRUCIBLE_ROLE", call.role.name()),
             ("CRUCIBLE_ACTION", call.action.name()),
@@ -262,7 +262,7 @@ impl AgentBackend {
                     AgentNetwork::Off => Network::None,
                     AgentNetwork::On => Network::Host,
                 },
-                calls: Calls::Tools,
+                calls: SyscallClass::Tools,
                 identity: Identity::default(),
             }),
             keep: Keep::Head,
@@ -273,7 +273,7 @@ impl AgentBackend {
 
     /// Saves both streams of a call; returns their number.
     fn keep(&self, ended: &Completed) -> Result<u64, RunError> {
-        let number = logged(&self.dir).map_or(1, |last| last + 1);
+        let number = last_log_number(&self.dir).map_or(1, |last| last + 1);
         for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
             let (mut log, _) = Scanner::builtin().redact_bytes(&self.keys.out_of(&stream.bytes));
             if stream.extent == Extent::Cut {
@@ -433,7 +433,7 @@ impl<'c> Call<'c> {
 
 /// Returns the paths of the command logs in a run directory, in order.
 pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
-    let numbers = 1..=logged(dir).unwrap_or_default();
+    let numbers = 1..=last_log_number(dir).unwrap_or_default();
     let names = numbers.flat_map(|number| {
         ["stdout.log", "stderr.log", EXCHANGES]
             .map(|name| format!("{AGENT_LOGS}/{number:03}.{name}"))
@@ -442,7 +442,7 @@ pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
 }
 
 /// Returns the number of the last log, if any.
-pub(super) fn logged(dir: &RunDir) -> Option<u64> {
+pub(super) fn last_log_number(dir: &RunDir) -> Option<u64> {
     let entries = std::fs::read_dir(dir.path(AGENT_LOGS)).ok()?;
     entries
         .flatten()

@@ -6,7 +6,7 @@
 use crucible_model::{EditFormat, Untrusted};
 use crucible_patch::{Content, Patch, Proposal, parse, read_answer};
 
-use crate::contract::key_lines::without_mark;
+use crate::contract::key_lines::strip_bom;
 use crate::layout;
 
 /// What an answer says.
@@ -37,7 +37,7 @@ impl AnswerContent {
                 }
                 Self::Patch(patch)
             }
-            None => Self::Text(without_mark(text).trim().to_owned()),
+            None => Self::Text(strip_bom(text).trim().to_owned()),
         }
     }
 }

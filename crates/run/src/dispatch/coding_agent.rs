@@ -29,26 +29,26 @@ use crucible_llm::{
 use crucible_model::{ByteLimit, Finding, counted};
 use crucible_repo::{Git, RepoError, WorkCopy};
 use crucible_sandbox::{
-    AllowedHost, Calls, Cap, Completed, Confinement, End, Identity, Keep, Limits, Network, Profile,
-    Redaction, Resources, Sandbox, Spawn, Stdin, Stdout,
+    AllowedHost, Cap, Completed, Confinement, End, Identity, Keep, Limits, Network, Profile,
+    Redaction, Resources, Sandbox, Spawn, Stdin, Stdout, SyscallClass,
 };
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::agent::{AGENT_LOGS, logged};
+use super::agent::{AGENT_LOGS, last_log_number};
 use super::outbox::MAX_GIVEN;
 use super::service::{CallHints, RoleService, ServiceReport};
 use crate::attempt;
 use crate::contract::{AGENT, CodingAgentSettings, RunRecord, RunSettings};
 use crate::dispatch::action::Action;
 use crate::error::RunError;
-use crate::gate_world::{GateWorld, Surveys};
+use crate::gate_workspace::{GateWorkspace, SurveyCache};
 use crate::layout::{RunDir, attempt_file};
 use crate::recording::SEED;
-use crate::role::declined::{DECLINED_FILE, Declined};
-use crate::trial::{TrialBase, copy_base, require_base};
-use crate::world::World;
+use crate::role::declined::{DECLINED_FILE, Decline};
+use crate::run_context::RunContext;
+use crate::trial::{TrialSetup, copy_base, require_base};
 
 /// The ending of the name of a session's exchanges.
 pub(crate) const EXCHANGES: &str = "exchanges.jsonl";
@@ -136,7 +136,7 @@ pub(crate) struct CodingAgentBackend {
     sandbox: Arc<Sandbox>,
     runs_root: PathBuf,
     tmp: PathBuf,
-    surveys: Surveys,
+    surveys: SurveyCache,
     connection: Connection,
     /// Records of sessions that were interrupted.
     interrupted: Vec<PathBuf>,
@@ -151,14 +151,14 @@ impl CodingAgentBackend {
     ///
     /// Fails when the run's record cannot be read or names no agent.
     pub(crate) fn new(
-        world: &World<'_>,
+        world: &RunContext<'_>,
         dir: &RunDir,
         connection: Connection,
     ) -> Result<Self, RunError> {
         let record = dir.record()?;
         let agent = record.settings.coding_agent.clone();
         let agent = agent.ok_or_else(|| dir.malformed(crate::layout::RUN, "it names no agent"))?;
-        let interrupted = (1..=logged(dir).unwrap_or_default())
+        let interrupted = (1..=last_log_number(dir).unwrap_or_default())
             .map(|number| format!("{AGENT_LOGS}/{number:03}"))
             .filter(|log| {
                 !dir.has(&format!("{log}.stdout.log")) && dir.has(&format!("{log}.{EXCHANGES}"))
@@ -173,7 +173,7 @@ impl CodingAgentBackend {
             sandbox: Arc::clone(&world.sandbox),
             runs_root: world.runs_root.clone(),
             tmp: world.tmp.clone(),
-            surveys: Surveys::default(),
+            surveys: SurveyCache::default(),
             connection,
             turns: AtomicU64::new(0),
             progress: watch::Sender::new(AgentProgress::default()),
@@ -189,7 +189,7 @@ impl CodingAgentBackend {
     async fn copy(
         &self,
         git: &Git,
-        world: &GateWorld<'_>,
+        world: &GateWorkspace<'_>,
         scratch_dir: &Path,
         number: u64,
     ) -> Result<WorkCopy, RunError> {
@@ -197,7 +197,7 @@ impl CodingAgentBackend {
         require_base(git, &self.record).await?;
         copy_base(git, &copy).await?;
         require_base(git, &self.record).await?;
-        world.furnish_without_git(&copy).await?;
+        world.complete_copy_without_git(&copy).await?;
         for path in &self.agent.profile.disabled {
             let path = copy.join(path);
             match path.symlink_metadata() {
@@ -239,7 +239,7 @@ impl CodingAgentBackend {
         let temp_dir =
             fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| wrap_error(&error))?;
         let (scratch_dir, clock) = (temp_dir.path(), SystemClock);
-        let world = World {
+        let world = RunContext {
             env: &self.env,
             clock: &clock,
             sandbox: Arc::clone(&self.sandbox),
@@ -251,8 +251,8 @@ impl CodingAgentBackend {
             .await
             .map_err(|error| wrap_error(&error))?;
         let gates = &self.record.settings.gates;
-        let base = TrialBase::of(&self.record, gates, &self.surveys);
-        let gate_world = GateWorld::survey(&world, &git, base)
+        let base = TrialSetup::of(&self.record, gates, &self.surveys);
+        let gate_world = GateWorkspace::survey(&world, &git, base)
             .await
             .map_err(|error| wrap_error(&error))?;
         let work = self
@@ -261,7 +261,7 @@ impl CodingAgentBackend {
             .map_err(|error| wrap_error(&error))?;
         let committed =
             fs::read_beneath(&scratch_dir.join("copy"), DECLINED_FILE, MAX_DECLINED).ok();
-        let log = logged(&self.dir).map_or(1, |last| last + 1);
+        let log = last_log_number(&self.dir).map_or(1, |last| last + 1);
         let log = format!("{AGENT_LOGS}/{log:03}");
         fs::create_dir_all(&self.dir.path(AGENT_LOGS)).map_err(|error| wrap_error(&error))?;
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
@@ -373,7 +373,7 @@ impl CodingAgentBackend {
 
     fn spawn(
         &self,
-        gate_world: &GateWorld<'_>,
+        gate_world: &GateWorkspace<'_>,
         scratch_dir: &Path,
         endpoint: &Endpoint,
         launch: &Launch<'_>,
@@ -382,7 +382,7 @@ impl CodingAgentBackend {
     ) -> Result<Spawn, RunError> {
         let profile = &self.agent.profile;
         let copy = scratch_dir.join("copy");
-        let place = gate_world.place(&copy)?;
+        let place = gate_world.program_setting(&copy)?;
         let mut env: BTreeMap<OsString, OsString> = place.env.into_iter().collect();
         env.extend(launch.env());
         let program = self.env.find_program(&profile.program);
@@ -427,7 +427,7 @@ impl CodingAgentBackend {
                 read_only: Vec::new(),
                 mounts: place.mounts,
                 network: Network::Hosts(hosts),
-                calls: Calls::Tools,
+                calls: SyscallClass::Tools,
                 identity: Identity::default(),
             }),
             keep: Keep::Tail,
@@ -584,7 +584,7 @@ impl CodingAgentBackend {
 fn declined(copy: &Path, base: Option<&[u8]>) -> Option<String> {
     let bytes = fs::read_beneath(copy, DECLINED_FILE, MAX_DECLINED).ok()?;
     (base != Some(bytes.as_slice()))
-        .then(|| Declined::answer_of_file(&String::from_utf8_lossy(&bytes)))
+        .then(|| Decline::answer_of_file(&String::from_utf8_lossy(&bytes)))
 }
 
 #[async_trait]

@@ -13,13 +13,13 @@ use crucible_pack::{ContextPack, FileRequest};
 use crate::analysis::GateResult;
 use crate::contract::{Plan, RunRecord, RunRole};
 use crate::dispatch::action::Action;
-use crate::role::patchmaker::Brief;
+use crate::role::patchmaker::FixBrief;
 
 /// What is known when a role is called; unknown parts are absent.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Evidence<'e> {
     /// The files of the repository, for a role that chooses among them.
-    pub(crate) files: Option<&'e Listing>,
+    pub(crate) files: Option<&'e FileListing>,
     /// The requested files, for a role that shows them.
     pub(crate) request: Option<&'e FileRequest>,
     /// The visible part of the repository.
@@ -29,7 +29,7 @@ pub(crate) struct Evidence<'e> {
     /// How the gates fared before any change.
     pub(crate) baseline: &'e [GateResult],
     /// What went wrong with the answer before.
-    pub(crate) brief: Option<&'e Brief>,
+    pub(crate) brief: Option<&'e FixBrief>,
     /// What is known from elsewhere: earlier runs, workflows, pages; the text of `EXTERNALS.md`.
     pub(crate) externals: &'e str,
     /// Whether that text quotes others: pages, or a workflow of the repository. The rest only describes the
@@ -38,13 +38,13 @@ pub(crate) struct Evidence<'e> {
 }
 
 /// The names of a repository's files, for who chooses among them.
-pub(crate) struct Listing {
+pub(crate) struct FileListing {
     names: String,
     /// How many files are not named.
     remaining_bytes: u64,
 }
 
-impl Listing {
+impl FileListing {
     /// Lists the files of a repository; those that code would request come first.
     pub(crate) fn of(ranked: &FileRequest, tracked: &[(RepoPath, u64)]) -> Self {
         let mut listed: Vec<&str> = ranked.needs.iter().map(|need| need.path.as_str()).collect();
@@ -79,7 +79,7 @@ impl Listing {
 
 /// A question and its recipient.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct RoleQuestion<'a> {
     pub(crate) record: &'a RunRecord,
     pub(crate) role: RunRole,
     pub(crate) action: Action,
@@ -91,7 +91,7 @@ pub(crate) struct Asking<'a> {
 const MAX_LISTED: usize = 400;
 
 /// One part of the question.
-type Part = fn(PromptBuilder, &Asking<'_>, &Evidence<'_>) -> PromptBuilder;
+type Part = fn(PromptBuilder, &RoleQuestion<'_>, &Evidence<'_>) -> PromptBuilder;
 
 const FIX_BRIEF: &str = "FIX_BRIEF.md";
 const EXTERNALS: &str = "EXTERNALS.md";
@@ -106,7 +106,7 @@ const PARTS: [(&str, Part); 4] = [
 
 /// The evidence files: name in `outbox/`, and text.
 pub(crate) fn files(
-    asking: &Asking<'_>,
+    asking: &RoleQuestion<'_>,
     evidence: &Evidence<'_>,
 ) -> Vec<(&'static str, PromptText)> {
     PARTS
@@ -121,7 +121,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Builds the question for a person or a command: the goal, then earlier problems, the code, and the answer
 /// format. An empty part is omitted; its file is written anyway.
-pub(crate) fn question(asking: &Asking<'_>, evidence: &Evidence<'_>) -> Vec<Message> {
+pub(crate) fn question(asking: &RoleQuestion<'_>, evidence: &Evidence<'_>) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
         .ours("Goal: ")
         .operator(&asking.record.goal)
@@ -133,19 +133,23 @@ pub(crate) fn question(asking: &Asking<'_>, evidence: &Evidence<'_>) -> Vec<Mess
         .operator(asking.target)
         .ours("\n");
     for (name, part) in PARTS {
-        let is_told = match name {
+        let is_included = match name {
             FIX_BRIEF => evidence.brief.is_some(),
             EXTERNALS => evidence.quotes_others,
             _ => true,
         };
-        if is_told {
+        if is_included {
             prompt = part(prompt.ours("\n"), asking, evidence);
         }
     }
     vec![Message::user(prompt.build())]
 }
 
-fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -> PromptBuilder {
+fn context(
+    mut prompt: PromptBuilder,
+    _: &RoleQuestion<'_>,
+    evidence: &Evidence<'_>,
+) -> PromptBuilder {
     prompt = prompt.ours("# Context\n\n");
     let Some(pack) = evidence.pack else {
         prompt = prompt.ours("No file of the repository is packed yet.\n");
@@ -158,10 +162,10 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
         if let Some(files) = evidence.files {
             prompt = files.shown(prompt.ours("These are there:\n\n"));
         }
-        return failing(prompt, evidence.baseline);
+        return add_failing_gates(prompt, evidence.baseline);
     };
     prompt = prompt.ours("Files of the repository, word for word:\n\n");
-    prompt = shown(prompt, pack);
+    prompt = add_pack_files(prompt, pack);
     if !pack.omitted.is_empty() {
         let rows: Vec<String> = pack
             .omitted
@@ -171,11 +175,11 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
         prompt = prompt.ours("\nWhat was asked for and is not shown, with the reason:\n");
         prompt = prompt.untrusted("omitted", &Untrusted::new(rows.join("\n")));
     }
-    failing(prompt, evidence.baseline)
+    add_failing_gates(prompt, evidence.baseline)
 }
 
 /// Adds the files of a pack, word for word.
-pub(crate) fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuilder {
+pub(crate) fn add_pack_files(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuilder {
     for file in &pack.files {
         let name = if file.truncated {
             format!("{} (its beginning)", file.path)
@@ -188,7 +192,10 @@ pub(crate) fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuil
 }
 
 /// Adds the output of gates that fail before any change.
-pub(crate) fn failing(mut prompt: PromptBuilder, baseline: &[GateResult]) -> PromptBuilder {
+pub(crate) fn add_failing_gates(
+    mut prompt: PromptBuilder,
+    baseline: &[GateResult],
+) -> PromptBuilder {
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
             .ours("\nBefore any change this check fails:\n")
@@ -200,7 +207,11 @@ pub(crate) fn failing(mut prompt: PromptBuilder, baseline: &[GateResult]) -> Pro
     prompt
 }
 
-fn externals(prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -> PromptBuilder {
+fn externals(
+    prompt: PromptBuilder,
+    _: &RoleQuestion<'_>,
+    evidence: &Evidence<'_>,
+) -> PromptBuilder {
     let prompt = prompt.ours("# Externals\n\n");
     if evidence.externals.trim().is_empty() {
         return prompt.ours("Nothing is known from outside of the repository.\n");
@@ -211,7 +222,11 @@ fn externals(prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -> 
     )
 }
 
-fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -> PromptBuilder {
+fn fix_brief(
+    mut prompt: PromptBuilder,
+    _: &RoleQuestion<'_>,
+    evidence: &Evidence<'_>,
+) -> PromptBuilder {
     prompt = prompt.ours("# Fix brief\n\n");
     let Some(brief) = evidence.brief else {
         return prompt.ours("This is the first answer: nothing was refused before.\n");
@@ -244,7 +259,7 @@ fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>)
 
 fn constraints(
     mut prompt: PromptBuilder,
-    asking: &Asking<'_>,
+    asking: &RoleQuestion<'_>,
     evidence: &Evidence<'_>,
 ) -> PromptBuilder {
     let settings = &asking.record.settings;
@@ -364,7 +379,7 @@ mod tests {
     fn question_has_evidence_and_no_local_path() {
         let record = record(Path::new("/somewhere/private"), &[]);
         let pack = pack();
-        let brief = Brief {
+        let brief = FixBrief {
             reasons: vec!["patch-path-denied x".into()],
             malformed: Vec::new(),
             output: "1 failed".into(),
@@ -380,7 +395,7 @@ mod tests {
             quotes_others: true,
             ..Evidence::default()
         };
-        let asking = Asking {
+        let asking = RoleQuestion {
             record: &record,
             role: RunRole::Fixer,
             action: Action::Fix,
@@ -424,7 +439,7 @@ mod tests {
         let record = record(Path::new("/r"), &[]);
         let pack = pack();
         let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
-        let asking = Asking {
+        let asking = RoleQuestion {
             record: &record,
             role,
             action,

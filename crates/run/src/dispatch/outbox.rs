@@ -147,16 +147,16 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::dispatch::evidence::{Asking, Evidence, question};
+    use crate::dispatch::evidence::{Evidence, RoleQuestion, question};
     use crate::gatekeeper::tests::record;
 
     #[test]
     fn a_prompt_has_every_required_part() {
         let record = record(Path::new("/r"), &[]);
-        let dir = RunDir::at(PathBuf::from("/runs/r"));
+        let dir = RunDir::from_path(PathBuf::from("/runs/r"));
         let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
         let question = question(
-            &Asking {
+            &RoleQuestion {
                 record: &record,
                 role,
                 action,

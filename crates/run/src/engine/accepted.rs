@@ -5,7 +5,7 @@ use crucible_model::{Code, EditFormat, Finding, Level};
 use crucible_pack::ContextPack;
 
 use super::Engine;
-use super::attempts::{AnswerTried, Attempt};
+use super::attempts::{AnswerProgress, Attempt};
 use crate::allow::SAME_PATCH_TWICE;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
@@ -14,7 +14,7 @@ use crate::contract::Plan;
 use crate::error::RunError;
 use crate::gatekeeper::{self, PatchContext};
 use crate::layout::attempt_file;
-use crate::trial::or_base_gone;
+use crate::trial::explain_base_error;
 
 const NO_TEST_POSSIBLE: Code = Code::new("run-no-test-possible");
 
@@ -39,7 +39,7 @@ impl Engine<'_> {
         on: (&Plan, &Analysis, &ContextPack),
         ended: &[AttemptOutcome],
         outcome: AttemptOutcome,
-    ) -> Result<AnswerTried, RunError> {
+    ) -> Result<AnswerProgress, RunError> {
         let (plan, analysis, _) = on;
         let earlier = outcome.again.unwrap_or(outcome.number);
         self.journal.note(&format!(
@@ -55,7 +55,7 @@ impl Engine<'_> {
         };
         let judged = match gatekeeper::judge_again(&context, &patch).await {
             Ok(judged) => judged,
-            Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
+            Err(error) => return Err(explain_base_error(&self.git, &self.record, error).await),
         };
         let attempt = Attempt {
             number: outcome.number,
@@ -64,13 +64,13 @@ impl Engine<'_> {
             served_by: "",
             ended,
         };
-        self.try_judged(clients, &attempt, on, judged, outcome)
+        self.verify_if_accepted(clients, &attempt, on, judged, outcome)
             .await
     }
 }
 
 /// Returns whether an attempt was refused only for these codes.
-pub(super) fn is_only(outcome: &AttemptOutcome, codes: &[&str]) -> bool {
+pub(super) fn is_refused_only_for(outcome: &AttemptOutcome, codes: &[&str]) -> bool {
     let mut errors = outcome
         .findings
         .iter()

@@ -16,11 +16,11 @@ use tokio::sync::watch;
 
 use super::Engine;
 use crate::attempt;
-use crate::clients::{Clients, stand_in};
+use crate::clients::{Clients, model_placeholder};
 use crate::contract::{RunRole, Service};
 use crate::dispatch::agent;
 use crate::dispatch::answer_equality::AnswerContent;
-use crate::dispatch::evidence::{self, Asking, Evidence};
+use crate::dispatch::evidence::{self, Evidence, RoleQuestion};
 use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt};
 use crate::dispatch::role_service;
 use crate::dispatch::service::{CallHints, TARGET};
@@ -34,7 +34,7 @@ use crate::layout::{self, attempt_file};
 use crate::receipt::LLM;
 use crate::recorded::FILES;
 use crate::recording::LINE;
-use crate::status::missing;
+use crate::status::missing_artifacts;
 
 pub(super) const ANSWER_CUT: Code = Code::new("run-answer-cut");
 const OUTBOX_FULL: Code = Code::new("run-outbox-full");
@@ -87,7 +87,7 @@ pub(super) struct Answer {
 
 impl Engine<'_> {
     /// Returns the client that serves a role; `None` if code does.
-    pub(super) fn served_by(&self, role: RunRole) -> Option<String> {
+    pub(super) fn client_of(&self, role: RunRole) -> Option<String> {
         self.dispatch.service(role).client().map(str::to_owned)
     }
 
@@ -101,7 +101,7 @@ impl Engine<'_> {
         let client = clients.client(name)?;
         let service = role_service(name);
         let gets_files = service.reads_repository() && !service.works_in_copy();
-        let messages = if gets_files && !duty.action.is_complete() {
+        let messages = if gets_files && !duty.action.is_self_contained() {
             self.lay_evidence(duty)?
         } else {
             duty.chat.clone()
@@ -169,7 +169,10 @@ impl Engine<'_> {
             Err(CallError::Llm(error)) => match error.answer_fault() {
                 Some(fault) => {
                     self.journal.note(&format!("  {error}"))?;
-                    (Untrusted::new(""), Some(attempt::unusable(fault)))
+                    (
+                        Untrusted::new(""),
+                        Some(attempt::answer_fault_finding(fault)),
+                    )
                 }
                 None if service.is_person() && is_recorded => {
                     self.lay_prompt(duty, &question)?;
@@ -217,7 +220,7 @@ impl Engine<'_> {
     /// Waits for the answer of an agent, and shows meanwhile what it does.
     async fn watched<T>(
         &mut self,
-        duty: &RoleTask<'_>,
+        task: &RoleTask<'_>,
         mut used: watch::Receiver<AgentProgress>,
         answer: impl Future<Output = T>,
     ) -> Result<T, RunError> {
@@ -229,7 +232,7 @@ impl Engine<'_> {
                 changed = used.changed(), if is_watched => {
                     is_watched = changed.is_ok();
                     let now = used.borrow_and_update().clone();
-                    self.journal.working(duty.role.name(), &progress_line(&duty.label, &now))?;
+                    self.journal.working(task.role.name(), &progress_line(&task.label, &now))?;
                 }
             }
             tokio::select! {
@@ -241,7 +244,11 @@ impl Engine<'_> {
 
     /// Records that an answer outside attempts became an artifact or was refused, so it is used up. `body`
     /// has the reason for a refusal.
-    pub(super) fn take_answer(&mut self, duty: &RoleTask<'_>, body: Value) -> Result<(), RunError> {
+    pub(super) fn record_used_answer(
+        &mut self,
+        duty: &RoleTask<'_>,
+        body: Value,
+    ) -> Result<(), RunError> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
         let entry = Entry {
             role: duty.role.name(),
@@ -256,7 +263,7 @@ impl Engine<'_> {
     /// Writes the evidence files and builds the question from them. They are flushed with a prompt; before
     /// that they are written again whenever the run continues.
     fn lay_evidence(&mut self, duty: &RoleTask<'_>) -> Result<Vec<Message>, RunError> {
-        let asking = Asking {
+        let asking = RoleQuestion {
             record: &self.record,
             role: duty.role,
             action: duty.action,
@@ -348,7 +355,7 @@ impl Engine<'_> {
         }
         if target == layout::PATCH {
             // The patch of an attempt is our own output, not a new answer.
-            for outcome in attempt::recorded(&self.dir, self.journal.events()?)? {
+            for outcome in attempt::recorded_outcomes(&self.dir, self.journal.events()?)? {
                 if outcome.patch.is_some()
                     && says_it(&attempt_file(outcome.number, attempt::PATCH))?
                 {
@@ -412,7 +419,7 @@ impl Engine<'_> {
             ));
         }
         let path = outbox::prompt_path(number, duty.role, duty.action);
-        let missing = missing(&self.dir, Some(duty.target));
+        let missing = missing_artifacts(&self.dir, Some(duty.target));
         let there = self.dir.read_up_to(duty.target, MAX_WRITTEN).ok();
         let there = there.and_then(|there| String::from_utf8(there).ok());
         let judged_as = there
@@ -546,7 +553,7 @@ impl Engine<'_> {
         let settings = &self.record.settings;
         match settings.role_models.get(role.name()) {
             Some(model) => model,
-            None => stand_in(&Service::of(name)).unwrap_or(&settings.model),
+            None => model_placeholder(&Service::of(name)).unwrap_or(&settings.model),
         }
     }
 }

@@ -8,12 +8,12 @@ use crucible_pack::ContextPack;
 use crucible_verify::{ACCEPTABLE, GateLevel, NOT_NOTICED, VerifyResult};
 
 use super::Engine;
-use super::accepted::{is_only, no_test_possible};
+use super::accepted::{is_refused_only_for, no_test_possible};
 use super::ask::{ANSWER_CUT, Answer, AskOutcome, RoleTask};
 use super::more_files::request_in;
-use super::objections::Objected;
-use super::prepare::Found;
-use crate::allow::{SAME_PATCH_TWICE, is_accepted, permission};
+use super::objections::ObjectionTarget;
+use super::prepare::FoundSources;
+use crate::allow::{SAME_PATCH_TWICE, is_accepted, permission_command};
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
@@ -29,11 +29,11 @@ use crate::journal::Entry;
 use crate::layout::{self, attempt_file};
 use crate::recorded::FILES;
 use crate::role::agent_prompt;
-use crate::role::declined::{ConflictSources, DECLINE_UNFOUNDED, Declined};
+use crate::role::declined::{ConflictSources, DECLINE_UNFOUNDED, Decline};
 use crate::role::format::choose;
-use crate::role::patchmaker::{self, Brief};
+use crate::role::patchmaker::{self, FixBrief};
 use crate::rounds::{CandidateSlot, candidates, files_requested};
-use crate::trial::{VerifyContext, keep_logs, or_base_gone};
+use crate::trial::{VerifyContext, explain_base_error, keep_logs};
 use crate::verification;
 
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
@@ -46,16 +46,16 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         analysis: &Analysis,
-        found: &Found,
+        found: &FoundSources,
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<(), RunError> {
-        for outcome in attempt::recorded(&self.dir, self.journal.committed())? {
+        for outcome in attempt::recorded_outcomes(&self.dir, self.journal.committed())? {
             self.record_attempt(&outcome)?;
             self.journal.commit()?;
         }
-        let mut ended = attempt::recorded(&self.dir, self.journal.committed())?;
-        let leaves_out = self.leaves_out(analysis, pack)?;
+        let mut ended = attempt::recorded_outcomes(&self.dir, self.journal.committed())?;
+        let leaves_out = self.has_omitted_files(analysis, pack)?;
         loop {
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
@@ -70,7 +70,7 @@ impl Engine<'_> {
                 .saturating_sub(self.allowances.attempts as u64);
             let place = CandidateSlot::after(of_plan, &self.record.settings);
             if self.choose(&ended, of_plan, place.round)? {
-                ended = attempt::recorded(&self.dir, self.journal.events()?)?;
+                ended = attempt::recorded_outcomes(&self.dir, self.journal.events()?)?;
                 continue;
             }
             if let Some(last) = of_plan.last().filter(|_| place.round > max_rounds) {
@@ -79,12 +79,12 @@ impl Engine<'_> {
                 } else {
                     RunRole::Fixer
                 };
-                let proposed_by = self.served_by(role).unwrap_or_default();
+                let proposed_by = self.client_of(role).unwrap_or_default();
                 return self.fail(&out_of_attempts(last, &Service::of(&proposed_by)));
             }
             if let Some(last) = of_plan
                 .last()
-                .filter(|last| is_only(last, &[NOT_NOTICED.as_str()]))
+                .filter(|last| is_refused_only_for(last, &[NOT_NOTICED.as_str()]))
             {
                 // Where every gate passed before, only a test can show the change.
                 let was_green = analysis.baseline.iter().all(|gate| gate.passed);
@@ -103,10 +103,10 @@ impl Engine<'_> {
                 let again = self.accepted_again(number, accepted);
                 let on = (plan, analysis, pack);
                 let tried = self.verify_accepted(clients, on, &ended, again).await?;
-                if tried == AnswerTried::Waiting {
+                if tried == AnswerProgress::Waiting {
                     return Ok(());
                 }
-                ended = attempt::recorded(&self.dir, self.journal.events()?)?;
+                ended = attempt::recorded_outcomes(&self.dir, self.journal.events()?)?;
                 continue;
             }
             let brief = self.brief(&place, plan)?;
@@ -114,7 +114,7 @@ impl Engine<'_> {
                 Some(_) => (RunRole::Fixer, Action::Fix),
                 None => (RunRole::Patchmaker, Action::Patch),
             };
-            let Some(name) = self.served_by(role) else {
+            let Some(name) = self.client_of(role) else {
                 return Err(self.dir.malformed(
                     layout::DISPATCH,
                     "no backend serves the role that proposes changes",
@@ -124,7 +124,7 @@ impl Engine<'_> {
                 .iter()
                 .flat_map(|outcome| &outcome.findings)
                 .any(|finding| finding.code == ANSWER_CUT);
-            let shown = self.shown(pack, &ended)?;
+            let shown = self.pack_with_requests(pack, &ended)?;
             let pack = &shown;
             let format = self.format_of(&name, plan, pack, was_cut)?;
             let requests = self.requests(&name, &ended, leaves_out);
@@ -180,22 +180,25 @@ impl Engine<'_> {
                     findings.any(|finding| finding.code == DECLINE_UNFOUNDED)
                 });
                 let sources = ConflictSources::new(&plan.goal, pack, &analysis.baseline);
-                if !is_model || was_asked_again || declined.is_founded(&sources) {
+                if !is_model || was_asked_again || declined.cites_conflict(&sources) {
                     return self.decline(&duty, &name, &declined);
                 }
-                answer.unread = Some(Declined::unfounded());
+                answer.unread = Some(Decline::unfounded_finding());
             }
-            match request_in(&answer).filter(|_| requests.left > 0) {
-                Some(request) => self.serve(&attempt, plan, pack, &request, &answer).await?,
+            match request_in(&answer).filter(|_| requests.remaining > 0) {
+                Some(request) => {
+                    self.answer_request(&attempt, plan, pack, &request, &answer)
+                        .await?
+                }
                 None => {
                     let on = (plan, analysis, pack);
                     let tried = self.try_answer(clients, &attempt, on, &answer).await?;
-                    if tried == AnswerTried::Waiting {
+                    if tried == AnswerProgress::Waiting {
                         return Ok(());
                     }
                 }
             }
-            ended = attempt::recorded(&self.dir, self.journal.events()?)?;
+            ended = attempt::recorded_outcomes(&self.dir, self.journal.events()?)?;
         }
     }
 
@@ -226,10 +229,10 @@ impl Engine<'_> {
         &mut self,
         duty: &RoleTask<'_>,
         by: &str,
-        declined: &Declined,
+        declined: &Decline,
     ) -> Result<(), RunError> {
         let finding = declined.finding(by);
-        self.take_answer(duty, serde_json::json!({ "declined": finding.hint }))?;
+        self.record_used_answer(duty, serde_json::json!({ "declined": finding.hint }))?;
         self.journal
             .note(&format!("  declined: {}", finding.hint))?;
         self.dir.write_json_recorded(layout::FAILURE, &finding)?;
@@ -250,7 +253,7 @@ impl Engine<'_> {
         attempt: &Attempt<'_>,
         on: (&Plan, &Analysis, &ContextPack),
         answer: &Answer,
-    ) -> Result<AnswerTried, RunError> {
+    ) -> Result<AnswerProgress, RunError> {
         let (plan, analysis, _) = on;
         let (text, number) = (&answer.text, attempt.number);
         self.journal.working("patch gate", "judging the answer")?;
@@ -266,7 +269,9 @@ impl Engine<'_> {
                 };
                 match gatekeeper::judge(&context, text, number).await {
                     Ok(judged) => judged,
-                    Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
+                    Err(error) => {
+                        return Err(explain_base_error(&self.git, &self.record, error).await);
+                    }
                 }
             }
         };
@@ -295,18 +300,19 @@ impl Engine<'_> {
             outcome.end = AttemptEnd::Repeated;
             outcome.output.clone_from(&earlier.output);
         }
-        self.try_judged(clients, attempt, on, judged, outcome).await
+        self.verify_if_accepted(clients, attempt, on, judged, outcome)
+            .await
     }
 
     /// Records what the patch gate found. If it accepts, runs the gates and hears objections.
-    pub(super) async fn try_judged(
+    pub(super) async fn verify_if_accepted(
         &mut self,
         clients: &dyn Clients,
         attempt: &Attempt<'_>,
         (plan, analysis, pack): (&Plan, &Analysis, &ContextPack),
         judged: PatchVerdict,
         mut outcome: AttemptOutcome,
-    ) -> Result<AnswerTried, RunError> {
+    ) -> Result<AnswerProgress, RunError> {
         let number = outcome.number;
         let mut used = Vec::new();
         let key = |step| attempt_key(number, step);
@@ -341,7 +347,7 @@ impl Engine<'_> {
         for finding in judged.verdict.errors() {
             self.journal.note(&format!("  refused: {finding}"))?;
         }
-        if let Some(command) = permission(&self.record.run_id, judged.verdict.findings()) {
+        if let Some(command) = permission_command(&self.record.run_id, judged.verdict.findings()) {
             self.journal.note(&format!("  to allow it: {command}"))?;
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
@@ -354,17 +360,18 @@ impl Engine<'_> {
             )?;
             self.verify(plan, analysis, change, &mut outcome).await?;
             let patch = judged.patch.as_deref().unwrap_or_default();
-            let objected = Objected {
+            let objected = ObjectionTarget {
                 plan,
                 analysis,
                 pack,
                 change,
                 patch: &String::from_utf8_lossy(patch),
             };
-            let objections = Box::pin(self.object(clients, attempt, &objected, &mut outcome));
+            let objections =
+                Box::pin(self.raise_objections(clients, attempt, &objected, &mut outcome));
             match objections.await? {
                 Some(steps) => used = steps,
-                None => return Ok(AnswerTried::Waiting),
+                None => return Ok(AnswerProgress::Waiting),
             }
             if outcome.end == AttemptEnd::Verified && candidates(&self.record.settings) > 1 {
                 outcome.end = AttemptEnd::Candidate;
@@ -372,9 +379,9 @@ impl Engine<'_> {
         }
         self.dir
             .write_json_recorded(&attempt_file(number, attempt::OUTCOME), &outcome)?;
-        self.take_objections(&used)?;
+        self.record_used_answers(&used)?;
         self.record_attempt(&outcome)?;
-        Ok(AnswerTried::Ended)
+        Ok(AnswerProgress::Ended)
     }
 
     pub(super) async fn verify(
@@ -433,7 +440,7 @@ impl Engine<'_> {
         for finding in trial.verdict.errors() {
             self.journal.note(&format!("  refused: {finding}"))?;
         }
-        if let Some(command) = permission(&self.record.run_id, trial.verdict.findings()) {
+        if let Some(command) = permission_command(&self.record.run_id, trial.verdict.findings()) {
             self.journal
                 .note(&format!("  to accept it as it is: {command}"))?;
         }
@@ -483,7 +490,7 @@ impl Engine<'_> {
                     .record_file(role, event, &key(AttemptStep::Ended), &path)?;
             }
             AttemptEnd::VerifyFailed => {
-                self.record_tried(outcome, &path)?;
+                self.record_verified_end(outcome, &path)?;
                 self.journal.record_file(
                     "verifier",
                     EventKind::VerifyFailed,
@@ -493,7 +500,7 @@ impl Engine<'_> {
                 self.bundle(&key(AttemptStep::Bundle))?;
             }
             AttemptEnd::Candidate | AttemptEnd::Verified => {
-                self.record_tried(outcome, &path)?;
+                self.record_verified_end(outcome, &path)?;
                 let event = if outcome.end == AttemptEnd::Verified {
                     EventKind::VerifyPassed
                 } else {
@@ -508,7 +515,7 @@ impl Engine<'_> {
 
     /// Records the end of an attempt whose gates ran, together with their output in one event, so that no log
     /// is trusted without its end.
-    pub(super) fn record_tried(
+    pub(super) fn record_verified_end(
         &mut self,
         outcome: &AttemptOutcome,
         path: &str,
@@ -539,7 +546,7 @@ impl Engine<'_> {
     }
 
     /// Returns the brief for the next answer; `None` if no answer precedes its round.
-    fn brief(&self, place: &CandidateSlot<'_>, plan: &Plan) -> Result<Option<Brief>, RunError> {
+    fn brief(&self, place: &CandidateSlot<'_>, plan: &Plan) -> Result<Option<FixBrief>, RunError> {
         let reasons = |outcome: &AttemptOutcome| -> Vec<String> {
             let errors = outcome
                 .findings
@@ -555,11 +562,11 @@ impl Engine<'_> {
                 .dir
                 .read_if_there(&attempt_file(shown.number, name))?
                 .unwrap_or_default();
-            Ok(beginning(&String::from_utf8_lossy(&bytes)))
+            Ok(patch_excerpt(&String::from_utf8_lossy(&bytes)))
         };
         let malformed = place.malformed.map(reasons).unwrap_or_default();
         let is_only_malformed = shown.end == AttemptEnd::Malformed;
-        Ok(Some(Brief {
+        Ok(Some(FixBrief {
             reasons: if is_only_malformed {
                 malformed.clone()
             } else {
@@ -574,7 +581,7 @@ impl Engine<'_> {
                 text(attempt::ANSWER)?
             },
             unchanged: unchanged(shown),
-            test_places: match is_only(shown, &ACCEPTABLE) {
+            test_places: match is_refused_only_for(shown, &ACCEPTABLE) {
                 true => plan.test_places(),
                 false => Vec::new(),
             },
@@ -583,14 +590,14 @@ impl Engine<'_> {
 }
 
 /// Returns the reason of an answer that declines.
-fn declined_in(answer: &Answer) -> Option<Declined> {
+fn declined_in(answer: &Answer) -> Option<Decline> {
     // A service that owes a diff refuses any other text, but this one.
     let is_read = answer
         .unread
         .as_ref()
         .is_none_or(|finding| finding.code == NO_DIFF);
     is_read
-        .then(|| Declined::read(answer.text.as_str()))
+        .then(|| Decline::read(answer.text.as_str()))
         .flatten()
 }
 
@@ -627,7 +634,7 @@ pub(super) struct Attempt<'a> {
 
 /// The state of an attempt after its answer was processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerTried {
+pub(super) enum AnswerProgress {
     /// It is.
     Ended,
     /// A person must answer first.
@@ -675,7 +682,7 @@ impl<'a> Attempt<'a> {
 }
 
 /// As much of a refused patch or answer as is shown, and how much is not.
-pub(super) fn beginning(patch: &str) -> String {
+pub(super) fn patch_excerpt(patch: &str) -> String {
     let mut shown: String = patch.chars().take(MAX_PATCH_SHOWN).collect();
     let left = patch.chars().count().saturating_sub(MAX_PATCH_SHOWN);
     if left > 0 {
@@ -724,9 +731,9 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_patch_that_is_cut_says_so() {
-        assert_eq!(beginning("diff"), "diff");
-        let cut = beginning(&"é".repeat(MAX_PATCH_SHOWN + 3));
+    fn truncated_refused_patch_is_marked() {
+        assert_eq!(patch_excerpt("diff"), "diff");
+        let cut = patch_excerpt(&"é".repeat(MAX_PATCH_SHOWN + 3));
         assert!(
             cut.ends_with("(only the beginning: 3 more characters are not shown)\n"),
             "{cut}"

@@ -22,26 +22,26 @@ use crucible_model::{Finding, RepoPath};
 use crucible_repo::Git;
 use crucible_verify::{GateLevel, GateSpec};
 
-use crate::allow::Allowances;
+use crate::allow::Permissions;
 use crate::budget::allowed;
-use crate::canary::{CanaryBase, Proof, run_canary, unaffected};
+use crate::canary::{CanaryContext, CanaryResult, run_canary, unaffected};
 use crate::clients::Clients;
 use crate::contract::{DispatchConfig, RunRecord};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::gate_world::Surveys;
+use crate::gate_workspace::SurveyCache;
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
 use crate::receipt;
-use crate::recording::Opening;
+use crate::recording::ClientContext;
+use crate::run_context::RunContext;
 use crate::start::{
-    DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_beginning, restore_beginning, row,
+    DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_creation, restore_initial_files, run_row,
 };
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
-use crate::trial::{self, TrialBase, TrialResult};
-use crate::verify_record::AccountedFiles;
-use crate::world::World;
+use crate::trial::{self, TrialResult, TrialSetup};
+use crate::verify_record::RecordedFiles;
 
 /// Advances a run until it is verified, blocked or failed, and returns its state. A run that already is stays
 /// unchanged. `open` creates the clients once the run's lock is held and its events are complete, so no other
@@ -51,17 +51,17 @@ use crate::world::World;
 ///
 /// After an error, advancing again continues from the last step.
 pub async fn advance<C: Clients>(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
-    open: impl FnOnce(&Opening<'_>) -> Result<C, RunError>,
+    open: impl FnOnce(&ClientContext<'_>) -> Result<C, RunError>,
     ledger: &mut Ledger,
     observer: &mut dyn RunObserver,
 ) -> Result<RunState, RunError> {
     let mut record = dir.record()?;
-    world.run_outside_of(&record.repo, dir)?;
-    let _lock = dir.take("advancing the run")?;
+    world.require_run_outside(&record.repo, dir)?;
+    let _lock = dir.acquire("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
-    world.outside_of(git.top())?;
+    world.require_outside(git.top())?;
     let mut journal = Journal::open(
         record.run_id.clone(),
         dir.clone(),
@@ -69,16 +69,16 @@ pub async fn advance<C: Clients>(
         world.clock,
         observer,
     )?;
-    let allowances = Allowances::of(journal.events()?);
-    restore_beginning(dir, &record, &journal)?;
-    allowances.give_attempts(&mut record);
+    let allowances = Permissions::of(journal.events()?);
+    restore_initial_files(dir, &record, &journal)?;
+    allowances.extend_attempts(&mut record);
     let dispatch = dir.read_document(layout::DISPATCH)?;
     let mut engine = Engine {
         world,
         dir: dir.clone(),
         record,
         git,
-        surveys: Surveys::default(),
+        surveys: SurveyCache::default(),
         journal,
         dispatch,
         allowances,
@@ -93,7 +93,7 @@ pub async fn advance<C: Clients>(
         let RunRecord {
             run_id, settings, ..
         } = &engine.record;
-        open(&Opening {
+        open(&ClientContext {
             settings,
             run: run_id,
             answered,
@@ -112,20 +112,20 @@ pub async fn advance<C: Clients>(
 }
 
 struct Engine<'a> {
-    world: &'a World<'a>,
+    world: &'a RunContext<'a>,
     dir: RunDir,
     record: RunRecord,
     git: Git,
-    surveys: Surveys,
+    surveys: SurveyCache,
     journal: Journal<'a>,
     dispatch: DispatchConfig,
     /// What was permitted since the run began.
-    allowances: Allowances,
+    allowances: Permissions,
 }
 
 impl Engine<'_> {
     async fn run(&mut self, clients: &dyn Clients) -> Result<(), RunError> {
-        record_beginning(&mut self.journal, &self.record)?;
+        record_creation(&mut self.journal, &self.record)?;
         self.journal.record_file(
             "crucible",
             EventKind::GuardrailsWritten,
@@ -140,7 +140,7 @@ impl Engine<'_> {
         )?;
         // The ledger has it; beside a plan that was widened since, it is outdated.
         let is_over =
-            !self.allowances.is_none() && !self.journal.has(&self.allowances.key("failed"));
+            !self.allowances.is_empty() && !self.journal.has(&self.allowances.key("failed"));
         if is_over && self.dir.has(layout::FAILURE) {
             remove_file(&self.dir.path(layout::FAILURE))?;
         }
@@ -152,10 +152,12 @@ impl Engine<'_> {
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
         let analysis = Box::pin(self.analyse()).await?;
-        let Some(found) = Box::pin(self.find(clients)).await? else {
+        let Some(found) = Box::pin(self.look_up_sources(clients)).await? else {
             return Ok(());
         };
-        let Some((request, pack)) = Box::pin(self.gather(clients, &analysis, &found)).await? else {
+        let Some((request, pack)) =
+            Box::pin(self.build_context(clients, &analysis, &found)).await?
+        else {
             return Ok(());
         };
         let Some(plan) = Box::pin(self.draft(clients, &analysis, &found, &request, &pack)).await?
@@ -174,7 +176,8 @@ impl Engine<'_> {
         let reached = progress(&self.dir, self.journal.events()?)?.state();
         self.journal.write_trace()?;
         receipt::write(&self.dir, &self.record, self.journal.events()?)?;
-        self.journal.list(row(&self.record, reached, self.world));
+        self.journal
+            .set_run_row(run_row(&self.record, reached, self.world));
         self.journal.commit()?;
         Ok(reached)
     }
@@ -192,7 +195,7 @@ impl Engine<'_> {
             return Ok(());
         }
         self.journal.write_trace()?;
-        let accounted = AccountedFiles::of(self.journal.events()?);
+        let accounted = RecordedFiles::of(self.journal.events()?);
         let bytes = crucible_verify::failure_bundle(self.dir.root(), &|path| accounted.has(path))?;
         let digest = self.dir.write(layout::BUNDLE, &bytes)?;
         let body = serde_json::json!({ "digest": digest });
@@ -219,7 +222,7 @@ impl Engine<'_> {
     /// Runs the gates on a copy of the base as it is. Returns those that are used from then on.
     async fn trial(&mut self) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
         let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let base = TrialBase::of(&self.record, &self.record.settings.gates, &self.surveys);
+        let base = TrialSetup::of(&self.record, &self.record.settings.gates, &self.surveys);
         let observer = self.journal.observer()?;
         trial::run_base(self.world, &self.git, base, temp_dir.path(), observer).await
     }
@@ -230,12 +233,12 @@ impl Engine<'_> {
         gates: &[GateSpec],
         gate_files: &[RepoPath],
         before: &TrialResult,
-    ) -> Result<Proof, RunError> {
+    ) -> Result<CanaryResult, RunError> {
         let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
-        let base = TrialBase::of(&self.record, gates, &self.surveys);
+        let base = TrialSetup::of(&self.record, gates, &self.surveys);
         let level = GateLevel::Lite;
-        let on = CanaryBase {
+        let on = CanaryContext {
             git: &self.git,
             base,
             level,
@@ -243,7 +246,7 @@ impl Engine<'_> {
             gate_files,
         };
         let proof = run_canary(self.world, on, before, observer).await?;
-        match proof.settle(before, observer) {
+        match proof.report_uncounted(before, observer) {
             Some(run) => Err(unaffected(run)),
             None => Ok(proof),
         }

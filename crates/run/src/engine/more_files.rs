@@ -17,8 +17,8 @@ use crate::error::RunError;
 use crate::gatekeeper::holds_secret;
 use crate::layout::{self, attempt_file};
 use crate::role::chair::{self, OmittedFiles};
-use crate::role::librarian::more::{LibrarianContext, leaves_out, with_more};
-use crate::role::patchmaker::Requests;
+use crate::role::librarian::more::{LibrarianContext, has_omitted_files, merge_packs};
+use crate::role::patchmaker::FileRequestStatus;
 use crate::role::request::MoreFiles;
 use crate::rounds::files_requested;
 use crate::trial::require_base;
@@ -35,13 +35,15 @@ pub(super) fn request_in(answer: &Answer) -> Option<MoreFiles> {
 impl Engine<'_> {
     /// Returns whether the pack leaves out files that a model could see. The ranking listed them; otherwise
     /// their number decides.
-    pub(super) fn leaves_out(
+    pub(super) fn has_omitted_files(
         &self,
         analysis: &Analysis,
         pack: &ContextPack,
     ) -> Result<bool, RunError> {
         if !self.dir.has(layout::LEFT_OUT) {
-            return Ok(leaves_out(pack, &[]) || analysis.tracked_files > pack.files.len() as u64);
+            return Ok(
+                has_omitted_files(pack, &[]) || analysis.tracked_files > pack.files.len() as u64
+            );
         }
         let listed: OmittedFiles = self.dir.read_document(layout::LEFT_OUT)?;
         let paths: Vec<_> = listed
@@ -49,11 +51,11 @@ impl Engine<'_> {
             .iter()
             .filter_map(|file| file.path.parse().ok())
             .collect();
-        Ok(leaves_out(pack, &paths))
+        Ok(has_omitted_files(pack, &paths))
     }
 
     /// Returns what the next question shows: the pack, and the files requested since.
-    pub(super) fn shown(
+    pub(super) fn pack_with_requests(
         &self,
         pack: &ContextPack,
         ended: &[AttemptOutcome],
@@ -66,7 +68,7 @@ impl Engine<'_> {
             let path = attempt_file(outcome.number, attempt::PACK);
             let more = ContextPack::parse(&self.dir.read(&path)?)
                 .map_err(|error| self.dir.malformed(&path, &error.to_string()))?;
-            shown = with_more(shown, more);
+            shown = merge_packs(shown, more);
         }
         Ok(shown)
     }
@@ -77,9 +79,9 @@ impl Engine<'_> {
         name: &str,
         ended: &[AttemptOutcome],
         leaves_out: bool,
-    ) -> Requests {
+    ) -> FileRequestStatus {
         if role_service(name).reads_repository() {
-            return Requests::default();
+            return FileRequestStatus::default();
         }
         let requested = ended
             .iter()
@@ -90,16 +92,16 @@ impl Engine<'_> {
             .settings
             .max_file_requests
             .saturating_sub(files_requested(ended));
-        Requests {
+        FileRequestStatus {
             answered: findings
                 .map(|finding| format!("{}: {}", finding.subject, finding.hint))
                 .collect(),
-            left: if leaves_out { left } else { 0 },
+            remaining: if leaves_out { left } else { 0 },
         }
     }
 
     /// Packs what an answer requests; the attempt is over.
-    pub(super) async fn serve(
+    pub(super) async fn answer_request(
         &mut self,
         attempt: &Attempt<'_>,
         plan: &Plan,

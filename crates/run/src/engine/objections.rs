@@ -28,16 +28,16 @@ use crate::error::RunError;
 use crate::event_kind::attempt_step;
 use crate::gatekeeper::{Change, Files};
 use crate::layout::{self, attempt_file};
-use crate::objections::{ObjectionGround, Prepared};
+use crate::objections::{ObjectionContext, PreparedObjection};
 use crate::role::objector::{
-    Derivation, Raised, expectation_question, objections_question, read_expectation,
-    read_objections,
+    ExpectationPrompt, RaisedObjection, expectation_question, objections_question,
+    read_expectation, read_objections,
 };
 use crate::trial::VerifyContext;
 use crate::verification::base_files;
 
 /// What objections are raised against.
-pub(super) struct Objected<'o> {
+pub(super) struct ObjectionTarget<'o> {
     pub(super) plan: &'o Plan,
     pub(super) analysis: &'o Analysis,
     pub(super) pack: &'o ContextPack,
@@ -46,8 +46,8 @@ pub(super) struct Objected<'o> {
 }
 
 /// The same, with the files of the base.
-struct Ground<'o> {
-    on: &'o Objected<'o>,
+struct TargetWithBase<'o> {
+    on: &'o ObjectionTarget<'o>,
     base_files: Files,
     tracked: BTreeSet<RepoPath>,
 }
@@ -80,11 +80,11 @@ struct Question {
 impl Engine<'_> {
     /// Raises and judges objections against a change that passed, and adds them to its report and its outcome. Returns the steps
     /// whose answers are used up; nothing if a person must answer first.
-    pub(super) async fn object(
+    pub(super) async fn raise_objections(
         &mut self,
         clients: &dyn Clients,
         attempt: &Attempt<'_>,
-        on: &Objected<'_>,
+        on: &ObjectionTarget<'_>,
         outcome: &mut AttemptOutcome,
     ) -> Result<Option<Vec<String>>, RunError> {
         let policy = self.record.settings.objections;
@@ -97,7 +97,7 @@ impl Engine<'_> {
             .filter_map(|file| RepoPath::from_bytes(file.path.as_os_str().as_bytes()).ok())
             .collect();
         let base_files = base_files(verify_context!(self, on), on.change).await?;
-        let objection_context = Ground {
+        let objection_context = TargetWithBase {
             on,
             base_files,
             tracked,
@@ -161,7 +161,7 @@ impl Engine<'_> {
     async fn earlier_witnesses(
         &mut self,
         attempt: &Attempt<'_>,
-        objection_context: &Ground<'_>,
+        objection_context: &TargetWithBase<'_>,
     ) -> Result<Vec<Objection>, RunError> {
         let mut judged: Vec<Objection> = Vec::new();
         for earlier in attempt.ended {
@@ -178,7 +178,7 @@ impl Engine<'_> {
                 if judged.iter().any(|known| known.test == witness.test) {
                     continue;
                 }
-                let raised = Raised {
+                let raised = RaisedObjection {
                     test: witness.test.clone(),
                     expected: witness.expected.clone(),
                     rests_on: witness.rests_on.clone(),
@@ -187,7 +187,7 @@ impl Engine<'_> {
                 let spelled = witness
                     .second
                     .as_deref()
-                    .and_then(|value| prepared.spelled(value));
+                    .and_then(|value| prepared.normalized(value));
                 let second = spelled
                     .as_deref()
                     .map_or(SecondAuthor::Undecided, SecondAuthor::Expects);
@@ -216,15 +216,15 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         number: u64,
-        objection_context: &Ground<'_>,
-        raised: &Raised,
+        objection_context: &TargetWithBase<'_>,
+        raised: &RaisedObjection,
         step: &str,
     ) -> Result<Option<(Objection, bool)>, RunError> {
         let mut prepared = self.prepare(objection_context, raised).await?;
         let mut second: Option<Option<String>> = None;
         let (outcome, reason) = loop {
             let spelled = second.iter().flatten().next();
-            let spelled = spelled.and_then(|value: &String| prepared.spelled(value));
+            let spelled = spelled.and_then(|value: &String| prepared.normalized(value));
             let answer = match (&second, &spelled) {
                 (None, _) => SecondAuthor::Unasked,
                 (Some(_), None) => SecondAuthor::Undecided,
@@ -233,7 +233,7 @@ impl Engine<'_> {
             match prepared.next(answer) {
                 WitnessStep::Done(outcome, reason) => break (outcome, reason),
                 WitnessStep::AskSecondAuthor => {
-                    let chat = expectation_question(&Derivation {
+                    let chat = expectation_question(&ExpectationPrompt {
                         sentence: &raised.rests_on.sentence,
                         signatures: &prepared.signatures,
                         path: &raised.test.path,
@@ -274,8 +274,8 @@ impl Engine<'_> {
     /// Runs the test of an objection on the change.
     async fn run_objection(
         &mut self,
-        objection_context: &Ground<'_>,
-        prepared: &mut Prepared<'_>,
+        objection_context: &TargetWithBase<'_>,
+        prepared: &mut PreparedObjection<'_>,
         step: &WitnessStep,
     ) -> Result<(), RunError> {
         let name = &prepared.raised.test.name;
@@ -283,7 +283,7 @@ impl Engine<'_> {
             .working("verifier", &format!("running the objection {name}"))?;
         let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
-        let on = ObjectionGround {
+        let on = ObjectionContext {
             by: verify_context!(self, objection_context.on),
             change: objection_context.on.change,
             base_files: &objection_context.base_files,
@@ -296,16 +296,16 @@ impl Engine<'_> {
 
     async fn prepare<'r>(
         &self,
-        objection_context: &Ground<'_>,
-        raised: &'r Raised,
-    ) -> Result<Prepared<'r>, RunError> {
-        let on = ObjectionGround {
+        objection_context: &TargetWithBase<'_>,
+        raised: &'r RaisedObjection,
+    ) -> Result<PreparedObjection<'r>, RunError> {
+        let on = ObjectionContext {
             by: verify_context!(self, objection_context.on),
             change: objection_context.on.change,
             base_files: &objection_context.base_files,
             tracked: &objection_context.tracked,
         };
-        Prepared::new(on, raised).await
+        PreparedObjection::new(on, raised).await
     }
 
     /// Asks the objector or the second author; nothing if a person must answer first.
@@ -315,7 +315,7 @@ impl Engine<'_> {
         number: u64,
         question: Question,
     ) -> Result<Option<Answer>, RunError> {
-        let Some(name) = self.served_by(question.role) else {
+        let Some(name) = self.client_of(question.role) else {
             let why = "no backend serves a role that objections need";
             return Err(self.dir.malformed(layout::DISPATCH, why));
         };

@@ -63,7 +63,7 @@ impl Engine<'_> {
     }
 
     /// Records that the answers of these steps are used up. The end of the attempt follows in the same transaction.
-    pub(super) fn take_objections(&mut self, steps: &[String]) -> Result<(), RunError> {
+    pub(super) fn record_used_answers(&mut self, steps: &[String]) -> Result<(), RunError> {
         for step in steps {
             self.journal.record(Entry {
                 role: RunRole::Objector.name(),

@@ -6,7 +6,7 @@ use crucible_model::{Digest, Finding, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
-use super::prepare::Found;
+use super::prepare::FoundSources;
 use crate::analysis::{Analysis, BehaviorCatalogue};
 use crate::catalogue::listed_behaviors;
 use crate::clients::Clients;
@@ -26,12 +26,12 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         analysis: &Analysis,
-        found: &Found,
+        found: &FoundSources,
         request: &FileRequest,
         pack: &ContextPack,
     ) -> Result<Option<Plan>, RunError> {
         let key = self.allowances.key("plan-draft");
-        let earlier = self.earlier(layout::PLAN_DRAFT)?;
+        let earlier = self.outdated_content(layout::PLAN_DRAFT)?;
         if let (Some(text), false) = (&earlier, self.is_made(&key, layout::PLAN_DRAFT)) {
             let mut plan = self.parse_draft(text)?;
             self.allowances.widen(&mut plan);
@@ -39,12 +39,19 @@ impl Engine<'_> {
                 .write_recorded(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         } else if !self.is_made(&key, layout::PLAN_DRAFT) {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
-            let not_asked: OmittedFiles = match self.dir.has(layout::LEFT_OUT) {
+            let omitted_files: OmittedFiles = match self.dir.has(layout::LEFT_OUT) {
                 true => self.dir.read_document(layout::LEFT_OUT)?,
                 false => OmittedFiles::default(),
             };
-            let by_code = chair::draft(&self.record, analysis, pack, request, &not_asked, &tracked);
-            let mut plan = match self.served_by(RunRole::Chair) {
+            let by_code = chair::draft(
+                &self.record,
+                analysis,
+                pack,
+                request,
+                &omitted_files,
+                &tracked,
+            );
+            let mut plan = match self.client_of(RunRole::Chair) {
                 None => by_code,
                 Some(name) => match self
                     .ask_for_plan(clients, &name, analysis, found, &by_code, pack)
@@ -63,7 +70,7 @@ impl Engine<'_> {
             }
             self.dir.write_recorded(
                 layout::REASONS,
-                chair::reasons(&self.record.goal).as_bytes(),
+                chair::render_reasons(&self.record.goal).as_bytes(),
             )?;
             self.dir.write_recorded(
                 layout::EXPECTED_RESULTS,
@@ -103,7 +110,7 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         analysis: &Analysis,
-        found: &Found,
+        found: &FoundSources,
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<bool, RunError> {
@@ -120,7 +127,7 @@ impl Engine<'_> {
         };
         let (gates, gate_files) = (self.record.settings.gates.len(), &analysis.gate_files);
         let mut contract = reviewers::contract_guardian(&documents, pack, gates, gate_files);
-        if !self.record.settings.names_places() {
+        if !self.record.settings.has_named_paths() {
             let (tracked, _) = chair::candidates(self.git.tracked_files().await?);
             contract.merge(Verdict::new(chair::goal_problems(&self.record, &tracked)));
         }

@@ -14,9 +14,11 @@ use crate::clients::Clients;
 use crate::contract::{FindMode, Guardrails, RunRecord, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, quotes_others, resolve};
+use crate::find::{
+    FindResult, RepoFacts, Workflows, check_web, externals, quotes_external_text, resolve,
+};
 use crate::gate_files::{Mode, gate_files as files_of_gates, test_support};
-use crate::gate_world::remedy_here;
+use crate::gate_workspace::remedy_for_venv;
 use crate::layout;
 use crate::role::chair::{self, OmittedFiles};
 use crate::role::librarian::pack_context;
@@ -27,7 +29,7 @@ const GATE_FILE_READ: ByteLimit = ByteLimit(256 * 1024);
 
 /// What is known from elsewhere.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundSources {
     /// The text of `outbox/EXTERNALS.md`.
     pub(super) externals: String,
     /// Whether that text quotes text from outside.
@@ -51,7 +53,7 @@ impl Engine<'_> {
                     cause,
                     remedy,
                 } => RunError::GateCouldNotRun {
-                    remedy: remedy_here(self.world, self.git.top(), &remedy),
+                    remedy: remedy_for_venv(self.world, self.git.top(), &remedy),
                     gate,
                     command,
                     cause,
@@ -115,7 +117,7 @@ impl Engine<'_> {
                 gate_files_of.insert(gate.id.to_string(), own);
             }
             let proof = self.canary(&gates, &gate_files, &trial).await?;
-            trial.replace(&proof.again);
+            trial.replace_results(&proof.again);
             for building in proof.building {
                 let same = gates.iter_mut().find(|gate| gate.id == building.id);
                 same.into_iter().for_each(|gate| gate.clone_from(&building));
@@ -157,7 +159,10 @@ impl Engine<'_> {
     }
 
     /// Looks up what is known already; `None` if a person must provide it first.
-    pub(super) async fn find(&mut self, clients: &dyn Clients) -> Result<Option<Found>, RunError> {
+    pub(super) async fn look_up_sources(
+        &mut self,
+        clients: &dyn Clients,
+    ) -> Result<Option<FoundSources>, RunError> {
         let tracked = self.git.tracked_files().await?;
         let workflows = Workflows::read(&self.record.repo, &tracked)?;
         if !self.is_made("find-result", layout::FIND_RESULT) {
@@ -173,7 +178,7 @@ impl Engine<'_> {
             .record_file("crucible", event, key, layout::FIND_RESULT)?;
         let result: FindResult = self.dir.read_document(layout::FIND_RESULT)?;
         let guardrails = self.guardrails()?;
-        let web = match (&guardrails.find_mode, self.served_by(RunRole::Researcher)) {
+        let web = match (&guardrails.find_mode, self.client_of(RunRole::Researcher)) {
             (FindMode::ResolverPlusWeb(_), Some(name)) => {
                 match self.ask_for_pages(clients, &name, &guardrails).await? {
                     Some(web) => Some(web),
@@ -195,8 +200,8 @@ impl Engine<'_> {
         let externals = externals(&result, &workflows, web.as_ref())
             .as_str()
             .to_owned();
-        let quotes_others = quotes_others(&result, &workflows, web.as_ref());
-        Ok(Some(Found {
+        let quotes_others = quotes_external_text(&result, &workflows, web.as_ref());
+        Ok(Some(FoundSources {
             externals,
             quotes_others,
         }))
@@ -204,8 +209,8 @@ impl Engine<'_> {
 
     /// Returns the content of a file that a permission made outdated, or that was written after it and not
     /// recorded. `None` without a permission or such a file.
-    pub(super) fn earlier(&self, path: &str) -> Result<Option<String>, RunError> {
-        if self.allowances.is_none() || !self.dir.has(path) {
+    pub(super) fn outdated_content(&self, path: &str) -> Result<Option<String>, RunError> {
+        if self.allowances.is_empty() || !self.dir.has(path) {
             return Ok(None);
         }
         self.dir.read_text(path).map(Some)
@@ -218,11 +223,11 @@ impl Engine<'_> {
     }
 
     /// Requests files and packs them; `None` if a person must name them first.
-    pub(super) async fn gather(
+    pub(super) async fn build_context(
         &mut self,
         clients: &dyn Clients,
         analysis: &Analysis,
-        found: &Found,
+        found: &FoundSources,
     ) -> Result<Option<(FileRequest, ContextPack)>, RunError> {
         let (file_request_key, packed) = (
             self.allowances.key("file-request"),
@@ -232,15 +237,15 @@ impl Engine<'_> {
         let earlier = if is_asked {
             None
         } else {
-            self.earlier(layout::FILE_REQUEST)?
+            self.outdated_content(layout::FILE_REQUEST)?
         };
         if let Some(text) = earlier {
             let mut request = FileRequest::parse(text.as_bytes())
                 .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
-            self.allowances.ask_for(&mut request);
+            self.allowances.prioritize(&mut request);
             self.dir
                 .write_json_recorded(layout::FILE_REQUEST, &request)?;
-        } else if let Some(name) = self.served_by(RunRole::Chair)
+        } else if let Some(name) = self.client_of(RunRole::Chair)
             && !is_asked
         {
             if !self.ask_for_files(clients, &name, analysis, found).await? {
@@ -252,7 +257,7 @@ impl Engine<'_> {
                 .working("chair", "ranking the files of the repository")?;
             let (mut request, mut not_asked) =
                 chair::file_request(&self.record, analysis, &tracked);
-            self.allowances.ask_for(&mut request);
+            self.allowances.prioritize(&mut request);
             not_asked.files.extend(unfit);
             self.dir.write_json_recorded(layout::LEFT_OUT, &not_asked)?;
             let role = RunRole::Chair.name();
@@ -278,8 +283,8 @@ impl Engine<'_> {
                 .working(RunRole::Librarian.name(), "building the context pack")?;
             // What a permission adds to a pack, code adds.
             let by_hand = self
-                .served_by(RunRole::Librarian)
-                .filter(|_| self.allowances.is_none());
+                .client_of(RunRole::Librarian)
+                .filter(|_| self.allowances.is_empty());
             let pack = match by_hand {
                 Some(name) => match self
                     .ask_for_pack(clients, &name, analysis, &request)
@@ -301,12 +306,14 @@ impl Engine<'_> {
             require_base(&self.git, &self.record).await?;
             self.dir
                 .write_recorded(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
-            let not_asked: Option<OmittedFiles> = self
+            let omitted_files: Option<OmittedFiles> = self
                 .dir
                 .has(layout::LEFT_OUT)
                 .then(|| self.dir.read_document(layout::LEFT_OUT))
                 .transpose()?;
-            if let Some(note) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
+            if let Some(note) =
+                omitted_files.and_then(|not_asked| chair::omission_note(&pack, &not_asked))
+            {
                 self.journal.note(&note)?;
             }
         }

@@ -7,20 +7,20 @@ use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
 use super::ask::{Answer, AskOutcome, RoleTask};
-use super::attempts::beginning;
-use super::prepare::Found;
+use super::attempts::patch_excerpt;
+use super::prepare::FoundSources;
 use crate::analysis::Analysis;
 use crate::clients::Clients;
-use crate::contract::key_lines::without_mark;
+use crate::contract::key_lines::strip_bom;
 use crate::contract::{Guardrails, Plan, Review, ReviewVerdict, RunRole};
 use crate::dispatch::Action;
-use crate::dispatch::evidence::{Evidence, Listing};
+use crate::dispatch::evidence::{Evidence, FileListing};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, taken_key};
 use crate::find::{FindWeb, check_web};
 use crate::layout;
-use crate::role::librarian::by_hand::read_pack;
-use crate::role::patchmaker::Brief;
+use crate::role::librarian::by_hand::parse_manual_pack;
+use crate::role::patchmaker::FixBrief;
 use crate::role::prompts;
 
 const ANSWER_UNUSABLE: Code = Code::new("run-answer-unusable");
@@ -88,13 +88,13 @@ impl Engine<'_> {
         clients: &dyn Clients,
         name: &str,
         analysis: &Analysis,
-        found: &Found,
+        found: &FoundSources,
     ) -> Result<bool, RunError> {
         let (tracked, _) = crate::role::chair::candidates(self.git.tracked_files().await?);
         let (ranked, not_asked) =
             crate::role::chair::file_request(&self.record, analysis, &tracked);
         let record = self.record.clone();
-        let listing = Listing::of(&ranked, &tracked);
+        let listing = FileListing::of(&ranked, &tracked);
         let wanted = RoleRequest {
             role: RunRole::Chair,
             action: Action::FileRequest,
@@ -108,7 +108,7 @@ impl Engine<'_> {
             },
         };
         let chat =
-            |brief: Option<&Brief>| prompts::files_question(&record, analysis, &listing, brief);
+            |brief: Option<&FixBrief>| prompts::files_question(&record, analysis, &listing, brief);
         let read = |answer: &Untrusted, _| prompts::read_files(answer, &record, &tracked);
         let request: Option<FileRequest> =
             self.ask_until(clients, name, &wanted, chat, read).await?;
@@ -145,7 +145,7 @@ impl Engine<'_> {
             },
         };
         let read = |answer: &Untrusted, _| {
-            read_pack(
+            parse_manual_pack(
                 answer,
                 &record.repo,
                 &record.repo_slug,
@@ -164,7 +164,7 @@ impl Engine<'_> {
         clients: &dyn Clients,
         name: &str,
         analysis: &Analysis,
-        found: &Found,
+        found: &FoundSources,
         by_code: &Plan,
         pack: &ContextPack,
     ) -> Result<Option<Plan>, RunError> {
@@ -181,7 +181,8 @@ impl Engine<'_> {
                 ..Evidence::default()
             },
         };
-        let chat = |brief: Option<&Brief>| prompts::plan_question(&record, analysis, pack, brief);
+        let chat =
+            |brief: Option<&FixBrief>| prompts::plan_question(&record, analysis, pack, brief);
         let behaviors = self.behaviors(analysis);
         let read = |answer: &Untrusted, _| {
             prompts::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors)
@@ -194,7 +195,7 @@ impl Engine<'_> {
     pub(super) async fn second_reviews(
         &mut self,
         clients: &dyn Clients,
-        found: &Found,
+        found: &FoundSources,
         plan: &Plan,
         pack: &ContextPack,
         subject: Digest,
@@ -211,7 +212,7 @@ impl Engine<'_> {
                 EventKind::CostReviewedAgain,
             ),
         ] {
-            let Some(name) = self.served_by(role) else {
+            let Some(name) = self.client_of(role) else {
                 continue;
             };
             let key = self.allowances.key(event.name());
@@ -229,7 +230,7 @@ impl Engine<'_> {
                     },
                 };
                 let record = self.record.clone();
-                let chat = |brief: Option<&Brief>| {
+                let chat = |brief: Option<&FixBrief>| {
                     prompts::review_question(&record, role, plan, pack, brief)
                 };
                 let read = |answer: &Untrusted, _| prompts::read_review(answer, role, subject);
@@ -265,13 +266,12 @@ impl Engine<'_> {
         clients: &dyn Clients,
         name: &str,
         wanted: &RoleRequest<'_>,
-        chat: impl Fn(Option<&Brief>) -> Vec<Message>,
+        chat: impl Fn(Option<&FixBrief>) -> Vec<Message>,
         read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
-        let mut brief: Option<Brief> = None;
-        let read = |text: &Untrusted, at: Timestamp| {
-            read(&Untrusted::new(without_mark(text.as_str())), at)
-        };
+        let mut brief: Option<FixBrief> = None;
+        let read =
+            |text: &Untrusted, at: Timestamp| read(&Untrusted::new(strip_bom(text.as_str())), at);
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
             // A widened plan is reviewed again.
@@ -331,7 +331,7 @@ impl Engine<'_> {
                             Some(findings) => serde_json::json!({ REFUSED: findings }),
                             None => serde_json::json!({}),
                         };
-                        self.take_answer(&duty, body)?;
+                        self.record_used_answer(&duty, body)?;
                         (text, refused)
                     }
                 },
@@ -343,12 +343,12 @@ impl Engine<'_> {
                     Err(verdict) => verdict.errors().cloned().collect(),
                 },
             };
-            brief = Some(Brief {
+            brief = Some(FixBrief {
                 reasons: findings.iter().map(Finding::to_string).collect(),
                 malformed: Vec::new(),
                 output: String::new(),
                 patch: String::new(),
-                answer: beginning(text.as_str()),
+                answer: patch_excerpt(text.as_str()),
                 unchanged: Vec::new(),
                 test_places: Vec::new(),
             });

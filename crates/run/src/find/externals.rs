@@ -80,7 +80,7 @@ pub(crate) fn externals(
 
 /// Returns whether the text quotes others: pages, or the advice of a workflow of the repository.
 #[must_use]
-pub(crate) fn quotes_others(
+pub(crate) fn quotes_external_text(
     found: &FindResult,
     workflows: &Workflows,
     web: Option<&FindWeb>,
@@ -214,7 +214,7 @@ mod tests {
             .iter()
             .map(|text| (PathBuf::from("own.toml"), text.as_bytes().to_vec()))
             .collect();
-        let known = Workflows::with_own(own).unwrap();
+        let known = Workflows::with_project_workflows(own).unwrap();
         let found = resolve(goal, &RepoFacts::default(), &known, &PastRuns::default());
         externals(&found, &known, web).as_str().to_owned()
     }

@@ -100,14 +100,14 @@ impl GoalWords {
     }
 
     /// Returns the goal's form of this word, if it has the word.
-    pub(super) fn says(&self, word: &str) -> Option<&str> {
+    pub(super) fn form_of(&self, word: &str) -> Option<&str> {
         self.words
             .get(&WordStem::of(&word.to_lowercase()).to_string())
             .map(String::as_str)
     }
 
     /// How much two goals have in common: the words of both in percent of the words of either.
-    pub(super) fn alike(&self, other: &Self) -> u32 {
+    pub(super) fn similarity_percent(&self, other: &Self) -> u32 {
         let both = self
             .words
             .keys()
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn similarity_ignores_little_words() {
-        let alike = |a: &str, b: &str| GoalWords::of(a).alike(&GoalWords::of(b));
+        let alike = |a: &str, b: &str| GoalWords::of(a).similarity_percent(&GoalWords::of(b));
         assert_eq!(alike("fix the parser", "Fix parsers"), 100);
         assert_eq!(alike("fix the parser", "draw the table"), 0);
         assert_eq!(alike("fix parser", "fix lexer"), 33);
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn goal_is_read_up_to_limit() {
         let long = "fix ".repeat(100_000) + "rename";
-        assert!(GoalWords::of(&long).says("rename").is_none());
+        assert!(GoalWords::of(&long).form_of("rename").is_none());
         let wide = "é".repeat(MAX_BYTES);
         assert_eq!(GoalWords::of(&wide).words.len(), 1);
     }

@@ -19,11 +19,11 @@ mod web;
 mod workflow;
 
 pub(crate) use externals::externals;
-pub(crate) use externals::quotes_others;
+pub(crate) use externals::quotes_external_text;
 pub use facts::RepoFacts;
 pub use past::{PastRun, PastRuns};
 pub use registry::{WorkflowOrigin, Workflows, WorkflowsError};
 pub use resolve::{FindCandidate, FindResult, FindResultVersion, resolve};
 pub use web::{Domain, DomainError};
 pub(crate) use web::{FindWeb, check_web};
-pub use workflow::{GoalKind, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits};
+pub use workflow::{GoalKind, Workflow, WorkflowAdvice, WorkflowConditions, WorkflowFault};

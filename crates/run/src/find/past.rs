@@ -48,7 +48,7 @@ impl PastRuns {
     /// # Errors
     ///
     /// Fails when the ledger cannot be read. A result of an unknown version is ignored.
-    pub fn like(
+    pub fn similar_to(
         goal: &str,
         ledger: &Ledger,
         repo: &str,
@@ -58,7 +58,7 @@ impl PastRuns {
         let states = [RunState::Verified.name(), RunState::Landed.name()];
         let mut alike: Vec<(u32, PastRun)> = Vec::new();
         for run in ledger.runs_of(repo, &states, MAX_INSPECTED)? {
-            let percent = words.alike(&GoalWords::of(&run.goal));
+            let percent = words.similarity_percent(&GoalWords::of(&run.goal));
             if percent < ALIKE_FROM {
                 continue;
             }
@@ -189,7 +189,7 @@ mod tests {
             "draw a table",
             good,
         );
-        let past = PastRuns::like(goal, &ledger, "/r", PATH).unwrap();
+        let past = PastRuns::similar_to(goal, &ledger, "/r", PATH).unwrap();
         let ids: Vec<&String> = past.runs.iter().map(|run| &run.run_id).collect();
         assert_eq!(ids, [&verified, &landed], "the most alike first");
         assert_eq!(past.runs[1].workflow_id, "fix-defect");
@@ -214,7 +214,7 @@ mod tests {
                 )
             })
             .collect();
-        let past = PastRuns::like("fix it", &ledger, "/r", PATH).unwrap();
+        let past = PastRuns::similar_to("fix it", &ledger, "/r", PATH).unwrap();
         let run_ids: Vec<&String> = past.runs.iter().map(|run| &run.run_id).collect();
         assert_eq!(run_ids, ids.iter().rev().take(8).collect::<Vec<_>>());
     }

@@ -148,7 +148,9 @@ impl Workflows {
     /// # Errors
     ///
     /// Names the first refused file: an invalid one, one with a duplicate id, or one without a condition.
-    pub(crate) fn with_own(own: Vec<(PathBuf, Vec<u8>)>) -> Result<Self, WorkflowsError> {
+    pub(crate) fn with_project_workflows(
+        own: Vec<(PathBuf, Vec<u8>)>,
+    ) -> Result<Self, WorkflowsError> {
         let read = |path: PathBuf, bytes: &[u8]| match Workflow::parse(bytes) {
             Ok(workflow) => Ok((path, workflow)),
             Err(fault) => Err(WorkflowsError::Fault { path, fault }),
@@ -189,7 +191,7 @@ impl Workflows {
     ///
     /// # Errors
     ///
-    /// As [`Workflows::with_own`], and for links, files that are too large and directories with too many
+    /// As [`Workflows::with_project_workflows`], and for links, files that are too large and directories with too many
     /// entries.
     pub fn read(top: &Path, tracked: &[TrackedFile]) -> Result<Self, WorkflowsError> {
         let names = names_in(top)?;
@@ -223,7 +225,7 @@ impl Workflows {
                 None => untracked.push(path),
             }
         }
-        let mut known = Self::with_own(own)?;
+        let mut known = Self::with_project_workflows(own)?;
         let hint = "It is ignored because git does not track it. Add it to git and commit it.";
         known.notes.extend(
             untracked
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn embedded_workflows_are_valid() {
-        let known = Workflows::with_own(Vec::new()).unwrap();
+        let known = Workflows::with_project_workflows(Vec::new()).unwrap();
         let names: Vec<String> = known
             .iter()
             .map(|(workflow, _)| format!("{}.toml", workflow.id))
@@ -394,7 +396,8 @@ mod tests {
     fn own_workflow_replaces_embedded_with_note() {
         for id in ["fix-defect", "general-change"] {
             let known =
-                Workflows::with_own(vec![own("a.toml", &OWN.replace("our-way", id))]).unwrap();
+                Workflows::with_project_workflows(vec![own("a.toml", &OWN.replace("our-way", id))])
+                    .unwrap();
             let (workflow, origin) = known.get(id).unwrap();
             assert_eq!(
                 (workflow.title.as_str(), origin),
@@ -406,14 +409,18 @@ mod tests {
             );
             assert_eq!(known.iter().count(), 10);
         }
-        let known = Workflows::with_own(vec![own("a.toml", OWN)]).unwrap();
+        let known = Workflows::with_project_workflows(vec![own("a.toml", OWN)]).unwrap();
         assert_eq!(known.get("our-way").unwrap().1, WorkflowOrigin::Project);
         assert_eq!((known.iter().count(), known.notes().len()), (11, 0));
     }
 
     #[test]
     fn refused_workflow_names_its_file() {
-        let error = |own| Workflows::with_own(own).unwrap_err().to_string();
+        let error = |own| {
+            Workflows::with_project_workflows(own)
+                .unwrap_err()
+                .to_string()
+        };
         let unknown = error(vec![
             own("a.toml", OWN),
             own("b.toml", &OWN.replace("title", "titel")),

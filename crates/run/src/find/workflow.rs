@@ -10,7 +10,7 @@ use crucible_secrets::Scanner;
 use crucible_verify::GateId;
 use serde::{Deserialize, Serialize};
 
-use crate::contract::key_lines::without_mark;
+use crate::contract::key_lines::strip_bom;
 
 /// The largest file of a workflow, in bytes.
 pub(super) const MAX_BYTES: usize = 16 * 1024;
@@ -71,7 +71,7 @@ pub struct Workflow {
     pub title: String,
     /// When it fits.
     #[serde(default)]
-    pub fits: WorkflowFits,
+    pub fits: WorkflowConditions,
     /// What it advises.
     #[serde(default)]
     pub advice: WorkflowAdvice,
@@ -80,7 +80,7 @@ pub struct Workflow {
 /// The conditions of a workflow. An empty list sets no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct WorkflowFits {
+pub struct WorkflowConditions {
     /// The kinds of goal it is for.
     pub kinds: Vec<GoalKind>,
     /// Words of a goal that favour it, in any form.
@@ -159,7 +159,7 @@ impl Workflow {
                 line: found.line,
             });
         }
-        let text = without_mark(text);
+        let text = strip_bom(text);
         let read: Self = toml::from_str(text)
             .map_err(|error| WorkflowFault::Shape(short_line(error.message(), 240)))?;
         read.check()?;
@@ -193,7 +193,7 @@ impl Workflow {
             );
         }
         line("title", &self.title, MAX_TITLE)?;
-        let WorkflowFits {
+        let WorkflowConditions {
             kinds,
             words,
             languages,

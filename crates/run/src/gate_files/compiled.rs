@@ -26,7 +26,7 @@ use crucible_patch::{Asserts, SourceSigns, defines_assertions, source_signs};
 use super::{Mode, file_name, normal};
 use graph::{Graph, Run, RunKind, Step};
 
-pub(super) use graph::{Followed, compilers, is_makefile};
+pub(super) use graph::{CommandText, compilers, is_makefile};
 pub(super) use shell::{compiled_by, is_compiler};
 
 /// Endings of sources that are compiled.
@@ -43,13 +43,13 @@ const MAX_READ: usize = 2000;
 
 /// The sources and headers of test programs among the tracked files.
 pub(super) fn test_sources(
-    commands: &[Followed],
-    files: &[Followed],
+    commands: &[CommandText],
+    files: &[CommandText],
     tracked: &[(&str, Mode)],
     read: &mut impl FnMut(&RepoPath) -> Option<Vec<u8>>,
 ) -> BTreeSet<RepoPath> {
     let tree = SourceTree::of(tracked);
-    let graph = Graph::follow(commands, files, &tree);
+    let graph = Graph::build(commands, files, &tree);
     let mut judge = Judge {
         tree: &tree,
         graph: &graph,
@@ -78,7 +78,7 @@ pub(super) fn test_sources(
 
 /// Returns whether a gate's command may compile something that is not parsed here: a shell, a build system, a
 /// program of the project.
-fn builds_by_itself(command: &Followed) -> bool {
+fn builds_by_itself(command: &CommandText) -> bool {
     const OTHERS: [&str; 12] = [
         "cargo", "go", "npm", "npx", "pnpm", "yarn", "bun", "node", "dotnet", "mvn", "gradle",
         "bundle",

@@ -56,7 +56,7 @@ impl<'a> From<&'a AppliedFile> for ChangedFile<'a> {
     fn from(file: &'a AppliedFile) -> Self {
         Self {
             path: file.path.as_str(),
-            change: AppliedPatch::word(file.status),
+            change: AppliedPatch::change_word(file.status),
             sha256: file.after.map(|digest| digest.to_string()),
         }
     }
@@ -76,7 +76,7 @@ impl AppliedPatch {
 
     /// Returns the change of a file in a word.
     #[must_use]
-    pub const fn word(status: ChangeStatus) -> &'static str {
+    pub const fn change_word(status: ChangeStatus) -> &'static str {
         match status {
             ChangeStatus::Added => "added",
             ChangeStatus::Modified | ChangeStatus::TypeChanged => "changed",
@@ -90,7 +90,7 @@ impl AppliedPatch {
 /// # Errors
 ///
 /// As [`apply_patch`], and if another process applies a patch to this work tree.
-pub async fn apply_patch_in_turn(
+pub async fn apply_patch_locked(
     git: &Git,
     policy: &Policy,
     patch: &[u8],
@@ -143,7 +143,7 @@ pub(crate) async fn apply_patch(
                 EditRecovery::Finished => {
                     Some("finished applying this patch after an interrupted attempt")
                 }
-                EditRecovery::TakenBack => {
+                EditRecovery::RolledBack => {
                     Some("undid an interrupted attempt and applied the patch again")
                 }
             };

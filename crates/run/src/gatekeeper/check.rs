@@ -4,8 +4,8 @@
 //! it is not needed here and costs the most in a large repository.
 
 use crucible_model::{ByteLimit, Outcome, RepoPath, Verdict};
-use crucible_patch::{Patch, Policy, Proposal, apply, judge_places, parse};
-use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
+use crucible_patch::{Patch, Policy, Proposal, apply, judge_paths, parse};
+use crucible_repo::{Git, ProducedChanges, RepoError, check_changes_agreement};
 
 use super::{
     judge_trees, may_read, names_apart, not_applicable, not_applied, spares_guarded, too_large,
@@ -13,14 +13,14 @@ use super::{
 use crate::error::RunError;
 
 /// The gate's result for a patch.
-pub(super) struct Checked {
+pub(super) struct CheckedPatch {
     /// What was found.
     pub(super) verdict: Verdict,
     /// What it changes; there only when the verdict passes.
     pub(super) changes: Option<ProducedChanges>,
 }
 
-impl Checked {
+impl CheckedPatch {
     fn refused(verdict: Verdict) -> Self {
         Self {
             verdict,
@@ -38,18 +38,22 @@ pub async fn check_patch(git: &Git, policy: &Policy, patch: &[u8]) -> Result<Ver
     Ok(check(git, policy, patch).await?.verdict)
 }
 
-pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Checked, RunError> {
+pub(super) async fn check(
+    git: &Git,
+    policy: &Policy,
+    bytes: &[u8],
+) -> Result<CheckedPatch, RunError> {
     let base = &git.opened_at().commit;
     let patch = match parse(bytes) {
         Ok(patch) => patch,
-        Err(error) => return Ok(Checked::refused(Verdict::new(vec![error.finding()]))),
+        Err(error) => return Ok(CheckedPatch::refused(Verdict::new(vec![error.finding()]))),
     };
     let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
     let proposal = Proposal::Diff(bytes.to_vec());
-    let places = judge_places(&proposal, policy);
+    let places = judge_paths(&proposal, policy);
     let limit = match may_read(&places, &paths) {
         Ok(limit) => limit,
-        Err(refusal) => return Ok(Checked::refused(refusal)),
+        Err(refusal) => return Ok(CheckedPatch::refused(refusal)),
     };
     // None needs another. The one that reads and judges comes last: git answers the others meanwhile.
     let (spared, apart, judged) = tokio::join!(
@@ -58,7 +62,7 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         try_out(git, policy, &patch, bytes, &paths, (places, limit))
     );
     let (mut verdict, produced) = match judged? {
-        Tried::Refused(verdict) => return Ok(Checked::refused(verdict)),
+        Tried::Refused(verdict) => return Ok(CheckedPatch::refused(verdict)),
         Tried::Made { verdict, produced } => (verdict, produced),
     };
     verdict.merge(
@@ -75,7 +79,7 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
     verdict.merge(spared);
     verdict.merge(apart?);
     let changes = verdict.passes().then_some(produced);
-    Ok(Checked { verdict, changes })
+    Ok(CheckedPatch { verdict, changes })
 }
 
 /// What became of a patch that was judged as text and given to git.
@@ -118,6 +122,6 @@ async fn try_out(
         }
         Err(error) => return Ok(Tried::Refused(too_large(verdict, error)?)),
     };
-    verdict.merge(changes_agree(bytes, patch, &before, &produced));
+    verdict.merge(check_changes_agreement(bytes, patch, &before, &produced));
     Ok(Tried::Made { verdict, produced })
 }

@@ -401,7 +401,7 @@ fn policy(patch: &[u8], is_named: bool) -> Policy {
     Policy {
         named,
         max_binary_bytes: MAX_BINARY,
-        ..Policy::within(vec![PathPrefix::ALL])
+        ..Policy::for_roots(vec![PathPrefix::ALL])
     }
 }
 

@@ -72,7 +72,7 @@ pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
 pub fn run_of(path: &Path) -> Option<RunDir> {
     let path = path.canonicalize().ok()?;
     let artifacts = path.parent()?;
-    let run = RunDir::at(artifacts.parent()?.to_owned());
+    let run = RunDir::from_path(artifacts.parent()?.to_owned());
     let is_signed_there = artifacts.file_name()? == "artifacts" && run.has(layout::SIGNATURE);
     (run.has(layout::RUN) || is_signed_there).then_some(run)
 }

@@ -83,7 +83,7 @@ async fn too_many_files_are_refused_unread() {
     }
     let policy = Policy {
         max_files: 5,
-        ..Policy::within(vec![PathPrefix::ALL])
+        ..Policy::for_roots(vec![PathPrefix::ALL])
     };
     let again = judge_diff(&git, &nowhere, &policy, diff.as_bytes())
         .await
@@ -106,7 +106,7 @@ async fn oversized_files_are_refused() {
         .await
         .unwrap();
     assert_eq!(codes(&outside.verdict), ["patch-path-outside-scope"]);
-    let policy = Policy::within(vec!["src/".parse().unwrap()]);
+    let policy = Policy::for_roots(vec!["src/".parse().unwrap()]);
     let checked = check_patch(&git, &policy, change("large.txt").as_bytes())
         .await
         .unwrap();
@@ -157,7 +157,7 @@ async fn files_that_control_git_must_be_named() {
     ] {
         let named = Policy {
             named: vec![path.parse().unwrap()],
-            ..Policy::within(vec![PathPrefix::ALL])
+            ..Policy::for_roots(vec![PathPrefix::ALL])
         };
         let free = Policy {
             named: Vec::new(),
@@ -189,7 +189,7 @@ async fn files_that_control_git_must_be_named() {
             .unwrap();
         assert!(again.change.is_some(), "{path}");
     }
-    let free = Policy::within(vec![PathPrefix::ALL]);
+    let free = Policy::for_roots(vec![PathPrefix::ALL]);
     assert_eq!(
         codes(
             &check_patch(&git, &free, change("a.txt").as_bytes())

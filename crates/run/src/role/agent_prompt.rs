@@ -9,14 +9,14 @@ use crucible_model::{PromptBuilder, Untrusted};
 use crate::analysis::GateResult;
 use crate::contract::{Plan, RunRecord};
 use crate::role::declined::DECLINED_FORM;
-use crate::role::patchmaker::Brief;
+use crate::role::patchmaker::FixBrief;
 
 /// Builds the prompt.
 pub(crate) fn messages(
     record: &RunRecord,
     plan: &Plan,
     baseline: &[GateResult],
-    brief: Option<&Brief>,
+    brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
         .ours("Goal: ")

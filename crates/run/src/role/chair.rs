@@ -37,9 +37,11 @@ use crate::analysis::Analysis;
 use crate::contract::{Plan, PlanStatus, RunRecord, StopCondition, required_gates};
 use crate::document::versions;
 use crate::layout;
-use crate::may_drop::dropped_by;
-use crate::role::librarian::mandatory_room;
-use crate::scope::{GoalScope, Tree, additions, is_plain, is_protected, own_words, read_goal};
+use crate::may_drop::removable_definitions;
+use crate::role::librarian::mandatory_size;
+use crate::scope::{
+    GoalScope, Tree, additions, is_protected, is_unambiguous_name, own_words, read_goal,
+};
 
 pub(crate) use explained::request_for_goal;
 pub use explained::{ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome};
@@ -177,7 +179,7 @@ fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, OmittedFile> {
 }
 
 /// Returns one line about what the model does not see; `None` if it sees everything. Pure.
-pub(crate) fn told_of(pack: &ContextPack, not_asked: &OmittedFiles) -> Option<String> {
+pub(crate) fn omission_note(pack: &ContextPack, not_asked: &OmittedFiles) -> Option<String> {
     let cut = pack.files.iter().filter(|file| file.truncated).count();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for file in not_asked
@@ -324,12 +326,12 @@ fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath>
     let is_inside = |path: &RepoPath| directories.iter().any(|place| place.contains(path));
     let inside = tracked.iter().map(|(path, _)| path);
     let inside = inside.filter(|path| is_inside(path) && FileClass::of(path) == FileClass::Source);
-    for path in scope.shown_first().chain(inside) {
+    for path in scope.priority_files().chain(inside) {
         let Some(size) = sizes.get(path) else {
             continue;
         };
         let is_shown = !first.contains(path)
-            && is_plain(path)
+            && is_unambiguous_name(path)
             && !is_secret_file(path.as_str())
             && denied_place(path, Denial::Shown).is_none();
         if is_shown && files > 0 && *size <= bytes {
@@ -390,7 +392,7 @@ fn draft_on(
         FileClass::of(path) == FileClass::Source
             && !is_protected(path)
             && !analysis.gate_files.contains(path)
-            && is_plain(path)
+            && is_unambiguous_name(path)
             && !is_hidden(path)
             && !goal.denies(path)
             && shown(path).is_some()
@@ -405,15 +407,15 @@ fn draft_on(
     scope.extend(settings.directories.iter().cloned());
     let mut names = settings.named.clone();
     let mut sources = Vec::new();
-    if !settings.names_places() {
+    if !settings.has_named_paths() {
         let lifted = goal
             .names
             .iter()
-            .filter(|path| is_plain(path) && !is_unseen(path));
+            .filter(|path| is_unambiguous_name(path) && !is_unseen(path));
         names.extend(lifted.cloned());
         let is_named = |path: &&RepoPath| {
             let is_judge = is_protected(path) || analysis.gate_files.contains(*path);
-            is_plain(path)
+            is_unambiguous_name(path)
                 && (names.contains(*path) || (!is_judge && is_there(path) && may_change(path)))
         };
         scope.extend(
@@ -423,8 +425,12 @@ fn draft_on(
                 .cloned()
                 .map(PathPrefix::from),
         );
-        let plain =
-            |place: &&PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
+        let plain = |place: &&PathPrefix| {
+            place
+                .to_string()
+                .parse()
+                .is_ok_and(|path| is_unambiguous_name(&path))
+        };
         scope.extend(goal.directories.iter().filter(plain).cloned());
         let holds =
             |scope: &[PathPrefix], path: &RepoPath| scope.iter().any(|place| place.contains(path));
@@ -434,7 +440,7 @@ fn draft_on(
             .filter_map(|need| need.path.parse().ok())
             .filter(is_open)
             .collect();
-        let told_of = told_of_by_gates(analysis, tracked);
+        let named_by_gates = files_named_by_gates(analysis, tracked);
         let (mut of_rank, mut of_gates) = (0, 0);
         for path in shown_sources.iter().filter(is_named_by_rank) {
             if holds(&scope, path) {
@@ -442,7 +448,7 @@ fn draft_on(
             }
             if of_rank < MAX_RANKED {
                 of_rank += 1;
-            } else if of_gates < MAX_TOLD_OF && told_of.contains(path) {
+            } else if of_gates < MAX_TOLD_OF && named_by_gates.contains(path) {
                 of_gates += 1;
             } else {
                 continue;
@@ -463,13 +469,18 @@ fn draft_on(
                 true => shown_sources,
                 false => first.collect(),
             };
-            let mut red: Vec<RepoPath> = told_of.iter().cloned().collect();
+            let mut red: Vec<RepoPath> = named_by_gates.iter().cloned().collect();
             red.sort();
             sources = packages_of(&record.goal, &best, &red, tree, is_new);
         }
     }
     let may_add = additions(&scope, &goal.tests, tree);
-    let plain = |place: &PathPrefix| place.to_string().parse().is_ok_and(|path| is_plain(&path));
+    let plain = |place: &PathPrefix| {
+        place
+            .to_string()
+            .parse()
+            .is_ok_and(|path| is_unambiguous_name(&path))
+    };
     let may_add = may_add.into_iter().filter(plain).collect();
     Plan {
         status: PlanStatus::Draft,
@@ -518,7 +529,7 @@ pub(crate) fn goal_problems(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> 
 }
 
 /// Returns the tracked files whose paths are in the output of failing gates, such as frames of a traceback.
-fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet<RepoPath> {
+fn files_named_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet<RepoPath> {
     let printed = analysis
         .baseline
         .iter()
@@ -547,14 +558,14 @@ fn told_of_by_gates(analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> HashSet
 /// Returns the definitions that may be removed: those that the operator names and those that the goal removes.
 fn may_drop(record: &RunRecord) -> Vec<String> {
     let mut names = record.settings.may_drop.clone();
-    names.extend(dropped_by(own_words(&record.goal)));
+    names.extend(removable_definitions(own_words(&record.goal)));
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
 }
 
 /// `artifacts/REASONS.md`.
-pub(crate) fn reasons(goal: &str) -> String {
+pub(crate) fn render_reasons(goal: &str) -> String {
     format!("# Reasons\n\n- R001: {}\n", single_spaced(goal))
 }
 
@@ -610,7 +621,7 @@ fn ranking(
     let pointers = Pointers::new(&record.repo, &failed, &paths);
     let goal = Goal::with_hints(&record.goal, &pointers.hints);
     let settings = &record.settings;
-    let mut mandatory = mandatory_room(&record.repo, &settings.context);
+    let mut mandatory = mandatory_size(&record.repo, &settings.context);
     let mut free: HashSet<RepoPath> = mandatory.paths.into_iter().collect();
     for (path, size) in tracked {
         if first.contains(path) && free.insert(path.clone()) {
@@ -623,7 +634,7 @@ fn ranking(
     };
     let limits = RankLimits {
         // Who names the files wants to see these.
-        outlines: !settings.names_places(),
+        outlines: !settings.has_named_paths(),
         ..room_beside(&budget, free.len(), mandatory.bytes)
     };
     let listed: Vec<ListedFile> = tracked
@@ -635,7 +646,7 @@ fn ranking(
         .collect();
     let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
     for look in survey(&record.repo, &goal, &listed, most, &free) {
-        if look.seen == ReadExtent::Unread {
+        if look.read_extent == ReadExtent::Unread {
             unread.insert(look.candidate.path().clone());
         }
         candidates.push(look.candidate);
@@ -783,7 +794,7 @@ mod tests {
         );
         assert!(!pack.files.iter().any(|file| file.path == "far/a.rs"));
         assert!(
-            told_of(&pack, &not_asked)
+            omission_note(&pack, &not_asked)
                 .unwrap()
                 .contains(", 9 of them as an outline")
         );

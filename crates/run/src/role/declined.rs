@@ -28,14 +28,14 @@ pub(crate) const DECLINED_FORM: &str = "If the goal cannot be reached without br
 
 /// An answer that declines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Declined {
+pub(crate) struct Decline {
     /// Why.
     pub(crate) reason: String,
     /// The test or the sentence that the goal conflicts with; empty if none is named.
     pub(crate) conflict: String,
 }
 
-impl Declined {
+impl Decline {
     /// Reads an answer; `None` if it does not decline. Its first line of text must, so a change never does. Models
     /// emphasise the word, write it as a heading, or in lower case.
     pub(crate) fn read(answer: &str) -> Option<Self> {
@@ -76,7 +76,7 @@ impl Declined {
 
     /// Whether the conflict names a test, or quotes a sentence that is not the reason itself, so that a person can look
     /// it up. Small models decline in place of a change, with the goal as the reason.
-    pub(crate) fn is_founded(&self, sources: &ConflictSources) -> bool {
+    pub(crate) fn cites_conflict(&self, sources: &ConflictSources) -> bool {
         let (conflict, reason) = (words(&self.conflict), words(&self.reason));
         let names = |test: &String| contains(&conflict, &words(test));
         let quotes = |text: &String| {
@@ -88,7 +88,7 @@ impl Declined {
     }
 
     /// The finding about a decline that is not founded.
-    pub(crate) fn unfounded() -> Finding {
+    pub(crate) fn unfounded_finding() -> Finding {
         Finding::error(
             DECLINE_UNFOUNDED,
             "answer",
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn first_line_declines_and_nothing_else() {
         let read =
-            |text: &str| Declined::read(text).map(|declined| (declined.reason, declined.conflict));
+            |text: &str| Decline::read(text).map(|declined| (declined.reason, declined.conflict));
         let both = Some(("no such API".to_owned(), "test_area".to_owned()));
         assert_eq!(read("CANNOT: no such API\nCONFLICT: test_area\n"), both);
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
         };
         let is_founded = |reason: &str, conflict: &str| {
             let (reason, conflict) = (reason.to_owned(), conflict.to_owned());
-            Declined { reason, conflict }.is_founded(&sources)
+            Decline { reason, conflict }.cites_conflict(&sources)
         };
         for (reason, conflict) in [
             ("the test wants a panic", "TestPopOfEmpty"),
@@ -251,7 +251,7 @@ mod tests {
             ("", "the agent gives no reason"),
             ("CANNOT: no API", "no API"),
         ] {
-            let declined = Declined::read(&Declined::answer_of_file(text)).unwrap();
+            let declined = Decline::read(&Decline::answer_of_file(text)).unwrap();
             assert_eq!(declined.reason, expected.trim_matches(DECORATION), "{text}");
         }
     }

@@ -21,7 +21,7 @@ pub(crate) const LEAST_TOKENS: u64 = 64;
 
 /// The form that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenFormat {
     pub(crate) format: EditFormat,
     /// The bytes of the files and the token limit they exceed, if the format was changed for that.
     pub(crate) too_large: Option<(u64, u64)>,
@@ -43,7 +43,7 @@ pub(crate) fn choose(
     plan: &Plan,
     pack: &ContextPack,
     was_cut: bool,
-) -> Chosen {
+) -> ChosenFormat {
     let wanted = settings.edit_format;
     let files = in_scope(plan, pack);
     let bytes: u64 = files.iter().map(|file| file.content.len() as u64).sum();
@@ -55,7 +55,7 @@ pub(crate) fn choose(
     let is_whole = |file: &PackedFile| !file.truncated && file.ranges.is_empty();
     let all_whole = files.iter().all(|file| is_whole(file));
     if wanted != EditFormat::WholeFile || files.is_empty() || (fits && all_whole && !was_cut) {
-        return Chosen {
+        return ChosenFormat {
             format: wanted,
             too_large: None,
         };
@@ -78,7 +78,7 @@ pub(crate) fn choose(
     } else {
         EditFormat::SearchReplace
     };
-    Chosen {
+    ChosenFormat {
         format,
         too_large: Some((bytes, tokens)).filter(|_| !fits || was_cut),
     }
@@ -117,7 +117,7 @@ mod tests {
         tokens: Option<u64>,
         files: &[(&str, &str)],
         was_cut: bool,
-    ) -> Chosen {
+    ) -> ChosenFormat {
         let mut settings = record(Path::new("/r"), &[]).settings;
         settings.edit_format = wanted;
         settings

@@ -93,7 +93,7 @@ pub(crate) fn mandatory(
 
 /// The budget that mandatory documents use before any request.
 #[derive(Debug, Default)]
-pub(crate) struct MandatoryRoom {
+pub(crate) struct MandatorySize {
     /// Those that are there.
     pub(crate) paths: Vec<RepoPath>,
     /// Their bytes together.
@@ -101,9 +101,9 @@ pub(crate) struct MandatoryRoom {
 }
 
 /// Measures the mandatory documents without reading them.
-pub(crate) fn mandatory_room(top: &Path, settings: &ContextSettings) -> MandatoryRoom {
+pub(crate) fn mandatory_size(top: &Path, settings: &ContextSettings) -> MandatorySize {
     let tree = WorkTree::new(top);
-    let mut reserved = MandatoryRoom::default();
+    let mut reserved = MandatorySize::default();
     // Building the pack reports what is wrong with them.
     let documents = mandatory(top, settings).unwrap_or_default();
     for path in documents.required.into_iter().chain(documents.optional) {

@@ -14,7 +14,7 @@ use crucible_secrets::Scanner;
 use crucible_verify::{GateSpec, ObjectionTest, Sentence};
 use serde::Deserialize;
 
-use crate::dispatch::evidence::{EXPECTATION_FORM, OBJECTIONS_FORM, shown};
+use crate::dispatch::evidence::{EXPECTATION_FORM, OBJECTIONS_FORM, add_pack_files};
 
 /// The most objections against one change that are judged.
 const MAX_OBJECTIONS: usize = 3;
@@ -22,7 +22,7 @@ const MAX_OBJECTIONS: usize = 3;
 /// An objection as it was raised.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Raised {
+pub(crate) struct RaisedObjection {
     pub(crate) test: ObjectionTest,
     pub(crate) expected: String,
     pub(crate) rests_on: Sentence,
@@ -32,7 +32,7 @@ pub(crate) struct Raised {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ObjectorAnswer {
-    objections: Vec<Raised>,
+    objections: Vec<RaisedObjection>,
 }
 
 /// Asks for objections against a change.
@@ -51,7 +51,7 @@ pub(crate) fn objections_question(
     for gate in gates {
         prompt = prompt.operator(&gate.command_line()).ours("\n");
     }
-    prompt = shown(prompt.ours("\nThe files before the change:\n"), pack);
+    prompt = add_pack_files(prompt.ours("\nThe files before the change:\n"), pack);
     let prompt = prompt
         .ours("\nThe change:\n")
         .untrusted("the change", &Untrusted::new(patch))
@@ -65,7 +65,7 @@ pub(crate) fn objections_question(
 /// # Errors
 ///
 /// Fails with the reason if the answer cannot be used.
-pub(crate) fn read_objections(answer: &Untrusted) -> Result<(Vec<Raised>, u64), String> {
+pub(crate) fn read_objections(answer: &Untrusted) -> Result<(Vec<RaisedObjection>, u64), String> {
     let answer: ObjectorAnswer = serde_json::from_str(unfenced(answer.as_str()))
         .map_err(|error| format!("the answer is not a list of objections: {error}"))?;
     let mut raised = answer.objections;
@@ -92,7 +92,7 @@ pub(crate) fn read_objections(answer: &Untrusted) -> Result<(Vec<Raised>, u64), 
 }
 
 /// What the second author sees.
-pub(crate) struct Derivation<'d> {
+pub(crate) struct ExpectationPrompt<'d> {
     /// The sentence that a test rests on.
     pub(crate) sentence: &'d str,
     /// The heads of the public functions that it names, as they were before the change.
@@ -104,7 +104,7 @@ pub(crate) struct Derivation<'d> {
 }
 
 /// Asks the second author for the expected value.
-pub(crate) fn expectation_question(derivation: &Derivation<'_>) -> Vec<Message> {
+pub(crate) fn expectation_question(derivation: &ExpectationPrompt<'_>) -> Vec<Message> {
     let signatures = Untrusted::new(derivation.signatures.join("\n"));
     let prompt = PromptBuilder::new()
         .ours("One sentence describes a program, and one test of it lacks its expected value. Derive the value from the sentence alone; do not guess \
@@ -145,7 +145,7 @@ mod tests {
         )
     }
 
-    fn read(text: &str) -> Result<(Vec<Raised>, u64), String> {
+    fn read(text: &str) -> Result<(Vec<RaisedObjection>, u64), String> {
         read_objections(&Untrusted::new(text))
     }
 
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn second_author_never_sees_the_change() {
         let path: RepoPath = "tests/test_a.py".parse().unwrap();
-        let question = expectation_question(&Derivation {
+        let question = expectation_question(&ExpectationPrompt {
             sentence: "no items give one empty page",
             signatures: &["def pages(items, size)".to_owned()],
             path: &path,

@@ -6,18 +6,18 @@
 use crucible_llm::Message;
 use crucible_model::{EditFormat, PromptBuilder, PromptText, RepoPath, Untrusted};
 use crucible_pack::{ContextPack, PackedFile};
-use crucible_patch::{defined_names, is_test_path, takes_definitions};
+use crucible_patch::{can_splice, defined_names, is_test_path};
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
 use crate::role::declined::DECLINED_FORM;
 use crate::role::format::in_scope;
 use crate::role::request::MAX_LINES;
-use crate::scope::is_plain;
+use crate::scope::is_unambiguous_name;
 
 /// What went wrong with the attempt before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Brief {
+pub(crate) struct FixBrief {
     /// One line for each reason, already bounded.
     pub(crate) reasons: Vec<String>,
     /// Why the last answer could not be parsed, if so.
@@ -37,11 +37,11 @@ pub(crate) struct Brief {
 
 /// The part of a prompt on requests for more files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Requests {
+pub(crate) struct FileRequestStatus {
     /// What came of the earlier ones, a line each.
     pub(crate) answered: Vec<String>,
     /// Number of requests left; 0 if none is left, or the model sees everything.
-    pub(crate) left: u64,
+    pub(crate) remaining: u64,
 }
 
 /// Builds the conversation that requests a change: the goal, what fails, the code, the answer format.
@@ -50,8 +50,8 @@ pub(crate) fn messages(
     plan: &Plan,
     pack: &ContextPack,
     baseline: &[GateResult],
-    brief: Option<&Brief>,
-    requests: &Requests,
+    brief: Option<&FixBrief>,
+    requests: &FileRequestStatus,
 ) -> Vec<Message> {
     vec![
         Message::system(system()),
@@ -73,8 +73,8 @@ fn user(
     plan: &Plan,
     pack: &ContextPack,
     baseline: &[GateResult],
-    brief: Option<&Brief>,
-    requests: &Requests,
+    brief: Option<&FixBrief>,
+    requests: &FileRequestStatus,
 ) -> PromptText {
     let mine = in_scope(plan, pack);
     let others = pack
@@ -125,7 +125,7 @@ fn user(
 
 /// The file that the answer's example names. Small models change this one, so it should define something, and not
 /// be one that the last answer left as it was.
-fn target<'p>(mine: &[&'p PackedFile], brief: Option<&Brief>) -> Option<&'p str> {
+fn target<'p>(mine: &[&'p PackedFile], brief: Option<&FixBrief>) -> Option<&'p str> {
     let parsed = |file: &PackedFile| file.path.parse().ok();
     let is_new =
         |file: &PackedFile| brief.is_none_or(|brief| !brief.unchanged.contains(&file.path));
@@ -136,7 +136,7 @@ fn target<'p>(mine: &[&'p PackedFile], brief: Option<&Brief>) -> Option<&'p str>
     // Where a whole directory may change, a file of it shows better how one is named.
     let named = || {
         mine.iter()
-            .filter(|file| parsed(file).is_some_and(|path| is_plain(&path)))
+            .filter(|file| parsed(file).is_some_and(|path| is_unambiguous_name(&path)))
     };
     let found = named()
         .find(|file| is_new(file) && defines(file))
@@ -146,7 +146,7 @@ fn target<'p>(mine: &[&'p PackedFile], brief: Option<&Brief>) -> Option<&'p str>
 }
 
 /// Adds the result of the previous answer.
-fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
+fn refused(mut prompt: PromptBuilder, brief: &FixBrief) -> PromptBuilder {
     if brief.reasons == brief.malformed {
         return prompt;
     }
@@ -182,19 +182,19 @@ fn refused(mut prompt: PromptBuilder, brief: &Brief) -> PromptBuilder {
 }
 
 /// Adds how to request more files, and the results of earlier requests.
-fn more_files(mut prompt: PromptBuilder, requests: &Requests) -> PromptBuilder {
+fn more_files(mut prompt: PromptBuilder, requests: &FileRequestStatus) -> PromptBuilder {
     if !requests.answered.is_empty() {
         let answered = Untrusted::new(requests.answered.join("\n"));
         prompt = prompt
             .ours("\nYou asked for more files:\n")
             .untrusted("what came of it", &answered);
     }
-    if requests.left > 0 {
+    if requests.remaining > 0 {
         prompt = prompt
             .ours("\nIf a file is missing that you must see, answer only with at most ")
             .number(MAX_LINES as u64)
             .ours(" lines like `NEED: path/of/file`, `NEED: path/of/file:10-80` or `SEARCH: words in it`. Such answers left: ")
-            .number(requests.left)
+            .number(requests.remaining)
             .ours(". What you may change stays the same.\n");
     }
     prompt
@@ -206,8 +206,8 @@ fn answer_form(
     format: EditFormat,
     plan: &Plan,
     mine: &[&PackedFile],
-    brief: Option<&Brief>,
-    requests: &Requests,
+    brief: Option<&FixBrief>,
+    requests: &FileRequestStatus,
 ) -> PromptBuilder {
     prompt = prompt.ours("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
@@ -215,7 +215,7 @@ fn answer_form(
             .operator(&scope.to_string().escape_debug().to_string())
             .ours("\n");
     }
-    let ending = match requests.left {
+    let ending = match requests.remaining {
         0 => " (any source there)\n",
         _ => " (any source there; ask first for one that you do not see whole)\n",
     };
@@ -354,7 +354,7 @@ fn without_definitions<'a>(files: &[&'a PackedFile]) -> Vec<&'a str> {
             || file
                 .path
                 .parse()
-                .is_ok_and(|path| takes_definitions(&path, file.content.as_bytes()))
+                .is_ok_and(|path| can_splice(&path, file.content.as_bytes()))
     };
     files
         .iter()
@@ -398,8 +398,8 @@ mod tests {
         Plan::parse(text).unwrap()
     }
 
-    fn brief() -> Brief {
-        Brief {
+    fn brief() -> FixBrief {
+        FixBrief {
             reasons: vec!["verify-gate-failed tests: two failed".into()],
             malformed: Vec::new(),
             output: "area is wrong".into(),
@@ -460,7 +460,7 @@ mod tests {
                 &pack,
                 std::slice::from_ref(&failing),
                 Some(&brief()),
-                &Requests::default(),
+                &FileRequestStatus::default(),
             );
             let text = prompt.as_str();
             assert!(text.starts_with("Goal: correct area\n"), "{text}");
@@ -500,7 +500,7 @@ mod tests {
             file("src/more.c", "int more(void) { return 0; }\n"),
         ]);
         let named = |unchanged: &[&str]| {
-            let brief = Brief {
+            let brief = FixBrief {
                 unchanged: unchanged.iter().map(|path| (*path).to_owned()).collect(),
                 ..brief()
             };
@@ -510,7 +510,7 @@ mod tests {
                 &pack,
                 &[],
                 Some(&brief),
-                &Requests::default(),
+                &FileRequestStatus::default(),
             );
             let text = prompt.as_str();
             let (_, example) = text.rsplit_once("FILE: ").unwrap();
@@ -532,13 +532,13 @@ mod tests {
     fn malformed_answer_gets_format_example() {
         let pack = pack(vec![file("src/a.py", PYTHON)]);
         let malformed = vec!["answer-no-edit answer: no edit".to_owned()];
-        let only = Brief {
+        let only = FixBrief {
             reasons: malformed.clone(),
             malformed: malformed.clone(),
             patch: String::new(),
             ..brief()
         };
-        let also = Brief {
+        let also = FixBrief {
             malformed,
             ..brief()
         };
@@ -557,14 +557,14 @@ mod tests {
                 "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,2 +1,2 @@\n-import math\n+import math\n \n",
             ),
         ] {
-            let prompt_for = |brief: &Brief| {
+            let prompt_for = |brief: &FixBrief| {
                 user(
                     format,
                     &plan(),
                     &pack,
                     &[],
                     Some(brief),
-                    &Requests::default(),
+                    &FileRequestStatus::default(),
                 )
                 .as_str()
                 .to_owned()
@@ -599,27 +599,30 @@ mod tests {
     #[test]
     fn requests_are_offered_only_while_allowed() {
         let pack = pack(vec![file("src/a.py", PYTHON)]);
-        let prompt_for = |requests: &Requests| {
+        let prompt_for = |requests: &FileRequestStatus| {
             user(EditFormat::WholeFile, &plan(), &pack, &[], None, requests)
                 .as_str()
                 .to_owned()
         };
-        let plain = prompt_for(&Requests::default());
+        let plain = prompt_for(&FileRequestStatus::default());
         assert!(
             !plain.contains("NEED:") && !plain.contains("SEARCH:"),
             "{plain}"
         );
         let answered = vec!["NEED: b.py: src/b.py is shown, for reading only".to_owned()];
-        let last = prompt_for(&Requests {
+        let last = prompt_for(&FileRequestStatus {
             answered: answered.clone(),
-            left: 0,
+            remaining: 0,
         });
         in_order(
             &last,
             &["You asked for more files", "NEED: b.py", "How to answer"],
         );
         assert!(!last.contains("If a file is missing"), "{last}");
-        let more = prompt_for(&Requests { answered, left: 1 });
+        let more = prompt_for(&FileRequestStatus {
+            answered,
+            remaining: 1,
+        });
         in_order(
             &more,
             &[
@@ -630,9 +633,9 @@ mod tests {
             ],
         );
         // Only these lines are added.
-        let offered = prompt_for(&Requests {
+        let offered = prompt_for(&FileRequestStatus {
             answered: Vec::new(),
-            left: 2,
+            remaining: 2,
         });
         assert_eq!(
             offered
@@ -661,9 +664,9 @@ mod tests {
             ..plan()
         };
         let prompt_for = |left: u64| {
-            let requests = Requests {
+            let requests = FileRequestStatus {
                 answered: Vec::new(),
-                left,
+                remaining: left,
             };
             user(EditFormat::WholeFile, &plan, &pack, &[], None, &requests)
                 .as_str()
@@ -702,7 +705,7 @@ mod tests {
             &pack,
             &[],
             None,
-            &Requests::default(),
+            &FileRequestStatus::default(),
         );
         let (before, named) = prompt
             .as_str()
@@ -719,9 +722,16 @@ mod tests {
             EditFormat::UnifiedDiff,
         ] {
             assert!(
-                !user(format, &plan, &pack, &[], None, &Requests::default())
-                    .as_str()
-                    .contains("instead:")
+                !user(
+                    format,
+                    &plan,
+                    &pack,
+                    &[],
+                    None,
+                    &FileRequestStatus::default()
+                )
+                .as_str()
+                .contains("instead:")
             );
         }
     }

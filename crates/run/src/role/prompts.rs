@@ -16,13 +16,13 @@ use crucible_secrets::Scanner;
 
 use crate::analysis::Analysis;
 use crate::contract::{
-    Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines, places,
+    Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines, parse_items,
 };
 use crate::dispatch::evidence::{
-    FILE_REQUEST_FORM, Listing, PLAN_FORM, REVIEW_FORM, failing, shown,
+    FILE_REQUEST_FORM, FileListing, PLAN_FORM, REVIEW_FORM, add_failing_gates, add_pack_files,
 };
-use crate::role::patchmaker::Brief;
-use crate::scope::{is_plain, is_protected};
+use crate::role::patchmaker::FixBrief;
+use crate::scope::{is_protected, is_unambiguous_name};
 
 const NO_REQUEST: Code = Code::new("run-request-unclear");
 const OVER_BUDGET: Code = Code::new("run-request-over-budget");
@@ -43,14 +43,14 @@ const MAX_REASON_LEN: usize = 300;
 pub(crate) fn files_question(
     record: &RunRecord,
     analysis: &Analysis,
-    listing: &Listing,
-    brief: Option<&Brief>,
+    listing: &FileListing,
+    brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
         .ours("Goal of a change of source code: ")
         .operator(&record.goal)
         .ours("\n\nSay which files have to be read to reach it. A program reads your answer.\n");
-    prompt = failing(prompt, &analysis.baseline);
+    prompt = add_failing_gates(prompt, &analysis.baseline);
     prompt = listing.shown(prompt.ours("\n"));
     prompt = refused(prompt, brief);
     let prompt = prompt
@@ -161,14 +161,14 @@ pub(crate) fn plan_question(
     record: &RunRecord,
     analysis: &Analysis,
     pack: &ContextPack,
-    brief: Option<&Brief>,
+    brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
         .ours("Goal of a change of source code: ")
         .operator(&record.goal)
         .ours("\n\nSay where the change may go. A program reads your answer; another author writes the change.\n");
-    prompt = failing(prompt, &analysis.baseline);
-    prompt = shown(prompt.ours("\n"), pack);
+    prompt = add_failing_gates(prompt, &analysis.baseline);
+    prompt = add_pack_files(prompt.ours("\n"), pack);
     prompt = refused(prompt, brief);
     let prompt = prompt.ours("\nAnswer:\n").ours(PLAN_FORM);
     vec![Message::user(prompt.build())]
@@ -218,11 +218,11 @@ pub(crate) fn read_plan(
             .map(String::as_str)
             .unwrap_or_default()
     };
-    let scope_allow: Vec<PathPrefix> = places(value("Scope-Allow"), &NO_PLAN, &mut verdict);
+    let scope_allow: Vec<PathPrefix> = parse_items(value("Scope-Allow"), &NO_PLAN, &mut verdict);
     let denied = Some(value("Scope-Deny"))
         .filter(|text| !says_none(text))
         .unwrap_or_default();
-    let scope_deny = places(denied, &NO_PLAN, &mut verdict);
+    let scope_deny = parse_items(denied, &NO_PLAN, &mut verdict);
     if scope_allow.is_empty() {
         verdict.push(Finding::error(
             NO_PLAN,
@@ -247,7 +247,7 @@ pub(crate) fn read_plan(
         let Ok(path) = place.to_string().parse::<RepoPath>() else {
             continue;
         };
-        if !is_plain(&path) && !by_code.names.contains(&path) {
+        if !is_unambiguous_name(&path) && !by_code.names.contains(&path) {
             let hint = "A name of this kind is for the operator to open: leave it out.";
             verdict.push(Finding::error(NOT_YOURS, path.as_str(), hint));
         }
@@ -299,7 +299,7 @@ pub(crate) fn review_question(
     role: RunRole,
     plan: &Plan,
     pack: &ContextPack,
-    brief: Option<&Brief>,
+    brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let duty = match role {
         RunRole::CostController => {
@@ -313,7 +313,7 @@ pub(crate) fn review_question(
         .ours("\n\nReview the plan of the change: ")
         .ours(duty)
         .ours(". A program reads your answer.\n\n");
-    let prompt = shown(prompt, pack).untrusted("PLAN.md", &Untrusted::new(plan.render()));
+    let prompt = add_pack_files(prompt, pack).untrusted("PLAN.md", &Untrusted::new(plan.render()));
     let prompt = refused(prompt, brief).ours("\nAnswer:\n").ours(REVIEW_FORM);
     vec![Message::user(prompt.build())]
 }
@@ -419,7 +419,7 @@ fn shortened(item: &str) -> String {
     text
 }
 
-fn refused(prompt: PromptBuilder, brief: Option<&Brief>) -> PromptBuilder {
+fn refused(prompt: PromptBuilder, brief: Option<&FixBrief>) -> PromptBuilder {
     let Some(brief) = brief else { return prompt };
     prompt
         .ours("\nAn answer was refused; answer again without this fault:\n")

@@ -5,7 +5,7 @@
 //! them.
 
 use crucible_pack::LineRange;
-use crucible_patch::without_thoughts;
+use crucible_patch::strip_reasoning;
 
 /// The most lines that are read.
 pub(crate) const MAX_LINES: usize = 5;
@@ -15,7 +15,7 @@ const MAX_LEN: usize = 200;
 
 /// What one line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum RequestItem {
     /// A file, whole or some lines of it. The path is not judged yet.
     File {
         path: String,
@@ -29,7 +29,7 @@ pub(crate) enum Wanted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MoreFiles {
     /// The requested items, each once, in order.
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<RequestItem>,
     /// How many lines are not read.
     pub(crate) unread: usize,
 }
@@ -42,7 +42,7 @@ impl MoreFiles {
             wanted: Vec::new(),
             unread: 0,
         };
-        for line in without_thoughts(answer).lines().map(str::trim) {
+        for line in strip_reasoning(answer).lines().map(str::trim) {
             if line.is_empty() || line.starts_with("```") {
                 continue;
             }
@@ -66,7 +66,7 @@ impl MoreFiles {
             let wanted = if is_file {
                 file(&argument)
             } else {
-                Wanted::Search { words: argument }
+                RequestItem::Search { words: argument }
             };
             if !request.wanted.contains(&wanted) {
                 request.wanted.push(wanted);
@@ -76,7 +76,7 @@ impl MoreFiles {
     }
 }
 
-impl Wanted {
+impl RequestItem {
     /// The line that asks for it.
     pub(crate) fn line(&self) -> String {
         match self {
@@ -91,7 +91,7 @@ impl Wanted {
 }
 
 /// Parses a path and optional lines.
-fn file(text: &str) -> Wanted {
+fn file(text: &str) -> RequestItem {
     let text = text.strip_prefix("./").unwrap_or(text);
     let with_lines = text.rsplit_once(':').and_then(|(path, lines)| {
         let (start, end) = lines.split_once('-').unwrap_or((lines, lines));
@@ -104,11 +104,11 @@ fn file(text: &str) -> Wanted {
         ))
     });
     match with_lines {
-        Some((path, lines)) => Wanted::File {
+        Some((path, lines)) => RequestItem::File {
             path: path.to_owned(),
             lines: Some(lines),
         },
-        None => Wanted::File {
+        None => RequestItem::File {
             path: text.to_owned(),
             lines: None,
         },
@@ -122,7 +122,7 @@ mod tests {
     fn lines(answer: &str) -> Option<(Vec<String>, usize)> {
         let request = MoreFiles::read(answer)?;
         Some((
-            request.wanted.iter().map(Wanted::line).collect(),
+            request.wanted.iter().map(RequestItem::line).collect(),
             request.unread,
         ))
     }

@@ -57,7 +57,7 @@ pub(crate) fn additions(
             add(place);
         }
         // Tests that stand beside what they test.
-        tree.inside(place)
+        tree.files_in(place)
             .filter(|path| is_test(path))
             .for_each(|path| add(path.as_str()));
     }
@@ -76,12 +76,12 @@ pub(crate) fn additions(
         .into_iter()
         .filter(|directory| tree.has_directory(directory));
     let pages = tree
-        .inside("")
+        .files_in("")
         .filter(|path| is_of_every_change(path))
         .map(RepoPath::as_str);
     let on_the_way: BTreeSet<&str> = sources.iter().flat_map(|path| above(path)).collect();
     let of_packages = on_the_way.into_iter().flat_map(|place| {
-        let pages = tree.inside(place);
+        let pages = tree.files_in(place);
         pages
             .filter(|path| is_of_every_change(path))
             .map(RepoPath::as_str)
@@ -201,7 +201,7 @@ fn test_directories<'a>(scope: &[String], tree: &Tree<'a>) -> Vec<&'a str> {
 /// search path could take the place of an installed one.
 fn is_free(directory: &str, tree: &Tree<'_>) -> bool {
     let python = tree
-        .inside(directory)
+        .files_in(directory)
         .any(|path| path.extension() == Some("py"));
     !directory.is_empty() && (!python || tree.has(&format!("{directory}/__init__.py")))
 }

@@ -22,12 +22,12 @@ use crucible_model::{
 use crucible_pack::FileClass;
 use crucible_patch::is_test_path;
 
-use crate::may_drop::dropped_by;
+use crate::may_drop::removable_definitions;
 
 pub(crate) use additions::additions;
 pub use named::NamedPlaceError;
-pub(crate) use named::{NamedPlaces, named_places};
-pub(crate) use tree::{Expanded, Tree, expand};
+pub(crate) use named::{NamedPaths, named_places};
+pub(crate) use tree::{Expansion, Tree, expand};
 
 pub(crate) use mention::own_words;
 use mention::{Mention, mentions};
@@ -73,7 +73,7 @@ pub(crate) struct GoalScope {
 
 impl GoalScope {
     /// The files that a model should be shown before any others.
-    pub(crate) fn shown_first(&self) -> impl Iterator<Item = &RepoPath> {
+    pub(crate) fn priority_files(&self) -> impl Iterator<Item = &RepoPath> {
         let written = |path: &&RepoPath| FileClass::of(path) != FileClass::Generated;
         self.files.iter().chain(&self.tests).filter(written)
     }
@@ -120,7 +120,7 @@ pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
             symbols.push(mention.text.as_str());
         }
     }
-    for files in names::defining(&symbols, tree, MAX_DEFINING) {
+    for files in names::files_defining(&symbols, tree, MAX_DEFINING) {
         files.iter().for_each(|path| scope.open(path));
     }
     names::dependencies(&own_mentions, tree, &mut scope);
@@ -140,20 +140,20 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
     let text = mention.text.as_str();
     if mention.is_glob() {
         return match expand(text, tree) {
-            Expanded::Files(files) if files.len() > MAX_MATCHES => {
+            Expansion::Files(files) if files.len() > MAX_MATCHES => {
                 scope
                     .problems
                     .push(too_wide(text, files.len(), MAX_MATCHES));
                 true
             }
-            Expanded::Files(files) => {
+            Expansion::Files(files) => {
                 files
                     .iter()
                     .for_each(|path| open_or_deny(mention, path, scope));
                 scope.is_certain |= files.iter().any(|path| scope.files.contains(path));
                 !files.is_empty()
             }
-            Expanded::Directory(_) | Expanded::New(_) | Expanded::NotAPath(_) => false,
+            Expansion::Directory(_) | Expansion::New(_) | Expansion::NotAPath(_) => false,
         };
     }
     if let Some(place) = tree.directory(text, mention.may_be_directory()) {
@@ -211,12 +211,12 @@ fn open_or_deny(mention: &Mention, path: &RepoPath, scope: &mut GoalScope) {
 
 /// A renamed symbol changes in every file that mentions it.
 fn read_renames(goal: &str, mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
-    let dropped: BTreeSet<String> = dropped_by(goal).into_iter().collect();
+    let dropped: BTreeSet<String> = removable_definitions(goal).into_iter().collect();
     for (old, new) in mention::renames(mentions)
         .into_iter()
         .filter(|(old, _)| dropped.contains(old))
     {
-        let speaking = names::speaking_of(&old, tree);
+        let speaking = names::files_mentioning(&old, tree);
         if speaking.len() > MAX_RENAMED {
             scope
                 .problems
@@ -261,7 +261,7 @@ fn is_guarded_place(place: &PathPrefix) -> bool {
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
 /// change when the operator names them.
-pub(crate) fn is_plain(path: &RepoPath) -> bool {
+pub(crate) fn is_unambiguous_name(path: &RepoPath) -> bool {
     path.as_str()
         .chars()
         .all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))

@@ -3,11 +3,11 @@
 use crucible_model::{PathPrefix, RepoPath, is_hidden};
 use crucible_repo::TrackedFile;
 
-use super::{Expanded, MAX_MATCHES, Tree, expand, is_guarded};
+use super::{Expansion, MAX_MATCHES, Tree, expand, is_guarded};
 
 /// The files and directories that a user names on a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct NamedPlaces {
+pub(crate) struct NamedPaths {
     /// Files, those that are not there yet among them.
     pub files: Vec<RepoPath>,
     /// The files among these that are not there yet.
@@ -43,14 +43,14 @@ pub enum NamedPlaceError {
 pub(crate) fn named_places<'t>(
     texts: &'t [String],
     tracked: &[TrackedFile],
-) -> Result<NamedPlaces, (&'t str, NamedPlaceError)> {
+) -> Result<NamedPaths, (&'t str, NamedPlaceError)> {
     let paths: Vec<RepoPath> = tracked
         .iter()
         .filter_map(|file| file.path.to_str()?.parse::<RepoPath>().ok())
         .collect();
     let unread = |_: &RepoPath| Vec::new();
     let tree = Tree::new(&paths, &unread);
-    let mut places = NamedPlaces::default();
+    let mut places = NamedPaths::default();
     for text in texts {
         let refuse = |error| Err((text.as_str(), error));
         if text.chars().any(is_hidden) {
@@ -62,12 +62,12 @@ pub(crate) fn named_places<'t>(
             }
         };
         match expand(text, &tree) {
-            Expanded::NotAPath(why) => return refuse(NamedPlaceError::NotAPath(why)),
-            Expanded::Files(files) if files.is_empty() => return refuse(NamedPlaceError::NoMatch),
-            Expanded::Files(files) if files.len() > MAX_MATCHES => {
+            Expansion::NotAPath(why) => return refuse(NamedPlaceError::NotAPath(why)),
+            Expansion::Files(files) if files.is_empty() => return refuse(NamedPlaceError::NoMatch),
+            Expansion::Files(files) if files.len() > MAX_MATCHES => {
                 return refuse(NamedPlaceError::TooMany(files.len()));
             }
-            Expanded::Files(files) => {
+            Expansion::Files(files) => {
                 let is_glob = files.len() > 1
                     || files
                         .first()
@@ -78,13 +78,13 @@ pub(crate) fn named_places<'t>(
                     .filter(|path| !is_glob || !is_guarded(path))
                     .for_each(&mut add);
             }
-            Expanded::Directory(path) => {
+            Expansion::Directory(path) => {
                 let place = PathPrefix::from(path);
                 if !places.directories.contains(&place) {
                     places.directories.push(place);
                 }
             }
-            Expanded::New(path) => {
+            Expansion::New(path) => {
                 if !places.new.contains(&path) {
                     places.new.push(path.clone());
                 }

@@ -57,7 +57,7 @@ const DEPENDENCIES: [&str; 5] = [
 ];
 
 /// The sources that define each of these symbols. One that too many files define opens none of them.
-pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Vec<RepoPath>> {
+pub(super) fn files_defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Vec<RepoPath>> {
     let wanted: Vec<(&str, Vec<&str>)> = symbols
         .iter()
         .take(MAX_SYMBOLS)
@@ -110,7 +110,7 @@ pub(super) fn defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Ve
 }
 
 /// The files in which `name` stands as a word, but for those that a program wrote.
-pub(super) fn speaking_of(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
+pub(super) fn files_mentioning(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
     let mut read = 0;
     let mut found = Vec::new();
     for path in tree
@@ -190,7 +190,7 @@ pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut Go
     let places: BTreeSet<String> = manifests.iter().map(|path| directory_of(path)).collect();
     manifests.into_iter().for_each(|path| scope.lift(path));
     for place in places {
-        tree.inside(&place)
+        tree.files_in(&place)
             .filter(|path| is_lockfile(path))
             .for_each(|path| scope.lift(path));
     }
@@ -204,7 +204,7 @@ pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalS
             .any(|mention| words.contains(&mention.word.as_str()))
     };
     for path in tree
-        .inside("")
+        .files_in("")
         .filter(|path| PathRoles::of(path).has(PathRole::Document))
     {
         let stem = path

@@ -397,14 +397,14 @@ fn documents_that_a_test_names_are_no_additions() {
 #[test]
 fn paths_directories_and_globs_are_distinguished() {
     let expanded = |text: &str| match on(FILES, |tree| expand(text, tree)) {
-        Expanded::Files(files) => files
+        Expansion::Files(files) => files
             .iter()
             .map(RepoPath::as_str)
             .collect::<Vec<_>>()
             .join(" "),
-        Expanded::Directory(path) => format!("{path}/"),
-        Expanded::New(path) => format!("new {path}"),
-        Expanded::NotAPath(why) => why,
+        Expansion::Directory(path) => format!("{path}/"),
+        Expansion::New(path) => format!("new {path}"),
+        Expansion::NotAPath(why) => why,
     };
     assert_eq!(expanded("./pkg/area.py"), "pkg/area.py");
     assert_eq!(expanded("pkg/io/"), "pkg/io/");

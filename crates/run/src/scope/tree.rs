@@ -24,7 +24,7 @@ pub(crate) struct Tree<'a> {
 
 /// What a path, a directory or a glob stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Expanded {
+pub(crate) enum Expansion {
     /// Files that are there.
     Files(Vec<RepoPath>),
     /// A directory that is there.
@@ -82,7 +82,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The files directly in a directory; `""` is the top.
-    pub(super) fn inside(&self, directory: &str) -> impl Iterator<Item = &'a RepoPath> {
+    pub(super) fn files_in(&self, directory: &str) -> impl Iterator<Item = &'a RepoPath> {
         let prefix = if directory.is_empty() {
             String::new()
         } else {
@@ -208,13 +208,13 @@ fn is_module(path: &RepoPath, stem: &str) -> bool {
 }
 
 /// What `text` stands for in a tree: what is there under exactly this name is that, whatever characters are in it.
-pub(crate) fn expand(text: &str, tree: &Tree<'_>) -> Expanded {
+pub(crate) fn expand(text: &str, tree: &Tree<'_>) -> Expansion {
     let plain = text.trim_start_matches("./");
     let bare = plain.trim_end_matches('/');
     if tree.has_directory(bare) {
         return bare
             .parse()
-            .map_or_else(|error| not_a_path(&error), Expanded::Directory);
+            .map_or_else(|error| not_a_path(&error), Expansion::Directory);
     }
     if !tree.has(plain) && plain.contains(['*', '?', '[', '{']) {
         return match glob(plain) {
@@ -223,23 +223,23 @@ pub(crate) fn expand(text: &str, tree: &Tree<'_>) -> Expanded {
                     .paths
                     .iter()
                     .filter(|path| glob.is_match(path.as_str()));
-                Expanded::Files(matching.map(|path| (*path).clone()).collect())
+                Expansion::Files(matching.map(|path| (*path).clone()).collect())
             }
-            Err(why) => Expanded::NotAPath(why),
+            Err(why) => Expansion::NotAPath(why),
         };
     }
     if bare.len() != plain.len() {
-        return Expanded::NotAPath("there is no such directory".to_owned());
+        return Expansion::NotAPath("there is no such directory".to_owned());
     }
     match plain.parse::<RepoPath>() {
-        Ok(path) if tree.has(plain) => Expanded::Files(vec![path]),
-        Ok(path) => Expanded::New(path),
+        Ok(path) if tree.has(plain) => Expansion::Files(vec![path]),
+        Ok(path) => Expansion::New(path),
         Err(error) => not_a_path(&error),
     }
 }
 
-fn not_a_path(error: &dyn std::fmt::Display) -> Expanded {
-    Expanded::NotAPath(error.to_string())
+fn not_a_path(error: &dyn std::fmt::Display) -> Expansion {
+    Expansion::NotAPath(error.to_string())
 }
 
 fn glob(text: &str) -> Result<globset::GlobMatcher, String> {

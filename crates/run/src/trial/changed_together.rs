@@ -15,18 +15,18 @@ const FILES: usize = 200;
 
 /// What the last commits before a change say of its failing tests.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingTests {
+pub(crate) struct PendingTests {
     /// One set for each commit that changed tests and no source, if most of its tests fail: its author wrote them for a change
     /// still to come.
-    pub(crate) together: Vec<BTreeSet<String>>,
+    pub(crate) commit_sets: Vec<BTreeSet<String>>,
     /// All failing tests that such a commit changed. If the newest commit is one, every failing test may wait for the change:
     /// its lines need not name them.
     pub(crate) all: BTreeSet<String>,
 }
 
 /// Returns the failing tests of `gates` that the last commits up to `base` changed. A history that cannot be read gives none.
-pub(crate) async fn waiting_tests(git: &Git, base: &Oid, gates: &[GateBefore]) -> WaitingTests {
-    let mut waiting = WaitingTests::default();
+pub(crate) async fn waiting_tests(git: &Git, base: &Oid, gates: &[GateBefore]) -> PendingTests {
+    let mut waiting = PendingTests::default();
     let results = || gates.iter().filter_map(|gate| gate.results.as_ref());
     let failing: BTreeSet<&str> = results()
         .flat_map(|results| results.with_status(TestStatus::Failed))
@@ -67,7 +67,7 @@ pub(crate) async fn waiting_tests(git: &Git, base: &Oid, gates: &[GateBefore]) -
         // Where most pass, the commit moved or reformatted tests.
         if changed.len() > 1 && changed.len() * 2 >= all {
             let set = changed.iter().map(ToString::to_string);
-            waiting.together.push(set.collect());
+            waiting.commit_sets.push(set.collect());
         }
         waiting.all.extend(changed.into_iter().map(str::to_owned));
     }

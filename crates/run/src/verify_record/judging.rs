@@ -8,21 +8,21 @@ use crucible_repo::{BranchReach, CommitObject, Oid, RUN_TRAILER};
 use crucible_verify::{GateLevel, VerifyReport, VerifyResult};
 
 use super::RecordCheck;
-use super::reading::{CommitRead, FileRead, RecordRead, StoredBytes, TreeRead};
+use super::reading::{CommitRead, FileRead, LoadedRecord, StoredBytes, TreeRead};
 use super::unrecorded::{FilesListed, looks_like_an_artifact};
 use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, PlanStatus, Review, ReviewVerdict, Signature};
 use crate::document::{self, Document};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{is_pinned, line, trace};
+use crate::journal::{event_line, is_pinned, render_trace};
 use crate::land::Landing;
 use crate::layout;
 use crate::receipt::RunReceipt;
 use crate::recorded::{recorded_files, state_of_events};
-use crate::restore::review_of;
+use crate::restore::rejection_review;
 use crate::state::RunState;
-use crate::status::owed;
+use crate::status::pending_request;
 
 const UNKNOWN_RUN: Code = Code::new("record-unknown-run");
 const RUN_UNREADABLE: Code = Code::new("record-run-unreadable");
@@ -58,7 +58,7 @@ const RECORDING_UNREADABLE: Code = Code::new("record-recording-unreadable");
 
 const FROM_LEDGER: &str = "restore it from the ledger (`crucible ledger show`) or from a copy";
 
-pub(super) fn judge(read: &RecordRead) -> RecordCheck {
+pub(super) fn judge(read: &LoadedRecord) -> RecordCheck {
     let reached = reached(read);
     let recorded = recorded_files(&read.events);
     let mut judge = Judge {
@@ -98,9 +98,9 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
 }
 
 /// Returns the run's state by its events; a run that waits for a person is blocked, as its status says.
-fn reached(read: &RecordRead) -> Option<RunState> {
+fn reached(read: &LoadedRecord) -> Option<RunState> {
     let recorded_state = state_of_events(&read.events);
-    if has_ended(recorded_state) || owed(&read.events).is_none() {
+    if has_ended(recorded_state) || pending_request(&read.events).is_none() {
         recorded_state
     } else {
         Some(RunState::Blocked)
@@ -115,7 +115,7 @@ fn has_ended(reached: Option<RunState>) -> bool {
 }
 
 struct Judge<'r> {
-    read: &'r RecordRead,
+    read: &'r LoadedRecord,
     verdict: Verdict,
 }
 
@@ -184,7 +184,7 @@ impl<'r> Judge<'r> {
         let path = layout::EVENTS;
         let mut expected = Vec::new();
         for event in &self.read.events {
-            match line(event) {
+            match event_line(event) {
                 Ok(line) => expected.extend(line),
                 Err(error) => self.error(EVENTS_EDITED, path, error.to_string()),
             }
@@ -258,7 +258,7 @@ impl<'r> Judge<'r> {
                     self.error(FILE_EDITED, path, hint);
                 }
             }
-            match digest.and_then(|digest| self.read.kept.get(&digest)) {
+            match digest.and_then(|digest| self.read.stored_bytes.get(&digest)) {
                 Some(StoredBytes::Missing) => self.error(
                     ARTIFACT_MISSING,
                     path,
@@ -341,7 +341,7 @@ impl<'r> Judge<'r> {
     /// The digest of the review that a refused attempt amounts to.
     fn review_of(&self, outcome: &str) -> Option<Digest> {
         let outcome: AttemptOutcome = document::read(self.file(outcome).bytes()?).ok()?;
-        Some(Digest::of(review_of(&outcome).as_bytes()))
+        Some(Digest::of(rejection_review(&outcome).as_bytes()))
     }
 
     fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {
@@ -434,7 +434,7 @@ impl<'r> Judge<'r> {
     fn derived(&mut self, reached: Option<RunState>) {
         let ended = has_ended(reached);
         let events = &self.read.events;
-        let story = trace(events);
+        let story = render_trace(events);
         // A landing that was cut off is written down when it is tried again.
         let begins = [
             EventKind::FullGatesRun,
@@ -447,7 +447,7 @@ impl<'r> Judge<'r> {
             .position(|event| begins.contains(&event.event.as_str()));
         let until_landing = landing
             .filter(|_| reached != Some(RunState::Landed))
-            .map(|at| trace(&events[..at]));
+            .map(|at| render_trace(&events[..at]));
         let written = |bytes: &[u8], least: &str| {
             bytes.len() >= least.len()
                 && story.as_bytes().starts_with(bytes)

@@ -16,13 +16,13 @@ use crate::contract::RunRecord;
 use crate::document;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{NOT_KEPT, line};
+use crate::journal::{NOT_KEPT, event_line};
 use crate::land::{LEDGER_TRAILER, Landing};
 use crate::layout::{self, RunDir};
 use crate::recorded::recorded_files;
 use crate::recording::check_recording;
 use crate::reservations::RecordedUsage;
-use crate::world::World;
+use crate::run_context::RunContext;
 
 /// Files that are checked by content, in addition to the recorded ones.
 const READ: [&str; 8] = [
@@ -43,7 +43,7 @@ const MORE_THAN_DERIVED: u64 = 1 << 20;
 const TRIES: usize = 3;
 
 /// All that a record consists of.
-pub(super) struct RecordRead {
+pub(super) struct LoadedRecord {
     /// The name of the run's directory.
     pub(super) name: String,
     /// The run's events in the ledger.
@@ -59,7 +59,7 @@ pub(super) struct RecordRead {
     /// What the ledger's rows say of the run and its calls.
     pub(super) booked: Option<RecordedUsage>,
     /// The ledger's content of recorded files, by the digests in the events.
-    pub(super) kept: BTreeMap<Digest, StoredBytes>,
+    pub(super) stored_bytes: BTreeMap<Digest, StoredBytes>,
     /// The recording of the model's answers.
     pub(super) recording: Result<Verdict, String>,
     /// The commit.
@@ -135,11 +135,11 @@ pub(super) enum TreeRead {
 
 /// Reads everything; the repository is at the path where the run was started, or at `repo`.
 pub(super) async fn read(
-    world: &World<'_>,
+    world: &RunContext<'_>,
     dir: &RunDir,
     ledger: &Ledger,
     repo: Option<&Path>,
-) -> Result<RecordRead, RunError> {
+) -> Result<LoadedRecord, RunError> {
     let mut read = read_run(dir, ledger)?;
     let events = &read.events;
     let has = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
@@ -186,7 +186,7 @@ pub(super) async fn read(
     if let Some(first) = events.first() {
         read.chain = ledger.verify_from(first.seq, &anchors)?;
     }
-    Ok(RecordRead {
+    Ok(LoadedRecord {
         commit,
         tree,
         ..read
@@ -194,7 +194,7 @@ pub(super) async fn read(
 }
 
 /// Reads the run directory and the ledger's data of a run, without the ledger's chain or the repository.
-pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunError> {
+pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<LoadedRecord, RunError> {
     let name = dir
         .root()
         .file_name()
@@ -223,14 +223,14 @@ pub(super) fn read_run(dir: &RunDir, ledger: &Ledger) -> Result<RecordRead, RunE
         .as_ref()
         .map(|run| RecordedUsage::read(ledger, run, &events))
         .transpose()?;
-    Ok(RecordRead {
+    Ok(LoadedRecord {
         name,
         chain: Verdict::default(),
         record: record(ledger, &events)?,
         files,
         unrecorded: unrecorded(dir, &events),
         booked,
-        kept: stored_contents(ledger, &events)?,
+        stored_bytes: stored_contents(ledger, &events)?,
         recording,
         commit: CommitRead::NotLanded,
         tree: TreeRead::NotAsked,
@@ -255,7 +255,7 @@ async fn on_branch(
 }
 
 /// The repository, with the place for temporary files that every command has; or why it cannot be used.
-async fn open(world: &World<'_>, path: &Path) -> Result<Result<Git, String>, RunError> {
+async fn open(world: &RunContext<'_>, path: &Path) -> Result<Result<Git, String>, RunError> {
     match Git::open(Arc::clone(&world.sandbox), world.env, path).await {
         Ok(git) => Ok(Ok(git)),
         Err(error @ (RepoError::GitMissing { .. } | RepoError::GitTooOld { .. })) => {
@@ -295,7 +295,7 @@ fn read_files(
     }
     let mut lines = 0;
     for event in events {
-        lines += line(event)?.len() as u64;
+        lines += event_line(event)?.len() as u64;
     }
     for path in READ {
         let limit = match path {

@@ -55,9 +55,9 @@ pub(super) const OF_ATTEMPT: [&str; 8] = [
 
 /// The files recorded by the events of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct AccountedFiles(Option<BTreeSet<String>>);
+pub(crate) struct RecordedFiles(Option<BTreeSet<String>>);
 
-impl AccountedFiles {
+impl RecordedFiles {
     /// Returns the files recorded by these events. Without any event, every file is accepted.
     #[must_use]
     pub(crate) fn of(events: &[EventRecord]) -> Self {
@@ -105,7 +105,7 @@ fn unrecorded_of(dir: &RunDir, events: &[EventRecord], most: usize) -> Unrecorde
             listed: FilesListed::All,
         };
     }
-    let known = AccountedFiles::of(events);
+    let known = RecordedFiles::of(events);
     let mut present = Vec::new();
     // One more shows that there are more.
     list(dir.root(), Path::new(""), 0, most + 1, &mut present);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn too_many_unrecorded_files_are_reported() {
         let temp_dir = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(temp_dir.path().to_owned());
+        let dir = RunDir::from_path(temp_dir.path().to_owned());
         let events = [begun()];
         for name in ["run.json", "artifacts/a", "artifacts/b"] {
             dir.write(name, b"x").unwrap();
@@ -253,9 +253,9 @@ mod tests {
         let cut = unrecorded_of(&dir, &events, 2);
         assert!(cut.paths.is_subset(&all.paths));
         assert_eq!(cut.listed, FilesListed::First(2));
-        let known = AccountedFiles::of(&events);
+        let known = RecordedFiles::of(&events);
         assert!(known.has(Path::new("run.json")) && !known.has(Path::new("artifacts/b")));
-        assert!(AccountedFiles::of(&[]).has(Path::new("artifacts/b")));
+        assert!(RecordedFiles::of(&[]).has(Path::new("artifacts/b")));
     }
 
     #[test]
@@ -266,15 +266,15 @@ mod tests {
         landed.event = EventKind::Landed.name().to_owned();
         landed.path = None;
         let place = Path::new(layout::LANDING);
-        assert!(!AccountedFiles::of(&[begun()]).has(place));
-        assert!(AccountedFiles::of(&[begun(), landing.clone()]).has(place));
-        assert!(!AccountedFiles::of(&[begun(), landing, landed]).has(place));
+        assert!(!RecordedFiles::of(&[begun()]).has(place));
+        assert!(RecordedFiles::of(&[begun(), landing.clone()]).has(place));
+        assert!(!RecordedFiles::of(&[begun(), landing, landed]).has(place));
     }
 
     #[test]
     fn name_without_utf8_is_unrecorded() {
         let temp_dir = tempfile::tempdir().unwrap();
-        let dir = RunDir::at(temp_dir.path().to_owned());
+        let dir = RunDir::from_path(temp_dir.path().to_owned());
         let planted = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
         dir.write("reviews/x", b"x").unwrap();
         crucible_host::fs::write_atomic(&temp_dir.path().join(&planted), b"x").unwrap();
@@ -283,7 +283,7 @@ mod tests {
             listing.paths.contains(&planted) && looks_like_an_artifact(&planted),
             "{listing:?}"
         );
-        assert!(!AccountedFiles::of(&[begun()]).has(&planted));
+        assert!(!RecordedFiles::of(&[begun()]).has(&planted));
     }
 
     #[test]

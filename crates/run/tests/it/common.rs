@@ -26,9 +26,9 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, ClockSource, EditFormat, RunId, Timestamp};
 use crucible_run::{
-    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening,
-    PatchLimits, RunDir, RunError, RunObserver, RunOptions, RunSettings, RunState, Signing, World,
-    advance, answers_used, create, land, status,
+    AgentCommands, AnswerSource, CASSETTE, ClientContext, ContextSettings, Landing,
+    LedgerReservations, PatchLimits, RunContext, RunDir, RunError, RunObserver, RunOptions,
+    RunSettings, RunState, Signing, advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -244,7 +244,7 @@ impl Place {
         let entries = std::fs::read_dir(self.runs()).ok()?;
         let listed = self.ledger().runs().unwrap();
         let mut runs: Vec<RunDir> = entries
-            .map(|entry| RunDir::at(entry.unwrap().path()))
+            .map(|entry| RunDir::from_path(entry.unwrap().path()))
             .filter(|dir| dir.has("run.json"))
             .filter(|dir| {
                 listed
@@ -280,7 +280,7 @@ impl Place {
         let env = Environment::capture();
         let sandbox = Arc::new(Sandbox::new(None, &env));
         let clock = Watching(Arc::clone(&along));
-        let world = World {
+        let world = RunContext {
             env: &env,
             clock: &clock,
             sandbox: Arc::clone(&sandbox),
@@ -304,7 +304,7 @@ impl Place {
                 return Ok(RunState::New);
             }
             let state = loop {
-                let open = |opening: &Opening<'_>| {
+                let open = |opening: &ClientContext<'_>| {
                     let budget = self.budget(opening)?;
                     clients(&dir, base_url, &env, &sandbox, &budget)
                 };
@@ -330,15 +330,18 @@ impl Place {
     }
 
     /// What the run may cost: with a model alone no call is refused, for its server may fail at any time.
-    fn budget(&self, opening: &Opening<'_>) -> Result<Arc<CallBudget>, RunError> {
+    fn budget(&self, opening: &ClientContext<'_>) -> Result<Arc<CallBudget>, RunError> {
         let calls = if self.cast == RoleServers::Model {
             1_000
         } else {
             opening.calls
         };
         let ledger = Ledger::open(&self.ledger_path())?;
-        let book = LedgerBook::new(ledger, opening.run.clone(), Box::new(SystemClock));
-        Ok(CallBudget::kept(BudgetLimits::calls(calls), Arc::new(book)))
+        let book = LedgerReservations::new(ledger, opening.run.clone(), Box::new(SystemClock));
+        Ok(CallBudget::with_store(
+            BudgetLimits::calls(calls),
+            Arc::new(book),
+        ))
     }
 
     /// What the run's calls came to, as the ledger has it.
@@ -352,7 +355,7 @@ impl Place {
         let env = Environment::capture();
         let sandbox = Arc::new(Sandbox::new(None, &env));
         let clock = Watching(Arc::new(Nothing));
-        let world = World {
+        let world = RunContext {
             env: &env,
             clock: &clock,
             sandbox: Arc::clone(&sandbox),
@@ -384,7 +387,7 @@ impl Place {
     pub(crate) fn land(&self) -> Result<Landing, RunError> {
         let env = Environment::capture();
         let clock = Watching(Arc::new(Nothing));
-        let world = World {
+        let world = RunContext {
             env: &env,
             clock: &clock,
             sandbox: Arc::new(Sandbox::new(None, &env)),
@@ -765,7 +768,7 @@ fn options(cast: RoleServers) -> RunOptions {
         settings,
         found_gate_timeout: Duration::from_secs(20),
         started_in: None,
-        answers: AnswersFrom::Provider,
+        answers: AnswerSource::Provider,
         warnings: Vec::new(),
         task: None,
     }

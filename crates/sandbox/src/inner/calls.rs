@@ -15,7 +15,7 @@ use seccompiler::{
 };
 
 use super::filter::{Rules, compile, rule};
-use crate::spawn::Calls;
+use crate::spawn::SyscallClass;
 
 /// Calls that create, change or delete files.
 const WRITING: &[libc::c_long] = &[
@@ -331,11 +331,11 @@ pub(super) type ExecAddresses = [u64; 3];
 
 /// Returns the filters of a class in the order to apply them, none for tools. The last one allows only the class's calls.
 pub(super) fn programs(
-    calls: Calls,
+    calls: SyscallClass,
     start: ExecAddresses,
     pid: u32,
 ) -> Result<Vec<BpfProgram>, String> {
-    if calls == Calls::Tools {
+    if calls == SyscallClass::Tools {
         return Ok(Vec::new());
     }
     let ending = compile(
@@ -351,19 +351,23 @@ pub(super) fn programs(
 }
 
 /// Describes the class for the receipt.
-pub(super) fn describe(calls: Calls) -> &'static str {
+pub(super) fn describe(calls: SyscallClass) -> &'static str {
     match calls {
-        Calls::Tools => "",
-        Calls::Compute | Calls::Read => {
+        SyscallClass::Tools => "",
+        SyscallClass::Compute | SyscallClass::Read => {
             ", and what writes, connects or starts another process ends the program"
         }
-        Calls::Files => ", and what links, connects or starts another process ends the program",
-        Calls::Connect => ", and what writes, serves or starts another process ends the program",
+        SyscallClass::Files => {
+            ", and what links, connects or starts another process ends the program"
+        }
+        SyscallClass::Connect => {
+            ", and what writes, serves or starts another process ends the program"
+        }
     }
 }
 
 /// Returns the calls that kill the program.
-fn forbidden(calls: Calls, start: ExecAddresses, pid: u32) -> Result<Rules, String> {
+fn forbidden(calls: SyscallClass, start: ExecAddresses, pid: u32) -> Result<Rules, String> {
     let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING, LINKING, LINKING_X86_64]);
     let mut other = Vec::new();
     for (index, address) in (0..).zip(start) {
@@ -381,7 +385,7 @@ fn forbidden(calls: Calls, start: ExecAddresses, pid: u32) -> Result<Rules, Stri
         rules.insert(*call, vec![rule(&[(0, SeccompCmpOp::Ne, pid.into())])?]);
     }
     let mut fine = vec![LOCAL];
-    if calls == Calls::Connect {
+    if calls == SyscallClass::Connect {
         fine.extend(INTERNET);
         fine.push(KERNEL);
     } else {
@@ -392,7 +396,7 @@ fn forbidden(calls: Calls, start: ExecAddresses, pid: u32) -> Result<Rules, Stri
         .map(|kind| (0, SeccompCmpOp::Ne, *kind))
         .collect();
     rules.insert(libc::SYS_socket, vec![rule(&kinds)?]);
-    if calls != Calls::Files {
+    if calls != SyscallClass::Files {
         rules.extend(whatever(&[WRITING, WRITING_X86_64]));
         for (call, flags) in OPENING {
             let cases = OPENING_TO_WRITE.iter();
@@ -405,7 +409,7 @@ fn forbidden(calls: Calls, start: ExecAddresses, pid: u32) -> Result<Rules, Stri
 }
 
 /// Returns the calls that the program may make. A call that is forbidden with some arguments is listed with all.
-fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
+fn allowed(calls: SyscallClass, pid: u32) -> Result<Rules, String> {
     let mut rules = whatever(&[
         HARMLESS,
         HARMLESS_HERE,
@@ -422,11 +426,11 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
         .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, asking.collect::<Result<_, _>>()?);
     let mut commands = SIGNALLING_COMMANDS.to_vec();
-    if calls == Calls::Files {
+    if calls == SyscallClass::Files {
         rules.extend(whatever(&[WRITING, WRITING_X86_64, WRITE_EXTRAS]));
     } else {
         // The kernel refuses a write lock on a file that is open for reading only.
-        let is_lock_to_read = |command: &&u64| calls == Calls::Read && **command == F_SETLK;
+        let is_lock_to_read = |command: &&u64| calls == SyscallClass::Read && **command == F_SETLK;
         commands.extend(
             LOCKING_COMMANDS
                 .iter()
@@ -438,7 +442,7 @@ fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
         .map(|command| (1, SeccompCmpOp::Ne, *command))
         .collect();
     rules.insert(libc::SYS_fcntl, vec![rule(&others)?]);
-    if calls == Calls::Connect {
+    if calls == SyscallClass::Connect {
         rules.extend(whatever(&[CONNECTING, SOCKET_CALLS]));
         let mut kinds = Vec::new();
         for kind in INTERNET {

@@ -283,14 +283,14 @@ mod tests {
     use std::io::Error;
 
     use super::*;
-    use crate::spawn::{Calls, Cap, Resources, Strength};
+    use crate::spawn::{Cap, Resources, Strength, SyscallClass};
     use crate::terminal_end::Terminal;
     use crate::wire::{IdentifiedDir, PrivateSize};
 
     fn order(surroundings: StageIsolation, network: Network) -> StageRequest {
         StageRequest {
             program: "/bin/true".into(),
-            called: "true".into(),
+            arg0: "true".into(),
             terminal: Terminal::None,
             args: Vec::new(),
             env: Vec::new(),
@@ -300,13 +300,13 @@ mod tests {
             },
             writable: Vec::new(),
             read_only: Vec::new(),
-            moved: false,
+            has_moved_mount: false,
             readable: Vec::new(),
             home: None,
             surroundings,
             private: PrivateSize::Sized,
             network,
-            calls: Calls::Tools,
+            calls: SyscallClass::Tools,
             listen: Vec::new(),
             resources: Resources::DEFAULT,
             memory_each: Cap::Unlimited,

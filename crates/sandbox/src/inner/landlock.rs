@@ -16,7 +16,7 @@ use landlock::{
 };
 
 use crate::layout::{PRIVATE, SHARED_MEMORY};
-use crate::spawn::{Calls, Network};
+use crate::spawn::{Network, SyscallClass};
 use crate::wire::{StageIsolation, StageRequest};
 
 /// The newest version this was written for; on an older kernel what it lacks is left out.
@@ -103,7 +103,7 @@ fn readable(order: &StageRequest) -> Vec<(OsString, BitFlags<AccessFs>)> {
     let read = AccessFs::from_read(NEWEST);
     let mut places = Vec::new();
     for place in &order.readable {
-        if order.calls == Calls::Tools {
+        if order.calls == SyscallClass::Tools {
             places.push((place.clone(), read));
         } else if place == ROOT {
             places.push((place.clone(), AccessFs::ReadDir.into()));

@@ -26,7 +26,7 @@ use rustix::thread::{
 
 use crate::directory::Directory;
 use crate::hosts::AllowedHost;
-use crate::layers::{Layer, MissingLayer, ReachedLayer};
+use crate::layers::{ActiveLayer, Layer, MissingLayer};
 use crate::spawn::{Network, Strength};
 use crate::sys::{self, StartArguments};
 use crate::terminal_end::Terminal;
@@ -99,7 +99,7 @@ fn run_request(socket: &mut UnixStream) -> Result<std::convert::Infallible, Repo
         .map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
     give_up_capabilities().map_err(|errno| failed(format!("giving up capabilities: {errno}")))?;
     let landlock = landlock::apply(&order);
-    let start = StartArguments::new(&order.program, &order.called, &order.args, &order.env)
+    let start = StartArguments::new(&order.program, &order.arg0, &order.args, &order.env)
         .map_err(|error| failed(format!("laying out the program's words: {error}")))?;
     let last = calls::programs(order.calls, start.addresses(), std::process::id());
     let seccomp = filter::apply(&order).and_then(|detail| match &last {
@@ -178,7 +178,7 @@ fn send_report(socket: &mut UnixStream, report: &Report) -> std::io::Result<()> 
 
 /// The layers in force so far.
 struct LayersInForce {
-    reached: Vec<ReachedLayer>,
+    reached: Vec<ActiveLayer>,
     missing: Vec<MissingLayer>,
 }
 
@@ -207,7 +207,7 @@ impl LayersInForce {
                 if !order.read_only.is_empty() {
                     detail.push_str("; what is to stay as it is is mounted read-only");
                 }
-                if order.moved {
+                if order.has_moved_mount {
                     detail.push_str("; the copy stands at the path of the original");
                 }
                 layers.record(Layer::Masks, Ok(detail));
@@ -223,7 +223,7 @@ impl LayersInForce {
                 for place in &order.read_only {
                     reason.push_str(&format!("; {} can be changed", place.to_string_lossy()));
                 }
-                if order.moved {
+                if order.has_moved_mount {
                     reason.push_str("; the copy is not at the path of the original");
                 }
                 layers.record(Layer::Masks, Err(reason));
@@ -234,7 +234,7 @@ impl LayersInForce {
 
     fn record(&mut self, layer: Layer, result: Result<String, String>) {
         match result {
-            Ok(detail) => self.reached.push(ReachedLayer { layer, detail }),
+            Ok(detail) => self.reached.push(ActiveLayer { layer, detail }),
             Err(reason) => self.missing.push(MissingLayer { layer, reason }),
         }
     }

@@ -1,6 +1,6 @@
 //! The stage before bubblewrap: private layers over directories of the machine.
 //!
-//! It runs as `crucible __sandbox-exec overlay N -- PROGRAM ARGS`, where descriptor N holds an [`OverlayOrder`]. In a user and mount
+//! It runs as `crucible __sandbox-exec overlay N -- PROGRAM ARGS`, where descriptor N holds an [`OverlayRequest`]. In a user and mount
 //! namespace of its own it mounts an overlay for each directory, with what is written in memory, and becomes `PROGRAM`: bubblewrap,
 //! which binds the overlays to their places. Released bubblewraps have such an option only since 0.11.
 //!
@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 
 use crate::sys;
-use crate::wire::OverlayOrder;
+use crate::wire::OverlayRequest;
 
 /// The word that asks for this stage.
 pub(crate) const WORD: &str = "overlay";
@@ -43,14 +43,14 @@ pub(super) fn run(args: &[OsString]) -> Result<Infallible, String> {
     File::from(descriptor)
         .read_to_end(&mut bytes)
         .map_err(|error| format!("reading the order: {error}"))?;
-    let order: OverlayOrder =
+    let order: OverlayRequest =
         serde_json::from_slice(&bytes).map_err(|error| format!("reading the order: {error}"))?;
     mount_all(&order)?;
     let error = sys::command(program).args(args).env_clear().exec();
     Err(format!("starting {program:?}: {error}"))
 }
 
-fn mount_all(order: &OverlayOrder) -> Result<(), String> {
+fn mount_all(order: &OverlayRequest) -> Result<(), String> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: rustix::io::Errno| format!("{what}: {error}")

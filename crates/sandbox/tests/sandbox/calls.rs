@@ -2,7 +2,7 @@
 //!
 //! Slow because each call is one start of Python in a sandbox of its own.
 
-use crucible_sandbox::{Calls, Completed, End, IsolationLevel, Layer, Network, Strength};
+use crucible_sandbox::{Completed, End, IsolationLevel, Layer, Network, Strength, SyscallClass};
 
 use crate::confined::{AS_ORDINARY_USER, as_an_ordinary_user};
 use crate::support::{Scratch, part, run};
@@ -327,9 +327,13 @@ const RAW_UNKNOWN_HERE: &[(libc::c_long, &str)] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const RAW_UNKNOWN_HERE: &[(libc::c_long, &str)] = &[];
 
-const CLASSES: [Calls; 3] = [Calls::Compute, Calls::Files, Calls::Connect];
+const CLASSES: [SyscallClass; 3] = [
+    SyscallClass::Compute,
+    SyscallClass::Files,
+    SyscallClass::Connect,
+];
 
-fn tried(script: &str, calls: Calls) -> Completed {
+fn tried(script: &str, calls: SyscallClass) -> Completed {
     let scratch = Scratch::new();
     std::fs::write(scratch.copy.join("kept"), "as it was").unwrap();
     let script = format!(
@@ -346,7 +350,7 @@ fn tried(script: &str, calls: Calls) -> Completed {
     .unwrap()
 }
 
-fn check(script: &str, calls: Calls, fate: Fate) {
+fn check(script: &str, calls: SyscallClass, fate: Fate) {
     let done = tried(script, calls);
     let said = (done.stdout.text(), done.stderr.text());
     let expected = match fate {
@@ -380,7 +384,7 @@ fn check_class(index: usize) {
         libc::ENOSYS,
     );
     let writes = RAW_WRITES.iter().chain(RAW_WRITES_HERE);
-    if class == Calls::Files {
+    if class == SyscallClass::Files {
         all_fail(class, writes, libc::ENOENT);
     } else {
         for (number, arguments) in writes {
@@ -395,7 +399,7 @@ fn check_class(index: usize) {
 
 /// Each of these calls fails with this error, and the program goes on.
 fn all_fail<'a>(
-    class: Calls,
+    class: SyscallClass,
     calls: impl Iterator<Item = &'a (libc::c_long, &'a str)>,
     error: i32,
 ) {
@@ -436,10 +440,10 @@ fn network_profile_blocks_writes_and_processes() {
 fn tools_class_allows_all_classes_and_spawning() {
     let script = "import os, socket, subprocess\nopen('new', 'w'); socket.socket(); subprocess.run(['true'], check=True)\n\
         if os.fork() == 0: os._exit(0)\nos.wait()";
-    assert_eq!(tried(script, Calls::Tools).end, End::Exited(0));
+    assert_eq!(tried(script, SyscallClass::Tools).end, End::Exited(0));
     // A code of its own is no evidence there.
     assert_eq!(
-        tried("import os; os._exit(159)", Calls::Tools).end,
+        tried("import os; os._exit(159)", SyscallClass::Tools).end,
         End::Exited(159)
     );
 }
@@ -448,7 +452,7 @@ fn tools_class_allows_all_classes_and_spawning() {
 fn class_restricts_programs_other_than_python() {
     let scratch = Scratch::new();
     let with = |program: &str, args: &[&str]| {
-        let mut spawn = scratch.confined_with("", |profile| profile.calls = Calls::Compute);
+        let mut spawn = scratch.confined_with("", |profile| profile.calls = SyscallClass::Compute);
         spawn.program = program.into();
         spawn.args = args.iter().map(Into::into).collect();
         run(&scratch.sandbox(), spawn).unwrap()
@@ -498,7 +502,7 @@ fn unstartable_program_is_reported_in_every_class() {
 fn program_starts_with_normal_arguments_and_signals() {
     let scratch = Scratch::new();
     let script = "import os, sys\nprint(sys.argv[1:], sorted(os.environ.items()), os.listdir('/proc/self/fd'))";
-    for calls in [Calls::Tools, Calls::Compute] {
+    for calls in [SyscallClass::Tools, SyscallClass::Compute] {
         let mut spawn = scratch.python(script, |profile| profile.calls = calls);
         spawn
             .args
@@ -510,7 +514,7 @@ fn program_starts_with_normal_arguments_and_signals() {
         let expected =
             "['', 'two words', '\u{e4}'] [('A', ''), ('LC_ALL', 'C.UTF-8')] ['0', '1', '2', '3']\n";
         assert_eq!(text, expected, "{}", done.stderr.text());
-        if calls != Calls::Tools {
+        if calls != SyscallClass::Tools {
             // It is started the same way, and reads nothing of its own status.
             continue;
         }
@@ -537,7 +541,7 @@ fn program_starts_with_normal_arguments_and_signals() {
             "{said}"
         );
     }
-    let mut bare = scratch.confined_with("", |profile| profile.calls = Calls::Compute);
+    let mut bare = scratch.confined_with("", |profile| profile.calls = SyscallClass::Compute);
     (bare.program, bare.args, bare.env) = ("/usr/bin/env".into(), Vec::new(), Vec::new());
     let done = run(&scratch.sandbox(), bare).unwrap();
     assert_eq!((done.end, done.stdout.total), (End::Exited(0), 0));
@@ -547,20 +551,26 @@ fn program_starts_with_normal_arguments_and_signals() {
 fn without_namespaces_the_class_holds_as_well() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
-    let end = |script: &str, calls: Calls| {
+    let end = |script: &str, calls: SyscallClass| {
         let spawn = scratch.python(script, |profile| {
             (profile.calls, profile.strength) = (calls, Strength::BestEffort);
         });
         run(&sandbox, spawn).unwrap().end
     };
-    assert_eq!(end("print(1)", Calls::Compute), End::Exited(0));
-    assert_eq!(end("open('new', 'w')", Calls::Compute), End::Forbidden);
-    assert_eq!(end("open('new', 'w')", Calls::Files), End::Exited(0));
+    assert_eq!(end("print(1)", SyscallClass::Compute), End::Exited(0));
     assert_eq!(
-        end("import os; os.kill(os.getppid(), 0)", Calls::Files),
+        end("open('new', 'w')", SyscallClass::Compute),
         End::Forbidden
     );
-    assert_eq!(end("import os; os.fork()", Calls::Connect), End::Forbidden);
+    assert_eq!(end("open('new', 'w')", SyscallClass::Files), End::Exited(0));
+    assert_eq!(
+        end("import os; os.kill(os.getppid(), 0)", SyscallClass::Files),
+        End::Forbidden
+    );
+    assert_eq!(
+        end("import os; os.fork()", SyscallClass::Connect),
+        End::Forbidden
+    );
 }
 
 #[test]
@@ -568,7 +578,7 @@ fn receipt_names_class_unless_sandbox_is_off() {
     let scratch = Scratch::new();
     let spawn = |strength| {
         scratch.python("open('new', 'w')", |profile| {
-            (profile.calls, profile.strength) = (Calls::Compute, strength)
+            (profile.calls, profile.strength) = (SyscallClass::Compute, strength)
         })
     };
     let done = run(&scratch.sandbox(), spawn(Strength::Required)).unwrap();
@@ -614,14 +624,14 @@ fn shared_lock_is_allowed_only_for_reading_class() {
     let lock = |kind: &str| {
         format!("import fcntl; fcntl.lockf(open('kept'), fcntl.{kind} | fcntl.LOCK_NB)")
     };
-    check(&lock("LOCK_SH"), Calls::Read, Works);
-    check(&lock("LOCK_SH"), Calls::Compute, Fails);
-    check(&lock("LOCK_EX"), Calls::Read, Fails);
+    check(&lock("LOCK_SH"), SyscallClass::Read, Works);
+    check(&lock("LOCK_SH"), SyscallClass::Compute, Fails);
+    check(&lock("LOCK_EX"), SyscallClass::Read, Fails);
     check(
         "import fcntl; fcntl.lockf(open('kept'), fcntl.LOCK_SH)",
-        Calls::Read,
+        SyscallClass::Read,
         Fails,
     );
-    check("open('new', 'w')", Calls::Read, Ends);
-    check("import socket; socket.socket()", Calls::Read, Ends);
+    check("open('new', 'w')", SyscallClass::Read, Ends);
+    check("import socket; socket.socket()", SyscallClass::Read, Ends);
 }

@@ -110,7 +110,7 @@ fn program_sees_the_identity_it_was_given() {
     let spawn = |home: &str| {
         let identity = Identity {
             home: home.into(),
-            user: InnerUser::Numbers {
+            user: InnerUser::Ids {
                 user: 23_456,
                 group: 34_567,
             },
@@ -569,7 +569,7 @@ fn bubblewrap_that_only_runs_program_is_detected() {
 }
 
 #[test]
-fn off_means_off_and_says_so() {
+fn disabled_sandbox_is_reported() {
     let scratch = Scratch::new();
     let script = format!("echo out > {}/new", scratch.home.display());
     let spawn = scratch.confined_with(&script, |profile| profile.strength = Strength::Off);

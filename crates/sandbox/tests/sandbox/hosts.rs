@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crucible_sandbox::{
-    AllowedHost, Calls, Completed, End, IsolationLevel, Layer, Network, Profile, SandboxError,
-    Strength,
+    AllowedHost, Completed, End, IsolationLevel, Layer, Network, Profile, SandboxError, Strength,
+    SyscallClass,
 };
 
 use crate::confined::{AS_ORDINARY_USER, as_an_ordinary_user};
@@ -68,7 +68,7 @@ const ASK: &str = "import socket, sys\n\
 fn run_script(network: Network, script: &str) -> Completed {
     let scratch = Scratch::new();
     let spawn = scratch.python(&format!("{ASK}{script}"), |profile| {
-        (profile.network, profile.calls) = (network, Calls::Connect);
+        (profile.network, profile.calls) = (network, SyscallClass::Connect);
     });
     let done = run(&scratch.sandbox(), spawn).unwrap();
     assert_eq!(done.end, End::Exited(0), "{}", done.stderr.text());

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    Calls, Completed, Confinement, End, Identity, Launcher, Limits, Network, Profile, Sandbox,
-    SandboxError, Spawn, Stdin, Strength, base_env,
+    Completed, Confinement, End, Identity, Launcher, Limits, Network, Profile, Sandbox,
+    SandboxError, Spawn, Stdin, Strength, SyscallClass, base_env,
 };
 
 /// Set in a copy of the test program that plays a part in a test of its parent.
@@ -99,7 +99,7 @@ impl Scratch {
             read_only: Vec::new(),
             mounts: Vec::new(),
             network: Network::None,
-            calls: Calls::Tools,
+            calls: SyscallClass::Tools,
             identity: Identity::default(),
         }
     }

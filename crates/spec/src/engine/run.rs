@@ -17,7 +17,7 @@ use std::time::Duration;
 use crucible_host::fs;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    CallError, CallWatch, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse,
+    CallError, CallObserver, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse,
 };
 use crucible_model::{Clock, Digest, EditFormat, ExitStatus};
 
@@ -224,10 +224,10 @@ impl<'a> PhaseRun<'a> {
     /// Returns the observer that counts the attempts for the receipt, even if the work is interrupted;
     /// `shown` is notified as well.
     #[must_use]
-    pub(crate) fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
+    pub(crate) fn watch(&self, shown: Option<Arc<dyn CallObserver>>) -> Arc<dyn CallObserver> {
         Arc::new(AttemptCounter {
             count: Arc::clone(&self.begun),
-            shown,
+            observer: shown,
         })
     }
 

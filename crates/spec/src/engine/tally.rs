@@ -6,25 +6,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crucible_llm::{CallWatch, Cost, CostBasis, LlmReceipt};
+use crucible_llm::{CallObserver, Cost, CostBasis, LlmReceipt};
 
 /// Counts started attempts, and notifies another observer.
 pub(super) struct AttemptCounter {
     pub(super) count: Arc<AtomicU64>,
-    pub(super) shown: Option<Arc<dyn CallWatch>>,
+    pub(super) observer: Option<Arc<dyn CallObserver>>,
 }
 
-impl CallWatch for AttemptCounter {
-    fn asked(&self, phase_id: &str) {
+impl CallObserver for AttemptCounter {
+    fn call_started(&self, phase_id: &str) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        if let Some(shown) = &self.shown {
-            shown.asked(phase_id);
+        if let Some(shown) = &self.observer {
+            shown.call_started(phase_id);
         }
     }
 
-    fn answered(&self, phase_id: &str) {
-        if let Some(shown) = &self.shown {
-            shown.answered(phase_id);
+    fn call_ended(&self, phase_id: &str) {
+        if let Some(shown) = &self.observer {
+            shown.call_ended(phase_id);
         }
     }
 }

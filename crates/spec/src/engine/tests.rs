@@ -60,7 +60,7 @@ fn idea() -> Idea {
     Idea {
         text: Untrusted::new("users can export their data\n"),
         unread: Vec::new(),
-        passed_over: Vec::new(),
+        skipped_files: Vec::new(),
         notes: Vec::new(),
         places: Vec::new(),
     }

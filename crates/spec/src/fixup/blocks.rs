@@ -28,7 +28,7 @@ pub(super) fn dropped_block(
             | EditKind::Replace { .. } => false,
         })
     };
-    let is_aside = |block: &AnswerBlock<'_>| block.label.is_some() && block.is_for_the_shell();
+    let is_aside = |block: &AnswerBlock<'_>| block.label.is_some() && block.is_shell_block();
     let text = answer.replace("\r\n", "\n");
     // Edits were parsed from it, so every block is closed.
     let mut blocks = answer_blocks(&text).ok()?.into_iter();

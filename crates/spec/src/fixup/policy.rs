@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crucible_model::{PathPrefix, RepoPath};
-use crucible_patch::{Policy, PolicySource, Unusual};
+use crucible_patch::{Policy, PolicySource, SpecialEntries};
 use crucible_repo::{GuardedPlaces, LinkPolicy, RecoveredEdit};
 
 use crate::project::is_own;
@@ -41,14 +41,14 @@ impl FixupChoice {
 #[must_use]
 pub(crate) fn fixup_policy(max_files: u64, max_added_lines: u64, named: Vec<RepoPath>) -> Policy {
     let named = named.into_iter().filter(|path| !is_own(path)).collect();
-    let (unusual, source) = (Unusual::Never, PolicySource::Command);
+    let (unusual, source) = (SpecialEntries::Never, PolicySource::Command);
     Policy {
         max_files,
         max_added_lines,
         named,
         unusual,
         source,
-        ..Policy::within(vec![PathPrefix::ALL])
+        ..Policy::for_roots(vec![PathPrefix::ALL])
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crucible_model::{Code, Digest, EditFormat, Finding, RepoPath, Untrusted, Verdict};
 use crucible_patch::{
     Change, Policy, Proposal, RestoredDefinitions, apply, judge, make_diff, parse, read_answer,
-    with_lost,
+    restore_lost_definitions,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
@@ -40,7 +40,7 @@ pub(crate) fn propose_fixup(
     let RestoredDefinitions {
         files: after,
         findings: kept,
-    } = with_lost(&proposal, files, after, &policy.may_drop);
+    } = restore_lost_definitions(&proposal, files, after, &policy.may_drop);
     let touched = touched(&proposal, files, &after, policy)?;
     let before: Files = touched
         .iter()

@@ -13,7 +13,7 @@ use crucible_model::{Code, Digest, Finding, RepoPath};
 use crucible_patch::{Proposal, apply};
 use crucible_repo::{
     ClaimedEdit, EditClaim, EditJournal, EditRecovery, RecoveredEdit, TreeEditError,
-    recover_tree_edit_remaking,
+    recover_tree_edit_with,
 };
 
 use super::FIXUP_DIFF;
@@ -108,7 +108,7 @@ impl<'a> FixupRecord<'a> {
     pub(super) fn recover(&self, project: &SpecProject) -> Result<RecoveredEdit, TreeEditError> {
         let remade = |claim: &ClaimedEdit, old: Option<&[u8]>| self.remade(project, claim, old);
         self.with(project, |journal| {
-            recover_tree_edit_remaking(project.root(), journal, &remade)
+            recover_tree_edit_with(project.root(), journal, &remade)
         })
     }
 
@@ -212,13 +212,13 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
         EditRecovery::Finished => {
             "a process was killed while it applied the fixup; the application is now complete"
         }
-        EditRecovery::TakenBack => {
+        EditRecovery::RolledBack => {
             "a process was killed while it applied the fixup; the partial application was rolled back first"
         }
     };
     let finding =
         |path: &RepoPath| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint);
-    let is_so = |path: &&RepoPath| !recovered.went_on.contains(path);
+    let is_so = |path: &&RepoPath| !recovered.edited_since.contains(path);
     recovered
         .files
         .iter()
@@ -232,7 +232,7 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
 pub(super) fn went_on(recovered: &RecoveredEdit) -> impl Iterator<Item = Finding> {
     let hint = "it was changed after a process that applied the fixup was killed; it is left as it is, so check it";
     recovered
-        .went_on
+        .edited_since
         .iter()
         .map(move |path| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint))
 }

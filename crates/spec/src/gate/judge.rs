@@ -437,9 +437,9 @@ impl<'a> Judge<'a> {
                     "It reused an answer that an earlier attempt received and did not use.",
                 ),
             ] {
-                let is_told =
+                let has_warning =
                     |entry: &PhaseEntry| entry.warnings.iter().any(|warning| warning.kind == kind);
-                if entries(receipt, phase).any(is_told) {
+                if entries(receipt, phase).any(has_warning) {
                     let file = file_of(receipt);
                     self.add(&file, Finding::info(code, phase.as_str(), hint));
                 }

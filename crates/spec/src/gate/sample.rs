@@ -103,7 +103,7 @@ pub(crate) fn untouched(phase: PhaseId) -> PhaseState {
         newest: None,
         newest_real: None,
         last_success: None,
-        asked: None,
+        last_call_receipt: None,
         outputs: Vec::new(),
         inputs: Vec::new(),
     }
@@ -128,7 +128,7 @@ pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
         newest: Some(receipt.clone()),
         newest_real: Some(receipt.clone()),
         last_success: Some(receipt),
-        asked: None,
+        last_call_receipt: None,
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Completed, Confinement, End, FORBIDDEN_SIGNAL, Identity, Keep, Limits,
-    Network, Profile, Redaction, Sandbox, SandboxError, Spawn, Stdin, Strength,
+    CONFINED_HOME, Completed, Confinement, End, FORBIDDEN_SIGNAL, Identity, Keep, Limits, Network,
+    Profile, Redaction, Sandbox, SandboxError, Spawn, Stdin, Strength, SyscallClass,
 };
 use crucible_secrets::Scanner;
 
@@ -245,7 +245,7 @@ fn profile(
         read_only,
         mounts: Vec::new(),
         network: Network::None,
-        calls: Calls::Tools,
+        calls: SyscallClass::Tools,
         identity: Identity::default(),
     })
 }

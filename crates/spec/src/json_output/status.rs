@@ -399,7 +399,7 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
     let entry: Option<&PhaseEntry> =
         receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
     let last_call_entry = phase
-        .asked
+        .last_call_receipt
         .as_ref()
         .and_then(|receipt| receipt.phase(phase.phase.as_str()));
     let llm = entry

@@ -549,7 +549,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn what_comes_from_outside_stands_in_fences_alone(
+        fn external_text_appears_only_in_fences(
             idea in "\\PC{0,40}UNIQUE\\PC{0,40}",
             name in "[a-z]{1,8}/UNIQUE[ \\\\\"a-z]{0,8}",
             answer in "(# Design: x\n|UNIQUE|>>>END\n|```\n){1,6}",

@@ -72,7 +72,7 @@ impl ReadReceipt {
     }
 
     /// The bytes of this receipt for copying: redacted if they contain a secret.
-    pub(crate) fn told(&self, bytes: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn redacted_copy(&self, bytes: Vec<u8>) -> Vec<u8> {
         if is_free_of_secrets(&bytes) {
             return bytes;
         }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crucible_llm::CallWatch;
+use crucible_llm::CallObserver;
 use crucible_model::Failure;
 use crucible_repo::RecoveredEdit;
 
@@ -24,7 +24,7 @@ pub trait SessionHost {
     fn drive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure>;
 
     /// Returns an observer of the calls to `model`, if progress is shown.
-    fn watch(&self, model: &str) -> Option<Arc<dyn CallWatch>>;
+    fn watch(&self, model: &str) -> Option<Arc<dyn CallObserver>>;
 
     /// Called after the calls of a phase, before anything else is shown.
     fn calls_ended(&self);

@@ -70,7 +70,7 @@ pub(super) fn store_idea(lock: &SpecLock, idea: &Untrusted) -> Result<(), SpecEr
 /// Warns about parts of the sources that were left out, and about other problems with them.
 pub(super) fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
     let idea = given.map(|given| &given.idea);
-    for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
+    for passed_over in idea.into_iter().flat_map(|idea| &idea.skipped_files) {
         run.warn(ReceiptWarning {
             kind: "file_passed_over".to_owned(),
             message: passed_over.to_string(),

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use crucible_llm::configured::{self, positive};
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CallWatch, Limit, PriceTable, ReceiptWarning, RecordingFile,
-    Selected, UNSPECIFIED,
+    Backend, BudgetLimits, CallBudget, CallObserver, Limit, PriceTable, ReceiptWarning,
+    RecordingFile, Selected, UNSPECIFIED,
 };
 use crucible_model::{ByteLimit, Failure, RepoPath};
 use crucible_patch::Policy;
@@ -114,7 +114,7 @@ struct Bounds {
 pub struct PhaseModel {
     backend: Backend,
     /// The progress display.
-    watch: Option<Arc<dyn CallWatch>>,
+    watch: Option<Arc<dyn CallObserver>>,
     model: String,
     warnings: Vec<ReceiptWarning>,
     budget: Arc<CallBudget>,

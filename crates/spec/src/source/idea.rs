@@ -43,7 +43,7 @@ pub struct Idea {
     /// can be built with it.
     pub unread: Vec<PacketRow>,
     /// Files of its directories that are not part of it.
-    pub passed_over: Vec<Omission>,
+    pub skipped_files: Vec<Omission>,
     /// Other notes for the user, one sentence each.
     pub notes: Vec<String>,
     /// The sources in the text, in order: the line where each begins, from 1, and its name.
@@ -235,7 +235,7 @@ impl IdeaBuilder {
             return Ok(Idea {
                 text: Untrusted::new(joined),
                 unread,
-                passed_over,
+                skipped_files: passed_over,
                 notes,
                 places,
             });
@@ -263,7 +263,7 @@ impl IdeaBuilder {
         Ok(Idea {
             text: Untrusted::new(""),
             unread: rows,
-            passed_over,
+            skipped_files: passed_over,
             notes,
             places: Vec::new(),
         })

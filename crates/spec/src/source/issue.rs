@@ -141,31 +141,25 @@ fn comments(number: u64) -> String {
 /// recognised.
 fn redacted(error: GhError) -> GhError {
     match error {
-        GhError::NotLoggedIn { said: message } => GhError::NotLoggedIn {
-            said: clean(&message),
+        GhError::NotLoggedIn { message } => GhError::NotLoggedIn {
+            message: clean(&message),
         },
-        GhError::Forbidden {
+        GhError::Forbidden { what, message } => GhError::Forbidden {
             what,
-            said: message,
-        } => GhError::Forbidden {
-            what,
-            said: clean(&message),
+            message: clean(&message),
         },
         GhError::Invalid {
             what,
             status,
-            said: message,
+            message,
         } => GhError::Invalid {
             what,
             status,
-            said: clean(&message),
+            message: clean(&message),
         },
-        GhError::Server {
+        GhError::Server { status, message } => GhError::Server {
             status,
-            said: message,
-        } => GhError::Server {
-            status,
-            said: clean(&message),
+            message: clean(&message),
         },
         other => other,
     }

@@ -463,7 +463,7 @@ pub(super) fn state(
             outputs: phase_entry.map_or_else(Vec::new, |entry| track(&entry.outputs, |_| true)),
             inputs: phase_entry.map_or_else(Vec::new, |entry| track(&entry.inputs, is_of_the_spec)),
             newest: receipt(newest),
-            asked: newest_real
+            last_call_receipt: newest_real
                 .as_ref()
                 .and_then(|read| cache.asked_before(phase, &read.receipt)),
             newest_real: receipt(newest_real),

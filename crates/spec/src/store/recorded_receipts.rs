@@ -237,7 +237,7 @@ pub(super) fn record(
         // A receipt that this machine promoted contains no secret, and is stored unchanged.
         content: match writer {
             ReceiptWriter::ThisMachine => content,
-            ReceiptWriter::Unknown => read.told(content),
+            ReceiptWriter::Unknown => read.redacted_copy(content),
         },
     };
     match writer {

@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_entry_stands_below_the_last_one() {
+    fn new_entry_is_appended() {
         for (by, last) in [
             (2, "  - id: a\n"),
             (0, "- id: a # first\n  tags: [\n    b, # c\n  ]\n"),

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_knows_where_it_stands() {
+    fn node_has_column_and_source_range() {
         let text = "\u{feff}# ä\nname: 'ü'\r\nspecs: # here\n  - id: a\n    note: |\n      x\n\n  - {id: b}  # c\n\nlast:\n";
         let root = Node::read(text).unwrap();
         assert_eq!(source_text(text, &root.pair("name").unwrap().1), "'ü'");

@@ -685,7 +685,7 @@ fn directory_gives_its_texts_in_name_order() {
         "# From wishes/.gitignore\n\n*.log\n\n# From wishes/a/deep.txt\n\nfirst\n\n# From wishes/b.md\n\nsecond\n"
     );
     let passed: Vec<(&str, &OmissionReason)> = idea
-        .passed_over
+        .skipped_files
         .iter()
         .map(|file| (file.name.as_str(), &file.why))
         .collect();
@@ -701,7 +701,7 @@ fn directory_gives_its_texts_in_name_order() {
     // A name can contain a secret, too.
     let token = made_up_token();
     put(dir.path(), &format!("{token}.png"), [0]);
-    let told = format!("{:?}", path_idea(dir.path(), LIMIT).unwrap().passed_over);
+    let told = format!("{:?}", path_idea(dir.path(), LIMIT).unwrap().skipped_files);
     assert!(told.contains(".png") && !told.contains(&token), "{told}");
     // A text that is too large is not a picture.
     put(dir.path(), "c.md", "aé".repeat(40_000));
@@ -849,7 +849,7 @@ fn link_target_decides_whether_source_is_read() {
     let idea = path_idea(&root.join("a"), LIMIT).unwrap();
     assert_eq!(idea.text.as_str(), "# From wishes/idea.md\n\nx\n");
     let messages: Vec<(&str, &OmissionReason)> = idea
-        .passed_over
+        .skipped_files
         .iter()
         .map(|file| (file.name.as_str(), &file.why))
         .collect();

@@ -12,7 +12,7 @@ pub(crate) struct BundleManifest {
     /// The files of the bundle, by name.
     pub entries: Vec<BundleEntry>,
     /// Files in the bundled directories that were left out.
-    pub left_out: Vec<BundleGap>,
+    pub left_out: Vec<OmittedEntry>,
 }
 
 /// The schema id of a bundle's manifest.
@@ -69,7 +69,7 @@ pub(crate) struct BundleCut {
 /// A file that is not in the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BundleGap {
+pub(crate) struct OmittedEntry {
     /// Its path in the run directory, control characters escaped.
     pub path: String,
     /// Why it is not there.

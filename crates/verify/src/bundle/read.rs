@@ -9,7 +9,7 @@ use crucible_model::Digest;
 use crucible_secrets::{HELD_BACK, Scanner};
 
 use super::manifest::{
-    BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
+    BundleCut, BundleEntry, BundleManifest, BundleOrigin, BundleVersion, OmittedEntry,
 };
 use super::{MANIFEST_NAME, Ready};
 
@@ -30,7 +30,7 @@ const MAX_DEPTH: usize = 8;
 
 /// The important part of a file that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum KeptEnd {
     Beginning,
     End,
 }
@@ -39,7 +39,7 @@ pub(super) enum Telling {
 pub(super) struct Collected<'a> {
     pub(super) entries: Vec<Ready>,
     names: HashSet<String>,
-    left_out: Vec<BundleGap>,
+    left_out: Vec<OmittedEntry>,
     total: u64,
     run_dir: &'a Path,
     /// Whether something in the run's directory is known to belong to the run.
@@ -50,8 +50,8 @@ pub(super) struct Collected<'a> {
 pub(super) fn collect<'a>(
     run_dir: &'a Path,
     is_told_of: &'a dyn Fn(&Path) -> bool,
-    files: &[(&str, Telling)],
-    directories: &[(&str, Telling)],
+    files: &[(&str, KeptEnd)],
+    directories: &[(&str, KeptEnd)],
     scanner: &Scanner,
 ) -> Collected<'a> {
     let mut collected = Collected::new(run_dir, is_told_of);
@@ -131,7 +131,7 @@ impl<'a> Collected<'a> {
         &mut self,
         directory: &Path,
         name: &str,
-        telling: Telling,
+        telling: KeptEnd,
         scanner: &Scanner,
         depth: usize,
     ) {
@@ -180,7 +180,7 @@ impl<'a> Collected<'a> {
         paths
     }
 
-    fn take(&mut self, path: &Path, name: String, telling: Telling, scanner: &Scanner) {
+    fn take(&mut self, path: &Path, name: String, telling: KeptEnd, scanner: &Scanner) {
         let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
         let obstacle = match is_file {
             Ok(true)
@@ -217,14 +217,14 @@ impl<'a> Collected<'a> {
 
     fn leave_out(&mut self, name: &str, reason: &str) {
         if self.left_out.len() < MAX_LEFT_OUT {
-            self.left_out.push(BundleGap {
+            self.left_out.push(OmittedEntry {
                 path: name.to_owned(),
                 reason: reason.to_owned(),
             });
         } else if self.left_out.len() == MAX_LEFT_OUT {
             let reason =
                 format!("more than {MAX_LEFT_OUT} files were left out; the rest is not listed");
-            self.left_out.push(BundleGap {
+            self.left_out.push(OmittedEntry {
                 path: "…".to_owned(),
                 reason,
             });
@@ -257,18 +257,18 @@ fn normalised(name: &str) -> String {
 }
 
 /// The file, or its telling part and some bytes beyond the cut, so that a secret there is still found.
-fn read(path: &Path, telling: Telling) -> io::Result<(Vec<u8>, Option<BundleCut>)> {
+fn read(path: &Path, telling: KeptEnd) -> io::Result<(Vec<u8>, Option<BundleCut>)> {
     let mut file = File::open(path)?;
     let of_bytes = file.metadata()?.len();
     let reach = MAX_FILE + HELD_BACK as u64;
     let cut = (of_bytes > MAX_FILE).then(|| BundleCut {
         kept: match telling {
-            Telling::Beginning => "beginning".to_owned(),
-            Telling::End => "end".to_owned(),
+            KeptEnd::Beginning => "beginning".to_owned(),
+            KeptEnd::End => "end".to_owned(),
         },
         of_bytes,
     });
-    if cut.is_some() && telling == Telling::End {
+    if cut.is_some() && telling == KeptEnd::End {
         file.seek(SeekFrom::Start(of_bytes.saturating_sub(reach)))?;
     }
     let mut bytes = Vec::new();
@@ -278,13 +278,13 @@ fn read(path: &Path, telling: Telling) -> io::Result<(Vec<u8>, Option<BundleCut>
 
 /// Replaces secrets. The bytes next to a cut are dropped afterwards, because half a secret at the cut is not
 /// recognised.
-fn redact(bytes: &[u8], is_cut: bool, telling: Telling, scanner: &Scanner) -> (Vec<u8>, u64) {
+fn redact(bytes: &[u8], is_cut: bool, telling: KeptEnd, scanner: &Scanner) -> (Vec<u8>, u64) {
     let (mut redacted, count) = scanner.redact_bytes(bytes);
     if is_cut {
         let spare = HELD_BACK.min(redacted.len());
         match telling {
-            Telling::Beginning => redacted.truncate(redacted.len() - spare),
-            Telling::End => {
+            KeptEnd::Beginning => redacted.truncate(redacted.len() - spare),
+            KeptEnd::End => {
                 redacted.drain(..spare);
             }
         }

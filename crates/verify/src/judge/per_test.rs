@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::GateId;
 use crate::judge::changed_tests::quoted;
-use crate::judge::{Baseline, TestFiles};
+use crate::judge::{Baseline, TestFilePolicy};
 use crate::results::{STEP, TestResults, TestStatus, is_step};
 
 /// Tests that passed before the change and fail now.
@@ -120,7 +120,7 @@ impl GateTests {
     }
 
     /// Returns whether each of these tests is below one that started to fail.
-    pub(crate) fn broke_off(&self, list: &TestList) -> bool {
+    pub(crate) fn is_below_broken(&self, list: &TestList) -> bool {
         let is_broken = |group: &str| self.broken.names.iter().any(|name| name == group);
         list.count == list.names.len() as u64
             && list.names.iter().all(|name| groups(name).any(is_broken))
@@ -136,7 +136,7 @@ fn groups(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A gate's tests, and the findings about them.
-pub(crate) struct Compared {
+pub(crate) struct ComparedTests {
     pub(crate) tests: GateTests,
     pub(crate) verdict: Verdict,
 }
@@ -148,7 +148,7 @@ pub(crate) fn compare(
     now: &TestResults,
     rerun: Option<&TestResults>,
     baseline: &Baseline<'_>,
-) -> Compared {
+) -> ComparedTests {
     let outputs = &now.step_outputs;
     let (mut now, flaky) = both(before, now, rerun);
     follow_the_clock(before, &mut now);
@@ -248,7 +248,7 @@ pub(crate) fn compare(
     let (related, cases) = match goal.names_tests {
         true => (empty(), empty()),
         false => (
-            related(&fixed, &now, baseline.together),
+            related(&fixed, &now, baseline.changed_together),
             other_cases(&fixed, before, &now),
         ),
     };
@@ -274,7 +274,7 @@ pub(crate) fn compare(
             ),
         ));
     }
-    Compared { tests, verdict }
+    ComparedTests { tests, verdict }
 }
 
 /// Returns the failing tests that were last changed together with one that passes now.
@@ -329,7 +329,12 @@ fn whole_test(name: &str) -> Option<&str> {
     function.starts_with("Test").then_some(whole)
 }
 
-fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: TestFiles) -> Verdict {
+fn findings(
+    tests: &GateTests,
+    unmet: &TestList,
+    related: &TestList,
+    files: TestFilePolicy,
+) -> Verdict {
     let gate = tests.gate.as_str();
     let mut verdict = Verdict::default();
     let mut error = |list: &TestList, code, what: &str| {
@@ -365,8 +370,8 @@ fn findings(tests: &GateTests, unmet: &TestList, related: &TestList, files: Test
         if !list.is_empty() {
             let hint = format!("{what}: {}", list.summary_line());
             verdict.push(match files {
-                TestFiles::Fixed => Finding::error(code, gate, hint),
-                TestFiles::Editable => Finding::warning(code, gate, hint),
+                TestFilePolicy::Fixed => Finding::error(code, gate, hint),
+                TestFilePolicy::Editable => Finding::warning(code, gate, hint),
             });
         }
     };

@@ -11,7 +11,7 @@
 use crucible_model::{Code, Finding, Level, Verdict};
 
 use super::environment::{self, is_alike, words};
-use super::{Baseline, GateBefore, GateTests, JudgedRun, TestFiles};
+use super::{Baseline, GateBefore, GateTests, JudgedRun, TestFilePolicy};
 use crate::broken_change::BrokenOutcome;
 use crate::canary::CanaryOutcome;
 use crate::gate::GateRun;
@@ -123,7 +123,7 @@ pub(super) fn judge_progress<'r>(
         let hint = "no test that failed before the change passes now; all of them fail for lack of something in the sandbox, such as a network, and none concerns the goal";
         Finding::warning(NOTHING_FIXED, "gates", hint)
     } else if has_added
-        && baseline.tests == TestFiles::Editable
+        && baseline.tests == TestFilePolicy::Editable
         && !tests().any(|tests| concerns(tests, baseline))
     {
         let hint = "no test that failed before the change passes now; only tests that the change adds pass";

@@ -37,7 +37,7 @@ fn passing() -> GateRun {
 }
 
 #[test]
-fn the_report_has_the_fields_of_the_seed() {
+fn report_has_contract_fields() {
     let outcomes = [GateOutcome::Ran(Box::new(passing()))];
     let report = report(&input(&outcomes, &[]));
     let value: serde_json::Value = serde_json::from_slice(&report.to_bytes().unwrap()).unwrap();
@@ -118,7 +118,7 @@ fn only_errors_are_failures() {
 }
 
 #[test]
-fn exit_codes_tell_every_end() {
+fn each_gate_end_has_its_exit_code() {
     let code = |end| run_of("x", end, "", "").exit_code();
     assert_eq!(code(GateEnd::Exited(3)), 3);
     assert_eq!(code(GateEnd::Signalled(9)), 137);

@@ -2,7 +2,7 @@
 
 use super::format::libtest;
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -97,7 +97,7 @@ impl Runner for Cargo {
     }
 
     /// Without `--quiet` the harness names its tests; with `--no-fail-fast` a failed target does not keep the next ones from running.
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let end = call
             .args
             .iter()
@@ -130,7 +130,7 @@ impl Runner for Cargo {
     }
 
     fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
-        if output.ended_tests() {
+        if output.has_finished_test() {
             None
         } else {
             toolchain(output).or_else(|| subcommand(output))
@@ -146,7 +146,7 @@ pub(super) fn toolchain(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
             && line.contains("' is not installed")
     })?;
     let name = line.split('\'').nth(1).unwrap_or("stable");
-    Some(CouldNotRun::says(
+    Some(CouldNotRun::quoting(
         line,
         format!("run `rustup toolchain install {name}`"),
     ))
@@ -161,7 +161,7 @@ fn subcommand(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
         name.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     });
-    Some(CouldNotRun::says(
+    Some(CouldNotRun::quoting(
         line,
         format!(
             "run `cargo install cargo-{} --locked`",

@@ -22,7 +22,7 @@ use super::format::{self, jest_json, tap};
 use super::scripts::obstacle_of_manager;
 use super::steps::{Scripts, Step};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, ava, mocha,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, ava, mocha,
 };
 use crate::gate::{GateEnd, GateRun, RunnerReport};
 use crate::results::{STEP, TEST_STEP, TestResults, TestStatus, is_step};
@@ -51,9 +51,9 @@ if ((isJest || isVitest) && !has('--outputFile') && !has('--version') && !has('-
 "#;
 
 /// Reads the output of a script whose steps run one after another.
-pub(super) struct Chain;
+pub(super) struct ScriptSteps;
 
-impl Runner for Chain {
+impl Runner for ScriptSteps {
     fn id(&self) -> &'static str {
         "script-steps"
     }
@@ -171,7 +171,7 @@ pub(super) fn reporting(
     call: &Call<'_>,
     script: &str,
     manifest: &serde_json::Value,
-    at: &ReportAt<'_>,
+    at: &ReportContext<'_>,
 ) -> Option<Reporting> {
     let manager = call.words.first().map_or("npm", String::as_str);
     // Arguments of the script are for its last command.
@@ -239,7 +239,7 @@ pub(super) fn reporting(
         needs.push((PRELOAD_NAME, PRELOAD.to_owned()));
     }
     Some(Reporting {
-        runner: Chain.id(),
+        runner: ScriptSteps.id(),
         options,
         needs,
         ..Reporting::files(vec!["sh".to_owned(), format!("{}/{DRIVER_NAME}", at.dir)])
@@ -368,7 +368,7 @@ impl TestResults {
         let Some(report) = run
             .report
             .as_ref()
-            .filter(|report| report.runner == Chain.id())
+            .filter(|report| report.runner == ScriptSteps.id())
         else {
             return BTreeMap::new();
         };
@@ -451,8 +451,8 @@ mod tests {
     use super::*;
     use crate::runner::{command, runners};
 
-    fn at() -> ReportAt<'static> {
-        ReportAt {
+    fn at() -> ReportContext<'static> {
+        ReportContext {
             file: "/r/report",
             dir: "/r",
             read: &|_| None,
@@ -654,7 +654,7 @@ mod tests {
                 "both": "node --test unit.test.js; node --test label.test.js"}
         });
         std::fs::write(package.join("package.json"), manifest.to_string()).unwrap();
-        let at = ReportAt { file, dir, ..at() };
+        let at = ReportContext { file, dir, ..at() };
         let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at).unwrap();
         for (name, text) in &reporting.needs {
             std::fs::write(private.join(name), text).unwrap();
@@ -671,7 +671,7 @@ mod tests {
         let (stdout, stderr) = (text(&ran.stdout), text(&ran.stderr));
         let mut run = crate::judge::tests::run_of("npm test", end, &stdout, &stderr);
         run.report = Some(RunnerReport {
-            runner: Chain.id().to_owned(),
+            runner: ScriptSteps.id().to_owned(),
             bytes: std::fs::read_to_string(private.join("steps.json"))
                 .unwrap()
                 .replace(&format!("{}/", package.display()), "")

@@ -77,7 +77,7 @@ impl<'r> CommandOutput<'r> {
     /// Returns whether a test finished, passed or not. A Go package that does not compile counts as failed
     /// and ran none.
     #[must_use]
-    pub(crate) fn ended_tests(&self) -> bool {
+    pub(crate) fn has_finished_test(&self) -> bool {
         let is_real = |kind: &TestRunner, counts: &TestCounts| match kind {
             TestRunner::GoPackages => counts.passed > 0 || self.line_with("--- FAIL: ").is_some(),
             _ => counts.ran() > 0,

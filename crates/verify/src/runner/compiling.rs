@@ -40,7 +40,7 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
         return None;
     }
     let output = CommandOutput::of(run);
-    if output.ended_tests()
+    if output.has_finished_test()
         || run
             .results
             .as_ref()
@@ -60,7 +60,7 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
         "make it compile, or name another command: `crucible run start --test \"COMMAND\"`"
             .to_owned()
     };
-    let CouldNotRun { cause, remedy } = CouldNotRun::says(first, remedy);
+    let CouldNotRun { cause, remedy } = CouldNotRun::quoting(first, remedy);
     Some(CouldNotRun {
         cause: format!("it does not compile even before the change; {cause}"),
         remedy,

@@ -98,7 +98,7 @@ fn nothing_ran(output: &CommandOutput<'_>) -> bool {
 
 /// Returns what a gate's command lacks and no change of a source file can add; `None` if it passed or only
 /// had no test.
-pub(crate) fn missing(run: &GateRun) -> Option<CouldNotRun> {
+pub(crate) fn missing_requirement(run: &GateRun) -> Option<CouldNotRun> {
     matches!(run.end, GateEnd::Exited(code) if code != 0)
         .then(|| obstacle(&CommandOutput::of(run)))
         .flatten()
@@ -112,14 +112,14 @@ fn obstacle(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
         return None;
     }
     let signs = |runner: &dyn Runner| {
-        let told_by = |(sign, remedy): &(&str, &str)| {
-            Some(CouldNotRun::says(output.line_with(sign)?, *remedy))
+        let match_sign = |(sign, remedy): &(&str, &str)| {
+            Some(CouldNotRun::quoting(output.line_with(sign)?, *remedy))
         };
         runner
             .signs()
             .iter()
-            .filter(|_| !output.ended_tests())
-            .find_map(told_by)
+            .filter(|_| !output.has_finished_test())
+            .find_map(match_sign)
     };
     candidates(output)
         .find_map(|runner| runner.obstacle(output).or_else(|| signs(runner)))

@@ -2,7 +2,7 @@
 //! separate directory.
 
 use super::format::junit;
-use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportContext, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -83,7 +83,7 @@ impl Runner for Ctest {
     }
 
     /// The inner call follows `--test-command`; the option belongs to it.
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         Some(Reporting::files(
             call.appended(&["--output-junit", at.file]),
         ))

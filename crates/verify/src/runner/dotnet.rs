@@ -1,7 +1,7 @@
 //! `dotnet test`: a solution or a project at the top.
 
 use super::format::trx;
-use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportContext, Reporting, Runner, Tool, TreeView, command};
 use crate::results::TestResults;
 
 const RESTORE: &str = "gates have no network: run `dotnet restore` once";
@@ -65,7 +65,7 @@ impl Runner for Dotnet {
         &[("DOTNET_CLI_TELEMETRY_OPTOUT", "1"), ("DOTNET_NOLOGO", "1")]
     }
 
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         Some(Reporting::files(call.appended(&[
             "--logger",
             "trx",

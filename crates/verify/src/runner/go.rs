@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::{
-    Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, ReportContext, ReportPlace, Reporting, Runner, Tool, TreeView, command,
 };
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
@@ -47,7 +47,7 @@ impl Runner for Go {
         &[("GOPROXY", "off")]
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let mut args = call.args.to_vec();
         if !call.has("-json") {
             let at = args.iter().position(|word| word == "test")? + 1;

@@ -3,7 +3,8 @@
 
 use super::format::junit;
 use super::{
-    Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command, maven,
+    Call, CommandOutput, ReportContext, ReportPlace, Reporting, Runner, Tool, TreeView, command,
+    maven,
 };
 use crate::results::TestResults;
 
@@ -51,7 +52,7 @@ impl Runner for Gradle {
     }
 
     /// The tests of every project run, even if another project's tests fail.
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let place = ReportPlace::Tree(&["test-results"]);
         Some(Reporting {
             place,

@@ -3,8 +3,8 @@
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    command,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    TreeView, command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -40,7 +40,7 @@ impl Runner for Jest {
         call.program == "jest"
     }
 
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         // It writes a single report file.
         if call
             .args
@@ -70,7 +70,7 @@ impl Runner for Jest {
         &["No tests found, exiting with code"]
     }
 
-    fn influence(&self) -> Influence {
+    fn influence(&self) -> RunnerFiles {
         let settings: &[&str] = &[
             "jest.config.js",
             "jest.config.ts",
@@ -78,10 +78,10 @@ impl Runner for Jest {
             "jest.config.cjs",
             "jest.config.json",
         ];
-        Influence {
+        RunnerFiles {
             programs: &["jest"],
             settings,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

@@ -1,6 +1,8 @@
 //! just: a justfile with a recipe `test` or `check` that is not just another gate of the same tree.
 
-use super::{Call, CommandOutput, CouldNotRun, Influence, Runner, Tool, TreeView, command, recipe};
+use super::{
+    Call, CommandOutput, CouldNotRun, Runner, RunnerFiles, Tool, TreeView, command, recipe,
+};
 use crate::makefile::Makefile;
 
 /// The names of justfiles.
@@ -47,11 +49,11 @@ impl Runner for Just {
         true
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["just"],
             recipes: &FILES,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 
@@ -63,7 +65,7 @@ impl Runner for Just {
             "error: No justfile found",
         ];
         if let Some(line) = signs.iter().find_map(|sign| output.line_with(sign)) {
-            return Some(CouldNotRun::says(line, remedy));
+            return Some(CouldNotRun::quoting(line, remedy));
         }
         let line = output
             .line_with("` failed ")
@@ -73,7 +75,7 @@ impl Runner for Just {
             .find(|line| line.ends_with(": not found") || line.ends_with("ommand not found"));
         let program = named?.rsplit(": ").nth(1).unwrap_or_default();
         line.and(named).map(|line| {
-            CouldNotRun::says(line, format!("install {program:?}, which the recipe runs"))
+            CouldNotRun::quoting(line, format!("install {program:?}, which the recipe runs"))
         })
     }
 }

@@ -1,7 +1,9 @@
 //! make: a makefile with a target `test` or `check` whose recipe is more than another gate of the same tree.
 
 use super::scripts::test_script;
-use super::{Call, CommandOutput, CouldNotRun, Influence, Runner, Tool, TreeView, command, recipe};
+use super::{
+    Call, CommandOutput, CouldNotRun, Runner, RunnerFiles, Tool, TreeView, command, recipe,
+};
 use crate::makefile::Makefile;
 
 /// Names of makefiles in make's order of preference; make reads only the first.
@@ -84,11 +86,11 @@ impl Runner for Make {
         true
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["make", "gmake"],
             recipes: &FILES,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 
@@ -98,7 +100,7 @@ impl Runner for Make {
         if let Some(line) = lines.find(|line| line.contains("*** No rule to make target")) {
             let remedy =
                 "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
-            return Some(CouldNotRun::says(line, remedy));
+            return Some(CouldNotRun::quoting(line, remedy));
         }
         // make names the program itself, or the shell did before.
         let ended = output
@@ -112,7 +114,7 @@ impl Runner for Make {
         };
         let line = output.stderr.lines().find(named).filter(|_| ended)?;
         let program = line.rsplit(": ").nth(1).unwrap_or_default();
-        Some(CouldNotRun::says(
+        Some(CouldNotRun::quoting(
             line,
             format!("install {program:?}, which the makefile runs"),
         ))

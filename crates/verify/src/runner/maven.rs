@@ -3,7 +3,7 @@
 
 use super::format::junit;
 use super::{
-    Call, CommandOutput, ReportAt, ReportPlace, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, ReportContext, ReportPlace, Reporting, Runner, Tool, TreeView, command,
 };
 use crate::results::TestResults;
 
@@ -44,7 +44,7 @@ impl Runner for Maven {
     }
 
     /// The tests of every module run, even if another module's tests fail.
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let place = ReportPlace::Tree(&["surefire-reports", "failsafe-reports"]);
         Some(Reporting {
             place,

@@ -1,7 +1,8 @@
 //! Minitest, which `rake test` runs: a `Rakefile` and Ruby files in `test`.
 
 use super::{
-    Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command, rspec,
+    Call, CommandOutput, ReportContext, Reporting, Runner, RunnerFiles, Tool, TreeView, command,
+    rspec,
 };
 use crate::results::{TestResults, TestStatus};
 
@@ -46,7 +47,7 @@ impl Runner for Minitest {
                 .any(|word| word == "test" || word.starts_with("test:"))
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let options = vec![("TESTOPTS", "-v".to_owned())];
         Some(Reporting {
             options,
@@ -86,8 +87,8 @@ impl Runner for Minitest {
         &["0 runs, 0 assertions", "0 tests, 0 assertions"]
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["rake"],
             recipes: &["Rakefile"],
             settings: &[],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Call, CommandOutput, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{Call, CommandOutput, ReportContext, Reporting, Runner, Tool, TreeView, command};
 use crate::results::{TestResults, TestStatus};
 
 pub(super) struct Mix;
@@ -36,7 +36,7 @@ impl Runner for Mix {
         &[("HEX_OFFLINE", "1")]
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let given = call.has("--trace");
         Some(Reporting::lines(call.appended(if given {
             &[]

@@ -4,8 +4,8 @@
 use super::format::Numbered;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    command,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    TreeView, command,
 };
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
@@ -44,7 +44,7 @@ impl Runner for Mocha {
         matches!(call.program, "mocha" | "_mocha")
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         Some(Reporting::lines(call.appended(&["--reporter=spec"])))
     }
 
@@ -64,7 +64,7 @@ impl Runner for Mocha {
         &["Error: No test files found"]
     }
 
-    fn influence(&self) -> Influence {
+    fn influence(&self) -> RunnerFiles {
         let settings: &[&str] = &[
             ".mocharc.js",
             ".mocharc.cjs",
@@ -72,10 +72,10 @@ impl Runner for Mocha {
             ".mocharc.yml",
             ".mocharc.yaml",
         ];
-        Influence {
+        RunnerFiles {
             programs: &["mocha", "_mocha"],
             settings,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

@@ -59,11 +59,11 @@ pub use command_output::CommandOutput;
 pub use compiling::{cannot_compile, concerns_compiling};
 pub use could_not_run::could_not_run;
 pub use obstacle::CouldNotRun;
-pub use reporting::{ReportAt, ReportPlace, Reporting};
-pub use spec::{Influence, Runner, Tool};
+pub use reporting::{ReportContext, ReportPlace, Reporting};
+pub use spec::{Runner, RunnerFiles, Tool};
 pub use tree_view::{DetectError, DetectedGate, TreeView};
 
-pub(crate) use could_not_run::{missing, no_tests_ran};
+pub(crate) use could_not_run::{missing_requirement, no_tests_ran};
 pub(crate) use prepare::prepare;
 pub(crate) use spec::command;
 
@@ -120,7 +120,7 @@ pub(crate) fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
 
 /// Returns the runner of a gate's name.
 fn runner_named(id: &str) -> Option<&'static dyn Runner> {
-    let of_steps: &'static dyn Runner = &chain::Chain;
+    let of_steps: &'static dyn Runner = &chain::ScriptSteps;
     let mut known = runners().iter().copied().chain([of_steps]);
     known.find(|runner| runner.id() == id)
 }

@@ -3,7 +3,8 @@
 
 use super::format::nextest;
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView, cargo,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    TreeView, cargo,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -43,7 +44,7 @@ impl Runner for Nextest {
         &[("CARGO_NET_OFFLINE", "true")]
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         let given = |option: &str| {
             call.args
                 .iter()
@@ -78,11 +79,11 @@ impl Runner for Nextest {
         &["Starting 0 tests"]
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["nextest"],
             settings: &[".config/nextest.toml"],
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

@@ -4,7 +4,7 @@ use super::format::{jest_json, tap};
 use super::scripts::{missing_package, test_script};
 use super::tree_view::is_node_test;
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -78,7 +78,7 @@ impl Runner for Node {
     }
 
     /// By variable, because options cannot follow file names. The output for people stays the same.
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         if call
             .args
             .iter()

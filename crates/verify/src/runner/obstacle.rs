@@ -14,7 +14,7 @@ pub struct CouldNotRun {
 
 impl CouldNotRun {
     /// Quotes the output.
-    pub(super) fn says(line: &str, remedy: impl Into<String>) -> Self {
+    pub(super) fn quoting(line: &str, remedy: impl Into<String>) -> Self {
         let quote: String = line.trim().chars().take(MAX_QUOTE).collect();
         Self {
             cause: format!("it says {quote:?}"),

@@ -1,7 +1,9 @@
 //! PHPUnit: its settings at the top.
 
 use super::format::junit;
-use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, ReportContext, Reporting, Runner, RunnerFiles, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 
 /// The names of its settings.
@@ -39,7 +41,7 @@ impl Runner for Phpunit {
         matches!(call.program, "phpunit" | "phpunit.phar") || by_php()
     }
 
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         Some(Reporting::files(call.appended(&["--log-junit", at.file])))
     }
 
@@ -55,11 +57,11 @@ impl Runner for Phpunit {
         &["No tests executed!"]
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["phpunit"],
             settings: &FILES,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

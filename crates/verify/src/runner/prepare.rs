@@ -16,7 +16,7 @@ use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
 use super::spec::first_started;
-use super::{Call, ReportAt, ReportPlace, Reporting, Runner, runner_named, runners};
+use super::{Call, ReportContext, ReportPlace, Reporting, Runner, runner_named, runners};
 use crate::gate::RunnerReport;
 
 /// The most that is read of the reports of one gate, in bytes.
@@ -29,7 +29,7 @@ const MAX_FILES: usize = 20_000;
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
 
 /// A command that is about to run.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedCommand {
     runner: Option<&'static dyn Runner>,
     reporting: Option<Reporting>,
     private: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
 
 /// What a command reported.
 #[derive(Default)]
-pub(crate) struct Collected {
+pub(crate) struct CommandReport {
     /// The report, where there is one.
     pub(crate) report: Option<RunnerReport>,
     /// What to show instead of its standard output.
@@ -46,8 +46,8 @@ pub(crate) struct Collected {
 }
 
 /// Prepares a command that runs in `cwd`. Without a private directory it runs as it is.
-pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) -> Prepared {
-    let mut prepared = Prepared {
+pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) -> PreparedCommand {
+    let mut prepared = PreparedCommand {
         runner: None,
         reporting: None,
         private: None,
@@ -73,7 +73,7 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
         let bytes = read_regular_up_to(&cwd.join(name), MAX_MANIFEST).ok()?;
         String::from_utf8(bytes).ok()
     };
-    let at = ReportAt {
+    let at = ReportContext {
         file: &file,
         dir,
         read: &read,
@@ -110,7 +110,7 @@ fn is_ready(dir: &Path) -> bool {
     fs::remove_dir_all(dir).is_ok() && fs::create_dir_all(dir).is_ok()
 }
 
-impl Prepared {
+impl PreparedCommand {
     /// Returns the words to run instead of those that were given.
     pub(crate) fn command<'p>(&'p self, given: &'p [String]) -> &'p [String] {
         self.reporting
@@ -146,7 +146,7 @@ impl Prepared {
     }
 
     /// Removes lines with the report's path from an output, because they vary.
-    pub(crate) fn without_place(&self, output: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn without_report_path(&self, output: Vec<u8>) -> Vec<u8> {
         let place = self.private.as_ref().and_then(|dir| dir.to_str());
         let Some(place) =
             place.filter(|place| output.windows(place.len()).any(|at| at == place.as_bytes()))
@@ -168,11 +168,11 @@ impl Prepared {
         copy: &Path,
         stdout: &[u8],
         stdout_extent: Extent,
-    ) -> Collected {
+    ) -> CommandReport {
         let Some(reporting) = &self.reporting else {
-            return Collected::default();
+            return CommandReport::default();
         };
-        let mut collected = Collected::default();
+        let mut collected = CommandReport::default();
         let (bytes, extent) = match reporting.place {
             ReportPlace::Output => (Vec::new(), Extent::Whole),
             ReportPlace::Stdout => {

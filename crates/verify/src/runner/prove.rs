@@ -1,7 +1,9 @@
 //! `prove`: Perl's tests and others that print the Test Anything Protocol, in `t`.
 
 use super::format::tap;
-use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, ReportContext, Reporting, Runner, RunnerFiles, Tool, TreeView, command,
+};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -38,7 +40,7 @@ impl Runner for Prove {
         &[("HARNESS_VERBOSE", "1")]
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         Some(Reporting::unchanged(call))
     }
 
@@ -58,11 +60,11 @@ impl Runner for Prove {
         &["Files=0, Tests=0", "Result: NOTESTS"]
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["prove"],
             settings: &[".proverc"],
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

@@ -3,8 +3,8 @@
 use super::format::junit::{self, Case};
 use super::tree_view::{LONE_TESTS, is_python_test};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    command, python, unittest,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    TreeView, command, python, unittest,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -66,7 +66,7 @@ impl Runner for Pytest {
 
     /// All tests run, even if one fails or a module cannot be imported: tests that did not run cannot be
     /// compared.
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         let report = format!("--junitxml={}", at.file);
         let more = [
             report.as_str(),
@@ -94,12 +94,12 @@ impl Runner for Pytest {
         &["no tests ran", "collected 0 items"]
     }
 
-    fn influence(&self) -> Influence {
+    fn influence(&self) -> RunnerFiles {
         let settings: &[&str] = &["pytest.ini", ".pytest.ini"];
-        Influence {
+        RunnerFiles {
             programs: &["pytest", "py.test"],
             settings,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 
@@ -208,7 +208,7 @@ fn plugin(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
     };
     if let Some(line) = output.line_with("Missing required plugins: ") {
         let names = line.split_once("plugins: ")?.1.replace(", ", " ");
-        return Some(CouldNotRun::says(line, install(&names)));
+        return Some(CouldNotRun::quoting(line, install(&names)));
     }
     if let Some(line) = output.line_with("error: unrecognized arguments: ") {
         let words = line.split_once("arguments: ")?.1;
@@ -224,10 +224,10 @@ fn plugin(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
                 "install the plugins of the project: run `python3 -m pip install -e .`".to_owned()
             }
         };
-        return Some(CouldNotRun::says(line, remedy));
+        return Some(CouldNotRun::quoting(line, remedy));
     }
     let line = output.line_with("Error importing plugin \"")?;
-    Some(CouldNotRun::says(line, install(line.split('"').nth(1)?)))
+    Some(CouldNotRun::quoting(line, install(line.split('"').nth(1)?)))
 }
 
 #[cfg(test)]

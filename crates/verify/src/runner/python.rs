@@ -83,7 +83,7 @@ pub(super) fn not_importable(errors: &[ImportFailure<'_>]) -> Option<CouldNotRun
         return None;
     }
     let name = top_level(first.missing?);
-    Some(CouldNotRun::says(
+    Some(CouldNotRun::quoting(
         first.line,
         format!(
             "install what the tests import ({name}) for the Python that the gate starts: run `python3 -m pip install -e .`"
@@ -109,5 +109,5 @@ pub(super) fn missing_module_of_command(output: &CommandOutput<'_>) -> Option<Co
         .any(|pair| pair[0] == "-m" && top_level(&pair[1]) == top_level(name));
     let remedy =
         format!("run `python3 -m pip install {name}` with the Python that the gate starts");
-    starts.then(|| CouldNotRun::says(line, remedy))
+    starts.then(|| CouldNotRun::quoting(line, remedy))
 }

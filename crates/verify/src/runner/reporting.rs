@@ -4,7 +4,7 @@ use super::Call;
 use super::spec::Runner;
 
 /// The places of a report, and the repository's manifests.
-pub struct ReportAt<'a> {
+pub struct ReportContext<'a> {
     /// A file in the private directory that does not exist yet.
     pub file: &'a str,
     /// The private directory.

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Call, CommandOutput, Influence, ReportAt, Reporting, Runner, Tool, TreeView, command};
+use super::{
+    Call, CommandOutput, ReportContext, Reporting, Runner, RunnerFiles, Tool, TreeView, command,
+};
 use crate::results::{TestResults, TestStatus};
 
 /// What Bundler and RubyGems print when a gem is missing.
@@ -67,7 +69,7 @@ impl Runner for Rspec {
         call.program == "rspec"
     }
 
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         let more = ["--format", "progress", "--format", "json", "--out", at.file];
         Some(Reporting::files(call.appended(&more)))
     }
@@ -99,11 +101,11 @@ impl Runner for Rspec {
         &["No examples found.", "0 examples, 0 failures"]
     }
 
-    fn influence(&self) -> Influence {
-        Influence {
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles {
             programs: &["rspec"],
             settings: &[".rspec"],
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

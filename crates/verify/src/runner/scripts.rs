@@ -7,11 +7,11 @@ use crucible_host::words::split_words;
 
 use super::spec::first_started;
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    chain, command,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    TreeView, chain, command,
 };
 
-pub(super) const NPM: Scripts = Scripts {
+pub(super) const NPM: PackageManager = PackageManager {
     id: "npm-test",
     program: "npm",
     test: &["npm", "test"],
@@ -19,7 +19,7 @@ pub(super) const NPM: Scripts = Scripts {
     tool: "install Node.js, such as `apt install nodejs npm`",
     install: "install the packages first: run `npm ci`",
 };
-pub(super) const PNPM: Scripts = Scripts {
+pub(super) const PNPM: PackageManager = PackageManager {
     id: "pnpm-test",
     program: "pnpm",
     test: &["pnpm", "test"],
@@ -27,7 +27,7 @@ pub(super) const PNPM: Scripts = Scripts {
     tool: "run `npm install --global pnpm`",
     install: "install the packages first: run `pnpm install --frozen-lockfile`",
 };
-pub(super) const YARN: Scripts = Scripts {
+pub(super) const YARN: PackageManager = PackageManager {
     id: "yarn-test",
     program: "yarn",
     test: &["yarn", "test"],
@@ -35,7 +35,7 @@ pub(super) const YARN: Scripts = Scripts {
     tool: "run `npm install --global yarn`",
     install: "install the packages first: run `yarn install --frozen-lockfile`",
 };
-pub(super) const BUN: Scripts = Scripts {
+pub(super) const BUN: PackageManager = PackageManager {
     id: "bun-test",
     program: "bun",
     test: &["bun", "run", "test"],
@@ -45,10 +45,10 @@ pub(super) const BUN: Scripts = Scripts {
 };
 
 /// Every package manager.
-const MANAGERS: [&Scripts; 4] = [&NPM, &PNPM, &YARN, &BUN];
+const MANAGERS: [&PackageManager; 4] = [&NPM, &PNPM, &YARN, &BUN];
 
 /// One package manager.
-pub(super) struct Scripts {
+pub(super) struct PackageManager {
     id: &'static str,
     program: &'static str,
     /// What runs the test script.
@@ -61,7 +61,7 @@ pub(super) struct Scripts {
     install: &'static str,
 }
 
-impl Runner for Scripts {
+impl Runner for PackageManager {
     fn id(&self) -> &'static str {
         self.id
     }
@@ -115,7 +115,7 @@ impl Runner for Scripts {
         &[("npm_config_update_notifier", "false")]
     }
 
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         Some(
             self.inner(call, at)
                 .or_else(|| self.steps(call, at))
@@ -131,17 +131,17 @@ impl Runner for Scripts {
         "javascript"
     }
 
-    fn influence(&self) -> Influence {
+    fn influence(&self) -> RunnerFiles {
         let programs: &[&str] = match self.program {
             "npm" => &["npm"],
             "pnpm" => &["pnpm"],
             "yarn" => &["yarn"],
             _ => &["bun"],
         };
-        Influence {
+        RunnerFiles {
             programs,
             recipes: &["package.json"],
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 
@@ -159,13 +159,13 @@ impl Runner for Scripts {
             .or_else(|| output.line_with("ERR_PNPM_NO_SCRIPT"))
         {
             let remedy = "add the script to package.json, or name the tests: `crucible run start --test \"COMMAND\"`";
-            return Some(CouldNotRun::says(line, remedy));
+            return Some(CouldNotRun::quoting(line, remedy));
         }
         let not_found =
             |line: &&str| line.ends_with(": not found") || line.ends_with(": command not found");
         let line = output.lines().find(not_found);
         match (output.code(), line) {
-            (Some(127), Some(line)) => Some(CouldNotRun::says(line, self.install)),
+            (Some(127), Some(line)) => Some(CouldNotRun::quoting(line, self.install)),
             (Some(127), None) => Some(CouldNotRun {
                 cause: "a program of the script is missing".to_owned(),
                 remedy: self.install.to_owned(),
@@ -175,7 +175,7 @@ impl Runner for Scripts {
     }
 }
 
-impl Scripts {
+impl PackageManager {
     /// The name of the script that a call runs.
     fn script<'c>(&self, call: &Call<'c>) -> Option<&'c str> {
         let mut words = call
@@ -192,13 +192,13 @@ impl Scripts {
     }
 
     /// The report of a script of several steps.
-    fn steps(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn steps(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
         chain::reporting(call, self.script(call)?, &manifest, at)
     }
 
     /// The report of the runner that the script calls.
-    fn inner(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn inner(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
         let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
         let words = script_words(text)?;
@@ -306,7 +306,7 @@ pub(super) fn is_bare_dependency(view: &TreeView, package: &str) -> bool {
 }
 
 /// What installs the packages of this project.
-fn manager(view: &TreeView) -> &'static Scripts {
+fn manager(view: &TreeView) -> &'static PackageManager {
     let manifest: serde_json::Value = view
         .text("package.json")
         .and_then(|text| serde_json::from_str(text).ok())
@@ -367,7 +367,7 @@ pub(super) fn missing_package(output: &CommandOutput<'_>) -> Option<CouldNotRun>
             .into_iter()
             .find(|manager| program.rsplit('/').next() == Some(manager.program))
     });
-    Some(CouldNotRun::says(line, manager.unwrap_or(&NPM).install))
+    Some(CouldNotRun::quoting(line, manager.unwrap_or(&NPM).install))
 }
 
 #[cfg(test)]
@@ -461,7 +461,7 @@ mod tests {
             let read = |_: &str| Some(manifest.clone());
             let words = command(words);
             let call = Call::of(&words).unwrap();
-            let at = ReportAt {
+            let at = ReportContext {
                 file: "/r/report",
                 dir: "/r",
                 read: &read,

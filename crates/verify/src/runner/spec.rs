@@ -1,9 +1,9 @@
 //! The trait of test runners and its small types.
 //!
 //! A runner may call others, so the values that it gets hold the list of all runners ([`TreeView::runners`],
-//! [`ReportAt::runners`]). This file and the runners do not import that list.
+//! [`ReportContext::runners`]). This file and the runners do not import that list.
 
-use super::{Call, CommandOutput, CouldNotRun, ReportAt, Reporting, TreeView, format};
+use super::{Call, CommandOutput, CouldNotRun, ReportContext, Reporting, TreeView, format};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -18,7 +18,7 @@ pub struct Tool {
 
 /// The files of a repository that steer a runner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Influence {
+pub struct RunnerFiles {
     /// The names of the programs that read them.
     pub programs: &'static [&'static str],
     /// Files whose lines are commands that it runs.
@@ -71,7 +71,7 @@ pub trait Runner: Sync {
     }
 
     /// Returns how to call the command for a report per test; `None` if it has none.
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         let _ = at;
         Some(Reporting::unchanged(call))
     }
@@ -113,8 +113,8 @@ pub trait Runner: Sync {
     }
 
     /// Returns the files of a repository that steer it.
-    fn influence(&self) -> Influence {
-        Influence::default()
+    fn influence(&self) -> RunnerFiles {
+        RunnerFiles::default()
     }
 
     /// Returns its output for something missing that no source change can add, each with the remedy.

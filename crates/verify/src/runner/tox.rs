@@ -1,13 +1,13 @@
 //! tox and nox: used if nothing else shows how the Python tests run. Both create environments, which needs a
 //! network; pytest or unittest run the same tests in the existing one.
 
-use super::{Call, Influence, Runner, Tool, TreeView, command, pytest, unittest};
+use super::{Call, Runner, RunnerFiles, Tool, TreeView, command, pytest, unittest};
 
 pub(super) const TOX: Environments = Environments {
     program: "tox",
     files: &["tox.ini"],
     tool: "run `python3 -m pip install tox`",
-    influence: Influence {
+    influence: RunnerFiles {
         programs: &["tox"],
         recipes: &["tox.ini", "setup.cfg", "pyproject.toml"],
         settings: &[],
@@ -40,7 +40,7 @@ pub(super) const NOX: Environments = Environments {
     program: "nox",
     files: &["noxfile.py"],
     tool: "run `python3 -m pip install nox`",
-    influence: Influence {
+    influence: RunnerFiles {
         programs: &["nox"],
         recipes: &["noxfile.py"],
         settings: &[],
@@ -70,7 +70,7 @@ pub(super) struct Environments {
     program: &'static str,
     files: &'static [&'static str],
     tool: &'static str,
-    influence: Influence,
+    influence: RunnerFiles,
     signs: &'static [(&'static str, &'static str)],
 }
 
@@ -116,7 +116,7 @@ impl Runner for Environments {
         "python"
     }
 
-    fn influence(&self) -> Influence {
+    fn influence(&self) -> RunnerFiles {
         self.influence
     }
 

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_whole_or_refused() {
+    fn oversized_manifest_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut text = "x".repeat(1 << 20);
         std::fs::write(dir.path().join("Makefile"), &text).unwrap();

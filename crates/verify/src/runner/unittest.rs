@@ -4,7 +4,8 @@ use super::call::is_python;
 use super::format::unittest;
 use super::tree_view::{LONE_TESTS, is_python_test};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportAt, Reporting, Runner, Tool, TreeView, command, python,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, command,
+    python,
 };
 use crate::results::{TestResults, TestStatus};
 use crate::tally::TestRunner;
@@ -95,7 +96,7 @@ impl Runner for Unittest {
         &[("PYTHONDONTWRITEBYTECODE", "1")]
     }
 
-    fn reporting(&self, call: &Call<'_>, _: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
         if call.program != "unittest" {
             return Some(Reporting::lines(call.appended(&["-v", "2"])));
         }

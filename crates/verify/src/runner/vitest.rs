@@ -3,8 +3,8 @@
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, Influence, ReportAt, Reporting, Runner, Tool, TreeView,
-    command,
+    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    TreeView, command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -37,7 +37,7 @@ impl Runner for Vitest {
         call.program == "vitest"
     }
 
-    fn reporting(&self, call: &Call<'_>, at: &ReportAt<'_>) -> Option<Reporting> {
+    fn reporting(&self, call: &Call<'_>, at: &ReportContext<'_>) -> Option<Reporting> {
         if call
             .args
             .iter()
@@ -69,7 +69,7 @@ impl Runner for Vitest {
         &["No test files found, exiting with code"]
     }
 
-    fn influence(&self) -> Influence {
+    fn influence(&self) -> RunnerFiles {
         let settings: &[&str] = &[
             "vitest.config.ts",
             "vitest.config.js",
@@ -78,10 +78,10 @@ impl Runner for Vitest {
             "vitest.workspace.ts",
             "vitest.workspace.js",
         ];
-        Influence {
+        RunnerFiles {
             programs: &["vitest"],
             settings,
-            ..Influence::default()
+            ..RunnerFiles::default()
         }
     }
 

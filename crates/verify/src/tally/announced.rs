@@ -4,14 +4,14 @@
 
 /// Announced tests without a result.
 #[derive(Debug, Default)]
-pub(super) struct Announced {
+pub(super) struct AnnouncedTests {
     /// Announcements without a report.
     open: u64,
     /// Tests without a result.
     tests: u64,
 }
 
-impl Announced {
+impl AnnouncedTests {
     pub(super) fn announce(&mut self, tests: u64) {
         self.open = self.open.saturating_add(1);
         self.tests = self.tests.saturating_add(tests);
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn open_tests_are_announced_without_report() {
-        let mut announced = Announced::default();
+        let mut announced = AnnouncedTests::default();
         announced.report(7);
         assert_eq!(announced.unfinished(), 0);
         announced.announce(3);
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(announced.unfinished(), 2);
         announced.report(2);
         assert_eq!(announced.unfinished(), 2, "nothing was open");
-        let mut empty = Announced::default();
+        let mut empty = AnnouncedTests::default();
         empty.announce(0);
         assert_eq!(empty.unfinished(), 1);
         empty.announce(u64::MAX);

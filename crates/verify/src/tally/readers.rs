@@ -1,7 +1,7 @@
 //! One reader per runner, which parses line by line. Lines have no escape sequences and no trailing spaces.
 //! Adding a runner takes one reader and one row of [`readers`].
 
-use super::announced::Announced;
+use super::announced::AnnouncedTests;
 use super::{TestCounts, TestRunner};
 
 /// How long the rules of unittest are.
@@ -19,7 +19,7 @@ pub(super) trait Reader {
 /// A reader for each runner.
 pub(super) fn readers() -> Vec<(TestRunner, Box<dyn Reader>)> {
     let plain = |line: fn(&str) -> Option<TestCounts>| -> Box<dyn Reader> {
-        Box::new(Plain { line, told: None })
+        Box::new(Plain { line, sum: None })
     };
     vec![
         (TestRunner::Libtest, Box::new(Libtest::default())),
@@ -60,25 +60,25 @@ fn passed(count: u64) -> TestCounts {
 /// A runner whose lines are independent.
 struct Plain {
     line: fn(&str) -> Option<TestCounts>,
-    told: Option<TestCounts>,
+    sum: Option<TestCounts>,
 }
 
 impl Reader for Plain {
     fn line(&mut self, line: &str) {
         if let Some(counts) = (self.line)(line) {
-            self.told.get_or_insert_default().add(counts);
+            self.sum.get_or_insert_default().add(counts);
         }
     }
 
     fn end(&mut self) -> Option<TestCounts> {
-        self.told
+        self.sum
     }
 }
 
 /// Reports, and earlier announcements.
 #[derive(Default)]
 struct Reports {
-    announced: Announced,
+    announced: AnnouncedTests,
     told: Option<TestCounts>,
 }
 

@@ -4,7 +4,7 @@ use crucible_model::Level;
 
 use super::*;
 use crate::judge::tests::{codes, run_of};
-use crate::judge::{Baseline, GateBefore, TestFiles, judge_run_after};
+use crate::judge::{Baseline, GateBefore, TestFilePolicy, judge_run_after};
 
 const CARGO: &str = "\nrunning 3 tests\ntest tests::a ... ok\ntest tests::b ... ignored\ntest tests::c ... ok\n\n\
     test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n\n\
@@ -294,7 +294,7 @@ fn before(output: &str, passed: bool) -> GateBefore {
     }
 }
 
-fn judged(before: Option<GateBefore>, tests: TestFiles, output: &str) -> Vec<(String, Level)> {
+fn judged(before: Option<GateBefore>, tests: TestFilePolicy, output: &str) -> Vec<(String, Level)> {
     let gates: Vec<_> = before.into_iter().collect();
     let baseline = Baseline {
         gates: &gates,
@@ -321,7 +321,7 @@ fn tests_that_ran_before_have_to_run_still() {
             false,
         ))
     };
-    let fixed = |output: &str| judged(failed(), TestFiles::Fixed, output);
+    let fixed = |output: &str| judged(failed(), TestFilePolicy::Fixed, output);
     assert_eq!(fixed(&unittest(10, "OK (skipped=2)")), []);
     assert_eq!(
         fixed(&unittest(14, "OK (skipped=2)")),
@@ -359,11 +359,15 @@ fn tests_that_ran_before_have_to_run_still() {
     );
     let passed = Some(before(&unittest(3, "OK"), true));
     assert_eq!(
-        judged(passed, TestFiles::Fixed, &unittest(20, "OK (skipped=3)")),
+        judged(
+            passed,
+            TestFilePolicy::Fixed,
+            &unittest(20, "OK (skipped=3)")
+        ),
         one("verify-more-skipped", Level::Error)
     );
 
-    let editable = |output: &str| judged(failed(), TestFiles::Editable, output);
+    let editable = |output: &str| judged(failed(), TestFilePolicy::Editable, output);
     assert_eq!(
         editable(&unittest(9, "OK (skipped=2)")),
         one("verify-fewer-tests", Level::Warning)
@@ -394,25 +398,31 @@ fn missing_baseline_requires_only_completion() {
             false,
         ))
     };
-    assert_eq!(judged(compile_error(), TestFiles::Fixed, "nothing\n"), []);
-    assert_eq!(judged(compile_error(), TestFiles::Fixed, CARGO), []);
+    assert_eq!(
+        judged(compile_error(), TestFilePolicy::Fixed, "nothing\n"),
+        []
+    );
+    assert_eq!(judged(compile_error(), TestFilePolicy::Fixed, CARGO), []);
     let unfinished = [("verify-tests-unfinished".to_owned(), Level::Error)];
     assert_eq!(
-        judged(compile_error(), TestFiles::Fixed, "running 1 test\n"),
+        judged(compile_error(), TestFilePolicy::Fixed, "running 1 test\n"),
         unfinished
     );
     assert_eq!(
-        judged(None, TestFiles::Editable, "running 1 test\n"),
+        judged(None, TestFilePolicy::Editable, "running 1 test\n"),
         unfinished
     );
     let crashed = Some(before("running 1 test\n", false));
     assert_eq!(
-        judged(crashed, TestFiles::Fixed, "running 1 test\n"),
+        judged(crashed, TestFilePolicy::Fixed, "running 1 test\n"),
         unfinished
     );
     let usual = Some(before("running 1 test\n", true));
     let noted = [("verify-tests-unfinished".to_owned(), Level::Warning)];
-    assert_eq!(judged(usual, TestFiles::Fixed, "running 1 test\n"), noted);
+    assert_eq!(
+        judged(usual, TestFilePolicy::Fixed, "running 1 test\n"),
+        noted
+    );
 }
 
 #[test]
@@ -428,22 +438,26 @@ fn failed_tests_override_exit_code() {
     );
     let pytest = "collected 2 items\n==== 1 failed, 1 passed in 0.02s ====\n";
     for output in [&counts, &headed, pytest, CARGO_FAILED] {
-        assert_eq!(judged(None, TestFiles::Editable, output), error, "{output}");
+        assert_eq!(
+            judged(None, TestFilePolicy::Editable, output),
+            error,
+            "{output}"
+        );
         for (earlier, passed) in [(output, false), (&unittest(3, "OK"), true), ("", true)] {
-            let found = judged(Some(before(earlier, passed)), TestFiles::Fixed, output);
+            let found = judged(Some(before(earlier, passed)), TestFilePolicy::Fixed, output);
             assert!(found.contains(&error[0]), "{output}: {found:?}");
         }
         // A gate that does not fail for its tests proves nothing by them, as before.
         let usual = [("verify-tests-failed".to_owned(), Level::Warning)];
         assert_eq!(
-            judged(Some(before(output, true)), TestFiles::Fixed, output),
+            judged(Some(before(output, true)), TestFilePolicy::Fixed, output),
             usual,
             "{output}"
         );
     }
     let more = unittest(3, "FAILED (failures=2)");
     assert_eq!(
-        judged(Some(before(&counts, true)), TestFiles::Fixed, &more),
+        judged(Some(before(&counts, true)), TestFilePolicy::Fixed, &more),
         error
     );
     // Another line that begins so is no heading.
@@ -452,7 +466,7 @@ fn failed_tests_override_exit_code() {
         "=".repeat(69),
         unittest(3, "OK")
     );
-    assert_eq!(judged(None, TestFiles::Fixed, &printed), []);
+    assert_eq!(judged(None, TestFilePolicy::Fixed, &printed), []);
 }
 
 #[test]
@@ -463,13 +477,13 @@ fn file_without_report_is_not_a_test() {
         .replace("fail 0", "fail 1");
     let before = Some(before(&one, false));
     assert_eq!(
-        judged(before.clone(), TestFiles::Fixed, NODE_ENDED),
+        judged(before.clone(), TestFilePolicy::Fixed, NODE_ENDED),
         [("verify-tally-missing".to_owned(), Level::Error)]
     );
     assert_eq!(
         judged(
             before,
-            TestFiles::Fixed,
+            TestFilePolicy::Fixed,
             &NODE_ENDED.replace("/copy/a.test.mjs", "adds")
         ),
         []
@@ -481,7 +495,7 @@ fn cut_log_neither_proves_nor_excuses() {
     let mut tally = before(CARGO_FAILED, false);
     tally.tally.basis = TallyBasis::Cut;
     assert_eq!(
-        judged(Some(tally), TestFiles::Fixed, "quiet\n"),
+        judged(Some(tally), TestFilePolicy::Fixed, "quiet\n"),
         [("verify-tally-incomplete".to_owned(), Level::Warning)]
     );
     let gates = [before(CARGO_FAILED, false)];

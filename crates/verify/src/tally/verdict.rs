@@ -4,7 +4,7 @@ use crucible_model::{Code, Finding, Level, Verdict};
 
 use super::{TallyBasis, TestCounts, TestRunner, TestTally};
 use crate::gate::{GateEnd, GateRun};
-use crate::judge::{GateBefore, TestFiles};
+use crate::judge::{GateBefore, TestFilePolicy};
 
 /// The findings about the tests of a gate that ended by itself.
 ///
@@ -18,7 +18,11 @@ use crate::judge::{GateBefore, TestFiles};
 ///
 /// Where the tally before is from a cut log, the last two cannot be compared, which is reported. A cut log of the changed gate
 /// excuses nothing: with a long enough output any change could have one.
-pub(crate) fn compare(run: &GateRun, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
+pub(crate) fn compare(
+    run: &GateRun,
+    before: Option<&GateBefore>,
+    tests: TestFilePolicy,
+) -> Verdict {
     let (gate, now) = (run.id.as_str(), &TestTally::read(run));
     let mut findings = Verdict::default();
     let earlier = |runner| {
@@ -111,12 +115,12 @@ fn difference(
     counts: TestCounts,
     before: &GateBefore,
     now: &TestTally,
-    tests: TestFiles,
+    tests: TestFilePolicy,
 ) -> Option<(Level, Code, String)> {
     let name = runner.name();
     let level = match tests {
-        TestFiles::Fixed => Level::Error,
-        TestFiles::Editable => Level::Warning,
+        TestFilePolicy::Fixed => Level::Error,
+        TestFilePolicy::Editable => Level::Warning,
     };
     if counts.is_empty() {
         // If tests may be edited, they may have moved to another runner, but not to none.

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 /// The lines, with each row of diagnostics in the order of their places.
-pub(super) fn settle(lines: Vec<String>) -> Vec<String> {
+pub(super) fn sort_diagnostics(lines: Vec<String>) -> Vec<String> {
     let mut out = Vec::with_capacity(lines.len());
     let mut row = Row::default();
     let mut rest = lines.into_iter().peekable();
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn settled(lines: &[&str]) -> Vec<String> {
-        settle(lines.iter().map(|line| (*line).to_owned()).collect())
+        sort_diagnostics(lines.iter().map(|line| (*line).to_owned()).collect())
     }
 
     #[test]

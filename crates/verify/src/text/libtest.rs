@@ -6,7 +6,7 @@ const ROW: usize = 88;
 
 /// Returns the lines with each row of test results sorted, with `--quiet` the failed tests last, the outputs
 /// of failed tests sorted by name, and backtraces reduced to repository frames.
-pub(super) fn settle(lines: Vec<String>) -> Vec<String> {
+pub(super) fn sort_results(lines: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
     let mut statuses: Vec<String> = Vec::new();
     let mut sections: Vec<Vec<String>> = Vec::new();
@@ -183,11 +183,11 @@ mod tests {
     use super::*;
 
     fn settled(text: &str) -> String {
-        settle(text.lines().map(str::to_owned).collect()).join("\n")
+        sort_results(text.lines().map(str::to_owned).collect()).join("\n")
     }
 
     #[test]
-    fn results_of_threads_are_sorted_where_they_stand() {
+    fn thread_results_are_sorted_in_place() {
         let text = "running 2 tests\ntest b ... ok\ntest a ... FAILED\n\ntest z ... ok";
         assert_eq!(
             settled(text),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backtrace_keeps_the_frames_of_the_repository() {
+    fn backtrace_keeps_repository_frames() {
         let text = "panicked\nstack backtrace:\n   0: core::panicking::panic\n             at /rustc/abc/library/core/src/panicking.rs:80:14\n   \
                     1: sum::one\n             at ./src/lib.rs:2:20\n   2: noplace\nnote: Some details are omitted, run with x\nend";
         assert_eq!(

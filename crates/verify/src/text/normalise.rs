@@ -45,7 +45,7 @@ impl Normaliser {
     pub fn apply(&self, log: &[u8]) -> String {
         let text = String::from_utf8_lossy(log);
         let lines = text.lines().filter_map(|raw| self.line(raw)).collect();
-        let lines = libtest::settle(diagnostics::settle(lines));
+        let lines = libtest::sort_results(diagnostics::sort_diagnostics(lines));
         let mut out = String::with_capacity(text.len());
         for line in lines {
             out.push_str(&line);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_a_colour_divides_is_found() {
+    fn secret_split_by_color_code_is_found() {
         let token = format!("{}{}", "ghp_aB3dE5fG7h", "I9jK1lM3nO5pQ7rS9tU1vW3xY5");
         for between in ["\u{1b}[0m", "\u{1b}[31;1m", "\u{8}"] {
             let log = format!("token {}{between}{} of mine\n", &token[..14], &token[14..]);

@@ -62,7 +62,7 @@ impl Project {
             ..self.fixture.setting()
         };
         let gate = timed("gate", words, Duration::from_secs(120));
-        match run_gates(&Sandbox::new(None, &env), &[gate], &setting, &Silent)
+        match run_gates(&Sandbox::new(None, &env), &[gate], &setting, &NoopObserver)
             .await
             .pop()
             .unwrap()

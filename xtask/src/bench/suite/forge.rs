@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_forge::{ForgeProject, ForgeWorld, SkillWorkspace, WorkspaceError};
+use crucible_forge::{ForgeContext, ForgeProject, SkillWorkspace, WorkspaceError};
 use crucible_host::clock::SystemClock;
 use crucible_host::env::Environment;
 use crucible_model::Digest;
@@ -101,7 +101,7 @@ impl Setup {
 
     fn ours(&self) -> Result<Duration, TaskError> {
         let home = scratch()?;
-        let world = ForgeWorld {
+        let world = ForgeContext {
             env: &self.env,
             clock: &SystemClock,
             sandbox: Arc::new(Sandbox::new(None, &self.env)),

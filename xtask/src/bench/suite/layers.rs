@@ -20,7 +20,7 @@ use crucible_llm::{
     LlmInvocation, LlmResult, Origin, Recording, Retried, RetryPolicy, Reuse,
 };
 use crucible_model::RunId;
-use crucible_run::LedgerBook;
+use crucible_run::LedgerReservations;
 use tempfile::TempDir;
 
 use super::asking::{AMPLE, Asking, question};
@@ -323,9 +323,9 @@ fn scratch_in(folder: &TempDir) -> Result<TempDir, TaskError> {
 pub(super) fn ledger_budget(path: PathBuf) -> Result<Arc<CallBudget>, TaskError> {
     let ledger = Ledger::open(&path).map_err(unmeasured(NAME))?;
     let run: RunId = "bench".parse().map_err(unmeasured(NAME))?;
-    Ok(CallBudget::kept(
+    Ok(CallBudget::with_store(
         AMPLE,
-        Arc::new(LedgerBook::new(ledger, run, Box::new(SystemClock))),
+        Arc::new(LedgerReservations::new(ledger, run, Box::new(SystemClock))),
     ))
 }
 

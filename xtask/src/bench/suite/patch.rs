@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crucible_model::{RepoPath, Verdict};
 use crucible_patch::{AnswerError, Policy, Proposal, apply, is_test_path, judge, make_diff, parse};
-use crucible_repo::{MAX_TOUCHED, RepoError, changes_agree};
+use crucible_repo::{MAX_TOUCHED, RepoError, check_changes_agreement};
 
 use super::bench::{Bench, Context, unmeasured};
 use super::measure::{Case, Goal, median, side_by_side, timed};
@@ -129,7 +129,7 @@ impl Patch {
         let everywhere = ".".parse().map_err(unmeasured("patch"))?;
         let policy = Policy {
             max_files: files as u64,
-            ..Policy::within(vec![everywhere])
+            ..Policy::for_roots(vec![everywhere])
         };
         let (path, policy_path) = (folder.join("change.patch"), folder.join("policy.json"));
         fs::write(&path, &bytes).map_err(TaskError::io("write", &path))?;
@@ -155,7 +155,12 @@ async fn check(opened: &Opened, patch: &Patch) -> Result<Verdict, CheckError> {
     let after = apply(&Proposal::Diff(patch.bytes.clone()), &before)?;
     let mut verdict = judge(&parsed, &patch.policy, &before, &after);
     let produced = git.changes_after_patch(index, &patch.bytes).await?;
-    verdict.merge(changes_agree(&patch.bytes, &parsed, &before, &produced));
+    verdict.merge(check_changes_agreement(
+        &patch.bytes,
+        &parsed,
+        &before,
+        &produced,
+    ));
     Ok(verdict)
 }
 

@@ -71,7 +71,7 @@ impl Ask {
         let assembly = if app.output.is_json() && !app.output.is_live() {
             assembly
         } else {
-            assembly.watched(Arc::clone(&progress) as _)
+            assembly.with_observer(Arc::clone(&progress) as _)
         };
         let engine = assembly.engine(if self.trace {
             Observability::On
@@ -81,7 +81,7 @@ impl Ask {
         let ended = app.block_on(async { Ok(engine.run(&question, &context).await) });
         progress.finish();
         let ended = ended.map_err(|error| match error.status {
-            ExitStatus::Interrupted => error.hint(assembly.kept()),
+            ExitStatus::Interrupted => error.hint(assembly.interruption_note()),
             _ => error,
         })?;
         let result = ended.inspect_err(|failure| tell_in_vain(app, failure))?;
@@ -144,7 +144,7 @@ impl Ask {
             app.output.line(result.final_response.as_str().trim_end());
             let summary = text::summary(result);
             app.output
-                .remark(&match assembly.asked(&result.usage_by_part)[..] {
+                .remark(&match assembly.models_used(&result.usage_by_part)[..] {
                     [] => summary,
                     ref models => format!("{summary}; asked: {}", one_line(&models.join(", "))),
                 });
@@ -162,7 +162,7 @@ pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
         app.output.remark(&warning);
     }
     app.output
-        .remark(&format!("no answer; {}", text::took(&failure.usage)));
+        .remark(&format!("no answer; {}", text::usage_line(&failure.usage)));
 }
 
 /// Parses an entry of the context, `KEY=VALUE`.

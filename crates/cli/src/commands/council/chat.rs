@@ -167,7 +167,7 @@ impl Conversation<'_> {
             .block_on(async { Ok(engine.run(question, &context).await) });
         let ended = ended.map_err(|error| {
             output.line(" interrupted]");
-            error.hint(self.assembly.kept())
+            error.hint(self.assembly.interruption_note())
         })?;
         match ended {
             Ok(result) => self.show(&result),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_llm::CallWatch;
+use crucible_llm::CallObserver;
 use crucible_model::one_line;
 use crucible_terminal::{Output, Shared, Spinner};
 
@@ -39,8 +39,8 @@ impl CouncilProgress {
     }
 }
 
-impl CallWatch for CouncilProgress {
-    fn asked(&self, phase_id: &str) {
+impl CallObserver for CouncilProgress {
+    fn call_started(&self, phase_id: &str) {
         let part = part(phase_id);
         let mut shown = self.shown.lock();
         shown.begun += 1;
@@ -53,7 +53,7 @@ impl CallWatch for CouncilProgress {
         }
     }
 
-    fn answered(&self, phase_id: &str) {
+    fn call_ended(&self, phase_id: &str) {
         let mut shown = self.shown.lock();
         let part = part(phase_id);
         let left = shown

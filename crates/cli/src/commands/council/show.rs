@@ -1,6 +1,6 @@
 //! A council's result for people: the argument, loop by loop, and its usage.
 
-use crucible_council::text::{argument, cost, degraded, seconds, tokens};
+use crucible_council::text::{argument, cost, degradation_lines, seconds, tokens};
 use crucible_council::{Degradation, ExecutorResult};
 use crucible_terminal::table;
 
@@ -33,5 +33,5 @@ pub(super) fn trace(result: &ExecutorResult) -> String {
 /// The degradations, one warning line each.
 pub(super) fn warnings(degradations: &[Degradation]) -> Vec<String> {
     let line = |line: &String| format!("warning: {line}");
-    degraded(degradations).iter().map(line).collect()
+    degradation_lines(degradations).iter().map(line).collect()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use crucible_crawl::{CheckedArtifact, LookUp, OutputDir};
+use crucible_crawl::{CheckedArtifact, LookupMode, OutputDir};
 use crucible_model::{ExitStatus, Failure, counted, one_line};
 
 use super::flags::{Debating, OutputArgs, OutputFlag, Trace, Which};
@@ -46,7 +46,7 @@ impl Export {
         let intent = wanted.intent(self.trace.dry_run).with(minds.options());
         CommandHost::run(app, &config, &intent, |context| {
             let minds = context.open_planner(minds)?;
-            let (inspected, search) = context.inspect(&wanted, LookUp::Yes)?;
+            let (inspected, search) = context.inspect(&wanted, LookupMode::Yes)?;
             let planned = context.plan(&inspected, &minds)?;
             let prepared = context.prepare(search, &inspected, &planned)?;
             if self.trace.dry_run {

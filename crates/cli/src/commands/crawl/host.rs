@@ -4,12 +4,14 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crucible_crawl::{CrawlContext, CrawlHost, CrawlObserver, Intent, SearchItem, SubProject};
+use crucible_crawl::{
+    CrawlContext, CrawlHost, CrawlObserver, SearchItem, SessionPurpose, SubProject,
+};
 use crucible_host::clock::clock_from;
 use crucible_ledger::Ledger;
 use crucible_llm::ReservationStore;
 use crucible_model::{ExitStatus, Failure, RunId};
-use crucible_run::LedgerBook;
+use crucible_run::LedgerReservations;
 use crucible_settings::Settings;
 
 use super::ask;
@@ -27,7 +29,7 @@ impl<'a> CommandHost<'a> {
     pub(crate) fn run(
         app: &'a App,
         settings: &Settings,
-        intent: &Intent,
+        intent: &SessionPurpose,
         work: impl FnOnce(&mut CrawlContext<'_, Self>) -> Result<ExitStatus, Failure>,
     ) -> Result<ExitStatus, Failure> {
         let (runtime, progress) = (app.runtime(), CrawlProgress::new(&app.output));
@@ -56,7 +58,11 @@ impl CrawlHost for CommandHost<'_> {
     fn reservations(&self, run: &RunId) -> Result<Arc<dyn ReservationStore>, Failure> {
         let ledger = Ledger::open(&self.app.ledger_path()?)?;
         let clock = clock_from(&self.app.env)?;
-        Ok(Arc::new(LedgerBook::new(ledger, run.clone(), clock)))
+        Ok(Arc::new(LedgerReservations::new(
+            ledger,
+            run.clone(),
+            clock,
+        )))
     }
 
     fn choose_result<'r>(&self, results: &'r [SearchItem]) -> Result<&'r SearchItem, Failure> {

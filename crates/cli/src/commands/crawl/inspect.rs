@@ -1,7 +1,7 @@
 //! `crucible crawl inspect`: describes a repository, its build system and the evidence for that.
 
 use clap::Args;
-use crucible_crawl::LookUp;
+use crucible_crawl::LookupMode;
 use crucible_model::{ExitStatus, Failure};
 
 use super::flags::{OutputArgs, Trace, Which};
@@ -35,7 +35,7 @@ impl Inspect {
             &config,
             &wanted.intent(self.trace.dry_run),
             |context| {
-                let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
+                let (inspected, _) = context.inspect(&wanted, LookupMode::No)?;
                 if app.output.is_json() {
                     app.output.json_text(inspected.artifact.json());
                 } else {

@@ -1,7 +1,7 @@
 //! `crucible crawl plan`: a build plan that models draft and review, and code judges.
 
 use clap::Args;
-use crucible_crawl::{LookUp, PlannedCrawl};
+use crucible_crawl::{LookupMode, PlannedCrawl};
 use crucible_model::{ExitStatus, Failure, counted};
 
 use super::flags::{Debating, OutputArgs, Trace, Which};
@@ -37,7 +37,7 @@ impl Plan {
         let intent = wanted.intent(self.trace.dry_run).with(minds.options());
         CommandHost::run(app, &config, &intent, |context| {
             let minds = context.open_planner(minds)?;
-            let (inspected, _) = context.inspect(&wanted, LookUp::No)?;
+            let (inspected, _) = context.inspect(&wanted, LookupMode::No)?;
             let planned = context.plan(&inspected, &minds)?;
             if app.output.is_json() {
                 app.output.json_text(planned.artifact.json());

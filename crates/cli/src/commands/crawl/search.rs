@@ -1,7 +1,7 @@
 //! `crucible crawl search`: ranks repositories and explains each score.
 
 use clap::Args;
-use crucible_crawl::{Checked, CheckedArtifact, Intent, SearchV1};
+use crucible_crawl::{CheckedArtifact, SearchV1, SessionPurpose, ValidatedDocument};
 use crucible_model::{ExitStatus, Failure};
 
 use super::flags::{OutputArgs, Searching, Trace};
@@ -43,7 +43,7 @@ impl Search {
                 "Warning: --auto-select chooses for inspect, plan and export; a search lists what it finds",
             );
         }
-        let intent = Intent::new(self.trace.dry_run).search(&query, &options);
+        let intent = SessionPurpose::new(self.trace.dry_run).search(&query, &options);
         CommandHost::run(app, &config, &intent, |context| {
             let found = context.search(&query, &options)?;
             self.print(app, &found);
@@ -65,7 +65,7 @@ impl Search {
             })
     }
 
-    fn print(&self, app: &App, found: &Checked<SearchV1>) {
+    fn print(&self, app: &App, found: &ValidatedDocument<SearchV1>) {
         if !app.output.is_json() {
             show::search(&app.output, &found.document);
         } else if self.ndjson {

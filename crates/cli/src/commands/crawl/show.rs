@@ -19,7 +19,7 @@ pub(crate) fn search(output: &Output, found: &SearchV1) {
         let why = format!(
             "{}\n{}",
             item.score_breakdown.reasons(),
-            one_line(&text::cut_to(&item.description, text::DESCRIPTION))
+            one_line(&text::truncate_chars(&item.description, text::DESCRIPTION))
         );
         let pushed = item.pushed_at.to_string();
         all.add_row([

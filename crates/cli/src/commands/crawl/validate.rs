@@ -52,7 +52,7 @@ impl Validate {
             Err(verdict) => (verdict, ExitStatus::Schema),
         };
         let passes = verdict.passes();
-        let _told = app.output.verdict(
+        let _status = app.output.verdict(
             &verdict.report(SCHEMA),
             "the plan passes its schema and the safety rules",
         )?;

@@ -1,6 +1,6 @@
 //! The repository of a command, from its arguments or the user's answers.
 
-use crucible_crawl::{Pick, RepoSelection, RepoSource, Target};
+use crucible_crawl::{RepoSelection, RepoSource, SelectionMode, Target};
 use crucible_model::Failure;
 
 use super::ask;
@@ -45,8 +45,8 @@ pub(crate) fn selection(
         which.searching.auto_select || output_args.non_interactive,
         may_ask,
     ) {
-        (true, _) => Pick::Best,
-        (false, true) => Pick::User,
+        (true, _) => SelectionMode::Best,
+        (false, true) => SelectionMode::User,
         (false, false) => {
             return Err(Failure::usage("cannot ask which of the results to use").hint(
                 "Take the best one with --auto-select, or name the repository instead of --query.",

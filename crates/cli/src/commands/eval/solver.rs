@@ -10,7 +10,7 @@ use crucible_host::clock::clock_from;
 use crucible_llm::{Backend, CallError, CallPool, LlmError};
 use crucible_model::Failure;
 use crucible_run::configured::{UnattendedEnd, parameters};
-use crucible_run::{RunError, RunOptions, Unwatched};
+use crucible_run::{NoopObserver, RunError, RunOptions};
 use crucible_settings::Settings;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl RunSolver<'_> {
             options.settings.parameters.extend(seed);
         };
         let (config, sandbox, started) =
-            begin(&app, &job.task.goal, &options, adjust, &mut Unwatched).await?;
+            begin(&app, &job.task.goal, &options, adjust, &mut NoopObserver).await?;
         let world = app.world(&sandbox, &config)?;
         let pool = Arc::clone(setup.pool);
         let run = started

@@ -119,7 +119,7 @@ impl Gate {
             store: &store,
             policy: &policy,
         };
-        let (report, findings) = app.block_on(gate.judge(&runtime, || app.ledger_to_ask()))?;
+        let (report, findings) = app.block_on(gate.judge(&runtime, || app.optional_ledger()))?;
         let places = Places::of(&project, &id);
         let view = GateView::new(&report, &policy, &findings, places);
         match format {

@@ -3,7 +3,7 @@
 use clap::Args;
 use crucible_model::{ExitStatus, Failure};
 use crucible_run::configured::PatchMeasure;
-use crucible_run::{AppliedPatch, apply_patch_in_turn};
+use crucible_run::{AppliedPatch, apply_patch_locked};
 
 use super::input::{Measured, PatchInput};
 use crate::app::App;
@@ -25,7 +25,7 @@ impl Apply {
         let applied = match measure {
             PatchMeasure::Policy(policy) => app.block_on(async {
                 let git = self.input.open(app).await?;
-                Ok(apply_patch_in_turn(&git, &policy, &patch, &app.home()?).await?)
+                Ok(apply_patch_locked(&git, &policy, &patch, &app.home()?).await?)
             })?,
             PatchMeasure::Refused(verdict) => AppliedPatch {
                 verdict,
@@ -39,7 +39,7 @@ impl Apply {
                 app.output.finding(finding);
             }
             for file in &applied.files {
-                let word = AppliedPatch::word(file.status);
+                let word = AppliedPatch::change_word(file.status);
                 app.output.line(&format!("{word} {}", file.path));
             }
             if !applied.verdict.passes() {

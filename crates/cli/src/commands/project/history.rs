@@ -33,7 +33,7 @@ impl History {
         // A spec has a history even without a workspace file.
         let project = project(app, named)?;
         let store = SpecStore::new(&project, self.spec.clone());
-        let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
+        let (receipts, problems) = match store.history(app.optional_ledger()?.as_ref()) {
             // A listed spec may not have been started yet.
             Err(SpecError::Unknown {
                 why: SpecAbsence::Nothing | SpecAbsence::NotBegun,

@@ -16,7 +16,7 @@ pub(crate) struct Status {}
 
 impl Status {
     pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, Failure> {
-        let ledger = app.ledger_to_ask()?;
+        let ledger = app.optional_ledger()?;
         let status = workspace
             .survey(app.clock.now(), ledger.as_ref())?
             .summary();

@@ -3,7 +3,7 @@
 use clap::Args;
 use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, Failure};
-use crucible_run::{RunDir, Signing, World, land, push_notes};
+use crucible_run::{RunContext, RunDir, Signing, land, push_notes};
 
 use crate::app::App;
 use crate::arguments::subject;
@@ -52,7 +52,7 @@ impl Land {
     fn land(
         &self,
         app: &App,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         signing: &Signing,
         (ledger, dir): (&mut Ledger, &RunDir),
     ) -> Result<ExitStatus, Failure> {

@@ -51,7 +51,7 @@ impl Status {
             app.output.json(&status)?;
             return Ok(ExitStatus::Success);
         }
-        for line in status.summary().into_iter().chain(status.accounts()) {
+        for line in status.summary().into_iter().chain(status.detail_lines()) {
             app.output.line(&one_line(&line));
         }
         app.output.line("");
@@ -94,7 +94,7 @@ async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, 
     }
     loop {
         // Whoever goes on with the run is asked after first: what it did before it ended is then there to be read.
-        let at_work = dir.at_work()?;
+        let at_work = dir.lock_holder()?;
         let now = ledger.head()?.seq;
         if now != head || at_work.is_none() {
             head = now;

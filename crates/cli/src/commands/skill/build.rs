@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use crucible_forge::configured::{AuthorKind, ModelArguments};
 use crucible_forge::{
-    Approval, BuildRequest, BuildWitness, SkillBuildOutcome, SkillBuildReport, SkillName, Touched,
-    build_skill, settle_interrupted,
+    Approval, BuildObserver, BuildRequest, FileChange, SkillBuildOutcome, SkillBuildReport,
+    SkillName, build_skill, settle_interrupted,
 };
 use crucible_model::{ExitStatus, Failure, one_line};
 use crucible_terminal::{Output, Spinner};
@@ -194,7 +194,7 @@ impl View {
     }
 }
 
-impl BuildWitness for View {
+impl BuildObserver for View {
     fn note(&mut self, line: &str) {
         self.print_remark(&one_line(line));
     }
@@ -209,7 +209,7 @@ impl BuildWitness for View {
         }
     }
 
-    fn touched(&mut self, path: &Path, what: Touched) {
+    fn touched(&mut self, path: &Path, what: FileChange) {
         self.print_remark(&format!(
             "  {} {}",
             what.as_str(),

@@ -22,19 +22,19 @@ impl Init {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
         let skeleton = Skeleton::of(project.package())?;
-        let written = skeleton.lay(&project, &app.home()?)?;
+        let written = skeleton.write(&project, &app.home()?)?;
         keep_out_of_git(project.root())?;
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
                 "schema_version": "skill-init.v1", "project": project.root(), "package": project.package(), "written": written.written,
-                "kept": written.kept, "settings_to_add": written.settings_to_add,
+                "kept": written.existing, "settings_to_add": written.settings_to_add,
             }))?;
             return Ok(ExitStatus::Success);
         }
         for path in &written.written {
             app.output.line(&format!("wrote {path}"));
         }
-        for path in &written.kept {
+        for path in &written.existing {
             app.output
                 .line(&format!("{path} is there already and was left as it is"));
         }

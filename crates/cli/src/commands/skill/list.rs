@@ -19,7 +19,7 @@ pub(crate) struct List {}
 impl List {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
-        let (skills, known) = match app.ledger_to_ask()? {
+        let (skills, known) = match app.optional_ledger()? {
             Some(ledger) => (ledger.skills(project.key())?, known(app, &ledger, &project)),
             None => (Vec::new(), SkillRegistry::default()),
         };
@@ -54,7 +54,7 @@ impl List {
 
 /// What the ledger trusts, with a warning for each problem: a list is a list all the same.
 fn known(app: &App, ledger: &Ledger, project: &ForgeProject) -> SkillRegistry {
-    let (known, problems) = SkillRegistry::compared(ledger, project);
+    let (known, problems) = SkillRegistry::load_with_differences(ledger, project);
     for problem in problems {
         app.output.remark(&format!("warning: {problem}"));
     }

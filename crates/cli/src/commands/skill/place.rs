@@ -1,6 +1,6 @@
 //! Where the skills of a command lie, and the words that its options share.
 
-use crucible_forge::{ForgeProject, ForgeWorld, HostName, SecretName, SkillName};
+use crucible_forge::{ForgeContext, ForgeProject, HostName, SecretName, SkillName};
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
 use crucible_model::{Failure, PathPrefix};
 use crucible_secrets::free_of_secrets;
@@ -29,13 +29,13 @@ impl<'a> SkillContext<'a> {
     }
 
     /// The places and means of a step.
-    pub(super) fn world(&self) -> Result<ForgeWorld<'a>, Failure> {
-        ForgeWorld::from_settings(self.app.runtime(), &self.settings, self.app.home()?)
+    pub(super) fn world(&self) -> Result<ForgeContext<'a>, Failure> {
+        ForgeContext::from_settings(self.app.runtime(), &self.settings, self.app.home()?)
     }
 
     /// The skill of this name, with the ledger that knows it. No ledger is made for a skill that nobody proposed.
     pub(super) fn skill(&self, name: &SkillName) -> Result<(Ledger, SkillRow), Failure> {
-        self.project.known_skill(self.app.ledger_to_ask()?, name)
+        self.project.known_skill(self.app.optional_ledger()?, name)
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Propose {
 impl Propose {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
-        let there = project.check_begun(&self.name)?;
+        let there = project.require_initialized(&self.name)?;
         let proposal = self.proposal(app)?;
         let _alone = project.lock(&app.home()?, &self.name, "crucible skill propose")?;
         let mut ledger = app.ledger()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args};
 use crucible_forge::configured::PythonPlaces;
 use crucible_forge::{
-    MAX_INPUT_BYTES, SkillEnd, SkillName, SkillRunReport, UnhashedEntry, run_skill,
+    MAX_INPUT_BYTES, SkillEnd, SkillName, SkillRunReport, UnhashedPolicy, run_skill,
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, ExitStatus, Failure, UniqueJson, one_line};
@@ -56,8 +56,8 @@ impl Run {
         let world = context.world()?;
         let places = PythonPlaces::from_settings(settings)?;
         let unhashed = match self.allow_unhashed {
-            true => UnhashedEntry::Allowed,
-            false => UnhashedEntry::Refused,
+            true => UnhashedPolicy::Allowed,
+            false => UnhashedPolicy::Refused,
         };
         let request = places.run_request(settings, &self.name, &input, self.timeout, unhashed)?;
         let mut ledger = app.ledger()?;

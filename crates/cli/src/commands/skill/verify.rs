@@ -3,7 +3,8 @@
 use clap::Args;
 use crucible_forge::configured::PythonPlaces;
 use crucible_forge::{
-    SkillGate, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
+    SkillGate, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification,
+    VerificationResult,
 };
 use crucible_ledger::{SkillStatus, VerificationLevel};
 use crucible_model::{ExitStatus, Failure};
@@ -87,7 +88,7 @@ impl Verify {
         &self,
         app: &App,
         verification: &SkillVerification<'_>,
-        verified: &SkillVerified,
+        verified: &VerificationResult,
     ) -> Result<(), Failure> {
         let row = &verified.row;
         if app.output.is_json() {
@@ -109,7 +110,7 @@ impl Verify {
                 outcome.gate.as_str(),
                 word,
                 &seconds(outcome),
-                &outcome.found(),
+                &outcome.finding_counts(),
             ]);
         }
         app.output.line(&lines_of(&rows));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::sync::Arc;
 
-use crucible_llm::CallWatch;
+use crucible_llm::CallObserver;
 use crucible_model::Failure;
 use crucible_repo::RecoveredEdit;
 use crucible_spec::session::{PhaseWork, SessionHost};
@@ -52,7 +52,7 @@ impl SessionHost for CommandHost<'_> {
 
     /// A program that reads the document finds only errors on standard error; a spinner leaves nothing
     /// behind.
-    fn watch(&self, model: &str) -> Option<Arc<dyn CallWatch>> {
+    fn watch(&self, model: &str) -> Option<Arc<dyn CallObserver>> {
         if self.app.output.is_json() && !self.app.output.is_live() {
             return None;
         }

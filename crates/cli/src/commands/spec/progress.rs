@@ -1,6 +1,6 @@
 //! The progress of a phase on standard error: the phase, the model, and the waiting time.
 
-use crucible_llm::CallWatch;
+use crucible_llm::CallObserver;
 use crucible_model::one_line;
 use crucible_terminal::{Output, Shared, Spinner};
 
@@ -41,8 +41,8 @@ impl PhaseProgress {
     }
 }
 
-impl CallWatch for PhaseProgress {
-    fn asked(&self, phase_id: &str) {
+impl CallObserver for PhaseProgress {
+    fn call_started(&self, phase_id: &str) {
         let mut shown = self.shown.lock();
         if shown.phase != phase_id {
             phase_id.clone_into(&mut shown.phase);
@@ -62,7 +62,7 @@ impl CallWatch for PhaseProgress {
         }
     }
 
-    fn answered(&self, _phase_id: &str) {
+    fn call_ended(&self, _phase_id: &str) {
         // The phase continues: it reads the answer, asks again or ends.
     }
 }

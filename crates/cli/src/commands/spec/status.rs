@@ -36,7 +36,7 @@ impl SpecStatus {
             NamedSpec::Folder(folder) => return show_outline(app, &project, &folder.read()),
         };
         let store = spec_to_read(app, &project, id);
-        let ledger = app.ledger_to_ask()?;
+        let ledger = app.optional_ledger()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
         let status = status.with_under_way(fixup_under_way(&store)?.as_ref());
         app.output.show(

@@ -287,7 +287,7 @@ fn debate_trace_names_attacked_seats_and_end() {
 }
 
 #[test]
-fn a_question_without_a_council_says_so() {
+fn bypassed_council_is_reported() {
     let server = bypassed();
     let ran = Fixture::with(&server)
         .run(["ask", "What is the capital of France?"])

@@ -168,7 +168,7 @@ fn inspection_explains_its_result_to_people() {
 }
 
 #[test]
-fn a_plan_without_models_says_so() {
+fn offline_plan_is_labelled() {
     let fixture = CrawlDesk::with_widget();
     let ran = fixture
         .run(&["plan", "acme/widget", "--offline", "--format", "pretty"])

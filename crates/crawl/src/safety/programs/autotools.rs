@@ -2,31 +2,33 @@
 //! other macro directories, and everything that would create links.
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED};
-use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};
-use super::super::paths::Place;
-use super::form::{Form, form, plain};
+use super::super::grammar::{
+    self, Operands, Role, Usage, WordKind, flag, is_name, required_long_value, value,
+};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form, plain};
 
-const TRIPLE: Kind = Kind::Name;
+const TRIPLE: WordKind = WordKind::Name;
 
 const CONFIGURE: Usage = Usage::new(
     "./configure",
     &[&[
-        joined("--prefix", Kind::Output),
-        joined("--exec-prefix", Kind::Output),
-        joined("--bindir", Kind::Output),
-        joined("--sbindir", Kind::Output),
-        joined("--libdir", Kind::Output),
-        joined("--libexecdir", Kind::Output),
-        joined("--includedir", Kind::Output),
-        joined("--datadir", Kind::Output),
-        joined("--datarootdir", Kind::Output),
-        joined("--mandir", Kind::Output),
-        joined("--docdir", Kind::Output),
-        joined("--sysconfdir", Kind::Output),
-        joined("--localstatedir", Kind::Output),
-        joined("--host", TRIPLE),
-        joined("--build", TRIPLE),
-        joined("--target", TRIPLE),
+        required_long_value("--prefix", WordKind::Output),
+        required_long_value("--exec-prefix", WordKind::Output),
+        required_long_value("--bindir", WordKind::Output),
+        required_long_value("--sbindir", WordKind::Output),
+        required_long_value("--libdir", WordKind::Output),
+        required_long_value("--libexecdir", WordKind::Output),
+        required_long_value("--includedir", WordKind::Output),
+        required_long_value("--datadir", WordKind::Output),
+        required_long_value("--datarootdir", WordKind::Output),
+        required_long_value("--mandir", WordKind::Output),
+        required_long_value("--docdir", WordKind::Output),
+        required_long_value("--sysconfdir", WordKind::Output),
+        required_long_value("--localstatedir", WordKind::Output),
+        required_long_value("--host", TRIPLE),
+        required_long_value("--build", TRIPLE),
+        required_long_value("--target", TRIPLE),
         flag("--quiet"),
         flag("-q"),
         flag("--silent"),
@@ -56,9 +58,9 @@ const AUTORECONF: Usage = Usage::new(
         flag("-vfi"),
         flag("--no-recursive"),
         flag("-Wall"),
-        joined("--warnings", Kind::Labels),
+        required_long_value("--warnings", WordKind::Labels),
     ]],
-    Operands::Each(Kind::Output),
+    Operands::Each(WordKind::Output),
 );
 const AUTOMAKE: Usage = Usage::new(
     "automake",
@@ -75,9 +77,9 @@ const AUTOMAKE: Usage = Usage::new(
         flag("-v"),
         flag("--verbose"),
         flag("-Wall"),
-        joined("--warnings", Kind::Labels),
+        required_long_value("--warnings", WordKind::Labels),
     ]],
-    Operands::Each(Kind::Output),
+    Operands::Each(WordKind::Output),
 );
 const AUTOCONF: Usage = Usage::new(
     "autoconf",
@@ -87,23 +89,23 @@ const AUTOCONF: Usage = Usage::new(
         flag("-v"),
         flag("--verbose"),
         flag("-Wall"),
-        joined("--warnings", Kind::Labels),
-        value("--output", Kind::Output),
+        required_long_value("--warnings", WordKind::Labels),
+        value("--output", WordKind::Output),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
-pub(super) const CONFIGURE_FORMS: &[Form] = &[form(&[], &CONFIGURE, judge_configure)
-    .also("features too: `--enable-NAME[=NAME]`, `--disable-NAME`, `--with-NAME[=NAME]`, `--without-NAME`")];
-pub(super) const AUTORECONF_FORMS: &[Form] = &[plain(&[], &AUTORECONF)];
-pub(super) const AUTOMAKE_FORMS: &[Form] =
-    &[form(&[], &AUTOMAKE, judge_automake).also("`--add-missing` only with `--copy`")];
-pub(super) const AUTOCONF_FORMS: &[Form] = &[plain(&[], &AUTOCONF)];
+pub(super) const CONFIGURE_FORMS: &[CommandForm] = &[form(&[], &CONFIGURE, judge_configure)
+    .with_condition("features too: `--enable-NAME[=NAME]`, `--disable-NAME`, `--with-NAME[=NAME]`, `--without-NAME`")];
+pub(super) const AUTORECONF_FORMS: &[CommandForm] = &[plain(&[], &AUTORECONF)];
+pub(super) const AUTOMAKE_FORMS: &[CommandForm] =
+    &[form(&[], &AUTOMAKE, judge_automake).with_condition("`--add-missing` only with `--copy`")];
+pub(super) const AUTOCONF_FORMS: &[CommandForm] = &[plain(&[], &AUTOCONF)];
 
 fn judge_configure(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let (features, others): (Vec<&str>, Vec<&str>) =
@@ -115,7 +117,13 @@ fn judge_configure(
             sink.refuse(OPTION_REFUSED, word, hint);
         }
     }
-    grammar::judge_word(Kind::Input, "./configure", Role::WordOf("sh"), place, sink);
+    grammar::judge_word(
+        WordKind::Input,
+        "./configure",
+        Role::WordOf("sh"),
+        place,
+        sink,
+    );
     grammar::judge(usage, &others, place, sink);
 }
 
@@ -135,7 +143,7 @@ fn is_feature(word: &str) -> bool {
 fn judge_automake(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     grammar::judge(usage, words, place, sink);

@@ -2,22 +2,22 @@
 //! `+toolchain`, `-Z`) and packages from elsewhere are not in the table.
 
 use super::super::finding::FindingSink;
-use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
-use super::super::paths::Place;
-use super::form::{Form, form, plain};
+use super::super::grammar::{self, Operands, Opt, Usage, WordKind, flag, is_name, short, value};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form, plain};
 
-const TRIPLE: Kind = Kind::Fits(
+const TRIPLE: WordKind = WordKind::Fits(
     |word| is_name(word) && !word.ends_with(".json"),
     "the name of a target; a file could choose programs",
 );
-const PACKAGE: Kind = Kind::Fits(
+const PACKAGE: WordKind = WordKind::Fits(
     |word| {
         let (name, version) = word.split_once('@').unwrap_or((word, "0"));
         is_name(name) && is_name(version)
     },
     "the name of a package, with or without `@version`",
 );
-const MANIFEST: Kind = Kind::Input;
+const MANIFEST: WordKind = WordKind::Input;
 
 const COMMON: &[Opt] = &[
     flag("-v"),
@@ -29,7 +29,7 @@ const COMMON: &[Opt] = &[
     flag("--locked"),
     flag("--offline"),
     flag("--frozen"),
-    value("--color", Kind::OneOf(&["auto", "always", "never"])),
+    value("--color", WordKind::OneOf(&["auto", "always", "never"])),
     value("--manifest-path", MANIFEST),
 ];
 
@@ -57,18 +57,21 @@ const BUILD: &[Opt] = &[
     value("--package", PACKAGE),
     value("-p", PACKAGE),
     value("--exclude", PACKAGE),
-    value("--features", Kind::Labels),
-    value("-F", Kind::Labels),
-    value("--bin", Kind::Name),
-    value("--example", Kind::Name),
-    value("--test", Kind::Name),
-    value("--bench", Kind::Name),
-    value("--jobs", Kind::Number),
-    short("-j", Kind::Number),
-    value("--profile", Kind::Name),
+    value("--features", WordKind::Labels),
+    value("-F", WordKind::Labels),
+    value("--bin", WordKind::Name),
+    value("--example", WordKind::Name),
+    value("--test", WordKind::Name),
+    value("--bench", WordKind::Name),
+    value("--jobs", WordKind::Number),
+    short("-j", WordKind::Number),
+    value("--profile", WordKind::Name),
     value("--target", TRIPLE),
-    value("--target-dir", Kind::Output),
-    value("--message-format", Kind::OneOf(&["human", "short", "json"])),
+    value("--target-dir", WordKind::Output),
+    value(
+        "--message-format",
+        WordKind::OneOf(&["human", "short", "json"]),
+    ),
 ];
 
 const NO_OPERAND: Operands =
@@ -76,40 +79,44 @@ const NO_OPERAND: Operands =
 
 const BUILDS: Usage = Usage::new("cargo build", &[COMMON, BUILD], NO_OPERAND);
 
-const TESTS: Usage = Usage::new("cargo test", &[COMMON, BUILD], Operands::Each(Kind::Label))
-    .with_tail(&Usage::new(
-        "a test program",
-        &[&[
-            flag("--nocapture"),
-            flag("--no-capture"),
-            flag("--ignored"),
-            flag("--include-ignored"),
-            flag("--exact"),
-            flag("--show-output"),
-            flag("--list"),
-            flag("--quiet"),
-            flag("-q"),
-            flag("--test"),
-            flag("--bench"),
-            value("--test-threads", Kind::Number),
-            value("--skip", Kind::Label),
-            value("--color", Kind::OneOf(&["auto", "always", "never"])),
-        ]],
-        Operands::Each(Kind::Label),
-    ));
+const TESTS: Usage = Usage::new(
+    "cargo test",
+    &[COMMON, BUILD],
+    Operands::Each(WordKind::Label),
+)
+.with_tail(&Usage::new(
+    "a test program",
+    &[&[
+        flag("--nocapture"),
+        flag("--no-capture"),
+        flag("--ignored"),
+        flag("--include-ignored"),
+        flag("--exact"),
+        flag("--show-output"),
+        flag("--list"),
+        flag("--quiet"),
+        flag("-q"),
+        flag("--test"),
+        flag("--bench"),
+        value("--test-threads", WordKind::Number),
+        value("--skip", WordKind::Label),
+        value("--color", WordKind::OneOf(&["auto", "always", "never"])),
+    ]],
+    Operands::Each(WordKind::Label),
+));
 
 const CLIPPY: Usage =
     Usage::new("cargo clippy", &[COMMON, BUILD], NO_OPERAND).with_tail(&Usage::new(
         "clippy",
         &[&[
-            short("-D", Kind::Label),
-            short("-W", Kind::Label),
-            short("-A", Kind::Label),
-            short("-F", Kind::Label),
-            value("--deny", Kind::Label),
-            value("--warn", Kind::Label),
-            value("--allow", Kind::Label),
-            value("--forbid", Kind::Label),
+            short("-D", WordKind::Label),
+            short("-W", WordKind::Label),
+            short("-A", WordKind::Label),
+            short("-F", WordKind::Label),
+            value("--deny", WordKind::Label),
+            value("--warn", WordKind::Label),
+            value("--allow", WordKind::Label),
+            value("--forbid", WordKind::Label),
         ]],
         Operands::None("only levels of lints are passed on"),
     ));
@@ -145,8 +152,8 @@ const INSTALL: Usage = Usage::new(
         COMMON,
         BUILD,
         &[
-            value("--path", Kind::Input),
-            value("--root", Kind::Owned),
+            value("--path", WordKind::Input),
+            value("--root", WordKind::Owned),
             flag("--force"),
             flag("-f"),
             flag("--no-track"),
@@ -156,7 +163,7 @@ const INSTALL: Usage = Usage::new(
 );
 
 /// The allowed forms of cargo.
-pub(super) const FORMS: &[Form] = &[
+pub(super) const FORMS: &[CommandForm] = &[
     plain(&["build"], &BUILDS),
     plain(&["check"], &BUILDS),
     plain(&["test"], &TESTS),
@@ -170,7 +177,7 @@ pub(super) const FORMS: &[Form] = &[
 fn judge_install(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     super::form::warn_of_outside("cargo install", words, &["--root"], sink);

@@ -3,17 +3,18 @@
 
 use super::super::finding::{FindingSink, VALUE_REFUSED};
 use super::super::grammar::{
-    self, Kind, Operands, Opt, Role, Usage, flag, is_name, maybe_glued, maybe_joined, short, value,
+    self, Operands, Opt, Role, Usage, WordKind, flag, is_name, optional_long_value,
+    optional_short_value, short, value,
 };
-use super::super::paths::Place;
-use super::form::{Form, form, plain};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form, plain};
 
-const GENERATOR: Kind = Kind::OneOf(&["Ninja"]);
-const CONFIG: Kind = Kind::OneOf(&["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]);
+const GENERATOR: WordKind = WordKind::OneOf(&["Ninja"]);
+const CONFIG: WordKind = WordKind::OneOf(&["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]);
 const SWITCH: &[&str] = &[
     "ON", "OFF", "TRUE", "FALSE", "YES", "NO", "on", "off", "true", "false", "1", "0",
 ];
-const DEFINITION: Kind = Kind::Fits(
+const DEFINITION: WordKind = WordKind::Fits(
     |word| {
         word.split_once('=')
             .is_some_and(|(name, value)| is_harmless(name, value))
@@ -52,25 +53,25 @@ const SWITCHES: &[&str] = &[
 const CONFIGURE: Usage = Usage::new(
     "cmake",
     &[&[
-        short("-S", Kind::Input),
-        short("-B", Kind::Owned),
+        short("-S", WordKind::Input),
+        short("-B", WordKind::Owned),
         short("-D", DEFINITION),
         short("-G", GENERATOR),
-        value("--install-prefix", Kind::Owned),
+        value("--install-prefix", WordKind::Owned),
         flag("-Wno-dev"),
         flag("-Wdev"),
         flag("--fresh"),
         value(
             "--log-level",
-            Kind::OneOf(&["ERROR", "WARNING", "NOTICE", "STATUS", "VERBOSE", "DEBUG"]),
+            WordKind::OneOf(&["ERROR", "WARNING", "NOTICE", "STATUS", "VERBOSE", "DEBUG"]),
         ),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
 const JOBS: &[Opt] = &[
-    maybe_glued("-j", Kind::Number),
-    maybe_joined("--parallel", Kind::Number),
+    optional_short_value("-j", WordKind::Number),
+    optional_long_value("--parallel", WordKind::Number),
 ];
 
 const BUILD: Usage = Usage::new(
@@ -78,9 +79,9 @@ const BUILD: Usage = Usage::new(
     &[
         JOBS,
         &[
-            value("--build", Kind::Input),
-            value("--target", Kind::Label),
-            short("-t", Kind::Label),
+            value("--build", WordKind::Input),
+            value("--target", WordKind::Label),
+            short("-t", WordKind::Label),
             value("--config", CONFIG),
             flag("--clean-first"),
             flag("-v"),
@@ -88,13 +89,13 @@ const BUILD: Usage = Usage::new(
         ],
     ],
     // More targets, and the separate number of `-j`.
-    Operands::Each(Kind::Label),
+    Operands::Each(WordKind::Label),
 )
 .with_tail(&Usage::new(
     "the native build tool",
-    &[&[maybe_glued("-j", Kind::Number), flag("-v")]],
+    &[&[optional_short_value("-j", WordKind::Number), flag("-v")]],
     // The separate number of `-j`.
-    Operands::Each(Kind::Number),
+    Operands::Each(WordKind::Number),
 ));
 
 const INSTALL: Usage = Usage::new(
@@ -102,15 +103,15 @@ const INSTALL: Usage = Usage::new(
     &[
         JOBS,
         &[
-            value("--install", Kind::Input),
-            value("--prefix", Kind::Owned),
-            value("--component", Kind::Name),
+            value("--install", WordKind::Input),
+            value("--prefix", WordKind::Owned),
+            value("--component", WordKind::Name),
             value("--config", CONFIG),
             flag("-v"),
             flag("--verbose"),
         ],
     ],
-    Operands::Each(Kind::Number),
+    Operands::Each(WordKind::Number),
 );
 
 const TEST: Usage = Usage::new(
@@ -118,7 +119,7 @@ const TEST: Usage = Usage::new(
     &[
         JOBS,
         &[
-            value("--test-dir", Kind::Input),
+            value("--test-dir", WordKind::Input),
             flag("--output-on-failure"),
             flag("-V"),
             flag("-VV"),
@@ -129,16 +130,16 @@ const TEST: Usage = Usage::new(
             flag("--stop-on-failure"),
             flag("--rerun-failed"),
             flag("-N"),
-            short("-R", Kind::Label),
-            short("-E", Kind::Label),
-            short("-L", Kind::Label),
+            short("-R", WordKind::Label),
+            short("-E", WordKind::Label),
+            short("-L", WordKind::Label),
             short("-C", CONFIG),
             value("--build-config", CONFIG),
-            value("--timeout", Kind::Number),
-            value("--no-tests", Kind::OneOf(&["error", "ignore"])),
+            value("--timeout", WordKind::Number),
+            value("--no-tests", WordKind::OneOf(&["error", "ignore"])),
         ],
     ],
-    Operands::Each(Kind::Number),
+    Operands::Each(WordKind::Number),
 );
 
 fn is_harmless(name: &str, value: &str) -> bool {
@@ -161,17 +162,18 @@ fn is_harmless(name: &str, value: &str) -> bool {
 const INSTALL_PREFIX: &str = "CMAKE_INSTALL_PREFIX";
 
 /// The allowed forms of cmake, by first word.
-pub(super) const FORMS: &[Form] = &[
+pub(super) const FORMS: &[CommandForm] = &[
     form(&[], &CONFIGURE, judge_configure),
-    form(&["--build"], &BUILD, judge_build).also("the build directory is the next word"),
-    form(&["--install"], &INSTALL, judge_install).also("the build directory is the next word"),
+    form(&["--build"], &BUILD, judge_build).with_condition("the build directory is the next word"),
+    form(&["--install"], &INSTALL, judge_install)
+        .with_condition("the build directory is the next word"),
 ];
-pub(super) const TESTS: &[Form] = &[plain(&[], &TEST)];
+pub(super) const TESTS: &[CommandForm] = &[plain(&[], &TEST)];
 
 fn judge_build(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let line = grammar::read(usage, &[&["--build"], words].concat(), place, sink);
@@ -188,7 +190,7 @@ fn judge_build(
 fn judge_install(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     super::form::warn_of_outside("cmake --install", words, &["--prefix"], sink);
@@ -198,7 +200,7 @@ fn judge_install(
 fn judge_configure(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let mode = words.first().copied().unwrap_or_default();
@@ -212,7 +214,7 @@ fn judge_configure(
         };
         if name.split(':').next() == Some(INSTALL_PREFIX) {
             grammar::judge_word(
-                Kind::Owned,
+                WordKind::Owned,
                 value,
                 Role::ValueOf(INSTALL_PREFIX),
                 place,

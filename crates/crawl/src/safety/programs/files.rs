@@ -1,9 +1,9 @@
 //! cp, install and mkdir: files inside the workspace; no link is created or copied.
 
 use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, FindingSink, PATH_INVALID, PATH_LINK};
-use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
-use super::super::paths::{Access, Place, is_hidden_setting, normal};
-use super::form::{Form, form};
+use super::super::grammar::{self, Operands, Role, Usage, WordKind, flag, short};
+use super::super::paths::{Access, StepDirectory, is_hidden_setting, normal};
+use super::form::{CommandForm, form};
 
 const RECURSIVE: &[&str] = &[
     "-r",
@@ -50,10 +50,10 @@ const CP: Usage = Usage::new(
         flag("-fv"),
         flag("-pv"),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
-const MODE: Kind = Kind::Fits(
+const MODE: WordKind = WordKind::Fits(
     |word| {
         let digits = if word.len() == 4 {
             word.strip_prefix('0')
@@ -78,22 +78,27 @@ const INSTALL: Usage = Usage::new(
         flag("-C"),
         flag("-Dv"),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
 const MKDIR: Usage = Usage::new(
     "mkdir -p",
     &[&[flag("-p"), flag("-v"), flag("-pv")]],
-    Operands::Each(Kind::Made),
+    Operands::Each(WordKind::Made),
 );
 
-pub(super) const CP_FORMS: &[Form] =
-    &[form(&[], &CP, judge_cp).also("the last word is the destination, no hidden file is copied")];
-pub(super) const INSTALL_FORMS: &[Form] = &[form(&[], &INSTALL, judge_install)
-    .also("the last word is the destination, or each with `-d` a directory")];
-pub(super) const MKDIR_FORMS: &[Form] = &[form(&[], &MKDIR, judge_mkdir)];
+pub(super) const CP_FORMS: &[CommandForm] = &[form(&[], &CP, judge_cp)
+    .with_condition("the last word is the destination, no hidden file is copied")];
+pub(super) const INSTALL_FORMS: &[CommandForm] = &[form(&[], &INSTALL, judge_install)
+    .with_condition("the last word is the destination, or each with `-d` a directory")];
+pub(super) const MKDIR_FORMS: &[CommandForm] = &[form(&[], &MKDIR, judge_mkdir)];
 
-fn judge_cp(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_cp(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let operands = grammar::judge(usage, words, place, sink);
     let is_recursive = words.iter().any(|word| RECURSIVE.contains(word));
     // A tree can overwrite anything below its destination.
@@ -142,14 +147,14 @@ fn judge_merge(destination: &str, sink: &mut FindingSink<'_>) {
 fn judge_install(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let operands = grammar::judge(usage, words, place, sink);
     if words.contains(&"-d") {
         for directory in &operands {
             grammar::judge_word(
-                Kind::Made,
+                WordKind::Made,
                 directory,
                 Role::WordOf("install -d"),
                 place,
@@ -169,7 +174,7 @@ fn judge_destination<'o, 'w>(
     program: &str,
     operands: &'o [&'w str],
     access: Access,
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) -> &'o [&'w str] {
     match operands.split_last() {
@@ -214,7 +219,7 @@ fn judge_destination<'o, 'w>(
 fn judge_mkdir(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     if grammar::judge(usage, words, place, sink).is_empty() {

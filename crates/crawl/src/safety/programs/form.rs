@@ -2,14 +2,14 @@
 
 use super::super::finding::{FindingSink, INSTALLS_OUTSIDE};
 use super::super::grammar::{self, Usage};
-use super::super::paths::Place;
+use super::super::paths::StepDirectory;
 use super::node_tools;
 
 /// Checks the words after those that select the form.
-pub(super) type Judge = fn(&'static Usage, &[&str], Place<'_>, &mut FindingSink<'_>);
+pub(super) type Judge = fn(&'static Usage, &[&str], StepDirectory<'_>, &mut FindingSink<'_>);
 
 /// One form of a command: its beginning after the head of its family, and what may follow.
-pub(super) struct Form {
+pub(super) struct CommandForm {
     pub(super) words: &'static [&'static str],
     pub(super) follows: Follows,
     pub(super) judge: Judge,
@@ -30,7 +30,7 @@ pub(super) enum Follows {
 }
 
 /// A form that its description checks completely.
-pub(super) const fn plain(words: &'static [&'static str], usage: &'static Usage) -> Form {
+pub(super) const fn plain(words: &'static [&'static str], usage: &'static Usage) -> CommandForm {
     form(words, usage, judge_plain)
 }
 
@@ -39,8 +39,8 @@ pub(super) const fn form(
     words: &'static [&'static str],
     usage: &'static Usage,
     judge: Judge,
-) -> Form {
-    Form {
+) -> CommandForm {
+    CommandForm {
         words,
         follows: Follows::Words(usage),
         judge,
@@ -49,8 +49,12 @@ pub(super) const fn form(
 }
 
 /// A form that runs a script of package.json.
-pub(super) const fn script(usage: &'static Usage, behind: &'static str, judge: Judge) -> Form {
-    Form {
+pub(super) const fn script(
+    usage: &'static Usage,
+    behind: &'static str,
+    judge: Judge,
+) -> CommandForm {
+    CommandForm {
         words: &["run"],
         follows: Follows::Script(usage, behind),
         judge,
@@ -59,9 +63,9 @@ pub(super) const fn script(usage: &'static Usage, behind: &'static str, judge: J
 }
 
 /// A way to run a tool of a Node project.
-pub(super) const fn tool(words: &'static [&'static str]) -> Form {
+pub(super) const fn tool(words: &'static [&'static str]) -> CommandForm {
     let judge: Judge = |_, words, place, sink| node_tools::judge(words, place, sink);
-    Form {
+    CommandForm {
         words,
         follows: Follows::Tool,
         judge,
@@ -70,8 +74,8 @@ pub(super) const fn tool(words: &'static [&'static str]) -> Form {
 }
 
 /// A beginning that is always refused, with a hint.
-pub(super) const fn unaccepted(words: &'static [&'static str], judge: Judge) -> Form {
-    Form {
+pub(super) const fn refused(words: &'static [&'static str], judge: Judge) -> CommandForm {
+    CommandForm {
         words,
         follows: Follows::Nothing,
         judge,
@@ -79,14 +83,14 @@ pub(super) const fn unaccepted(words: &'static [&'static str], judge: Judge) -> 
     }
 }
 
-impl Form {
+impl CommandForm {
     /// Replaces the check.
     pub(super) const fn judged_by(self, judge: Judge) -> Self {
         Self { judge, ..self }
     }
 
     /// An additional condition, for readers.
-    pub(super) const fn also(self, also: &'static str) -> Self {
+    pub(super) const fn with_condition(self, also: &'static str) -> Self {
         Self { also, ..self }
     }
 }
@@ -94,7 +98,7 @@ impl Form {
 fn judge_plain(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     grammar::judge(usage, words, place, sink);

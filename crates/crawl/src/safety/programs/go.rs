@@ -4,24 +4,24 @@
 
 use super::super::finding::FindingSink;
 use super::super::grammar::{
-    self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
+    self, Operands, Opt, Role, Usage, WordKind, flag, is_label, is_name, required_long_value, value,
 };
-use super::super::paths::Place;
-use super::form::{Form, form};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form};
 
-const SWITCH: Kind = Kind::OneOf(&["true", "false"]);
-const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
-const DURATION: Kind = Kind::Fits(is_name, "a time such as 5m");
+const SWITCH: WordKind = WordKind::OneOf(&["true", "false"]);
+const LINKER: WordKind = WordKind::OneOf(&["-s", "-w"]);
+const DURATION: WordKind = WordKind::Fits(is_name, "a time such as 5m");
 
 /// A choice of tests and benchmarks; `.` means all.
-const CHOICE: Kind = Kind::Fits(
+const CHOICE: WordKind = WordKind::Fits(
     |word| word == "." || is_label(word),
     "a plain name, or `.` for all",
 );
 
 /// Packages and files must be relative paths: a bare import path could be a foreign module, even one that
 /// ends in `.go`, and a bare `...` matches every known package, including the standard library.
-const PACKAGES: Operands = Operands::Each(Kind::Fits(
+const PACKAGES: Operands = Operands::Each(WordKind::Fits(
     is_local_package,
     "a package of this module such as ./... or ./cmd/x",
 ));
@@ -34,20 +34,20 @@ const BUILD: &[Opt] = &[
     flag("-race"),
     flag("-cover"),
     flag("-trimpath"),
-    joined("-trimpath", SWITCH),
-    joined("-race", SWITCH),
-    joined("-buildvcs", Kind::OneOf(&["true", "false", "auto"])),
-    value("-p", Kind::Number),
-    value("-tags", Kind::Labels),
+    required_long_value("-trimpath", SWITCH),
+    required_long_value("-race", SWITCH),
+    required_long_value("-buildvcs", WordKind::OneOf(&["true", "false", "auto"])),
+    value("-p", WordKind::Number),
+    value("-tags", WordKind::Labels),
     value("-ldflags", LINKER),
-    value("-mod", Kind::OneOf(&["readonly", "vendor"])),
+    value("-mod", WordKind::OneOf(&["readonly", "vendor"])),
     value(
         "-buildmode",
-        Kind::OneOf(&["default", "exe", "pie", "archive", "c-archive", "c-shared"]),
+        WordKind::OneOf(&["default", "exe", "pie", "archive", "c-archive", "c-shared"]),
     ),
 ];
 
-const OUTPUT: &[Opt] = &[value("-o", Kind::Output)];
+const OUTPUT: &[Opt] = &[value("-o", WordKind::Output)];
 
 const TEST: &[Opt] = &[
     flag("-short"),
@@ -56,16 +56,16 @@ const TEST: &[Opt] = &[
     flag("-benchmem"),
     flag("-c"),
     value("-run", CHOICE),
-    value("-skip", Kind::Label),
+    value("-skip", WordKind::Label),
     value("-bench", CHOICE),
-    value("-count", Kind::Number),
-    value("-parallel", Kind::Number),
+    value("-count", WordKind::Number),
+    value("-parallel", WordKind::Number),
     value("-timeout", DURATION),
     value("-benchtime", DURATION),
-    value("-coverprofile", Kind::Output),
-    value("-covermode", Kind::OneOf(&["set", "count", "atomic"])),
-    value("-shuffle", Kind::OneOf(&["on", "off"])),
-    value("-vet", Kind::OneOf(&["off", "all"])),
+    value("-coverprofile", WordKind::Output),
+    value("-covermode", WordKind::OneOf(&["set", "count", "atomic"])),
+    value("-shuffle", WordKind::OneOf(&["on", "off"])),
+    value("-vet", WordKind::OneOf(&["off", "all"])),
 ];
 
 const BUILDS: Usage = Usage::new("go build", &[BUILD, OUTPUT], PACKAGES);
@@ -78,9 +78,9 @@ const GENERATE: Usage = Usage::new(
         flag("-v"),
         flag("-x"),
         flag("-n"),
-        value("-run", Kind::Label),
-        value("-skip", Kind::Label),
-        value("-tags", Kind::Labels),
+        value("-run", WordKind::Label),
+        value("-skip", WordKind::Label),
+        value("-tags", WordKind::Labels),
     ]],
     PACKAGES,
 );
@@ -90,7 +90,7 @@ const TIDY: Usage = Usage::new(
         flag("-v"),
         flag("-x"),
         flag("-e"),
-        value("-compat", Kind::Name),
+        value("-compat", WordKind::Name),
     ]],
     Operands::None("it works on the module at hand"),
 );
@@ -115,7 +115,7 @@ fn is_local_package(word: &str) -> bool {
 }
 
 /// The allowed forms of go.
-pub(super) const FORMS: &[Form] = &[
+pub(super) const FORMS: &[CommandForm] = &[
     form(&["build"], &BUILDS, judge),
     form(&["test"], &TESTS, judge),
     form(&["vet"], &VET, judge),
@@ -128,20 +128,25 @@ pub(super) const FORMS: &[Form] = &[
 fn judge_install(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     super::form::warn_of_outside("go install", words, &[], sink);
     judge(usage, words, place, sink);
 }
 
-fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let packages = grammar::judge(usage, words, place, sink);
     for package in packages {
         // The final pattern matches directories that no link can lead to: go does not follow links.
         let directory = package.trim_end_matches("...").trim_end_matches('/');
         if !directory.is_empty() {
-            grammar::judge_word(Kind::Input, directory, Role::WordOf("go"), place, sink);
+            grammar::judge_word(WordKind::Input, directory, Role::WordOf("go"), place, sink);
         }
     }
 }

@@ -5,11 +5,11 @@
 use super::super::environment::{self, COMPILERS};
 use super::super::finding::{FindingSink, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
-    self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short,
-    value,
+    self, Operands, Role, Usage, WordKind, flag, is_label, optional_long_value,
+    optional_short_value, required_long_value, short, value,
 };
-use super::super::paths::Place;
-use super::form::{Form, form};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form};
 
 /// Variables for the install location.
 const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
@@ -27,8 +27,8 @@ const SWITCHES: &[&str] = &[
 const USAGE: Usage = Usage::new(
     "make",
     &[&[
-        maybe_glued("-j", Kind::Number),
-        maybe_joined("--jobs", Kind::Number),
+        optional_short_value("-j", WordKind::Number),
+        optional_long_value("--jobs", WordKind::Number),
         flag("-k"),
         flag("--keep-going"),
         flag("-s"),
@@ -42,24 +42,29 @@ const USAGE: Usage = Usage::new(
         flag("-O"),
         flag("-n"),
         flag("--dry-run"),
-        short("-C", Kind::Input),
-        value("--directory", Kind::Input),
-        joined(
+        short("-C", WordKind::Input),
+        value("--directory", WordKind::Input),
+        required_long_value(
             "--output-sync",
-            Kind::OneOf(&["line", "target", "recurse", "none"]),
+            WordKind::OneOf(&["line", "target", "recurse", "none"]),
         ),
     ]],
-    Operands::Each(Kind::Fits(
+    Operands::Each(WordKind::Fits(
         |word| is_label(word) || word.contains('='),
         "a target, or one of the variables PREFIX, DESTDIR, V, VERBOSE, DEBUG, ... with a plain value",
     )),
 );
 
-pub(super) const FORMS: &[Form] = &[form(&[], &USAGE, judge).also(
+pub(super) const FORMS: &[CommandForm] = &[form(&[], &USAGE, judge).with_condition(
     "variables only PREFIX=DIR, DESTDIR=DIR, BUILDDIR=build and V, VERBOSE, Q, DEBUG, RELEASE, NDEBUG, STATIC, SHARED with 0, 1, yes or no",
 )];
 
-fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, words, place, sink);
     // make changes there first, one -C after the other: other paths are relative to the last one.
     let directories = line.values_of(&["-C", "--directory"]);
@@ -76,7 +81,7 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
             continue;
         };
         if PLACES.contains(&name) || name == BUILD {
-            grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, sink);
+            grammar::judge_word(WordKind::Owned, value, Role::ValueOf(name), there, sink);
             let last = value
                 .trim_end_matches(['/', '.'])
                 .rsplit('/')
@@ -91,7 +96,7 @@ fn judge(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
             }
         } else if SWITCHES.contains(&name) {
             grammar::judge_word(
-                Kind::OneOf(&["0", "1", "2", "yes", "no", "true", "false"]),
+                WordKind::OneOf(&["0", "1", "2", "yes", "no", "true", "false"]),
                 value,
                 Role::ValueOf(name),
                 place,

@@ -3,14 +3,15 @@
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED};
 use super::super::grammar::{
-    self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value,
+    self, Line, Operands, Opt, Role, Usage, WordKind, flag, is_name, short, value,
 };
-use super::super::paths::{Place, normal};
-use super::form::{Form, form};
+use super::super::paths::{StepDirectory, normal};
+use super::form::{CommandForm, form};
 
-const BUILD_TYPE: Kind = Kind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
+const BUILD_TYPE: WordKind =
+    WordKind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
 const SWITCH: &[&str] = &["true", "false", "enabled", "disabled", "auto"];
-const DEFINITION: Kind = Kind::Fits(
+const DEFINITION: WordKind = WordKind::Fits(
     |word| {
         word.split_once('=')
             .is_some_and(|(name, value)| is_harmless(name, value))
@@ -33,33 +34,33 @@ const WORDS: &[(&str, &[&str])] = &[
     ("b_ndebug", &["true", "false", "if-release"]),
 ];
 
-const DIRECTORY: &[Opt] = &[short("-C", Kind::Input)];
+const DIRECTORY: &[Opt] = &[short("-C", WordKind::Input)];
 
 const SETUP: Usage = Usage::new(
     "meson setup",
     &[&[
         short("-D", DEFINITION),
         value("--buildtype", BUILD_TYPE),
-        value("--prefix", Kind::Owned),
-        value("--libdir", Kind::Output),
-        value("--bindir", Kind::Output),
-        value("--includedir", Kind::Output),
+        value("--prefix", WordKind::Owned),
+        value("--libdir", WordKind::Output),
+        value("--bindir", WordKind::Output),
+        value("--includedir", WordKind::Output),
         value(
             "--default-library",
-            Kind::OneOf(&["shared", "static", "both"]),
+            WordKind::OneOf(&["shared", "static", "both"]),
         ),
         value(
             "--wrap-mode",
-            Kind::OneOf(&["nofallback", "nodownload", "nopromote"]),
+            WordKind::OneOf(&["nofallback", "nodownload", "nopromote"]),
         ),
-        value("--backend", Kind::OneOf(&["ninja"])),
+        value("--backend", WordKind::OneOf(&["ninja"])),
         value(
             "--warnlevel",
-            Kind::OneOf(&["0", "1", "2", "3", "everything"]),
+            WordKind::OneOf(&["0", "1", "2", "3", "everything"]),
         ),
         value(
             "--optimization",
-            Kind::OneOf(&["plain", "0", "g", "1", "2", "3", "s"]),
+            WordKind::OneOf(&["plain", "0", "g", "1", "2", "3", "s"]),
         ),
         flag("--reconfigure"),
         flag("--werror"),
@@ -67,21 +68,21 @@ const SETUP: Usage = Usage::new(
         flag("--debug"),
     ]],
     // The build directory and the source directory, in either order.
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 const COMPILE: Usage = Usage::new(
     "meson compile",
     &[
         DIRECTORY,
         &[
-            short("-j", Kind::Number),
-            value("--jobs", Kind::Number),
+            short("-j", WordKind::Number),
+            value("--jobs", WordKind::Number),
             flag("-v"),
             flag("--verbose"),
             flag("--clean"),
         ],
     ],
-    Operands::Each(Kind::Label),
+    Operands::Each(WordKind::Label),
 );
 const TEST: Usage = Usage::new(
     "meson test",
@@ -95,17 +96,17 @@ const TEST: Usage = Usage::new(
             flag("--print-errorlogs"),
             flag("--no-rebuild"),
             flag("--list"),
-            value("--suite", Kind::Label),
-            value("--no-suite", Kind::Label),
-            value("--num-processes", Kind::Number),
-            short("-j", Kind::Number),
-            value("--repeat", Kind::Number),
-            value("--timeout-multiplier", Kind::Number),
-            short("-t", Kind::Number),
-            value("--maxfail", Kind::Number),
+            value("--suite", WordKind::Label),
+            value("--no-suite", WordKind::Label),
+            value("--num-processes", WordKind::Number),
+            short("-j", WordKind::Number),
+            value("--repeat", WordKind::Number),
+            value("--timeout-multiplier", WordKind::Number),
+            short("-t", WordKind::Number),
+            value("--maxfail", WordKind::Number),
         ],
     ],
-    Operands::Each(Kind::Label),
+    Operands::Each(WordKind::Label),
 );
 const INSTALL: Usage = Usage::new(
     "meson install",
@@ -117,8 +118,8 @@ const INSTALL: Usage = Usage::new(
             flag("--quiet"),
             flag("--skip-subprojects"),
             flag("--dry-run"),
-            value("--destdir", Kind::Owned),
-            value("--tags", Kind::Labels),
+            value("--destdir", WordKind::Owned),
+            value("--tags", WordKind::Labels),
         ],
     ],
     Operands::None("it installs what the build directory holds"),
@@ -128,16 +129,16 @@ const NINJA: Usage = Usage::new(
     &[
         DIRECTORY,
         &[
-            short("-j", Kind::Number),
-            short("-k", Kind::Number),
-            short("-l", Kind::Number),
+            short("-j", WordKind::Number),
+            short("-k", WordKind::Number),
+            short("-l", WordKind::Number),
             flag("-v"),
             flag("--verbose"),
             flag("--quiet"),
             flag("-n"),
         ],
     ],
-    Operands::Each(Kind::Label),
+    Operands::Each(WordKind::Label),
 );
 
 fn is_harmless(name: &str, value: &str) -> bool {
@@ -158,19 +159,19 @@ fn is_harmless(name: &str, value: &str) -> bool {
 }
 
 /// The allowed forms of meson.
-pub(super) const FORMS: &[Form] = &[
+pub(super) const FORMS: &[CommandForm] = &[
     form(&["setup"], &SETUP, judge_setup)
-        .also("one of the words is the build directory, another one only `.`"),
+        .with_condition("one of the words is the build directory, another one only `.`"),
     form(&["compile"], &COMPILE, judge_there),
     form(&["test"], &TEST, judge_there),
     form(&["install"], &INSTALL, judge_install),
 ];
-pub(super) const NINJA_FORMS: &[Form] = &[form(&[], &NINJA, judge_ninja)];
+pub(super) const NINJA_FORMS: &[CommandForm] = &[form(&[], &NINJA, judge_ninja)];
 
 fn judge_setup(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let line = grammar::read(usage, words, place, sink);
@@ -180,7 +181,7 @@ fn judge_setup(
 fn judge_there(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let line = grammar::read(usage, words, place, sink);
@@ -190,7 +191,7 @@ fn judge_there(
 fn judge_install(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     super::form::warn_of_outside("meson install", words, &["--destdir"], sink);
@@ -199,7 +200,7 @@ fn judge_install(
     // A relative path is relative to the build directory.
     for stage in line.values_of(&["--destdir"]) {
         grammar::judge_word(
-            Kind::Owned,
+            WordKind::Owned,
             stage,
             Role::ValueOf("--destdir"),
             place.within(directory),
@@ -209,7 +210,7 @@ fn judge_install(
 }
 
 /// `meson setup` creates or fills every directory except the working directory.
-fn judge_directories(directories: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_directories(directories: &[&str], place: StepDirectory<'_>, sink: &mut FindingSink<'_>) {
     let (here, others): (Vec<&str>, Vec<&str>) =
         directories.iter().partition(|path| normal(path).is_empty());
     if others.is_empty() || others.len() > 1 || here.len() > 1 {
@@ -217,7 +218,13 @@ fn judge_directories(directories: &[&str], place: Place<'_>, sink: &mut FindingS
         sink.refuse(ARGUMENT_REFUSED, "meson setup", hint);
     }
     for path in others {
-        grammar::judge_word(Kind::Owned, path, Role::WordOf("meson setup"), place, sink);
+        grammar::judge_word(
+            WordKind::Owned,
+            path,
+            Role::WordOf("meson setup"),
+            place,
+            sink,
+        );
     }
 }
 
@@ -237,7 +244,7 @@ fn only_directory<'w>(program: &str, line: &Line<'w>, sink: &mut FindingSink<'_>
 fn judge_ninja(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let line = grammar::read(usage, words, place, sink);

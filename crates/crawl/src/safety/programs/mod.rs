@@ -18,13 +18,13 @@ mod python_checks;
 
 use super::finding::{ARGUMENT_REFUSED, FindingSink};
 use super::grammar::{Operands, Usage};
-use super::paths::Place;
-use form::{Follows, Form};
+use super::paths::StepDirectory;
+use form::{CommandForm, Follows};
 
 /// Commands with several beginnings that continue alike.
 pub(super) struct Family {
     heads: &'static [&'static [&'static str]],
-    forms: &'static [Form],
+    forms: &'static [CommandForm],
 }
 
 /// For forms without a description.
@@ -155,7 +155,7 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// Every head with every form of its family.
-fn forms() -> impl Iterator<Item = (&'static [&'static str], &'static Form)> {
+fn forms() -> impl Iterator<Item = (&'static [&'static str], &'static CommandForm)> {
     FAMILIES.iter().flat_map(|family| {
         family
             .heads
@@ -165,8 +165,8 @@ fn forms() -> impl Iterator<Item = (&'static [&'static str], &'static Form)> {
 }
 
 /// The form with the longest beginning, and the remaining words.
-fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> {
-    let follows = |(head, form): (&'static [&'static str], &'static Form)| {
+fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static CommandForm, &'r [&'w str])> {
+    let follows = |(head, form): (&'static [&'static str], &'static CommandForm)| {
         Some((form, words.strip_prefix(head)?.strip_prefix(form.words)?))
     };
     forms()
@@ -175,7 +175,7 @@ fn find<'w, 'r>(words: &'r [&'w str]) -> Option<(&'static Form, &'r [&'w str])> 
 }
 
 /// Judges a command whose first words are an allowed prefix.
-pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+pub(super) fn judge(words: &[&str], place: StepDirectory<'_>, sink: &mut FindingSink<'_>) {
     match find(words) {
         Some((form, rest)) => {
             let usage = match form.follows {
@@ -264,7 +264,7 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
             let follows = match form.follows {
                 Follows::Words(usage) => usage.to_string(),
                 Follows::Script(usage, behind) => {
-                    format!("{usage}; behind {behind} {}", node::told_of_scripts())
+                    format!("{usage}; behind {behind} {}", node::script_arguments_text())
                 }
                 Follows::Tool => "TOOL".to_owned(),
                 Follows::Nothing => continue,

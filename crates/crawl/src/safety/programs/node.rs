@@ -7,21 +7,22 @@
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, PATH_INVALID};
 use super::super::grammar::{
-    self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
+    self, Line, Operands, Opt, Role, Usage, WordKind, flag, is_label, is_name, required_long_value,
+    value,
 };
-use super::super::paths::Place;
-use super::form::{Form, form, plain, script, tool, unaccepted};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form, plain, refused, script, tool};
 use super::node_tools;
 
 const NO_PACKAGE: Operands = Operands::None(
     "a package's name would bring in code that the repository does not declare; leave it out",
 );
-const SCRIPT: Operands = Operands::One(Kind::Label, "a script of package.json");
+const SCRIPT: Operands = Operands::One(WordKind::Label, "a script of package.json");
 const NO_SCRIPT: Operands = Operands::None("the script is named already");
-const LEVEL: Kind = Kind::OneOf(&[
+const LEVEL: WordKind = WordKind::OneOf(&[
     "silent", "error", "warn", "notice", "http", "info", "verbose",
 ]);
-const MODE: Kind = Kind::OneOf(&["production", "development", "test"]);
+const MODE: WordKind = WordKind::OneOf(&["production", "development", "test"]);
 
 /// Arguments for any program that tests or builds.
 const LOUDNESS: &[Opt] = &[
@@ -30,7 +31,7 @@ const LOUDNESS: &[Opt] = &[
     flag("--quiet"),
     flag("--no-color"),
     flag("--no-watch"),
-    joined("--watch", Kind::OneOf(&["false"])),
+    required_long_value("--watch", WordKind::OneOf(&["false"])),
 ];
 /// Arguments for a test script.
 const TEST_OPTIONS: &[Opt] = &[
@@ -41,9 +42,9 @@ const TEST_OPTIONS: &[Opt] = &[
     flag("--runInBand"),
     flag("--passWithNoTests"),
     flag("--bail"),
-    joined("--watchAll", Kind::OneOf(&["false"])),
-    joined("--max-workers", Kind::Number),
-    joined("--maxWorkers", Kind::Number),
+    required_long_value("--watchAll", WordKind::OneOf(&["false"])),
+    required_long_value("--max-workers", WordKind::Number),
+    required_long_value("--maxWorkers", WordKind::Number),
 ];
 /// Arguments for a build script.
 const BUILD_OPTIONS: &[Opt] = &[
@@ -128,7 +129,7 @@ fn judge_script(program: &str, script: &str, sink: &mut FindingSink<'_>) {
 }
 
 /// A package of the workspace, by its name or its directory.
-const PACKAGE: Kind = Kind::Fits(
+const PACKAGE: WordKind = WordKind::Fits(
     |word| match word.strip_prefix('@') {
         Some(scoped) => scoped
             .split_once('/')
@@ -153,7 +154,7 @@ const NPM_SCOPE: &[Opt] = &[
     value("--workspace", PACKAGE),
     value("-w", PACKAGE),
     value("--loglevel", LEVEL),
-    value("--prefix", Kind::Input),
+    value("--prefix", WordKind::Input),
 ];
 const NPM_INSTALL_OPTIONS: &[Opt] = &[
     flag("--no-audit"),
@@ -171,9 +172,9 @@ const NPM_INSTALL_OPTIONS: &[Opt] = &[
     flag("--force"),
     flag("-f"),
     flag("--no-bin-links"),
-    value("--omit", Kind::OneOf(&["dev", "optional", "peer"])),
-    value("--include", Kind::OneOf(&["dev", "optional", "peer"])),
-    value("--only", Kind::OneOf(&["prod", "production", "dev"])),
+    value("--omit", WordKind::OneOf(&["dev", "optional", "peer"])),
+    value("--include", WordKind::OneOf(&["dev", "optional", "peer"])),
+    value("--only", WordKind::OneOf(&["prod", "production", "dev"])),
 ];
 const NPM_INSTALL: Usage = Usage::new("npm install", &[NPM_SCOPE, NPM_INSTALL_OPTIONS], NO_PACKAGE);
 const NPM_RUN: Usage = Usage::new("npm run", &[NPM_SCOPE], SCRIPT);
@@ -197,8 +198,11 @@ const YARN_INSTALL: Usage = Usage::new(
         flag("--silent"),
         flag("--verbose"),
         flag("--no-progress"),
-        value("--network-timeout", Kind::Number),
-        joined("--mode", Kind::OneOf(&["skip-build", "update-lockfile"])),
+        value("--network-timeout", WordKind::Number),
+        required_long_value(
+            "--mode",
+            WordKind::OneOf(&["skip-build", "update-lockfile"]),
+        ),
     ]],
     NO_PACKAGE,
 );
@@ -214,7 +218,7 @@ const PNPM_SCOPE: &[Opt] = &[
     value("--filter", PACKAGE),
     value(
         "--reporter",
-        Kind::OneOf(&["default", "append-only", "silent", "ndjson"]),
+        WordKind::OneOf(&["default", "append-only", "silent", "ndjson"]),
     ),
 ];
 const PNPM_INSTALL: Usage = Usage::new(
@@ -254,39 +258,39 @@ const PNPM_BUILD: Usage = Usage::new(
 const NODE_FILE: Usage = Usage::new(
     "node",
     &[],
-    Operands::One(Kind::Input, "a file of the repository"),
+    Operands::One(WordKind::Input, "a file of the repository"),
 );
-const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
+const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(WordKind::Input));
 
 /// The allowed arguments of scripts, for a reader.
-pub(super) fn told_of_scripts() -> String {
+pub(super) fn script_arguments_text() -> String {
     format!(
         "`test` or `test:NAME` takes {TEST_ARGUMENTS}, `build` or `build:NAME` takes {BUILD_ARGUMENTS}, any other script nothing"
     )
 }
 
 /// The allowed forms of npm.
-pub(super) const NPM: &[Form] = &[
+pub(super) const NPM: &[CommandForm] = &[
     form(&["install"], &NPM_INSTALL, judge_npm),
     form(&["ci"], &NPM_INSTALL, judge_npm),
     form(&["test"], &NPM_TEST, judge_npm),
     script(&NPM_RUN, "`--`", judge_npm_run),
     tool(&["exec", "--no", "--"]),
-    unaccepted(&["exec"], judge_exec),
+    refused(&["exec"], judge_exec),
 ];
 /// The allowed forms of npx: without `--no-install` it would fetch a missing tool.
-pub(super) const NPX: &[Form] = &[
+pub(super) const NPX: &[CommandForm] = &[
     tool(&["--no-install"]),
     tool(&["--no-install", "--"]),
     // npx takes the word after a bare `--no` as its value, and continues to parse its own options after
     // it.
     tool(&["--no", "--"]),
-    tool(&[]).judged_by(judge_npx).also(
+    tool(&[]).judged_by(judge_npx).with_condition(
         "without `--no-install` only behind a step `npm ci` or `npm install` in the same `cwd`, and if its package.json declares the tool and the repository has no `.npmrc` there or above",
     ),
 ];
 /// The allowed forms of yarn.
-pub(super) const YARN: &[Form] = &[
+pub(super) const YARN: &[CommandForm] = &[
     plain(&["install"], &YARN_INSTALL),
     script(&YARN_RUN, "its name", judge_yarn_run),
     plain(&["test"], &TEST_ARGUMENTS),
@@ -295,7 +299,7 @@ pub(super) const YARN: &[Form] = &[
     tool(&["exec", "--"]),
 ];
 /// The allowed forms of pnpm.
-pub(super) const PNPM: &[Form] = &[
+pub(super) const PNPM: &[CommandForm] = &[
     plain(&["install"], &PNPM_INSTALL),
     script(&PNPM_RUN, "its name", judge_pnpm_run),
     plain(&["test"], &PNPM_TEST),
@@ -304,22 +308,27 @@ pub(super) const PNPM: &[Form] = &[
     tool(&["exec", "--"]),
 ];
 /// The allowed forms of node.
-pub(super) const NODE: &[Form] = &[
+pub(super) const NODE: &[CommandForm] = &[
     form(&["--test"], &NODE_TEST, judge_node_test),
     form(&["--check"], &NODE_FILE, judge_node_check),
     form(&["-c"], &NODE_FILE, judge_node_check),
     form(&[], &NODE_FILE, judge_node)
-        .also("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
+        .with_condition("it ends in .js, .mjs or .cjs and lies in no `node_modules`"),
 ];
 
-fn judge_npm(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_npm(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     judge_packages(&grammar::read(usage, words, place, sink), place, sink);
 }
 
 fn judge_npm_run(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let end = words
@@ -340,7 +349,12 @@ fn judge_npm_run(
 }
 
 /// Without `--`, npm would parse the tool's options as its own, `--yes` and `--package` among them.
-fn judge_exec(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_exec(
+    _: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let hint = accepted_spelling("npm exec --no --", words, place, sink);
     sink.refuse(OPTION_REFUSED, "npm exec", hint);
 }
@@ -349,13 +363,13 @@ fn judge_exec(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fi
 fn accepted_spelling(
     start: &str,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &FindingSink<'_>,
 ) -> String {
     let why = "which runs what is installed and installs nothing";
     match words.first() {
         Some(tool) if !tool.starts_with('-') => {
-            let problems = sink.trial(|sink| node_tools::judge(words, place, sink));
+            let problems = sink.unreported_findings(|sink| node_tools::judge(words, place, sink));
             match problems.first() {
                 None => format!("write `{start} {}`, {why}", words.join(" ")),
                 Some(problem) if node_tools::is_known(tool) => {
@@ -396,12 +410,12 @@ pub(super) fn installs_all(command: &str) -> bool {
 }
 
 /// A package named by its directory is also a path, relative to the directory that npm changes to.
-fn judge_packages(line: &Line<'_>, place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_packages(line: &Line<'_>, place: StepDirectory<'_>, sink: &mut FindingSink<'_>) {
     let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
     for package in line.values_of(&["--workspace", "-w"]) {
         if !package.starts_with('@') {
             grammar::judge_word(
-                Kind::Input,
+                WordKind::Input,
                 package,
                 Role::ValueOf("--workspace"),
                 there,
@@ -420,7 +434,7 @@ fn judge_run(
     program: &str,
     usage: &Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let is_script = |at: usize, word: &&str| {
@@ -441,7 +455,12 @@ fn judge_run(
 }
 
 /// A tool without `--no-install`: npx fetches it unless it is installed.
-fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_npx(
+    _: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let (tool, _) = words
         .split_first()
         .map_or(("", &[][..]), |(tool, rest)| (*tool, rest));
@@ -455,7 +474,7 @@ fn judge_npx(_: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut Fin
 fn judge_yarn_run(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     judge_run("yarn", usage, words, place, sink);
@@ -464,7 +483,7 @@ fn judge_yarn_run(
 fn judge_pnpm_run(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     judge_run("pnpm", usage, words, place, sink);
@@ -473,7 +492,7 @@ fn judge_pnpm_run(
 fn judge_node_test(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     judge_own_files(&grammar::judge(usage, words, place, sink), sink);
@@ -482,7 +501,7 @@ fn judge_node_test(
 fn judge_node_check(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let files = grammar::judge(usage, words, place, sink);
@@ -490,7 +509,12 @@ fn judge_node_check(
     judge_own_files(&files, sink);
 }
 
-fn judge_node(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_node(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let (own, behind) = words.split_at(1.min(words.len()));
     let first = own.first().copied().unwrap_or_default();
     let stem = first

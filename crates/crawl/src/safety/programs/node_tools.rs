@@ -6,13 +6,15 @@
 //! program, and words that some tool takes for another command.
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink};
-use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, joined, value};
-use super::super::paths::Place;
+use super::super::grammar::{
+    self, Operands, Opt, Usage, WordKind, flag, is_name, required_long_value, value,
+};
+use super::super::paths::StepDirectory;
 use super::python_checks;
 
-const FILES: Operands = Operands::Each(Kind::Input);
-const MODE: Kind = Kind::OneOf(&["production", "development", "test", "none"]);
-const EXTENSIONS: Kind = Kind::Fits(
+const FILES: Operands = Operands::Each(WordKind::Input);
+const MODE: WordKind = WordKind::OneOf(&["production", "development", "test", "none"]);
+const EXTENSIONS: WordKind = WordKind::Fits(
     |word| {
         word.split(',')
             .all(|end| is_name(end.strip_prefix('.').unwrap_or(end)))
@@ -25,7 +27,7 @@ const VITEST: &[Opt] = &[
     flag("--silent"),
     value(
         "--reporter",
-        Kind::OneOf(&["default", "verbose", "dot", "json", "junit"]),
+        WordKind::OneOf(&["default", "verbose", "dot", "json", "junit"]),
     ),
 ];
 
@@ -34,8 +36,8 @@ pub(super) const TOOLS: &[Usage] = &[
     Usage::new(
         "tsc",
         &[&[
-            value("-p", Kind::Input),
-            value("--project", Kind::Input),
+            value("-p", WordKind::Input),
+            value("--project", WordKind::Input),
             flag("-b"),
             flag("--build"),
             flag("--noEmit"),
@@ -44,7 +46,7 @@ pub(super) const TOOLS: &[Usage] = &[
             flag("--pretty"),
             flag("--verbose"),
             flag("--skipLibCheck"),
-            value("--outDir", Kind::Output),
+            value("--outDir", WordKind::Output),
         ]],
         FILES,
     ),
@@ -52,7 +54,7 @@ pub(super) const TOOLS: &[Usage] = &[
         "eslint",
         &[&[
             value("--ext", EXTENSIONS),
-            value("--max-warnings", Kind::Number),
+            value("--max-warnings", WordKind::Number),
             flag("--quiet"),
             flag("--cache"),
             flag("--no-error-on-unmatched-pattern"),
@@ -83,8 +85,8 @@ pub(super) const TOOLS: &[Usage] = &[
             flag("--forceExit"),
             flag("--no-cache"),
             flag("--detectOpenHandles"),
-            joined("--watchAll", Kind::OneOf(&["false"])),
-            value("--maxWorkers", Kind::Number),
+            required_long_value("--watchAll", WordKind::OneOf(&["false"])),
+            value("--maxWorkers", WordKind::Number),
         ]],
         FILES,
     ),
@@ -93,7 +95,7 @@ pub(super) const TOOLS: &[Usage] = &[
     Usage::new(
         "vitest",
         &[VITEST],
-        Operands::One(Kind::OneOf(&["run"]), "`run`"),
+        Operands::One(WordKind::OneOf(&["run"]), "`run`"),
     )
     .then(&Usage::new("vitest run", &[VITEST], FILES)),
     Usage::new(
@@ -105,8 +107,8 @@ pub(super) const TOOLS: &[Usage] = &[
             flag("-b"),
             flag("--parallel"),
             flag("--forbid-only"),
-            value("--timeout", Kind::Number),
-            value("-t", Kind::Number),
+            value("--timeout", WordKind::Number),
+            value("-t", WordKind::Number),
         ]],
         Operands::None(
             "the repository's settings name its tests, and some words are commands that write files",
@@ -115,7 +117,7 @@ pub(super) const TOOLS: &[Usage] = &[
     Usage::new(
         "vite",
         &[&[value("--mode", MODE)]],
-        Operands::One(Kind::OneOf(&["build"]), "`build`"),
+        Operands::One(WordKind::OneOf(&["build"]), "`build`"),
     ),
     Usage::new(
         "rollup",
@@ -130,11 +132,14 @@ pub(super) const TOOLS: &[Usage] = &[
             flag("--bundle"),
             flag("--minify"),
             flag("--sourcemap"),
-            joined("--outfile", Kind::Output),
-            joined("--outdir", Kind::Output),
-            joined("--platform", Kind::OneOf(&["node", "browser", "neutral"])),
-            joined("--format", Kind::OneOf(&["esm", "cjs", "iife"])),
-            joined("--target", Kind::Labels),
+            required_long_value("--outfile", WordKind::Output),
+            required_long_value("--outdir", WordKind::Output),
+            required_long_value(
+                "--platform",
+                WordKind::OneOf(&["node", "browser", "neutral"]),
+            ),
+            required_long_value("--format", WordKind::OneOf(&["esm", "cjs", "iife"])),
+            required_long_value("--target", WordKind::Labels),
         ]],
         FILES,
     ),
@@ -151,7 +156,7 @@ pub(super) fn package_of(tool: &str) -> Option<&str> {
 }
 
 /// Judges a tool and its words.
-pub(super) fn judge(words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+pub(super) fn judge(words: &[&str], place: StepDirectory<'_>, sink: &mut FindingSink<'_>) {
     let (tool, rest) = words
         .split_first()
         .map_or(("", &[][..]), |(tool, rest)| (*tool, rest));

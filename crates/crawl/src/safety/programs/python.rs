@@ -6,20 +6,21 @@
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, OPTION_REFUSED, PATH_LINK};
 use super::super::grammar::{
-    self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, maybe_joined, short, value,
+    self, Operands, Opt, Role, Usage, WordKind, flag, is_name, optional_long_value,
+    required_long_value, short, value,
 };
-use super::super::paths::Place;
+use super::super::paths::StepDirectory;
 use super::super::words::is_project_with_extras;
-use super::form::{Form, form, plain};
+use super::form::{CommandForm, form, plain};
 
-const LOCAL: Kind = Kind::Fits(
+const LOCAL: WordKind = WordKind::Fits(
     |word| word == "." || word.starts_with("./") || is_project_with_extras(word),
     "the project itself (`.`, with extras `.[dev,test]`) or a directory of it (`./x`); a name would bring in code that the repository \
      does not declare",
 );
 
 /// pip accepts any text file, so the name must indicate requirements.
-const REQUIREMENTS: Kind = Kind::Fits(
+const REQUIREMENTS: WordKind = WordKind::Fits(
     is_requirements,
     "a file with requirements or constraints in its name or its directory's name, which ends in .txt or .in",
 );
@@ -31,7 +32,7 @@ const PIP: &[Opt] = &[
     value("--requirement", REQUIREMENTS),
     value("-c", REQUIREMENTS),
     value("--constraint", REQUIREMENTS),
-    value("--group", Kind::Name),
+    value("--group", WordKind::Name),
     flag("--no-deps"),
     flag("--no-build-isolation"),
     flag("--no-cache-dir"),
@@ -55,15 +56,15 @@ const PIP: &[Opt] = &[
     flag("--check-build-dependencies"),
     flag("--force-reinstall"),
     flag("--dry-run"),
-    value("--progress-bar", Kind::OneOf(&["on", "off"])),
-    value("-t", Kind::Owned),
-    value("--target", Kind::Owned),
-    value("--prefix", Kind::Owned),
-    value("--root", Kind::Owned),
+    value("--progress-bar", WordKind::OneOf(&["on", "off"])),
+    value("-t", WordKind::Owned),
+    value("--target", WordKind::Owned),
+    value("--prefix", WordKind::Owned),
+    value("--root", WordKind::Owned),
 ];
 const PIP_INSTALL: Usage = Usage::new("pip install", &[PIP], Operands::Each(LOCAL));
 
-const WORKERS: Kind = Kind::Fits(
+const WORKERS: WordKind = WordKind::Fits(
     |word| {
         matches!(word, "auto" | "logical")
             || word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit())
@@ -72,7 +73,7 @@ const WORKERS: Kind = Kind::Fits(
 );
 /// The code to measure: if no directory has the name, Python looks for a module, and imports the part
 /// before a dot.
-const COVERED: Kind = Kind::Fits(
+const COVERED: WordKind = WordKind::Fits(
     |word| word == "." || parts_below(word).all(is_module),
     "a directory or package of the repository, without dots in its name",
 );
@@ -117,32 +118,32 @@ const PYTEST: Usage = Usage::new(
         flag("--collect-only"),
         flag("--doctest-modules"),
         flag("--showlocals"),
-        value("-k", Kind::Label),
-        value("-m", Kind::Name),
-        value("--maxfail", Kind::Number),
-        value("--durations", Kind::Number),
-        value("--timeout", Kind::Number),
+        value("-k", WordKind::Label),
+        value("-m", WordKind::Name),
+        value("--maxfail", WordKind::Number),
+        value("--durations", WordKind::Number),
+        value("--timeout", WordKind::Number),
         short("-n", WORKERS),
         value(
             "--tb",
-            Kind::OneOf(&["auto", "long", "short", "line", "native", "no"]),
+            WordKind::OneOf(&["auto", "long", "short", "line", "native", "no"]),
         ),
-        value("--color", Kind::OneOf(&["yes", "no", "auto"])),
+        value("--color", WordKind::OneOf(&["yes", "no", "auto"])),
         value(
             "--import-mode",
-            Kind::OneOf(&["prepend", "append", "importlib"]),
+            WordKind::OneOf(&["prepend", "append", "importlib"]),
         ),
-        value("--ignore", Kind::Input),
-        value("--junitxml", Kind::Output),
-        value("--junit-xml", Kind::Output),
-        maybe_joined("--cov", COVERED),
-        joined(
+        value("--ignore", WordKind::Input),
+        value("--junitxml", WordKind::Output),
+        value("--junit-xml", WordKind::Output),
+        optional_long_value("--cov", COVERED),
+        required_long_value(
             "--cov-report",
-            Kind::OneOf(&["term", "term-missing", "xml", "html", "json"]),
+            WordKind::OneOf(&["term", "term-missing", "xml", "html", "json"]),
         ),
-        value("-p", Kind::OneOf(&["no:cacheprovider", "no:warnings"])),
+        value("-p", WordKind::OneOf(&["no:cacheprovider", "no:warnings"])),
     ]],
-    Operands::Each(Kind::Fits(
+    Operands::Each(WordKind::Fits(
         |word| word.split("::").skip(1).all(is_name),
         "a path of the repository, with or without `::` and the test's name",
     )),
@@ -159,16 +160,16 @@ const BUILD: Usage = Usage::new(
         flag("--no-isolation"),
         flag("-x"),
         flag("--skip-dependency-check"),
-        value("-o", Kind::Output),
-        value("--outdir", Kind::Output),
+        value("-o", WordKind::Output),
+        value("--outdir", WordKind::Output),
         flag("-v"),
         flag("--verbose"),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 /// Where to look for tests. Python would import any other word from anywhere, unless a directory has its
 /// name.
-const START: Kind = Kind::Fits(
+const START: WordKind = WordKind::Fits(
     |word| {
         word == "."
             || (word.starts_with("./") && parts_below(word.trim_end_matches('/')).all(is_name))
@@ -188,7 +189,7 @@ const UNITTEST_OPTIONS: &[Opt] = &[
 const UNITTEST: Usage = Usage::new(
     "python -m unittest",
     &[UNITTEST_OPTIONS],
-    Operands::Each(Kind::Fits(
+    Operands::Each(WordKind::Fits(
         is_test_file,
         "`discover` as the first word, or a file such as tests/test_x.py or ./test_x.py; Python would import any other \
          word from wherever it finds it, and call what it names",
@@ -203,8 +204,8 @@ const DISCOVER: Usage = Usage::new(
             value("--start-directory", START),
             value("-t", START),
             value("--top-level-directory", START),
-            value("-p", Kind::Name),
-            value("--pattern", Kind::Name),
+            value("-p", WordKind::Name),
+            value("--pattern", WordKind::Name),
         ],
     ],
     Operands::Each(START),
@@ -212,7 +213,7 @@ const DISCOVER: Usage = Usage::new(
 const COMPILEALL: Usage = Usage::new(
     "python -m compileall",
     &[&[flag("-q"), flag("-qq"), flag("-f")]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
 const SETUP: Usage = Usage::new(
@@ -228,16 +229,16 @@ const SETUP: Usage = Usage::new(
         flag("--no-deps"),
         flag("--strict"),
         flag("--universal"),
-        value("--dist-dir", Kind::Output),
-        value("--prefix", Kind::Owned),
-        value("--root", Kind::Owned),
-        value("--parallel", Kind::Number),
+        value("--dist-dir", WordKind::Output),
+        value("--prefix", WordKind::Owned),
+        value("--root", WordKind::Owned),
+        value("--parallel", WordKind::Number),
         value("--formats", FORMATS),
     ]],
-    Operands::Each(Kind::OneOf(SETUP_COMMANDS)),
+    Operands::Each(WordKind::OneOf(SETUP_COMMANDS)),
 );
 /// Archives only: other formats run the tools of system packages.
-const FORMATS: Kind = Kind::Fits(
+const FORMATS: WordKind = WordKind::Fits(
     |word| {
         word.split(',')
             .all(|format| ["gztar", "bztar", "xztar", "tar", "zip"].contains(&format))
@@ -284,7 +285,7 @@ const MYPY: Usage = Usage::new(
         flag("-v"),
         flag("--verbose"),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
 /// `python -m venv`: a directory that nothing else accesses. Excluded is everything that fetches
@@ -294,10 +295,10 @@ const VENV: Usage = Usage::new(
     &[&[
         flag("--without-pip"),
         flag("--copies"),
-        value("--prompt", Kind::Name),
+        value("--prompt", WordKind::Name),
     ]],
     Operands::One(
-        Kind::Fits(|_| true, "the directory"),
+        WordKind::Fits(|_| true, "the directory"),
         "`.venv`, `venv`, `env` or `.virtualenv`, also in a directory of the workspace",
     ),
 );
@@ -327,11 +328,11 @@ const POETRY_INSTALL: Usage = Usage::new(
             flag("--no-directory"),
             flag("--compile"),
             flag("--dry-run"),
-            value("--only", Kind::Labels),
-            value("--with", Kind::Labels),
-            value("--without", Kind::Labels),
-            value("--extras", Kind::Labels),
-            value("-E", Kind::Labels),
+            value("--only", WordKind::Labels),
+            value("--with", WordKind::Labels),
+            value("--without", WordKind::Labels),
+            value("--extras", WordKind::Labels),
+            value("-E", WordKind::Labels),
         ],
     ],
     Operands::None("it installs what pyproject.toml declares"),
@@ -341,10 +342,10 @@ const POETRY_BUILD: Usage = Usage::new(
     &[
         POETRY,
         &[
-            value("--format", Kind::OneOf(&["wheel", "sdist"])),
-            value("-f", Kind::OneOf(&["wheel", "sdist"])),
-            value("-o", Kind::Output),
-            value("--output", Kind::Output),
+            value("--format", WordKind::OneOf(&["wheel", "sdist"])),
+            value("-f", WordKind::OneOf(&["wheel", "sdist"])),
+            value("-o", WordKind::Output),
+            value("--output", WordKind::Output),
         ],
     ],
     Operands::None("it builds the project at hand"),
@@ -359,8 +360,8 @@ pub(super) const PIP_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python", "-m", "pip"],
     &["poetry", "run", "python3", "-m", "pip"],
 ];
-pub(super) const PIP_FORMS: &[Form] = &[form(&["install"], &PIP_INSTALL, judge_pip)
-    .also("it names the project, a file with -r or a --group")];
+pub(super) const PIP_FORMS: &[CommandForm] = &[form(&["install"], &PIP_INSTALL, judge_pip)
+    .with_condition("it names the project, a file with -r or a --group")];
 /// The ways to call pytest.
 pub(super) const PYTEST_HEADS: &[&[&str]] = &[
     &["pytest"],
@@ -370,7 +371,7 @@ pub(super) const PYTEST_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python", "-m", "pytest"],
     &["poetry", "run", "python3", "-m", "pytest"],
 ];
-pub(super) const PYTEST_FORMS: &[Form] = &[form(&[], &PYTEST, judge_pytest)];
+pub(super) const PYTEST_FORMS: &[CommandForm] = &[form(&[], &PYTEST, judge_pytest)];
 /// The ways to call mypy.
 pub(super) const MYPY_HEADS: &[&[&str]] = &[
     &["python", "-m", "mypy"],
@@ -379,7 +380,7 @@ pub(super) const MYPY_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python", "-m", "mypy"],
     &["poetry", "run", "python3", "-m", "mypy"],
 ];
-pub(super) const MYPY_FORMS: &[Form] = &[form(&[], &MYPY, judge_mypy)];
+pub(super) const MYPY_FORMS: &[CommandForm] = &[form(&[], &MYPY, judge_mypy)];
 /// The ways to call Python.
 pub(super) const PYTHON_HEADS: &[&[&str]] = &[
     &["python"],
@@ -387,20 +388,26 @@ pub(super) const PYTHON_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python"],
     &["poetry", "run", "python3"],
 ];
-pub(super) const PYTHON_FORMS: &[Form] = &[
+pub(super) const PYTHON_FORMS: &[CommandForm] = &[
     plain(&["-m", "build"], &BUILD),
     form(&["-m", "unittest"], &UNITTEST, judge_unittest),
-    form(&["-m", "unittest", "discover"], &DISCOVER, judge_discover).also("one directory at most"),
-    form(&["-m", "compileall"], &COMPILEALL, judge_compileall).also("at least one"),
+    form(&["-m", "unittest", "discover"], &DISCOVER, judge_discover)
+        .with_condition("one directory at most"),
+    form(&["-m", "compileall"], &COMPILEALL, judge_compileall).with_condition("at least one"),
     form(&["-m", "venv"], &VENV, judge_venv),
-    form(&["setup.py"], &SETUP, judge_setup).also("at least one"),
+    form(&["setup.py"], &SETUP, judge_setup).with_condition("at least one"),
 ];
-pub(super) const POETRY_FORMS: &[Form] = &[
+pub(super) const POETRY_FORMS: &[CommandForm] = &[
     plain(&["install"], &POETRY_INSTALL),
     plain(&["build"], &POETRY_BUILD),
 ];
 
-fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_pip(
+    usage: &'static Usage,
+    rest: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     let line = grammar::read(usage, rest, place, sink);
     let editable = line.values_of(&["-e", "--editable"]);
     let files = line.values_of(&["-r", "--requirement"]);
@@ -425,13 +432,19 @@ fn judge_pip(usage: &'static Usage, rest: &[&str], place: Place<'_>, sink: &mut 
             }
             continue;
         }
-        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, sink);
+        grammar::judge_word(
+            WordKind::Input,
+            path,
+            Role::WordOf("pip install"),
+            place,
+            sink,
+        );
     }
     for file in files
         .into_iter()
         .chain(line.values_of(&["-c", "--constraint"]))
     {
-        grammar::judge_word(Kind::Input, file, Role::ValueOf("-r"), place, sink);
+        grammar::judge_word(WordKind::Input, file, Role::ValueOf("-r"), place, sink);
     }
     let replaces = rest
         .iter()
@@ -481,10 +494,16 @@ fn is_module(part: &str) -> bool {
 fn judge_setup(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
-    grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, sink);
+    grammar::judge_word(
+        WordKind::Input,
+        "setup.py",
+        Role::WordOf("python"),
+        place,
+        sink,
+    );
     let commands = grammar::judge(usage, words, place, sink);
     if commands.is_empty() {
         let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
@@ -501,7 +520,7 @@ fn judge_setup(
 fn judge_compileall(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     if grammar::judge(usage, words, place, sink).is_empty() {
@@ -519,7 +538,12 @@ pub(super) fn environments(command: &str) -> Vec<&str> {
     }
 }
 
-fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_venv(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     for directory in grammar::judge(usage, words, place, sink) {
         if let Err(refusal) = place.check_environment(directory) {
             sink.refuse(refusal.code, directory, refusal.hint);
@@ -527,7 +551,12 @@ fn judge_venv(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mu
     }
 }
 
-fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_mypy(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     if grammar::judge(usage, words, place, sink).is_empty() {
         sink.refuse(
             ARGUMENT_REFUSED,
@@ -545,18 +574,18 @@ fn judge_mypy(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mu
 fn judge_unittest(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     for path in grammar::judge(usage, words, place, sink) {
-        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
+        grammar::judge_word(WordKind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
 fn judge_discover(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     let line = grammar::read(usage, words, place, sink);
@@ -573,18 +602,18 @@ fn judge_discover(
         .values_of(&["-s", "--start-directory", "-t", "--top-level-directory"])
         .into_iter();
     for path in directories.chain(line.operands) {
-        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, sink);
+        grammar::judge_word(WordKind::Input, path, Role::WordOf(usage.name), place, sink);
     }
 }
 
 fn judge_pytest(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     for test in grammar::judge(usage, words, place, sink) {
         let file = test.split("::").next().unwrap_or(test);
-        grammar::judge_word(Kind::Input, file, Role::WordOf("pytest"), place, sink);
+        grammar::judge_word(WordKind::Input, file, Role::WordOf("pytest"), place, sink);
     }
 }

@@ -3,9 +3,9 @@
 //! `--pythonpath`).
 
 use super::super::finding::{ARGUMENT_REFUSED, FindingSink, PATH_LINK};
-use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, short, value};
-use super::super::paths::Place;
-use super::form::{Form, form, plain};
+use super::super::grammar::{self, Operands, Opt, Usage, WordKind, flag, short, value};
+use super::super::paths::StepDirectory;
+use super::form::{CommandForm, form, plain};
 
 /// The cache directory of ruff.
 const RUFF_CACHE: &str = ".ruff_cache";
@@ -25,28 +25,28 @@ const RUFF: Usage = Usage::new(
             flag("--no-fix"),
             flag("--statistics"),
             flag("--preview"),
-            value("--select", Kind::Labels),
-            value("--ignore", Kind::Labels),
-            value("--line-length", Kind::Number),
+            value("--select", WordKind::Labels),
+            value("--ignore", WordKind::Labels),
+            value("--line-length", WordKind::Number),
         ],
     ],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 const RUFF_FORMAT: Usage = Usage::new(
     "ruff format --check",
-    &[QUIET, &[value("--line-length", Kind::Number)]],
-    Operands::Each(Kind::Input),
+    &[QUIET, &[value("--line-length", WordKind::Number)]],
+    Operands::Each(WordKind::Input),
 );
 const BLACK: Usage = Usage::new(
     "black --check",
     &[
         QUIET,
         &[
-            value("-l", Kind::Number),
-            value("--line-length", Kind::Number),
+            value("-l", WordKind::Number),
+            value("--line-length", WordKind::Number),
         ],
     ],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 const ISORT: Usage = Usage::new(
     "isort --check",
@@ -54,10 +54,10 @@ const ISORT: Usage = Usage::new(
         QUIET,
         &[value(
             "--profile",
-            Kind::OneOf(&["black", "google", "pycharm"]),
+            WordKind::OneOf(&["black", "google", "pycharm"]),
         )],
     ],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 const FLAKE8: Usage = Usage::new(
     "flake8",
@@ -67,13 +67,13 @@ const FLAKE8: Usage = Usage::new(
         flag("--count"),
         flag("--show-source"),
         flag("--statistics"),
-        value("--select", Kind::Labels),
-        value("--ignore", Kind::Labels),
-        value("--extend-ignore", Kind::Labels),
-        value("--max-line-length", Kind::Number),
-        value("--max-complexity", Kind::Number),
+        value("--select", WordKind::Labels),
+        value("--ignore", WordKind::Labels),
+        value("--extend-ignore", WordKind::Labels),
+        value("--max-line-length", WordKind::Number),
+        value("--max-complexity", WordKind::Number),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
 
 /// A word that is no path would be a module, which pylint only reads.
@@ -84,19 +84,19 @@ const PYLINT: Usage = Usage::new(
         flag("--errors-only"),
         flag("-v"),
         flag("--verbose"),
-        short("-j", Kind::Number),
-        value("--jobs", Kind::Number),
-        value("--disable", Kind::Labels),
-        value("--enable", Kind::Labels),
+        short("-j", WordKind::Number),
+        value("--jobs", WordKind::Number),
+        value("--disable", WordKind::Labels),
+        value("--enable", WordKind::Labels),
         value("--recursive", YES_OR_NO),
         value("--reports", YES_OR_NO),
         value("--score", YES_OR_NO),
-        value("--fail-under", Kind::Number),
-        value("--max-line-length", Kind::Number),
+        value("--fail-under", WordKind::Number),
+        value("--max-line-length", WordKind::Number),
     ]],
-    Operands::Each(Kind::Input),
+    Operands::Each(WordKind::Input),
 );
-const YES_OR_NO: Kind = Kind::OneOf(&["y", "n", "yes", "no"]);
+const YES_OR_NO: WordKind = WordKind::OneOf(&["y", "n", "yes", "no"]);
 
 /// The options of pyright that select no other program and write nothing.
 pub(super) const PYRIGHT_OPTIONS: &[Opt] = &[
@@ -104,12 +104,16 @@ pub(super) const PYRIGHT_OPTIONS: &[Opt] = &[
     flag("--stats"),
     flag("--verbose"),
     flag("--warnings"),
-    value("--level", Kind::OneOf(&["error", "warning"])),
-    value("--pythonversion", Kind::Name),
-    value("-p", Kind::Input),
-    value("--project", Kind::Input),
+    value("--level", WordKind::OneOf(&["error", "warning"])),
+    value("--pythonversion", WordKind::Name),
+    value("-p", WordKind::Input),
+    value("--project", WordKind::Input),
 ];
-const PYRIGHT: Usage = Usage::new("pyright", &[PYRIGHT_OPTIONS], Operands::Each(Kind::Input));
+const PYRIGHT: Usage = Usage::new(
+    "pyright",
+    &[PYRIGHT_OPTIONS],
+    Operands::Each(WordKind::Input),
+);
 
 /// The ways to call pylint.
 pub(super) const PYLINT_HEADS: &[&[&str]] = &[
@@ -119,8 +123,8 @@ pub(super) const PYLINT_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python", "-m", "pylint"],
     &["poetry", "run", "python3", "-m", "pylint"],
 ];
-pub(super) const PYLINT_FORMS: &[Form] =
-    &[form(&[], &PYLINT, judge_pylint).also("at least one file or directory")];
+pub(super) const PYLINT_FORMS: &[CommandForm] =
+    &[form(&[], &PYLINT, judge_pylint).with_condition("at least one file or directory")];
 /// The ways to call pyright.
 pub(super) const PYRIGHT_HEADS: &[&[&str]] = &[
     &["python", "-m", "pyright"],
@@ -129,14 +133,14 @@ pub(super) const PYRIGHT_HEADS: &[&[&str]] = &[
     &["poetry", "run", "python", "-m", "pyright"],
     &["poetry", "run", "python3", "-m", "pyright"],
 ];
-pub(super) const PYRIGHT_FORMS: &[Form] = &[plain(&[], &PYRIGHT)];
+pub(super) const PYRIGHT_FORMS: &[CommandForm] = &[plain(&[], &PYRIGHT)];
 /// The ways to call ruff.
 pub(super) const RUFF_HEADS: &[&[&str]] = &[
     &["python", "-m", "ruff"],
     &["python3", "-m", "ruff"],
     &["poetry", "run", "ruff"],
 ];
-pub(super) const RUFF_FORMS: &[Form] = &[
+pub(super) const RUFF_FORMS: &[CommandForm] = &[
     form(&["check"], &RUFF, judge_ruff),
     form(&["format", "--check"], &RUFF_FORMAT, judge_ruff),
 ];
@@ -146,14 +150,14 @@ pub(super) const BLACK_HEADS: &[&[&str]] = &[
     &["python3", "-m", "black"],
     &["poetry", "run", "black"],
 ];
-pub(super) const BLACK_FORMS: &[Form] = &[plain(&["--check"], &BLACK)];
+pub(super) const BLACK_FORMS: &[CommandForm] = &[plain(&["--check"], &BLACK)];
 /// The ways to call isort.
 pub(super) const ISORT_HEADS: &[&[&str]] = &[
     &["python", "-m", "isort"],
     &["python3", "-m", "isort"],
     &["poetry", "run", "isort"],
 ];
-pub(super) const ISORT_FORMS: &[Form] = &[
+pub(super) const ISORT_FORMS: &[CommandForm] = &[
     plain(&["--check"], &ISORT),
     plain(&["--check-only"], &ISORT),
 ];
@@ -163,12 +167,12 @@ pub(super) const FLAKE8_HEADS: &[&[&str]] = &[
     &["python3", "-m", "flake8"],
     &["poetry", "run", "flake8"],
 ];
-pub(super) const FLAKE8_FORMS: &[Form] = &[plain(&[], &FLAKE8)];
+pub(super) const FLAKE8_FORMS: &[CommandForm] = &[plain(&[], &FLAKE8)];
 
 fn judge_pylint(
     usage: &'static Usage,
     words: &[&str],
-    place: Place<'_>,
+    place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) {
     if grammar::judge(usage, words, place, sink).is_empty() {
@@ -180,7 +184,12 @@ fn judge_pylint(
     }
 }
 
-fn judge_ruff(usage: &'static Usage, words: &[&str], place: Place<'_>, sink: &mut FindingSink<'_>) {
+fn judge_ruff(
+    usage: &'static Usage,
+    words: &[&str],
+    place: StepDirectory<'_>,
+    sink: &mut FindingSink<'_>,
+) {
     grammar::judge(usage, words, place, sink);
     if place.leads_through_link(RUFF_CACHE) || place.holds_link(RUFF_CACHE) {
         let hint =

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use crucible_crawl::{Claude, DebateRounds, Gpt, debate};
+use crucible_crawl::{DebateRounds, PlanAuthor, PlanCritic, debate};
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions,
     Limit, LlmBackend, LlmError, LlmInvocation, LlmResult, ModelClient, Origin, Recording,
@@ -96,8 +96,8 @@ async fn backend_without_token_limit_is_noted() {
     ] {
         let seen = Arc::default();
         let (gpt, claude) = (
-            Gpt::new(client(form, &seen)),
-            Claude::new(client(form, &seen)),
+            PlanAuthor::new(client(form, &seen)),
+            PlanCritic::new(client(form, &seen)),
         );
         let (about, mut kept, heard) = (inspection(), Kept::default(), Ears::default());
         let rounds = DebateRounds::default();

@@ -81,9 +81,10 @@ async fn failed_record_ends_debate() {
 async fn dropped_debate_leaves_its_record() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
     {
-        let gpt = crucible_crawl::Gpt::new(super::support::model("gateway", &stage.gpt, 100));
+        let gpt =
+            crucible_crawl::PlanAuthor::new(super::support::model("gateway", &stage.gpt, 100));
         let claude =
-            crucible_crawl::Claude::new(super::support::model("gateway", &stage.claude, 100));
+            crucible_crawl::PlanCritic::new(super::support::model("gateway", &stage.claude, 100));
         let rounds = crucible_crawl::DebateRounds::default();
         let Stage {
             inspection,

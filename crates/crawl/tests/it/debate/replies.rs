@@ -1,6 +1,6 @@
 //! Invalid replies: each is refused as a whole, with its kind of failure.
 
-use crucible_crawl::{DebateError, DebateOwner, DebatePhase, ReplyFault};
+use crucible_crawl::{DebateError, DebatePhase, DebateRole, ReplyFault};
 use crucible_model::Digest;
 use crucible_model::strict_json::StrictFault;
 use crucible_testkit::{Reply, made_up_token};
@@ -17,7 +17,7 @@ async fn fault_of(reply: Reply) -> ReplyFault {
     let mut stage = Stage::of([good()], [reply]);
     match stage.hold(2).await.unwrap_err() {
         DebateError::Reply {
-            owner: DebateOwner::Claude,
+            owner: DebateRole::Claude,
             phase: DebatePhase::Critique,
             why,
             ..
@@ -95,7 +95,7 @@ async fn invalid_json_differs_from_wrong_shape() {
 }
 
 #[tokio::test]
-async fn whitespace_around_the_object_is_no_fault() {
+async fn whitespace_around_object_is_accepted() {
     let mut stage = Stage::of(
         [good(), says(&synthesis(&[step("build", "cargo build")]))],
         [Reply::Answer(format!(
@@ -349,7 +349,7 @@ async fn answer_with_secret_is_withheld() {
             let is_secret = matches!(
                 error,
                 DebateError::Secret {
-                    owner: DebateOwner::Gpt,
+                    owner: DebateRole::Gpt,
                     phase: DebatePhase::Draft
                 }
             );

@@ -257,8 +257,8 @@ async fn one_backend_can_play_both_roles() {
             plan(&[build()])
         })
     });
-    let gpt = crucible_crawl::Gpt::new(super::support::model("gateway", &stage.gpt, 100));
-    let claude = crucible_crawl::Claude::new(super::support::model("gateway", &stage.gpt, 100));
+    let gpt = crucible_crawl::PlanAuthor::new(super::support::model("gateway", &stage.gpt, 100));
+    let claude = crucible_crawl::PlanCritic::new(super::support::model("gateway", &stage.gpt, 100));
     let outcome = crucible_crawl::debate(
         &gpt,
         &claude,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_crawl::{
-    BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt,
-    InspectV1, InspectedRepository, Inspection, LanguageCount, RedactedMessage, Transcript, debate,
+    BuildFile, BuildFinding, DebateError, DebateOutcome, DebateRounds, FetchMethod, InspectV1,
+    InspectedRepository, Inspection, LanguageCount, PlanAuthor, PlanCritic, RedactedMessage,
+    Transcript, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
@@ -165,8 +166,8 @@ impl Stage {
         claude: &str,
         rounds: u32,
     ) -> Result<DebateOutcome, DebateError> {
-        let gpt = Gpt::new(model(gpt, &self.gpt, 77));
-        let claude = Claude::new(model(claude, &self.claude, 99_999));
+        let gpt = PlanAuthor::new(model(gpt, &self.gpt, 77));
+        let claude = PlanCritic::new(model(claude, &self.claude, 99_999));
         let rounds = DebateRounds::capped(rounds);
         let Self {
             inspection,

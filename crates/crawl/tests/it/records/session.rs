@@ -98,12 +98,14 @@ fn session_records_findings() {
     let mut session = home.session();
     let id = session.id();
     assert_eq!(session.run_id().unwrap().as_str(), format!("crawl-{id}"));
-    session.selected("owner/tool", Some("v1.2.3:core")).unwrap();
-    session.detected("cargo").unwrap();
-    session.keep(&message("{}")).unwrap();
-    session.debated(2, &"größer ".repeat(200)).unwrap();
     session
-        .planned(&serde_json::from_value(plan_document()).unwrap())
+        .record_selection("owner/tool", Some("v1.2.3:core"))
+        .unwrap();
+    session.record_build_system("cargo").unwrap();
+    session.keep(&message("{}")).unwrap();
+    session.record_debate(2, &"größer ".repeat(200)).unwrap();
+    session
+        .record_plan(&serde_json::from_value(plan_document()).unwrap())
         .unwrap();
     let documents = documents(&search_document(), &plan_document());
     for document in &documents {
@@ -116,7 +118,7 @@ fn session_records_findings() {
         config_snapshot: CONFIG,
     };
     session
-        .exported(&crucible_crawl::write_export(&dir, &export).unwrap())
+        .record_export(&crucible_crawl::write_export(&dir, &export).unwrap())
         .unwrap();
     session.end(SessionStatus::Completed).unwrap();
 
@@ -182,9 +184,9 @@ fn no_secret_reaches_the_disk() {
     session
         .keep(&message(&format!("{{\"cmd\":\"{}\"}}", made_up_token())))
         .unwrap();
-    session.debated(1, &made_up_token()).unwrap();
+    session.record_debate(1, &made_up_token()).unwrap();
     session
-        .selected(&made_up_token(), Some(&made_up_token()))
+        .record_selection(&made_up_token(), Some(&made_up_token()))
         .unwrap();
     let mut search = search_document();
     search["query"] = json!(made_up_token());
@@ -232,12 +234,12 @@ fn dry_session_leaves_no_trace() {
     let mut session = CrawlSession::dry();
     assert!(session.is_dry());
     assert_eq!((session.id(), session.run_id()), (0, None));
-    session.selected("owner/tool", None).unwrap();
-    session.detected("cargo").unwrap();
+    session.record_selection("owner/tool", None).unwrap();
+    session.record_build_system("cargo").unwrap();
     session.keep(&message("{}")).unwrap();
-    session.debated(1, "x").unwrap();
+    session.record_debate(1, "x").unwrap();
     session
-        .planned(&serde_json::from_value(plan_document()).unwrap())
+        .record_plan(&serde_json::from_value(plan_document()).unwrap())
         .unwrap();
     session
         .store(&checked(ArtifactType::Plan, &plan_document()))

@@ -53,7 +53,7 @@ fn any_command() -> impl Strategy<Value = (BuildSystem, String)> {
 
 proptest! {
     #[test]
-    fn any_command_accepted_obeys_the_specification((system, command) in any_command()) {
+    fn accepted_commands_match_specification((system, command) in any_command()) {
         let tokens: Vec<String> = golden::tokens().collect();
         if judge(system.as_str(), &command).valid() {
             prop_assert!(seed_accepts(system, &command, &tokens), "{command:?}");

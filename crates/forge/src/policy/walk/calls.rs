@@ -65,7 +65,7 @@ impl<'s> Walk<'s> {
             self.called_at_import(node, callee, arguments, &paths);
         }
         self.folded(node);
-        if self.steered(node, callee, arguments, place) == Seen::Finding {
+        if self.check_monkeypatch_target(node, callee, arguments, place) == Seen::Finding {
             return;
         }
         let mut reads = false;
@@ -77,13 +77,15 @@ impl<'s> Walk<'s> {
                 Effect::Pool if place.usage != Use::With => {
                     self.report(node, Effect::Outlives, path);
                 }
-                Effect::Type if !plainly(arguments, 1) || parts(arguments).is_empty() => {
+                Effect::Type
+                    if !has_only_positional(arguments, 1) || parts(arguments).is_empty() =>
+                {
                     self.report(node, Effect::Code, path);
                 }
                 Effect::Type if !self.only_compared(node) => {
                     self.report(node, Effect::Reflection, path);
                 }
-                Effect::Arguments(most) if !plainly(arguments, most) => {
+                Effect::Arguments(most) if !has_only_positional(arguments, most) => {
                     self.report(node, Effect::Code, path);
                 }
                 Effect::Secret
@@ -121,13 +123,13 @@ impl<'s> Walk<'s> {
             self.connects_to_pairs(arguments);
         }
         let of_path = paths.is_empty() || paths.iter().any(|path| path.starts_with("pathlib."));
-        if callee.kind() == "attribute" && self.paths_are_about() && of_path {
+        if callee.kind() == "attribute" && self.may_have_paths() && of_path {
             let unbound = paths
                 .iter()
                 .any(|path| path.split('.').count() > 2 && path.starts_with("pathlib."));
             self.path_method(node, callee, arguments, unbound);
         }
-        if word == Some("write") && self.trees_are_about() && self.allows(Effect::Write) {
+        if word == Some("write") && self.may_have_xml_trees() && self.allows(Effect::Write) {
             self.writes_to(node, self.argument(arguments, 0, "file_or_filename"));
         }
         self.visit(
@@ -270,7 +272,7 @@ impl<'s> Walk<'s> {
             }
             None => "Write below a directory that is granted, or ask for a grant.",
         };
-        self.say(node, Code::new("forge-write-outside"), &text, hint);
+        self.add_finding(node, Code::new("forge-write-outside"), &text, hint);
     }
 
     /// A host that is handed over as such has to be granted.
@@ -390,7 +392,7 @@ impl<'s> Walk<'s> {
     }
 
     pub(super) fn ungranted(&mut self, node: Node<'s>, what: &str) -> Seen {
-        self.say(
+        self.add_finding(
             node,
             Code::new("forge-secret-not-granted"),
             what,
@@ -479,7 +481,7 @@ fn is_named_or_spread(part: Node<'_>) -> bool {
 }
 
 /// Whether a call gives no more than so many arguments, all by position.
-pub(super) fn plainly(arguments: Node<'_>, most: usize) -> bool {
+pub(super) fn has_only_positional(arguments: Node<'_>, most: usize) -> bool {
     let given = parts(arguments);
     arguments.kind() == "argument_list"
         && given.len() <= most

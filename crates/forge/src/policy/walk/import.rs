@@ -9,7 +9,7 @@ use super::{NodeContext, Scope, Walk};
 use crate::python::imports;
 
 impl<'s> Walk<'s> {
-    pub(super) fn import(&mut self, node: Node<'s>, place: NodeContext) {
+    pub(super) fn import(&mut self, node: Node<'s>, context: NodeContext) {
         for import in imports(self.source, node) {
             let what = import.means.clone();
             let listed = |list: &[String]| {
@@ -28,21 +28,21 @@ impl<'s> Walk<'s> {
             if !import.binds.is_ascii() || import.member.is_some_and(words::is_deep) {
                 self.report(node, Effect::Reflection, &what);
             } else if import.member == Some("*") {
-                self.say(
+                self.add_finding(
                     node,
                     Code::new("forge-star-import"),
                     &what,
                     "Name what is imported.",
                 );
-            } else if place.scope == Scope::Class {
-                self.say(
+            } else if context.scope == Scope::Class {
+                self.add_finding(
                     node,
                     Code::new("forge-import-not-allowed"),
                     &what,
                     "Import at the top of the file, not in a class.",
                 );
             } else if listed(&self.policy.forbidden_imports) {
-                self.say(
+                self.add_finding(
                     node,
                     Code::new("forge-import-forbidden"),
                     &what,
@@ -50,7 +50,7 @@ impl<'s> Walk<'s> {
                 );
             } else if is_base(&import.module) {
                 if import.member != Some("BaseSkill") {
-                    self.say(
+                    self.add_finding(
                         node,
                         Code::new("forge-import-not-allowed"),
                         &what,
@@ -65,9 +65,9 @@ impl<'s> Walk<'s> {
                 } else {
                     &import.module
                 };
-                match table::module_power(taken) {
+                match table::module_effect(taken) {
                     Effect::Unknown if !listed(&self.policy.allowed_imports) => {
-                        self.say(
+                        self.add_finding(
                             node,
                             Code::new("forge-import-not-allowed"),
                             &what,
@@ -75,7 +75,7 @@ impl<'s> Walk<'s> {
                         );
                     }
                     Effect::None | Effect::Unknown => {
-                        let power = table::power(&import.means);
+                        let power = table::effect_of(&import.means);
                         if !matches!(
                             power,
                             Effect::Open(_)

@@ -18,7 +18,7 @@ use super::table::{self, Effect};
 use super::{SkillPolicy, import_time};
 use crate::grants::Grants;
 use crate::paths::SkillPaths;
-use crate::python::{Clarity, Names, PythonSource, parts};
+use crate::python::{AliasLimit, Names, PythonSource, parts};
 
 pub(super) struct Walk<'s> {
     source: &'s PythonSource,
@@ -91,7 +91,7 @@ enum Seen {
 
 impl<'s> Walk<'s> {
     /// Judges a whole source.
-    pub(super) fn over(
+    pub(super) fn judge(
         source: &'s PythonSource,
         policy: &'s SkillPolicy,
         class: SideEffect,
@@ -125,8 +125,8 @@ impl<'s> Walk<'s> {
             reported: BTreeSet::new(),
             verdict: Verdict::default(),
         };
-        if walk.names.clarity() == Clarity::Unclear {
-            walk.say(
+        if walk.names.clarity() == AliasLimit::Unclear {
+            walk.add_finding(
                 source.root(),
                 Code::new("forge-unclear"),
                 "aliases",
@@ -390,10 +390,11 @@ impl<'s> Walk<'s> {
         let innermost = node
             .next_named_sibling()
             .is_some_and(|next| next.kind() == "function_definition");
-        let judged_here = |path: &String| match table::power(path) {
+        let judged_here = |path: &String| match table::effect_of(path) {
             Effect::Decorator => true,
             Effect::Wrapper => {
-                innermost && arguments.is_some_and(|arguments| calls::plainly(arguments, 1))
+                innermost
+                    && arguments.is_some_and(|arguments| calls::has_only_positional(arguments, 1))
             }
             _ => false,
         };
@@ -426,7 +427,7 @@ impl<'s> Walk<'s> {
         if node.kind() == "identifier" && place.usage == Use::Target {
             return self.bound_in_tests(node, place.scope);
         }
-        if self.steers(node, place) == Seen::Finding {
+        if self.check_monkeypatch(node, place) == Seen::Finding {
             return Seen::Finding;
         }
         for path in self.names.meanings(node) {
@@ -437,7 +438,7 @@ impl<'s> Walk<'s> {
                 Use::Value | Use::Callee | Use::Target | Use::With | Use::Read => false,
             };
             if module && !followed && place.usage != Use::Target {
-                self.say(
+                self.add_finding(
                     node,
                     Code::new("forge-reflection"),
                     &path,

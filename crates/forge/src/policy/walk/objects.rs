@@ -25,7 +25,7 @@ impl<'s> Walk<'s> {
         }
         let own = self.is_own_object(object) && self.names.is_member(text);
         let is_passed_on = place.usage != Use::Callee && matches!(text, "replace" | "open");
-        let writes = (words::is_writer(text) || is_passed_on) && !own && self.paths_are_about();
+        let writes = (words::is_writer(text) || is_passed_on) && !own && self.may_have_paths();
         if writes
             && !self.writes_in_tests(object)
             && self.report(node, Effect::Write, text) == Seen::Finding
@@ -50,7 +50,7 @@ impl<'s> Walk<'s> {
                 .into_iter()
                 .find(|path| !path.starts_with("builtins."));
             if let Some(path) = foreign {
-                self.say(
+                self.add_finding(
                     node,
                     Code::new("forge-reflection"),
                     &path,
@@ -123,7 +123,7 @@ impl<'s> Walk<'s> {
         if !of_itself && self.leads_to_modules(text) && self.names.meanings(node).is_empty() {
             return self.report(node, Effect::Reflection, text);
         }
-        if words::makes_anew(text) && !self.is_ones_own_to_make(object) {
+        if words::reinitializes(text) && !self.is_ones_own_to_make(object) {
             return self.report(node, Effect::Reflection, text);
         }
         if words::connects(text) && self.names.meanings(object).is_empty() {
@@ -134,7 +134,7 @@ impl<'s> Walk<'s> {
         }
         let own = (self.is_own_object(object) || self.is_class_itself(object))
             && self.names.is_member(text)
-            && !words::keeps_power(text);
+            && !words::leads_to_effect(text);
         if own || self.is_tested_module(object) {
             return Seen::Nothing;
         }
@@ -146,7 +146,7 @@ impl<'s> Walk<'s> {
         for word in names.split('.') {
             let reaches = words::is_deep(word)
                 || words::is_private(word)
-                || words::makes_anew(word)
+                || words::reinitializes(word)
                 || self.leads_to_modules(word)
                 || matches!(word, "format" | "format_map");
             if reaches {
@@ -156,14 +156,14 @@ impl<'s> Walk<'s> {
                 return Seen::Finding;
             }
             if word == "write"
-                && self.trees_are_about()
+                && self.may_have_xml_trees()
                 && self.report(node, Effect::Write, "ElementTree.write") == Seen::Finding
             {
                 return Seen::Finding;
             }
             let writes = words::is_writer(word) || matches!(word, "open" | "replace");
             if writes
-                && self.paths_are_about()
+                && self.may_have_paths()
                 && self.report(node, Effect::Write, word) == Seen::Finding
             {
                 return Seen::Finding;
@@ -280,17 +280,17 @@ impl<'s> Walk<'s> {
     fn writes_tree(&self, word: &str, object: Node<'_>) -> bool {
         let is_stream = |path: &String| matches!(path.as_str(), "sys.stdout" | "sys.stderr");
         word == "write"
-            && self.trees_are_about()
+            && self.may_have_xml_trees()
             && !self.names.meanings(object).iter().any(is_stream)
     }
 
     /// Whether XML trees may be among the objects of this file.
-    pub(super) fn trees_are_about(&self) -> bool {
+    pub(super) fn may_have_xml_trees(&self) -> bool {
         self.tests.is_none() && self.names.imports("xml.etree.ElementTree")
     }
 
     /// Whether paths may be among the objects of this file.
-    pub(super) fn paths_are_about(&self) -> bool {
+    pub(super) fn may_have_paths(&self) -> bool {
         self.tests.is_some() || self.names.imports("pathlib")
     }
 
@@ -335,6 +335,6 @@ impl<'s> Walk<'s> {
     /// What a path can do: the table's answer, and for the test of a skill what tests need.
     pub(super) fn power(&self, path: &str) -> Effect {
         self.power_in_tests(path)
-            .unwrap_or_else(|| table::power(path))
+            .unwrap_or_else(|| table::effect_of(path))
     }
 }

@@ -14,7 +14,7 @@ const MAX_FINDINGS: usize = 100;
 impl<'s> Walk<'s> {
     pub(super) fn runs(&mut self, node: Node<'s>, place: NodeContext, what: &str) {
         if place.when == When::Import {
-            self.say(
+            self.add_finding(
                 node,
                 Code::new("forge-import-time"),
                 what,
@@ -80,11 +80,17 @@ impl<'s> Walk<'s> {
                 "Name attributes in the text, and stay on the surface of objects.",
             ),
         };
-        self.say(node, code, what, hint);
+        self.add_finding(node, code, what, hint);
         Seen::Finding
     }
 
-    pub(super) fn say(&mut self, node: Node<'s>, code: Code, what: &str, hint: &'static str) {
+    pub(super) fn add_finding(
+        &mut self,
+        node: Node<'s>,
+        code: Code,
+        what: &str,
+        hint: &'static str,
+    ) {
         if self.verdict.findings().len() >= MAX_FINDINGS
             || !self.reported.insert((node.start_byte(), hint))
         {

@@ -72,7 +72,7 @@ static SETTINGS: [&str; 6] = [
 
 impl<'s> Walk<'s> {
     fn fakes(&mut self, node: Node<'s>, what: &str) -> Seen {
-        self.say(
+        self.add_finding(
             node,
             Code::new("forge-test-steers"),
             what,
@@ -104,7 +104,7 @@ impl<'s> Walk<'s> {
         // What the skill itself has imported is no part of it.
         let own = import
             .member
-            .is_none_or(|member| !table::hides(member.trim_start_matches('_')));
+            .is_none_or(|member| !table::is_module_or_private(member.trim_start_matches('_')));
         part || (whole && own)
     }
 
@@ -128,7 +128,7 @@ impl<'s> Walk<'s> {
             .strip_prefix('.')?;
         let hidden = member
             .split('.')
-            .any(|word| table::hides(word.trim_start_matches('_')));
+            .any(|word| table::is_module_or_private(word.trim_start_matches('_')));
         Some(if hidden {
             Effect::Reflection
         } else {
@@ -243,7 +243,7 @@ impl<'s> Walk<'s> {
     }
 
     /// `monkeypatch` is used by its methods and handed to nobody.
-    pub(super) fn steers(&mut self, node: Node<'s>, place: NodeContext) -> Seen {
+    pub(super) fn check_monkeypatch(&mut self, node: Node<'s>, place: NodeContext) -> Seen {
         if self.tests.is_none() {
             return Seen::Nothing;
         }
@@ -271,7 +271,7 @@ impl<'s> Walk<'s> {
     }
 
     /// What `monkeypatch` changes is the skill's own, or an environment that steers nothing.
-    pub(super) fn steered(
+    pub(super) fn check_monkeypatch_target(
         &mut self,
         node: Node<'s>,
         callee: Node<'s>,

@@ -36,7 +36,7 @@ impl<'s> Walk<'s> {
 
     fn text(&mut self, node: Node<'s>, text: &str) {
         if let Some(part) = words::secret_place(text) {
-            self.say(
+            self.add_finding(
                 node,
                 Code::new("forge-secret"),
                 part,
@@ -84,7 +84,7 @@ impl<'s> Walk<'s> {
             } else {
                 "Name a host that is granted, or ask for a grant."
             };
-            self.say(node, Code::new("forge-host-not-granted"), host, hint);
+            self.add_finding(node, Code::new("forge-host-not-granted"), host, hint);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crucible_model::RepoPath;
 
-use super::{AnswerError, Form, Speaks, Splicer};
+use super::{AnswerError, Coverage, Form, Splicer};
 use crate::syntax::{Entry, Grammar, Outline, is_method, line_of, takes_self};
 
 /// The definitions of a file by name.
@@ -76,7 +76,7 @@ impl Splicer<'_, '_> {
                     .cloned()
             };
             let mut named: Vec<usize> = containers.iter().filter_map(inside).flatten().collect();
-            let no_container = containers == [None] && matches!(self.speaks, Speaks::OfParts);
+            let no_container = containers == [None] && matches!(self.speaks, Coverage::OfParts);
             if no_container && method {
                 let within = self.elsewhere(definition.space, name, method);
                 named = if within.is_empty() { named } else { within };
@@ -149,7 +149,7 @@ impl Splicer<'_, '_> {
     }
 
     /// Why a definition cannot be added to containers that the answer calls by one short name: they are different ones.
-    pub(super) fn anywhere(&self, containers: &[Option<usize>]) -> Option<AnswerError> {
+    pub(super) fn ambiguous_container(&self, containers: &[Option<usize>]) -> Option<AnswerError> {
         let entry = |container: &Option<usize>| container.map(|at| &self.file.entries[at]);
         let first = containers.first().and_then(entry)?;
         let name = first.definition()?.names.join(", ");
@@ -163,12 +163,12 @@ impl Splicer<'_, '_> {
     }
 
     /// Why a definition that is not there cannot be added.
-    pub(super) fn nowhere(&self, entry: &Entry<'_>) -> Option<AnswerError> {
+    pub(super) fn missing_definition(&self, entry: &Entry<'_>) -> Option<AnswerError> {
         let outside = match entry.parent {
             None => true,
             Some(_) => self.form == Form::Members && entry.parent == Some(0),
         };
-        let parts = matches!(self.speaks, Speaks::OfParts);
+        let parts = matches!(self.speaks, Coverage::OfParts);
         (parts && outside && self.is_method(self.answer, entry)).then(|| AnswerError::NoContainer {
             path: self.path.clone(),
             name: entry
@@ -185,7 +185,11 @@ impl Splicer<'_, '_> {
 /// # Errors
 ///
 /// Fails when no definition has the name, or more than one has it.
-pub(super) fn only(path: &RepoPath, file: &Outline<'_>, name: &str) -> Result<usize, AnswerError> {
+pub(super) fn find_unique(
+    path: &RepoPath,
+    file: &Outline<'_>,
+    name: &str,
+) -> Result<usize, AnswerError> {
     let written = name.replace("::", ".");
     let (container, own) = match written.rsplit_once('.') {
         Some((container, own)) => (Some(container.rsplit('.').next().unwrap_or(container)), own),

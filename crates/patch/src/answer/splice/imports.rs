@@ -106,7 +106,7 @@ fn after(splicer: &Splicer<'_, '_>, last: &Entry<'_>, lines: &[String]) -> TextE
         let added: String = specs.map(|spec| format!("\n\t{spec}")).collect();
         return TextEdit {
             span: at..at,
-            text: splicer.ended(&added),
+            text: splicer.with_line_ends(&added),
         };
     }
     let at = last.core.end + rest_of_line(text, last.core.end);
@@ -117,7 +117,7 @@ fn after(splicer: &Splicer<'_, '_>, last: &Entry<'_>, lines: &[String]) -> TextE
         .collect();
     TextEdit {
         span: at..at,
-        text: splicer.ended(&added),
+        text: splicer.with_line_ends(&added),
     }
 }
 
@@ -144,6 +144,6 @@ fn on_top(splicer: &Splicer<'_, '_>, container: Option<usize>, lines: &[String])
     }
     TextEdit {
         span: at..at,
-        text: splicer.ended(&added),
+        text: splicer.with_line_ends(&added),
     }
 }

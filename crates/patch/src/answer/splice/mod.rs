@@ -17,7 +17,8 @@ use crucible_model::RepoPath;
 use super::AnswerError;
 use super::apply::{is_elision, refuse_elided};
 use crate::syntax::{
-    Branches, Entry, Grammar, Kind, MAX_SYNTAX_BYTES, Outline, Parsed, Unparsed, line_of, squeezed,
+    Branches, Entry, Grammar, Kind, MAX_SYNTAX_BYTES, Outline, ParseFailure, Parsed,
+    collapse_whitespace, line_of,
 };
 use find::Index;
 
@@ -27,7 +28,7 @@ pub(super) struct Target<'t> {
 }
 
 /// What a splice gave.
-pub(super) struct Spliced {
+pub(super) struct SpliceResult {
     /// The file's new text.
     pub(super) text: String,
     /// How many definitions of the answer were found in the file.
@@ -36,7 +37,7 @@ pub(super) struct Spliced {
 
 /// How much of the file the answer covers.
 #[derive(Clone, Copy)]
-pub(super) enum Speaks<'a> {
+pub(super) enum Coverage<'a> {
     /// Of what it holds; everything else stays.
     OfParts,
     /// Of all of it: definitions with these names, that it does not hold, are taken away.
@@ -65,9 +66,9 @@ impl<'t> Target<'t> {
     }
 
     /// Returns the file's text without one definition. `name` may have its container in front.
-    pub(super) fn without(&self, path: &RepoPath, name: &str) -> Result<String, AnswerError> {
+    pub(super) fn text_without(&self, path: &RepoPath, name: &str) -> Result<String, AnswerError> {
         let file = Outline::of(&self.parsed, Branches::Open);
-        let at = find::only(path, &file, name)?;
+        let at = find::find_unique(path, &file, name)?;
         let entry = &file.entries[at];
         if entry.outer != entry.core || entry.definition().is_some_and(|it| it.names.len() > 1) {
             return Err(AnswerError::PartOfDeclaration {
@@ -79,12 +80,12 @@ impl<'t> Target<'t> {
         text.replace_range(write::whole_lines(file.text, entry), "");
         match Parsed::of(self.parsed.grammar, &text) {
             Ok(_) => Ok(text),
-            Err(Unparsed::Error { line }) => Err(AnswerError::BrokenSyntax {
+            Err(ParseFailure::Error { line }) => Err(AnswerError::BrokenSyntax {
                 path: path.clone(),
                 line,
                 place: "the file without the deleted definition",
             }),
-            Err(Unparsed::TooMuch) => Err(too_much(path)),
+            Err(ParseFailure::TooMuch) => Err(too_much(path)),
         }
     }
 
@@ -93,8 +94,8 @@ impl<'t> Target<'t> {
         &self,
         path: &RepoPath,
         answer: &str,
-        speaks: Speaks<'_>,
-    ) -> Result<Spliced, AnswerError> {
+        speaks: Coverage<'_>,
+    ) -> Result<SpliceResult, AnswerError> {
         let grammar = self.parsed.grammar;
         let around: String;
         let (parsed, form) = match Parsed::of(grammar, answer) {
@@ -113,7 +114,7 @@ impl<'t> Target<'t> {
             .for_each(|entry| without_elisions(parsed.text, entry));
         let mut splicer = Splicer::new(path, &file, &outline, form, speaks);
         splicer.take()?;
-        if let Speaks::OfAll { gone } = speaks {
+        if let Coverage::OfAll { gone } = speaks {
             splicer.remove(gone);
         }
         splicer.place_new()?;
@@ -121,13 +122,13 @@ impl<'t> Target<'t> {
         let found = splicer.found.iter().filter(|found| **found).count();
         let text = splicer.text()?;
         match Parsed::of(grammar, &text) {
-            Ok(_) => Ok(Spliced { text, found }),
-            Err(Unparsed::Error { line }) => Err(AnswerError::BrokenSyntax {
+            Ok(_) => Ok(SpliceResult { text, found }),
+            Err(ParseFailure::Error { line }) => Err(AnswerError::BrokenSyntax {
                 path: path.clone(),
                 line,
                 place: "the file with the answer's definitions in it",
             }),
-            Err(Unparsed::TooMuch) => Err(too_much(path)),
+            Err(ParseFailure::TooMuch) => Err(too_much(path)),
         }
     }
 }
@@ -151,14 +152,14 @@ fn in_a_class(grammar: Grammar, answer: &str) -> Option<String> {
     script.then(|| format!("class Members {{ {answer}\n}}"))
 }
 
-fn broken(path: &RepoPath, unparsed: Unparsed) -> AnswerError {
+fn broken(path: &RepoPath, unparsed: ParseFailure) -> AnswerError {
     match unparsed {
-        Unparsed::Error { line } => AnswerError::BrokenSyntax {
+        ParseFailure::Error { line } => AnswerError::BrokenSyntax {
             path: path.clone(),
             line,
             place: "the answer's block",
         },
-        Unparsed::TooMuch => too_much(path),
+        ParseFailure::TooMuch => too_much(path),
     }
 }
 
@@ -202,7 +203,7 @@ struct Splicer<'a, 't> {
     file: &'a Outline<'t>,
     answer: &'a Outline<'t>,
     form: Form,
-    speaks: Speaks<'a>,
+    speaks: Coverage<'a>,
     index: Index<'a>,
     fates: Vec<EntryOutcome>,
     /// Which entries of the file the answer holds.
@@ -219,7 +220,7 @@ impl<'a, 't> Splicer<'a, 't> {
         file: &'a Outline<'t>,
         answer: &'a Outline<'t>,
         form: Form,
-        speaks: Speaks<'a>,
+        speaks: Coverage<'a>,
     ) -> Self {
         let crlf = file.text.matches("\r\n").count();
         let all = file.text.matches('\n').count();
@@ -261,7 +262,9 @@ impl<'a, 't> Splicer<'a, 't> {
             }
             let fate = match &entry.kind {
                 Kind::Prose | Kind::Import => EntryOutcome::Done,
-                Kind::Other if statements.contains(&squeezed(core_text(self.answer, entry))) => {
+                Kind::Other
+                    if statements.contains(&collapse_whitespace(core_text(self.answer, entry))) =>
+                {
                     EntryOutcome::Done
                 }
                 Kind::Other => {
@@ -338,7 +341,7 @@ impl<'a, 't> Splicer<'a, 't> {
             .iter()
             .filter(|entry| entry.kind == Kind::Other);
         others
-            .map(|entry| squeezed(core_text(self.file, entry)))
+            .map(|entry| collapse_whitespace(core_text(self.file, entry)))
             .collect()
     }
 
@@ -359,7 +362,10 @@ impl<'a, 't> Splicer<'a, 't> {
             return Ok(EntryOutcome::Open(there));
         }
         match there[..] {
-            [] => match self.nowhere(entry).or_else(|| self.anywhere(containers)) {
+            [] => match self
+                .missing_definition(entry)
+                .or_else(|| self.ambiguous_container(containers))
+            {
                 Some(error) => Err(error),
                 None => Ok(EntryOutcome::New(containers.first().copied().flatten())),
             },

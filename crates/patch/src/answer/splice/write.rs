@@ -6,7 +6,8 @@ use tree_sitter::Node;
 
 use super::{AnswerError, EntryOutcome, Splicer, TextEdit, core_text, find};
 use crate::syntax::{
-    Class, Entry, Grammar, Kind, Outline, Piece, SpecPlace, docstring, first_statement, squeezed,
+    Entry, Grammar, Kind, LeadKind, Outline, Piece, SpecPlace, collapse_whitespace, docstring,
+    first_statement,
 };
 
 /// How many new definitions, and how many new imports, are added: the place of each is looked for among all others.
@@ -64,7 +65,9 @@ impl Splicer<'_, '_> {
         let (was, is) = (head(file, old), head(answer, new));
         let text = answer.text.get(is).unwrap_or_default();
         let old_text = file.text.get(was.clone()).unwrap_or_default();
-        let core = if is_shortened(file.grammar, text) || squeezed(text) == squeezed(old_text) {
+        let core = if is_shortened(file.grammar, text)
+            || collapse_whitespace(text) == collapse_whitespace(old_text)
+        {
             old_text.replace("\r\n", "\n")
         } else {
             text.to_owned()
@@ -78,7 +81,7 @@ impl Splicer<'_, '_> {
         let (file, answer) = (self.file, self.answer);
         let indent = file.indent(span.start);
         let from = answer.indent(new.core.start);
-        let has = |lead: &[Piece], class: Class| lead.iter().any(|piece| piece.class == class);
+        let has = |lead: &[Piece], class: LeadKind| lead.iter().any(|piece| piece.class == class);
         let is_own = old
             .spec
             .as_ref()
@@ -90,7 +93,7 @@ impl Splicer<'_, '_> {
             (old.start()..span.end, above + core)
         } else {
             let mut text = String::new();
-            for class in [Class::Doc, Class::Note, Class::Attribute] {
+            for class in [LeadKind::Doc, LeadKind::Note, LeadKind::Attribute] {
                 let (outline, lead, from) = if has(&new.lead, class) {
                     (answer, &new.lead, from)
                 } else {
@@ -108,7 +111,7 @@ impl Splicer<'_, '_> {
         if before.replace("\r\n", "\n") != text {
             self.edits.push(TextEdit {
                 span,
-                text: self.ended(&text),
+                text: self.with_line_ends(&text),
             });
         }
     }
@@ -186,7 +189,7 @@ impl Splicer<'_, '_> {
             };
             self.edits.push(TextEdit {
                 span: span..span,
-                text: self.ended(&text),
+                text: self.with_line_ends(&text),
             });
         }
         Ok(())
@@ -350,7 +353,7 @@ impl Splicer<'_, '_> {
     }
 
     /// A text with the file's line ends.
-    pub(super) fn ended(&self, text: &str) -> String {
+    pub(super) fn with_line_ends(&self, text: &str) -> String {
         if self.line_end == "\n" {
             text.to_owned()
         } else {
@@ -526,7 +529,8 @@ fn head(outline: &Outline<'_>, entry: &Entry<'_>) -> Range<usize> {
 /// Whether a container is written again with the first line that it had, or with no more than its name.
 pub(super) fn is_same_head(outline: &Outline<'_>, first: &Entry<'_>, again: &Entry<'_>) -> bool {
     let text = |entry| outline.text.get(head(outline, entry)).unwrap_or_default();
-    is_shortened(outline.grammar, text(again)) || squeezed(text(first)) == squeezed(text(again))
+    is_shortened(outline.grammar, text(again))
+        || collapse_whitespace(text(first)) == collapse_whitespace(text(again))
 }
 
 /// Whether the head of a container is no more than its name: then what more the file has stays.

@@ -110,9 +110,9 @@ proptest! {
         content in "(fn a\\(\\) \\{\\}|impl A|\\{|\\}|struct B;|use c::d;|// e|#\\[f\\]|\n| ){0,12}",
     ) {
         let proposal = Proposal::Edits(vec![Edit { path: path("a.rs"), kind: EditKind::Definitions { content } }]);
-        let takes = takes_definitions(&path("a.rs"), before.as_bytes()) && !before.trim().is_empty();
+        let takes = can_splice(&path("a.rs"), before.as_bytes()) && !before.trim().is_empty();
         if let (true, Ok(after)) = (takes, apply(&proposal, &files(&[("a.rs", &before)]))) {
-            prop_assert!(takes_definitions(&path("a.rs"), &after[&path("a.rs")]));
+            prop_assert!(can_splice(&path("a.rs"), &after[&path("a.rs")]));
         }
     }
 }

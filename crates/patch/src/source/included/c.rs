@@ -175,7 +175,7 @@ impl Text {
     fn read(reading: Reading, source: &[u8]) -> Self {
         let joined = reading.prepared(source);
         let masked = read_dialect(Language::C, reading.dialect, &joined);
-        let closed = masked.closed();
+        let closed = masked.without_format_fields();
         Self {
             joined,
             closed,

@@ -38,7 +38,7 @@ impl Modules {
     }
 
     /// Takes note of the item at `at`; the items are passed in order.
-    pub(super) fn pass(&mut self, items: &[Item<'_>], at: usize) {
+    pub(super) fn visit(&mut self, items: &[Item<'_>], at: usize) {
         let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
         if is(at, "mod") && is(at + 2, "{") {
             let given = self.next.take();
@@ -121,7 +121,7 @@ pub(super) fn has_filled_name(list: &[Item<'_>]) -> bool {
 }
 
 /// Whether the item behind the attribute that ends before `at` is a module, or one that a macro fills in.
-pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>) -> bool {
+pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &MacroMatchers<'_>) -> bool {
     const BETWEEN: [&str; 14] = [
         "$", "(", ")", "*", "+", "?", "crate", "in", "pub", "self", "super", "unsafe", ":", "priv",
     ];
@@ -150,7 +150,7 @@ pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>) 
 }
 
 /// Whether something that a macro fills in, and that is no visibility, stands directly before the `mod` at `at`.
-pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>) -> bool {
+pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &MacroMatchers<'_>) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| items.get(before)) else {
         return false;
     };
@@ -175,11 +175,11 @@ pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &Kinds<'_>)
 }
 
 /// What the macros of a text match its variables with.
-pub(super) struct Kinds<'a> {
+pub(super) struct MacroMatchers<'a> {
     of: BTreeMap<&'a [u8], BTreeSet<&'a [u8]>>,
 }
 
-impl<'a> Kinds<'a> {
+impl<'a> MacroMatchers<'a> {
     pub(super) fn of(items: &[Item<'a>]) -> Self {
         let mut of: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
         for window in items.windows(3) {

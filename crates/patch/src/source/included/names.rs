@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
-use super::modules::{Kinds, has_filled_name, is_filled_before, is_variable, may_name_module};
+use super::modules::{
+    MacroMatchers, has_filled_name, is_filled_before, is_variable, may_name_module,
+};
 use super::rust::READERS;
 use super::{Family, c, go, has, has_any, inside, items, value};
 
@@ -165,7 +167,7 @@ impl Names {
         self.rust_prefixed.contains(name)
     }
 
-    pub(super) fn climbs(&self, name: &[u8]) -> impl Iterator<Item = &str> {
+    pub(super) fn parent_paths(&self, name: &[u8]) -> impl Iterator<Item = &str> {
         let climbs = self.rust_climbs.get(name);
         climbs.into_iter().flatten().map(String::as_str)
     }
@@ -242,7 +244,7 @@ impl Names {
         let mut aliases: BTreeSet<(Vec<u8>, Vec<u8>)> = BTreeSet::new();
         for source in sources.iter().filter(|source| has(source, "as")) {
             let masked = masked(Language::Rust, source);
-            let closed = masked.closed();
+            let closed = masked.without_format_fields();
             let mut tokens = tokens(&closed);
             plain_names(&mut tokens);
             let renamed = tokens.windows(3).filter(|window| window[1].is("as"));
@@ -299,11 +301,11 @@ impl Names {
     /// Macros whose body reads what they are given, or calls a macro that they are given.
     fn rust(&mut self, source: &[u8]) {
         let masked = masked(Language::Rust, source);
-        let closed = masked.closed();
+        let closed = masked.without_format_fields();
         let mut tokens = tokens(&closed);
         plain_names(&mut tokens);
         let tokens = items(source, &tokens, &masked.literals);
-        let kinds = Kinds::of(&tokens);
+        let kinds = MacroMatchers::of(&tokens);
         let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
         let uses = tokens.windows(2).filter(|pair| pair[0].is("use"));
         let used: BTreeSet<&[u8]> = uses.map(|pair| pair[1].text).collect();

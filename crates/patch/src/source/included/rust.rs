@@ -5,7 +5,7 @@ use super::super::mask::{Dialect, Masked, read_dialect};
 use super::super::token::{plain_names, tokens};
 use super::assembler::names_place;
 use super::modules::{
-    Kinds, Modules, has_filled_name, is_filled_before, is_variable, may_name_module,
+    MacroMatchers, Modules, has_filled_name, is_filled_before, is_variable, may_name_module,
 };
 use super::*;
 
@@ -141,19 +141,19 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
 }
 
 fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>) {
-    let closed = masked.closed();
+    let closed = masked.without_format_fields();
     let mut tokens = tokens(&closed);
     plain_names(&mut tokens);
     let items = items(source, &tokens, &masked.literals);
     let mut modules = Modules::new(found.path);
-    let kinds = Kinds::of(&items);
+    let kinds = MacroMatchers::of(&items);
     let calls = Calls::of(&items, names);
     let mut imports = false;
     for (at, item) in items.iter().enumerate() {
         let next =
             |offset: usize, word: &str| items.get(at + offset).is_some_and(|item| item.is(word));
         let is_call = next(1, "!") && items.get(at + 2).is_some_and(is_open);
-        modules.pass(&items, at);
+        modules.visit(&items, at);
         if item.is(";") {
             imports = false;
         } else if item.is("use") {
@@ -326,7 +326,7 @@ fn exported(items: &[Item<'_>], names: &Names, found: &mut Found<'_>) {
     let Some(depth) = part.map(|at| directories.len() - at) else {
         return;
     };
-    for climb in names.climbs(name.text) {
+    for climb in names.parent_paths(name.text) {
         if leaves(climb, depth) && !leaves(climb, found.depth) {
             found.unknown("a path of a macro", climb);
         }
@@ -360,7 +360,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         return assembly(items, open, names, found);
     }
     let is_passed_on = names.is_rust_reader(name.text);
-    for climb in names.climbs(name.text) {
+    for climb in names.parent_paths(name.text) {
         // A macro's own path counts from the file that calls it.
         found.path(&construct, climb);
     }

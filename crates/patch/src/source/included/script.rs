@@ -147,7 +147,7 @@ pub(super) fn read(source: &[u8], found: &mut Found<'_>) {
     }
     let usual = masked(Language::Script, source);
     reading(source, &usual, found);
-    let usual_code = usual.closed();
+    let usual_code = usual.without_format_fields();
     // Only the grammar tells for certain where a text of JSX or a regular expression ends.
     if usual.has_slash
         && let Some(other) = grammar::script(source).filter(|other| other.open != usual.open)
@@ -177,7 +177,9 @@ fn hidden(source: &[u8], usual: &[u8], found: &mut Found<'_>) {
     if uses.is_empty() {
         return;
     }
-    let trees: Vec<Vec<u8>> = grammar::scripts(source).map(|tree| tree.closed()).collect();
+    let trees: Vec<Vec<u8>> = grammar::scripts(source)
+        .map(|tree| tree.without_format_fields())
+        .collect();
     uses.retain(|(at, _)| trees.is_empty() || trees.iter().any(|code| !is_blank(code, *at)));
     let uses = uses.into_iter().map(|(_, seen)| seen).collect();
     found.list = union(std::mem::take(&mut found.list), uses);
@@ -246,7 +248,7 @@ fn anywhere(source: &[u8]) -> Vec<(usize, Item<'_>)> {
 }
 
 fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
-    let closed = masked.closed();
+    let closed = masked.without_format_fields();
     let tokens = tokens(&closed);
     let items = without_types(items(source, &tokens, &masked.literals));
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));

@@ -21,7 +21,7 @@ pub(crate) enum Tampering {
 
 /// Confidence that this is tampering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Weight {
+pub(crate) enum Confidence {
     /// Honest code does this too; a reader should look.
     Doubtful,
     /// It has no place in an honest change.
@@ -32,7 +32,7 @@ pub(crate) enum Weight {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Detection {
     pub(crate) trick: Tampering,
-    pub(crate) weight: Weight,
+    pub(crate) weight: Confidence,
     /// The construct, as it would be written.
     pub(crate) what: String,
     /// The test that it is about, where it matters only to one that was there before.
@@ -40,7 +40,7 @@ pub(crate) struct Detection {
 }
 
 impl Detection {
-    pub(super) fn new(trick: Tampering, weight: Weight, what: impl Into<String>) -> Self {
+    pub(super) fn new(trick: Tampering, weight: Confidence, what: impl Into<String>) -> Self {
         Self {
             trick,
             weight,

@@ -23,7 +23,7 @@ use super::token::{Position, Token, close, plain_names, tokens};
 use super::{Language, TestCode, TestItem, rust_tests};
 use status::{Status, is_harmless, status};
 
-pub(crate) use detection::{Detection, Tampering, Weight};
+pub(crate) use detection::{Confidence, Detection, Tampering};
 pub(crate) use role::Role;
 
 /// Whether a changed line has a word without which none of the constructs can come or go.
@@ -36,7 +36,7 @@ pub(crate) fn may_matter(language: Language, line: &[u8]) -> bool {
 }
 
 /// Every construct in a source text, as often as it occurs.
-pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Detection> {
+pub(crate) fn detections(language: Language, role: Role, source: &[u8]) -> Vec<Detection> {
     let masked = read(language, source);
     let mut found = reading(language, role, source, &masked);
     // What a slash begins is told for certain by the grammar alone; where it says otherwise, both readings count.
@@ -61,7 +61,7 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Detec
 
 /// Every construct in a text that was read as `read`.
 fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<Detection> {
-    let masked = read.closed();
+    let masked = read.without_format_fields();
     let mut found = Vec::new();
     if role != Role::Test {
         for name in table::TEST_VARIABLES {
@@ -69,7 +69,7 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
                 .windows(name.len())
                 .filter(|window| *window == name.as_bytes())
                 .count();
-            let detection = Detection::new(Tampering::TestAware, Weight::Doubtful, name);
+            let detection = Detection::new(Tampering::TestAware, Confidence::Doubtful, name);
             found.extend(std::iter::repeat_n(detection, count));
         }
     }
@@ -91,7 +91,7 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
         plain_names(&mut tokens);
     }
     words::find(language, source, read, &tokens, role, &mut found);
-    let rows = table::Rows::of(language, role);
+    let rows = table::PatternSet::of(language, role);
     let no_place = match language {
         Language::Go => init_functions(&tokens),
         Language::Rust if role != Role::Test => rust_tests::ranges(&tokens),
@@ -114,19 +114,19 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
                     .last()
                     .is_some_and(|range| at < range.end)
                 {
-                    weight = Weight::Certain;
+                    weight = Confidence::Certain;
                 }
                 if matches!(role, Role::Source | Role::Tool) && is_harmless(&what, &tokens) {
-                    weight = Weight::Doubtful;
+                    weight = Confidence::Doubtful;
                 }
-                let is_told = harness.as_ref().is_some_and(|body| body.contains(&at));
+                let is_in_harness = harness.as_ref().is_some_and(|body| body.contains(&at));
                 let status = status(&tokens, at);
-                if status == Status::Failure || is_told && status != Status::Success {
-                    weight = Weight::Doubtful;
+                if status == Status::Failure || is_in_harness && status != Status::Success {
+                    weight = Confidence::Doubtful;
                 }
             }
             if pattern.trick == Tampering::TestAware && is_left_out_alone(&tokens, at, &what) {
-                weight = Weight::Doubtful;
+                weight = Confidence::Doubtful;
             }
             found.push(Detection::new(pattern.trick, weight, what));
         }
@@ -243,9 +243,9 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
             let what = format!("{} of process", name.name());
             let is_harmless = role != Role::Test && is_harmless(&what, tokens);
             let weight = if is_harmless {
-                Weight::Doubtful
+                Confidence::Doubtful
             } else {
-                role.exit()
+                role.exit_weight()
             };
             found.push(Detection::new(Tampering::Exit, weight, what));
         }
@@ -332,9 +332,9 @@ fn test_main(tokens: &[Token<'_>], found: &mut Vec<Detection>) -> Option<std::op
             .all(|(word, token)| token.is(word))
     });
     let weight = if run.is_some() {
-        Weight::Doubtful
+        Confidence::Doubtful
     } else {
-        Weight::Certain
+        Confidence::Certain
     };
     found.push(Detection::new(Tampering::Disabled, weight, "func TestMain"));
     // `os.Exit(m.Run())` begins before the run that it waits for.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::status::{Status, status};
-use super::{Detection, Role, Tampering, Weight, table, words};
+use super::{Confidence, Detection, Role, Tampering, table, words};
 use crate::source::Language;
 use crate::source::python::{Line, definition, lines, test_name};
 use crate::source::token::{Token, close, tokens};
@@ -41,7 +41,7 @@ pub(super) fn find(
     found: &mut Vec<Detection>,
 ) {
     let lines: Vec<Line<'_>> = lines(masked).collect();
-    let rows = table::Rows::of(Language::Python, role);
+    let rows = table::PatternSet::of(Language::Python, role);
     let tests: BTreeSet<&str> = lines
         .iter()
         .filter_map(|line| test_name(line.code))
@@ -102,7 +102,7 @@ pub(super) fn find(
         if callers.are_compared(text, &tokens) {
             found.push(Detection::new(
                 Tampering::TestAware,
-                Weight::Certain,
+                Confidence::Certain,
                 "a caller's name in a comparison",
             ));
         }
@@ -123,7 +123,11 @@ pub(super) fn find(
             }
         }
         let mut replaced = |what: String| {
-            found.push(Detection::new(Tampering::Replaced, Weight::Certain, what));
+            found.push(Detection::new(
+                Tampering::Replaced,
+                Confidence::Certain,
+                what,
+            ));
         };
         if moment == Moment::Import {
             let statements = tokens
@@ -317,7 +321,7 @@ fn runners(tokens: &[Token<'_>], names: &BTreeSet<&[u8]>, found: &mut Vec<Detect
         if token.is("_pytest") {
             found.push(Detection::new(
                 Tampering::Shadow,
-                Weight::Certain,
+                Confidence::Certain,
                 "the inside of pytest",
             ));
         }
@@ -326,7 +330,7 @@ fn runners(tokens: &[Token<'_>], names: &BTreeSet<&[u8]>, found: &mut Vec<Detect
         {
             found.push(Detection::new(
                 Tampering::Shadow,
-                Weight::Certain,
+                Confidence::Certain,
                 "a part of the runner",
             ));
         }
@@ -418,7 +422,7 @@ impl<'l> Callers<'l> {
 fn constructs(
     source: &[u8],
     tokens: &[Token<'_>],
-    rows: &table::Rows,
+    rows: &table::PatternSet,
     role: Role,
     moment: Moment,
     found: &mut Vec<Detection>,
@@ -426,9 +430,9 @@ fn constructs(
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let when = |certain| {
         if certain {
-            Weight::Certain
+            Confidence::Certain
         } else {
-            Weight::Doubtful
+            Confidence::Doubtful
         }
     };
     // A program may end wherever it is; what others import may not.
@@ -439,16 +443,16 @@ fn constructs(
         for pattern in rows.matching(source, tokens, at) {
             let fails = pattern.trick == Tampering::Exit && status(tokens, at) == Status::Failure;
             let weight = match pattern.weight(role) {
-                _ if fails => Weight::Doubtful,
+                _ if fails => Confidence::Doubtful,
                 _ if pattern.trick == Tampering::Exit && ends_import && !is(0, "from") => {
-                    Weight::Certain
+                    Confidence::Certain
                 }
-                _ if pattern.trick == Tampering::Exit && is_started => Weight::Doubtful,
+                _ if pattern.trick == Tampering::Exit && is_started => Confidence::Doubtful,
                 _ if pattern.trick == Tampering::Exit
                     && role != Role::Test
                     && is(at + 2, "abort") =>
                 {
-                    Weight::Doubtful
+                    Confidence::Doubtful
                 }
                 weight => weight,
             };
@@ -465,18 +469,18 @@ fn constructs(
         if let Some((what, status)) = end {
             let is_plain = matches!(what.as_str(), "the end of the process");
             let weight = match (status, moment) {
-                (Status::Failure, _) => Weight::Doubtful,
-                (_, Moment::Start) if role != Role::Test => Weight::Doubtful,
+                (Status::Failure, _) => Confidence::Doubtful,
+                (_, Moment::Start) if role != Role::Test => Confidence::Doubtful,
                 (_, Moment::Import) => when(ends_import),
                 // In a test `sys.exit` is an exception that its runner takes for a failure.
-                _ if is_plain && role == Role::Test => Weight::Doubtful,
-                _ => role.exit(),
+                _ if is_plain && role == Role::Test => Confidence::Doubtful,
+                _ => role.exit_weight(),
             };
             if !(is_plain && moment == Moment::Start) {
                 found.push(Detection::new(Tampering::Exit, weight, what));
             }
         } else if role != Role::Test
-            && let Some(what) = words::python_end(tokens, at)
+            && let Some(what) = words::python_exit_call(tokens, at)
             && !(follows(".")
                 && at > 1
                 && ["os", "posix", "nt"]
@@ -488,16 +492,17 @@ fn constructs(
         {
             let fails = status(tokens, at) == Status::Failure && is(at, "_exit");
             let weight = if fails || moment == Moment::Start {
-                Weight::Doubtful
+                Confidence::Doubtful
             } else {
-                role.exit()
+                role.exit_weight()
             };
             found.push(Detection::new(Tampering::Exit, weight, what));
         }
         if is_call("_exit") {
             let fails = status(tokens, at) == Status::Failure;
-            let weight =
-                when(!fails && (ends_import || role.exit() == Weight::Certain && !is_started));
+            let weight = when(
+                !fails && (ends_import || role.exit_weight() == Confidence::Certain && !is_started),
+            );
             found.push(Detection::new(Tampering::Exit, weight, "_exit("));
         }
         let skips =

@@ -4,7 +4,7 @@
 //! The words of a runner's report in a literal, and a name put together out of literals, have no place in honest sources: a
 //! name that is written as it is says the same. This reads lines, and follows no value through a program.
 
-use super::{Detection, Role, Tampering, Weight};
+use super::{Confidence, Detection, Role, Tampering};
 use crate::source::Language;
 use crate::source::mask::Masked;
 use crate::source::search::contains;
@@ -84,9 +84,9 @@ pub(super) fn find(
         return;
     }
     let weight = if matches!(role, Role::Program | Role::Tool) {
-        Weight::Doubtful
+        Confidence::Doubtful
     } else {
-        Weight::Certain
+        Confidence::Certain
     };
     let mut start = 0;
     for line in source.split_inclusive(|byte| *byte == b'\n') {
@@ -160,7 +160,7 @@ fn report(line: &[u8]) -> Option<&'static str> {
 fn names_put_together(
     source: &[u8],
     tokens: &[Token<'_>],
-    weight: Weight,
+    weight: Confidence,
     found: &mut Vec<Detection>,
 ) {
     for (at, token) in tokens.iter().enumerate() {
@@ -232,8 +232,8 @@ fn is_computed(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn seen(language: Language, source: &str) -> Vec<(Tampering, Weight)> {
-        let sights = super::super::sights(language, Role::Source, source.as_bytes());
+    fn seen(language: Language, source: &str) -> Vec<(Tampering, Confidence)> {
+        let sights = super::super::detections(language, Role::Source, source.as_bytes());
         let ours = sights.into_iter().filter(|detection| {
             matches!(detection.trick, Tampering::Report | Tampering::HiddenName)
         });
@@ -265,7 +265,7 @@ mod tests {
         ] {
             assert_eq!(
                 seen(language, source),
-                [(Tampering::Report, Weight::Certain)],
+                [(Tampering::Report, Confidence::Certain)],
                 "{source}"
             );
         }
@@ -282,7 +282,7 @@ mod tests {
         ] {
             assert_eq!(
                 seen(language, source),
-                [(Tampering::HiddenName, Weight::Certain)],
+                [(Tampering::HiddenName, Confidence::Certain)],
                 "{source}"
             );
         }

@@ -5,7 +5,7 @@ use crucible_model::RepoPath;
 use super::super::Language;
 use super::super::mask::mask;
 use super::super::token::tokens;
-use super::detection::Weight;
+use super::detection::Confidence;
 use crate::class::is_test_path;
 
 /// What a file is for.
@@ -66,10 +66,10 @@ impl Role {
 
     /// How sure it is that the end of the process has no place in such a file. It is a program's business; what tests
     /// import takes them along, and a runner that has printed nothing false may still be made to seem to have passed.
-    pub(super) fn exit(self) -> Weight {
+    pub(super) fn exit_weight(self) -> Confidence {
         match self {
-            Self::Program => Weight::Doubtful,
-            Self::Tool | Self::Source | Self::Test => Weight::Certain,
+            Self::Program => Confidence::Doubtful,
+            Self::Tool | Self::Source | Self::Test => Confidence::Certain,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rust: conditions on `test`, and imports that stand in for an assertion.
 
 use super::status::is_harmless;
-use super::{Detection, Role, Tampering, Weight};
+use super::{Confidence, Detection, Role, Tampering};
 use crate::source::token::{Token, close};
 
 /// The macros by which tests fail.
@@ -37,7 +37,7 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>)
         found.push(Detection::new(
             trick,
             if is_harmless {
-                Weight::Doubtful
+                Confidence::Doubtful
             } else {
                 weight
             },
@@ -51,7 +51,7 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>)
             .all(|(word, token)| token.is(word))
     };
     if tokens.windows(4).any(is_glob) && (0..tokens.len()).any(|at| ends_bare(tokens, at)) {
-        add(Tampering::Exit, role.exit(), "use of process::*");
+        add(Tampering::Exit, role.exit_weight(), "use of process::*");
     }
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -61,7 +61,7 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>)
         } else if role != Role::Test && token.is("cfg") && is(at + 1, "!") && is(at + 2, "(") {
             let end = close(tokens, at + 2);
             if condition(tokens.get(at + 3..end).unwrap_or_default()) != Condition::Other {
-                add(Tampering::TestAware, Weight::Certain, "cfg!(test)");
+                add(Tampering::TestAware, Confidence::Certain, "cfg!(test)");
             }
             at = end;
         } else if role != Role::Test && token.is("#") && is(at + 1, "[") {
@@ -75,7 +75,7 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>)
             {
                 add(
                     Tampering::Exit,
-                    role.exit(),
+                    role.exit_weight(),
                     &format!("extern fn {}", name[1].name()),
                 );
             }
@@ -115,9 +115,9 @@ fn ignored(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
             continue;
         }
         let weight = if is_conditional {
-            Weight::Doubtful
+            Confidence::Doubtful
         } else {
-            Weight::Certain
+            Confidence::Certain
         };
         let attribute = tokens.get(at..).unwrap_or_default().iter().take(REACH);
         let mut next = at + attribute.take_while(|token| !token.is("]")).count() + 1;
@@ -173,7 +173,7 @@ fn condition(inside: &[Token<'_>]) -> Condition {
 fn attributes(
     tokens: &[Token<'_>],
     at: usize,
-    add: &mut impl FnMut(Tampering, Weight, &str),
+    add: &mut impl FnMut(Tampering, Confidence, &str),
 ) -> usize {
     let mut next = at;
     let mut seen = Condition::Other;
@@ -195,7 +195,7 @@ fn attributes(
             {
                 add(
                     Tampering::TestAware,
-                    Weight::Certain,
+                    Confidence::Certain,
                     "cfg_attr(test, path)",
                 );
             }
@@ -212,17 +212,21 @@ fn attributes(
     }
     match (seen, tokens.get(item)) {
         (Condition::Other, _) => {}
-        (Condition::NotTests, _) => add(Tampering::TestAware, Weight::Certain, "#[cfg(not(test))]"),
+        (Condition::NotTests, _) => add(
+            Tampering::TestAware,
+            Confidence::Certain,
+            "#[cfg(not(test))]",
+        ),
         (Condition::OnlyTests, Some(token)) if token.is("mod") => {}
         (Condition::OnlyTests, Some(token)) if ITEMS.iter().any(|word| token.is(word)) => {
             // A helper for the tests is honest and looks the same.
             let what = format!("#[cfg(test)] {}", token.name());
-            add(Tampering::TestAware, Weight::Doubtful, &what);
+            add(Tampering::TestAware, Confidence::Doubtful, &what);
         }
         (Condition::OnlyTests, _) => {
             add(
                 Tampering::TestAware,
-                Weight::Certain,
+                Confidence::Certain,
                 "#[cfg(test)] on a statement",
             );
         }
@@ -235,7 +239,7 @@ fn imports(
     tokens: &[Token<'_>],
     at: usize,
     role: Role,
-    add: &mut impl FnMut(Tampering, Weight, &str),
+    add: &mut impl FnMut(Tampering, Confidence, &str),
 ) -> usize {
     const STANDARD: [&str; 2] = ["std", "core"];
     const OWN: [&str; 3] = ["crate", "self", "super"];
@@ -252,9 +256,9 @@ fn imports(
                 |roots: &[&str]| root.is_some_and(|root| roots.iter().any(|word| root.is(word)));
             if !is(&STANDARD) {
                 let weight = if is(&OWN) {
-                    Weight::Certain
+                    Confidence::Certain
                 } else {
-                    Weight::Doubtful
+                    Confidence::Doubtful
                 };
                 add(
                     Tampering::Shadow,
@@ -272,7 +276,7 @@ fn imports(
                 .get(end - 1)
                 .is_some_and(|before| before.is("{") || before.is(","));
             if in_braces && names_process {
-                add(Tampering::Exit, role.exit(), "use of process::exit");
+                add(Tampering::Exit, role.exit_weight(), "use of process::exit");
             }
         }
         let before = |back: usize, word: &str| {
@@ -281,7 +285,7 @@ fn imports(
                 .is_some_and(|token| token.is(word))
         };
         if token.is("as") && before(1, "process") && (before(2, "{") || before(2, ",")) {
-            add(Tampering::Exit, role.exit(), "use of process as");
+            add(Tampering::Exit, role.exit_weight(), "use of process as");
         }
         names_process |= token.is("process");
         end += 1;

@@ -4,7 +4,7 @@
 //! begins so; a final `=` assigns and does not compare. A word that begins with `"` is a literal with one of these texts
 //! between two tokens; `"*` is any literal.
 
-use super::{Role, Tampering, Weight};
+use super::{Confidence, Role, Tampering};
 use crate::source::Language;
 use crate::source::token::Token;
 
@@ -22,13 +22,13 @@ pub(super) struct Pattern {
     language: Language,
     words: &'static str,
     pub(super) trick: Tampering,
-    place: Place,
-    sure: Sure,
+    place: FileScope,
+    sure: PatternConfidence,
 }
 
 /// In which files a pattern means something.
 #[derive(Clone, Copy)]
-enum Place {
+enum FileScope {
     Anywhere,
     Tests,
     Sources,
@@ -36,7 +36,7 @@ enum Place {
 
 /// How sure a pattern is.
 #[derive(Clone, Copy)]
-enum Sure {
+enum PatternConfidence {
     Certain,
     Doubtful,
     /// Certain in tests, which it ends before they fail; elsewhere a program's business.
@@ -49,8 +49,8 @@ const fn row(
     language: Language,
     words: &'static str,
     trick: Tampering,
-    place: Place,
-    sure: Sure,
+    place: FileScope,
+    sure: PatternConfidence,
 ) -> Pattern {
     Pattern {
         language,
@@ -61,9 +61,9 @@ const fn row(
     }
 }
 
+use FileScope::{Anywhere, Sources, Tests};
 use Language::{C, Go, Python, Rust, Script};
-use Place::{Anywhere, Sources, Tests};
-use Sure::{Certain, Doubtful, InTests, UnlessTest};
+use PatternConfidence::{Certain, Doubtful, InTests, UnlessTest};
 use Tampering::{Disabled, Exit, Replaced, Shadow, TestAware};
 
 const PATTERNS: [Pattern; 106] = [
@@ -615,13 +615,13 @@ const UNITTEST_METHODS: &str = ". assertEqual|assertNotEqual|assertTrue|assertFa
     assertListEqual|assertTupleEqual|assertSetEqual|assertDictEqual|failureException =";
 
 /// The rows that mean something in files of one language and role.
-pub(super) struct Rows {
+pub(super) struct PatternSet {
     rows: Vec<&'static Pattern>,
     /// With which bytes a match can begin.
     starts: [bool; 256],
 }
 
-impl Rows {
+impl PatternSet {
     pub(super) fn of(language: Language, role: Role) -> Self {
         let is_here = |pattern: &&Pattern| {
             let is_place = match pattern.place {
@@ -660,17 +660,17 @@ impl Rows {
 }
 
 impl Pattern {
-    pub(super) fn weight(&self, role: Role) -> Weight {
+    pub(super) fn weight(&self, role: Role) -> Confidence {
         let is_certain = match self.sure {
             Certain => true,
             Doubtful => false,
-            InTests => role.exit() == Weight::Certain,
+            InTests => role.exit_weight() == Confidence::Certain,
             UnlessTest => role != Role::Test,
         };
         if is_certain {
-            Weight::Certain
+            Confidence::Certain
         } else {
-            Weight::Doubtful
+            Confidence::Doubtful
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::status::{Status, status};
-use super::{Detection, Role, Tampering, Weight};
+use super::{Confidence, Detection, Role, Tampering};
 use crate::source::Language;
 use crate::source::mask::Masked;
 use crate::source::token::{Token, close};
@@ -162,14 +162,22 @@ pub(super) fn find(
                     tokens.get(at + next).is_some_and(|token| token.is(word))
                 };
                 if replaces && is(0, ".") && is(1, "exec") && is(2, "(") && is(3, ")") {
-                    found.push(Detection::new(Tampering::Exit, role.exit(), ".exec()"));
+                    found.push(Detection::new(
+                        Tampering::Exit,
+                        role.exit_weight(),
+                        ".exec()",
+                    ));
                 }
                 if is(0, "fn")
                     && (is(1, "syscall") || is(1, "dlsym"))
                     && closes_in_semicolon(tokens, at + 2)
                     || is(0, "libc") && is(3, "syscall")
                 {
-                    found.push(Detection::new(Tampering::Exit, role.exit(), "syscall"));
+                    found.push(Detection::new(
+                        Tampering::Exit,
+                        role.exit_weight(),
+                        "syscall",
+                    ));
                 }
             }
         }
@@ -229,7 +237,7 @@ fn coding(source: &[u8], found: &mut Vec<Detection>) {
         if !name.is_empty() && !PLAIN.contains(&name.as_str()) {
             found.push(Detection::new(
                 Tampering::HiddenName,
-                Weight::Certain,
+                Confidence::Certain,
                 format!("the encoding {name}"),
             ));
         }
@@ -247,7 +255,7 @@ fn folded(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
         if plain.is_ascii() {
             found.push(Detection::new(
                 Tampering::HiddenName,
-                Weight::Certain,
+                Confidence::Certain,
                 format!("{plain} in other letters"),
             ));
         }
@@ -255,7 +263,7 @@ fn folded(tokens: &[Token<'_>], found: &mut Vec<Detection>) {
 }
 
 /// Returns the name at `at` that ends a Python process, if it is one.
-pub(super) fn python_end(tokens: &[Token<'_>], at: usize) -> Option<String> {
+pub(super) fn python_exit_call(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
     let before = |word: &str| at.checked_sub(1).is_some_and(|before| is(before, word));
     let word = PYTHON_ENDS.iter().find(|end| is(at, end))?;
@@ -330,16 +338,16 @@ fn whole_literals(
         {
             found.push(Detection::new(
                 Tampering::Exit,
-                role.exit(),
+                role.exit_weight(),
                 "an end in a text that is run",
             ));
             continue;
         }
         if ends.contains(&text.as_str()) {
             let weight = if role == Role::Program {
-                Weight::Doubtful
+                Confidence::Doubtful
             } else {
-                Weight::Certain
+                Confidence::Certain
             };
             found.push(Detection::new(
                 Tampering::Exit,
@@ -377,7 +385,7 @@ fn whole_literals(
             if (indexed || by_name) && text != "abort" {
                 found.push(Detection::new(
                     Tampering::Exit,
-                    role.exit(),
+                    role.exit_weight(),
                     format!("the name {text}"),
                 ));
             }
@@ -480,7 +488,7 @@ fn script(
             if !goes_on {
                 found.push(Detection::new(
                     Tampering::Exit,
-                    role.exit(),
+                    role.exit_weight(),
                     "another name for process",
                 ));
             }
@@ -523,7 +531,7 @@ fn script(
             if is(at, ")") && (sets_member(tokens, at) || changes(tokens, at.saturating_sub(2))) {
                 found.push(Detection::new(
                     Tampering::Shadow,
-                    Weight::Certain,
+                    Confidence::Certain,
                     "a part of the runner",
                 ));
             }
@@ -543,7 +551,7 @@ fn script(
         {
             found.push(Detection::new(
                 Tampering::Shadow,
-                Weight::Certain,
+                Confidence::Certain,
                 "a part of the runner",
             ));
         }
@@ -562,7 +570,7 @@ fn script(
             if is(at + 1, "(") && status == Status::Success && !is_required(tokens, at)
                 || is_process && status != Status::Failure
             {
-                found.push(Detection::new(Tampering::Exit, role.exit(), ".exit"));
+                found.push(Detection::new(Tampering::Exit, role.exit_weight(), ".exit"));
             }
         }
         if follows
@@ -571,7 +579,7 @@ fn script(
         {
             found.push(Detection::new(
                 Tampering::Exit,
-                role.exit(),
+                role.exit_weight(),
                 format!(".{}", tokens[at].name()),
             ));
         }
@@ -596,7 +604,7 @@ fn script(
             {
                 found.push(Detection::new(
                     Tampering::Exit,
-                    role.exit(),
+                    role.exit_weight(),
                     format!("process.on {event}"),
                 ));
             }
@@ -607,7 +615,7 @@ fn script(
         if is(at, "\\") && is_escape {
             found.push(Detection::new(
                 Tampering::HiddenName,
-                Weight::Certain,
+                Confidence::Certain,
                 "an escape in a name",
             ));
         }
@@ -675,7 +683,8 @@ fn go(
     found: &mut Vec<Detection>,
 ) {
     let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let mut add = |what: &str| found.push(Detection::new(Tampering::Exit, role.exit(), what));
+    let mut add =
+        |what: &str| found.push(Detection::new(Tampering::Exit, role.exit_weight(), what));
     for range in &masked.literals {
         let name = source
             .get(range.start + 1..range.end.saturating_sub(1))
@@ -727,7 +736,7 @@ fn go(
     for _ in linked {
         found.push(Detection::new(
             Tampering::HiddenName,
-            Weight::Certain,
+            Confidence::Certain,
             "go:linkname",
         ));
     }
@@ -755,7 +764,7 @@ fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
             if let Some(word) = C_WORDS.iter().find(|word| is(name, word)) {
                 found.push(Detection::new(
                     Tampering::Shadow,
-                    Weight::Certain,
+                    Confidence::Certain,
                     format!("#define {word}"),
                 ));
             }
@@ -775,7 +784,7 @@ fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
         }
         found.push(Detection::new(
             Tampering::Exit,
-            role.exit(),
+            role.exit_weight(),
             (*word).to_owned(),
         ));
     }
@@ -783,20 +792,20 @@ fn c(tokens: &[Token<'_>], role: Role, found: &mut Vec<Detection>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sights;
+    use super::super::detections;
     use super::*;
     use Language::{C, Go, Python, Rust, Script};
 
     fn certain(language: Language, role: Role, source: &str) -> Vec<Tampering> {
-        let sights = sights(language, role, source.as_bytes()).into_iter();
+        let sights = detections(language, role, source.as_bytes()).into_iter();
         sights
-            .filter(|detection| detection.weight == Weight::Certain)
+            .filter(|detection| detection.weight == Confidence::Certain)
             .map(|detection| detection.trick)
             .collect()
     }
 
     #[test]
-    fn an_end_is_known_behind_whatever_it_stands() {
+    fn process_exit_is_detected_in_each_form() {
         for (language, source) in [
             (Python, "def f():\n    sys.exit(0)\n"),
             (Python, "def f():\n    sys.exit()\n"),
@@ -1009,7 +1018,7 @@ mod tests {
             "if (process.env['NODE_ENV'] != `test`) { app.listen(1); }\n",
         ] {
             assert_eq!(certain(Script, Role::Source, source), [], "{source}");
-            let seen = sights(Script, Role::Source, source.as_bytes());
+            let seen = detections(Script, Role::Source, source.as_bytes());
             assert!(
                 seen.iter().any(|sight| sight.trick == Tampering::TestAware),
                 "{source}"

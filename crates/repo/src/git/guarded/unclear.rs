@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use crucible_model::ByteLimit;
 
 use super::{Entry, REBASE, Repository, Settings, WorkTrees, command_of_rebase};
-use crate::git::addresses::{Local, local, remote_helper};
+use crate::git::addresses::{LocalTarget, local, remote_helper};
 use crate::git::command::as_path;
 use crate::git::config_files::path_in;
-use crate::git::programs::{Role, role, subsection, variable_role};
-use crate::git::understood::Surroundings;
+use crate::git::programs::{SettingRole, role, subsection, variable_role};
+use crate::git::understood::CommandContext;
 
 /// Hooks that git runs.
 const HOOKS: [&str; 22] = [
@@ -70,7 +70,7 @@ pub(super) fn unclear_commands(
         entries.extend(shared);
         let base = trees.tops.first().unwrap_or(&repository.git_dir);
         let judge = Judge {
-            surroundings: Surroundings {
+            surroundings: CommandContext {
                 base,
                 writable,
                 env: &settings.env,
@@ -86,7 +86,7 @@ pub(super) fn unclear_commands(
         let mut commands = todo
             .split(|byte| *byte == b'\n')
             .filter_map(command_of_rebase);
-        if commands.any(|command| !judge.surroundings.understand(command)) {
+        if commands.any(|command| !judge.surroundings.is_understood(command)) {
             unclear.insert("exec of the unfinished rebase".to_owned());
         }
         unclear.extend(hooks(repository, trees, &entries, settings));
@@ -101,16 +101,16 @@ fn alias(entry: &Entry) -> Option<&[u8]> {
 }
 
 struct Judge<'a> {
-    surroundings: Surroundings<'a>,
+    surroundings: CommandContext<'a>,
     aliases: Vec<&'a [u8]>,
 }
 
 impl Judge<'_> {
     /// Returns whether the value runs nothing from a work tree.
-    fn understands(&self, role: Role, key: &[u8], value: &[u8]) -> bool {
-        let understand = |value: &[u8]| self.surroundings.understand(value);
+    fn understands(&self, role: SettingRole, key: &[u8], value: &[u8]) -> bool {
+        let understand = |value: &[u8]| self.surroundings.is_understood(value);
         match role {
-            Role::Command => {
+            SettingRole::Command => {
                 let is_switch = SWITCHES
                     .iter()
                     .any(|switch| switch.as_bytes().eq_ignore_ascii_case(value));
@@ -119,7 +119,7 @@ impl Judge<'_> {
                     key.ends_with(b".smtpserver") && !value.iter().any(|byte| b"/~".contains(byte));
                 is_switch || is_machine || understand(value)
             }
-            Role::Helper => {
+            SettingRole::Helper => {
                 let mut words = value.split(u8::is_ascii_whitespace);
                 let is_command = value.starts_with(b"!")
                     || words.next().is_some_and(|word| word.contains(&b'/'));
@@ -130,28 +130,28 @@ impl Judge<'_> {
                 };
                 understand(&[prefix, value].concat())
             }
-            Role::Alias => self.surroundings.understand_alias(value, &self.aliases),
-            Role::RemoteHelper => understand(&[b"git-remote-", value].concat()),
-            Role::Address | Role::Remote => self.reaches(value),
-            Role::AddressPrefix => self.reaches(subsection(key)),
+            SettingRole::Alias => self.surroundings.is_alias_understood(value, &self.aliases),
+            SettingRole::RemoteHelper => understand(&[b"git-remote-", value].concat()),
+            SettingRole::Address | SettingRole::Remote => self.reaches(value),
+            SettingRole::AddressPrefix => self.reaches(subsection(key)),
             // Options of interpreters; a command with an interpreter is not understood anyway.
-            Role::NodeOptions => true,
-            Role::File
-            | Role::Directories
-            | Role::Libraries
-            | Role::Hooks
-            | Role::Repository
-            | Role::WorkTree => true,
+            SettingRole::NodeOptions => true,
+            SettingRole::File
+            | SettingRole::Directories
+            | SettingRole::Libraries
+            | SettingRole::Hooks
+            | SettingRole::Repository
+            | SettingRole::WorkTree => true,
         }
     }
 
     /// Returns whether git runs only programs outside of work trees to reach an address.
     fn reaches(&self, address: &[u8]) -> bool {
         match local(address) {
-            Some(Local::Command(command)) => self.surroundings.understand(&command),
-            Some(Local::Path(_)) => true,
+            Some(LocalTarget::Command(command)) => self.surroundings.is_understood(&command),
+            Some(LocalTarget::Path(_)) => true,
             None => {
-                remote_helper(address).is_none_or(|helper| self.surroundings.understand(&helper))
+                remote_helper(address).is_none_or(|helper| self.surroundings.is_understood(&helper))
             }
         }
     }
@@ -164,7 +164,7 @@ impl Judge<'_> {
                 .any(|library| !library.is_empty() && !self.is_library_outside(library)),
             ("LESSOPEN", _) => {
                 let marks = value.iter().take_while(|byte| b"|-".contains(byte)).count();
-                !self.surroundings.understand(&value[marks..])
+                !self.surroundings.is_understood(&value[marks..])
             }
             ("RUBYOPT", _) | (_, None) => false,
             (_, Some(role)) => !self.understands(role, name.as_bytes(), value),
@@ -196,7 +196,7 @@ fn hooks(
 ) -> BTreeSet<String> {
     let named = entries
         .iter()
-        .filter(|entry| role(&entry.key) == Some(Role::Hooks));
+        .filter(|entry| role(&entry.key) == Some(SettingRole::Hooks));
     let bases = || trees.tops.iter().chain([&repository.git_dir]);
     let named = named
         .flat_map(|entry| bases().filter_map(|base| path_in(&entry.value, base, &settings.env)));

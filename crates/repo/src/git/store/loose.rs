@@ -11,7 +11,7 @@ use flate2::read::ZlibDecoder;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Object, ObjectKind, Unread};
+use super::{Object, ObjectKind, ReadFailure};
 use crate::oid::Oid;
 
 /// The longest header: `commit`, a space, twenty digits and a zero byte fit well.
@@ -24,8 +24,8 @@ const AT_ONCE: usize = 8 << 10;
 const FIRST: u64 = 1 << 20;
 
 /// Calls `visit` with the length of each file of a loose object.
-pub(super) fn each(objects: &Path, mut visit: impl FnMut(u64)) -> Result<(), Unread> {
-    let list = |path: &Path| std::fs::read_dir(path).map_err(|_| Unread::AskGit);
+pub(super) fn each(objects: &Path, mut visit: impl FnMut(u64)) -> Result<(), ReadFailure> {
+    let list = |path: &Path| std::fs::read_dir(path).map_err(|_| ReadFailure::AskGit);
     for fan in list(objects)?.flatten() {
         let name = fan.file_name();
         if name.len() != 2 || !name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit) {
@@ -47,39 +47,40 @@ pub(super) struct Loose {
 
 impl Loose {
     /// Opens the object; `None` if this directory has no such file.
-    pub(super) fn open(objects: &Path, oid: &Oid) -> Result<Option<Self>, Unread> {
+    pub(super) fn open(objects: &Path, oid: &Oid) -> Result<Option<Self>, ReadFailure> {
         let (fan, name) = oid.as_str().split_at(2);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let path = objects.join(fan).join(name);
         let file = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(_) => return Err(Unread::AskGit),
+            Err(_) => return Err(ReadFailure::AskGit),
         };
-        let stat = rustix::fs::fstat(&file).map_err(|_| Unread::AskGit)?;
+        let stat = rustix::fs::fstat(&file).map_err(|_| ReadFailure::AskGit)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
-            FileType::Fifo => return Err(Unread::Pipe(path)),
-            _ => return Err(Unread::AskGit),
+            FileType::Fifo => return Err(ReadFailure::Pipe(path)),
+            _ => return Err(ReadFailure::AskGit),
         }
         let mut rest = ZlibDecoder::new_with_buf(File::from(file), vec![0; AT_ONCE]);
         let mut header = Vec::new();
         let mut byte = [0];
         while header.len() < MAX_HEADER {
-            rest.read_exact(&mut byte).map_err(|_| Unread::AskGit)?;
+            rest.read_exact(&mut byte)
+                .map_err(|_| ReadFailure::AskGit)?;
             if byte == [0] {
-                let (kind, size) = parse(&header).ok_or(Unread::AskGit)?;
+                let (kind, size) = parse(&header).ok_or(ReadFailure::AskGit)?;
                 return Ok(Some(Self { kind, size, rest }));
             }
             header.extend(byte);
         }
-        Err(Unread::AskGit)
+        Err(ReadFailure::AskGit)
     }
 
     /// Reads what follows the header.
-    pub(super) fn read(self, limit: u64) -> Result<Object, Unread> {
+    pub(super) fn read(self, limit: u64) -> Result<Object, ReadFailure> {
         if self.size > limit {
-            return Err(Unread::TooLarge);
+            return Err(ReadFailure::TooLarge);
         }
         let mut bytes =
             Vec::with_capacity(usize::try_from(self.size.min(FIRST)).unwrap_or_default());
@@ -88,14 +89,14 @@ impl Loose {
         self.rest
             .take(most)
             .read_to_end(&mut bytes)
-            .map_err(|_| Unread::AskGit)?;
+            .map_err(|_| ReadFailure::AskGit)?;
         if bytes.len() as u64 == self.size {
             Ok(Object {
                 kind: self.kind,
                 bytes,
             })
         } else {
-            Err(Unread::AskGit)
+            Err(ReadFailure::AskGit)
         }
     }
 }

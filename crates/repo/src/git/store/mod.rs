@@ -6,7 +6,7 @@
 //!
 //! What always holds: the bytes that are returned hash to the name that was asked for. A limit is checked before memory is taken,
 //! and no more is taken for a delta than [`pack`] allows. Only regular files are opened. Whatever cannot be found or read here is
-//! [`Unread::AskGit`]: git's command line then decides, and its failure is the one that is reported.
+//! [`ReadFailure::AskGit`]: git's command line then decides, and its failure is the one that is reported.
 //!
 //! Reading waits for the disk, so callers run it on a thread for blocking work. In a build that unwinds, a panic in a decoder ends there as well; a release aborts.
 
@@ -31,7 +31,7 @@ use super::command::as_path;
 use crate::error::RepoError;
 use crate::oid::Oid;
 use pack::{Decoder, Pack};
-pub(crate) use tree::{Difference, Found, KnownTrees, TreeMode, tree_entries};
+pub(crate) use tree::{Difference, KnownTrees, OwnedEntry, TreeMode, tree_entries};
 
 /// More packs than this are left to git.
 const MAX_PACKS: usize = 1000;
@@ -42,7 +42,7 @@ const MAX_DEPTH: usize = 5;
 
 /// Why something was not read here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum ReadFailure {
     /// It is not there, or in a form that only git reads.
     AskGit,
     /// It exceeds the caller's limit.
@@ -98,8 +98,10 @@ struct Places {
 
 impl Places {
     /// Why an object that is nowhere here is not there.
-    fn missing(&self) -> Unread {
-        self.pipe.clone().map_or(Unread::AskGit, Unread::Pipe)
+    fn missing(&self) -> ReadFailure {
+        self.pipe
+            .clone()
+            .map_or(ReadFailure::AskGit, ReadFailure::Pipe)
     }
 }
 
@@ -119,7 +121,7 @@ impl Store {
     }
 
     /// Begins to read. The objects of the directory `private` count, too.
-    pub(crate) fn reader(&self, private: Option<PathBuf>) -> Result<Reader<'_>, Unread> {
+    pub(crate) fn reader(&self, private: Option<PathBuf>) -> Result<Reader<'_>, ReadFailure> {
         let known = self.lock_places().clone();
         let (places, listed) = match known {
             Some(places) => (places, PackListing::Before),
@@ -136,7 +138,7 @@ impl Store {
     }
 
     /// Lists directories and packs again.
-    fn list(&self) -> Result<Arc<Places>, Unread> {
+    fn list(&self) -> Result<Arc<Places>, ReadFailure> {
         let directories = with_alternates(&self.objects)?;
         let mut places = Places {
             directories,
@@ -184,7 +186,7 @@ impl Reader<'_> {
     }
 
     /// How much is stored, alternates included: objects, and the bytes of their files.
-    pub(crate) fn extent(&self) -> Result<(u64, u64), Unread> {
+    pub(crate) fn extent(&self) -> Result<(u64, u64), ReadFailure> {
         let (mut objects, mut bytes) = (0, 0);
         for pack in &self.places.packs {
             objects += pack.count();
@@ -200,7 +202,7 @@ impl Reader<'_> {
     }
 
     /// Reads an object of at most `limit` bytes.
-    pub(crate) fn object(&mut self, oid: &Oid, limit: u64) -> Result<Object, Unread> {
+    pub(crate) fn object(&mut self, oid: &Oid, limit: u64) -> Result<Object, ReadFailure> {
         let id = self.id(oid)?;
         loop {
             let problem = match self.object_here(&id, oid, limit) {
@@ -213,7 +215,7 @@ impl Reader<'_> {
     }
 
     /// Returns the size of an object in bytes, from its header.
-    pub(crate) fn size(&mut self, oid: &Oid) -> Result<u64, Unread> {
+    pub(crate) fn size(&mut self, oid: &Oid) -> Result<u64, ReadFailure> {
         let id = self.id(oid)?;
         loop {
             let places = Arc::clone(&self.places);
@@ -238,12 +240,13 @@ impl Reader<'_> {
         id: &ObjectId,
         oid: &Oid,
         limit: u64,
-    ) -> Result<Object, Option<Unread>> {
+    ) -> Result<Object, Option<ReadFailure>> {
         let places = Arc::clone(&self.places);
         let mut problem = None;
         // An unreadable copy is skipped for a good one, as in git; without one, git is asked.
-        let note = |new: Unread, problem: &mut Option<Unread>| match (&*problem, &new) {
-            (Some(Unread::AskGit), Unread::Damaged(_)) | (Some(Unread::Pipe(_)), _) => {}
+        let note = |new: ReadFailure, problem: &mut Option<ReadFailure>| match (&*problem, &new) {
+            (Some(ReadFailure::AskGit), ReadFailure::Damaged(_))
+            | (Some(ReadFailure::Pipe(_)), _) => {}
             _ => *problem = Some(new),
         };
         for at in self.order() {
@@ -256,7 +259,7 @@ impl Reader<'_> {
                     self.last_pack = at;
                     return Ok(object);
                 }
-                Ok(_) => note(Unread::Damaged(oid.clone()), &mut problem),
+                Ok(_) => note(ReadFailure::Damaged(oid.clone()), &mut problem),
                 Err(why) => note(why, &mut problem),
             }
         }
@@ -266,7 +269,7 @@ impl Reader<'_> {
             {
                 Ok(None) => {}
                 Ok(Some(object)) if self.is_named(id, &object) => return Ok(object),
-                Ok(Some(_)) => note(Unread::Damaged(oid.clone()), &mut problem),
+                Ok(Some(_)) => note(ReadFailure::Damaged(oid.clone()), &mut problem),
                 Err(why) => note(why, &mut problem),
             }
         }
@@ -280,8 +283,8 @@ impl Reader<'_> {
     }
 
     /// Lists the packs again, once, after something was not found: git may have packed objects meanwhile.
-    fn list_again(&mut self, problem: Unread) -> Result<(), Unread> {
-        if self.listed == PackListing::Now || problem == Unread::TooLarge {
+    fn list_again(&mut self, problem: ReadFailure) -> Result<(), ReadFailure> {
+        if self.listed == PackListing::Now || problem == ReadFailure::TooLarge {
             return Err(problem);
         }
         self.places = self.store.list()?;
@@ -296,12 +299,12 @@ impl Reader<'_> {
     }
 
     /// A name that is no name in this repository is git's to refuse.
-    fn id(&self, oid: &Oid) -> Result<ObjectId, Unread> {
-        let id = ObjectId::from_hex(oid.as_str().as_bytes()).map_err(|_| Unread::AskGit)?;
+    fn id(&self, oid: &Oid) -> Result<ObjectId, ReadFailure> {
+        let id = ObjectId::from_hex(oid.as_str().as_bytes()).map_err(|_| ReadFailure::AskGit)?;
         if id.kind() == self.hash() {
             Ok(id)
         } else {
-            Err(Unread::AskGit)
+            Err(ReadFailure::AskGit)
         }
     }
 }
@@ -324,7 +327,7 @@ pub(crate) fn oid_from(bytes: &[u8]) -> Option<Oid> {
 }
 
 /// The directory of objects with all its alternates.
-fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
+fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, ReadFailure> {
     let mut seen = BTreeSet::new();
     let mut directories = Vec::new();
     let mut left = vec![(objects.to_owned(), 0)];
@@ -340,15 +343,15 @@ fn with_alternates(objects: &Path) -> Result<Vec<PathBuf>, Unread> {
         let list = match read_regular_up_to(&path, MAX_ALTERNATES) {
             Ok(list) => list,
             Err(error) if is_absent(&error) => Vec::new(),
-            Err(_) if is_pipe(&path) => return Err(Unread::Pipe(path)),
-            Err(_) => return Err(Unread::AskGit),
+            Err(_) if is_pipe(&path) => return Err(ReadFailure::Pipe(path)),
+            Err(_) => return Err(ReadFailure::AskGit),
         };
         for line in list.split(|byte| *byte == b'\n') {
             match line.first() {
                 None | Some(b'#') => continue,
                 // A quoted path, or a chain that is longer than git follows.
-                Some(b'"') => return Err(Unread::AskGit),
-                Some(_) if depth >= MAX_DEPTH => return Err(Unread::AskGit),
+                Some(b'"') => return Err(ReadFailure::AskGit),
+                Some(_) if depth >= MAX_DEPTH => return Err(ReadFailure::AskGit),
                 Some(_) => left.push((directory.join(as_path(line)), depth + 1)),
             }
         }

@@ -16,7 +16,7 @@ use gix_pack::data::Entry;
 use gix_pack::data::decode::entry::ResolvedBase;
 use gix_pack::data::entry::Header;
 
-use super::{HashKind, Object, ObjectKind, Unread, is_pipe};
+use super::{HashKind, Object, ObjectKind, ReadFailure, is_pipe};
 
 /// The most memory for the buffers of one delta, in bytes: two contents and the instructions of the chain.
 const MAX_DELTA_MEMORY: usize = 64 << 20;
@@ -71,18 +71,18 @@ pub(super) fn list(
     hash: HashKind,
     most: usize,
     packs: &mut Vec<Pack>,
-) -> Result<Option<PathBuf>, Unread> {
+) -> Result<Option<PathBuf>, ReadFailure> {
     let Ok(entries) = fs::read_dir(objects.join("pack")) else {
         return Ok(None);
     };
     let mut pipe = None;
     for entry in entries {
-        let index = entry.map_err(|_| Unread::AskGit)?.path();
+        let index = entry.map_err(|_| ReadFailure::AskGit)?.path();
         if index.extension().is_none_or(|extension| extension != "idx") {
             continue;
         }
         if packs.len() >= most {
-            return Err(Unread::AskGit);
+            return Err(ReadFailure::AskGit);
         }
         let path = index.with_extension("pack");
         pipe = pipe.or_else(|| {
@@ -123,29 +123,31 @@ impl Pack {
     }
 
     /// The size of the object that begins there.
-    pub(super) fn size(&self, entry: &Entry, decoder: &mut Decoder) -> Result<u64, Unread> {
+    pub(super) fn size(&self, entry: &Entry, decoder: &mut Decoder) -> Result<u64, ReadFailure> {
         if !entry.header.is_delta() {
             return Ok(entry.decompressed_size);
         }
-        let data = self.data().ok_or(Unread::AskGit)?;
+        let data = self.data().ok_or(ReadFailure::AskGit)?;
         let end = entry
             .data_offset
             .saturating_add(u64::try_from(DELTA_HEADER * 8).unwrap_or_default());
         let end = end.min(data.pack_end() as u64);
         let compressed = data
             .entry_slice(entry.data_offset..end)
-            .ok_or(Unread::AskGit)?;
+            .ok_or(ReadFailure::AskGit)?;
         let mut header = [0; DELTA_HEADER];
         decoder.probe.reset(true);
         decoder
             .probe
             .decompress(compressed, &mut header, FlushDecompress::None)
-            .map_err(|_| Unread::AskGit)?;
+            .map_err(|_| ReadFailure::AskGit)?;
         let written = usize::try_from(decoder.probe.total_out()).unwrap_or_default();
         let header = &header[..written.min(DELTA_HEADER)];
         // The size of the base, then that of the result.
-        let (_, rest) = varint(header).ok_or(Unread::AskGit)?;
-        varint(rest).map(|(size, _)| size).ok_or(Unread::AskGit)
+        let (_, rest) = varint(header).ok_or(ReadFailure::AskGit)?;
+        varint(rest)
+            .map(|(size, _)| size)
+            .ok_or(ReadFailure::AskGit)
     }
 
     /// Reads the object that begins there.
@@ -154,58 +156,58 @@ impl Pack {
         entry: &Entry,
         limit: u64,
         decoder: &mut Decoder,
-    ) -> Result<Object, Unread> {
-        let data = self.data().ok_or(Unread::AskGit)?;
+    ) -> Result<Object, ReadFailure> {
+        let data = self.data().ok_or(ReadFailure::AskGit)?;
         let size = self.size(entry, decoder)?;
         let inflate = &mut decoder.inflate;
         if size > limit {
-            return Err(Unread::TooLarge);
+            return Err(ReadFailure::TooLarge);
         }
         if let Some(kind) = entry.header.as_kind() {
-            let mut bytes = vec![0; usize::try_from(size).map_err(|_| Unread::TooLarge)?];
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| ReadFailure::TooLarge)?];
             data.decompress_entry(entry, inflate, &mut bytes)
-                .map_err(|_| Unread::AskGit)?;
+                .map_err(|_| ReadFailure::AskGit)?;
             return Ok(Object { kind, bytes });
         }
         let (kind, length) = self.chain(entry)?;
         if size > MAX_DELTA_MEMORY as u64 || decoder.copied > MAX_COPIED {
-            return Err(Unread::AskGit);
+            return Err(ReadFailure::AskGit);
         }
         let in_pack = |id: &gix_hash::oid, _: &mut Vec<u8>| {
             Ok(self.find(&id.to_owned()).map(ResolvedBase::InPack))
         };
         let mut bytes = Vec::new();
         data.decode_entry(entry.clone(), &mut bytes, inflate, &in_pack, &mut Never)
-            .map_err(|_| Unread::AskGit)?;
+            .map_err(|_| ReadFailure::AskGit)?;
         // The limit covers what each step may have copied.
         decoder.copied += bytes.capacity() as u64 * u64::from(length);
         if bytes.len() as u64 != size {
-            return Err(Unread::AskGit);
+            return Err(ReadFailure::AskGit);
         }
         bytes.shrink_to_fit();
         Ok(Object { kind, bytes })
     }
 
     /// Returns the kind at the end of a delta chain, and its length.
-    fn chain(&self, entry: &Entry) -> Result<(ObjectKind, u32), Unread> {
-        let data = self.data().ok_or(Unread::AskGit)?;
+    fn chain(&self, entry: &Entry) -> Result<(ObjectKind, u32), ReadFailure> {
+        let data = self.data().ok_or(ReadFailure::AskGit)?;
         let mut at = entry.clone();
         for length in 0..=MAX_CHAIN {
             at = match at.header {
                 Header::OfsDelta { base_distance } => {
                     let offset = at
                         .checked_base_pack_offset(base_distance)
-                        .ok_or(Unread::AskGit)?;
-                    data.entry(offset).map_err(|_| Unread::AskGit)?
+                        .ok_or(ReadFailure::AskGit)?;
+                    data.entry(offset).map_err(|_| ReadFailure::AskGit)?
                 }
-                Header::RefDelta { base_id } => self.find(&base_id).ok_or(Unread::AskGit)?,
+                Header::RefDelta { base_id } => self.find(&base_id).ok_or(ReadFailure::AskGit)?,
                 Header::Commit | Header::Tree | Header::Blob | Header::Tag => {
-                    let kind = at.header.as_kind().ok_or(Unread::AskGit)?;
+                    let kind = at.header.as_kind().ok_or(ReadFailure::AskGit)?;
                     return Ok((kind, length));
                 }
             };
         }
-        Err(Unread::AskGit)
+        Err(ReadFailure::AskGit)
     }
 
     fn data(&self) -> Option<&gix_pack::data::File> {

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use crucible_patch::FileMode;
 
-use super::tree::{MAX_TREE, TreeMode, left_to_git};
-use super::{ObjectKind, Reader, Unread, oid_from};
+use super::tree::{MAX_TREE, TreeMode, defer_to_git};
+use super::{ObjectKind, ReadFailure, Reader, oid_from};
 use crate::git::as_path;
 use crate::oid::Oid;
 use crate::snapshot::SecretCheck;
@@ -18,14 +18,14 @@ const MAX_PATHS: usize = 64 << 20;
 
 impl Reader<'_> {
     /// Returns the objects reachable from `starts`, except files and directories with a secret path. More
-    /// than `most` give [`Unread::TooLarge`].
+    /// than `most` give [`ReadFailure::TooLarge`].
     pub(crate) fn reachable(
         &mut self,
         starts: &[Oid],
         shallow: &HashSet<Oid>,
         most: u64,
         secret: &SecretCheck,
-    ) -> Result<Vec<Oid>, Unread> {
+    ) -> Result<Vec<Oid>, ReadFailure> {
         let mut found = Found {
             seen: HashSet::new(),
             names: Vec::new(),
@@ -38,7 +38,7 @@ impl Reader<'_> {
             if found.seen.contains(&oid) {
                 continue;
             }
-            let object = self.object(&oid, MAX_TREE).map_err(left_to_git)?;
+            let object = self.object(&oid, MAX_TREE).map_err(defer_to_git)?;
             if object.kind == ObjectKind::Tree {
                 found.queue(oid, Vec::new(), &mut trees)?;
                 continue;
@@ -48,15 +48,15 @@ impl Reader<'_> {
             let mut lines = object.bytes.split(|byte| *byte == b'\n').peekable();
             let mut named = |field: &[u8]| {
                 let line = lines.next_if(|line| line.starts_with(field));
-                line.map(|line| Oid::from_ascii(&line[field.len()..]).ok_or(Unread::AskGit))
+                line.map(|line| Oid::from_ascii(&line[field.len()..]).ok_or(ReadFailure::AskGit))
                     .transpose()
             };
             match object.kind {
                 ObjectKind::Blob | ObjectKind::Tree => {}
-                ObjectKind::Tag => left.push(named(b"object ")?.ok_or(Unread::AskGit)?),
+                ObjectKind::Tag => left.push(named(b"object ")?.ok_or(ReadFailure::AskGit)?),
                 ObjectKind::Commit => {
                     found.queue(
-                        named(b"tree ")?.ok_or(Unread::AskGit)?,
+                        named(b"tree ")?.ok_or(ReadFailure::AskGit)?,
                         Vec::new(),
                         &mut trees,
                     )?;
@@ -74,7 +74,7 @@ impl Reader<'_> {
             }
             let tree = self.tree(&oid)?;
             for entry in tree.entries() {
-                let id = oid_from(entry.id).ok_or(Unread::AskGit)?;
+                let id = oid_from(entry.id).ok_or(ReadFailure::AskGit)?;
                 // The commit of a submodule is in another repository.
                 if entry.mode == TreeMode::File(FileMode::Gitlink) || found.seen.contains(&id) {
                     continue;
@@ -104,12 +104,12 @@ struct Found {
 
 impl Found {
     /// Records an object; returns whether it is new.
-    fn add(&mut self, oid: &Oid) -> Result<bool, Unread> {
+    fn add(&mut self, oid: &Oid) -> Result<bool, ReadFailure> {
         if !self.seen.insert(oid.clone()) {
             return Ok(false);
         }
         if self.seen.len() as u64 > self.most {
-            Err(Unread::TooLarge)
+            Err(ReadFailure::TooLarge)
         } else {
             Ok(true)
         }
@@ -121,12 +121,12 @@ impl Found {
         tree: Oid,
         path: Vec<u8>,
         left: &mut Vec<(Oid, Vec<u8>)>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), ReadFailure> {
         if self.add(&tree)? {
             self.remaining_paths = self
                 .remaining_paths
                 .checked_sub(path.len())
-                .ok_or(Unread::TooLarge)?;
+                .ok_or(ReadFailure::TooLarge)?;
             left.push((tree, path));
         }
         Ok(())

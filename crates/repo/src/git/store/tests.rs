@@ -106,7 +106,7 @@ fn packed_objects_read_as_git_reads_them() {
         );
         let less = (object.bytes.len() as u64).checked_sub(1);
         let cut = less.map(|less| reader.object(&oid, less).unwrap_err());
-        assert!(cut.is_none_or(|cut| cut == Unread::TooLarge));
+        assert!(cut.is_none_or(|cut| cut == ReadFailure::TooLarge));
     }
 }
 
@@ -125,14 +125,14 @@ fn objects_that_are_packed_meanwhile_are_found() {
     let missing: Oid = "2".repeat(40).parse().unwrap();
     assert_eq!(
         store.reader(None).unwrap().size(&missing),
-        Err(Unread::AskGit)
+        Err(ReadFailure::AskGit)
     );
     assert_eq!(
         store
             .reader(None)
             .unwrap()
             .size(&"2".repeat(64).parse().unwrap()),
-        Err(Unread::AskGit)
+        Err(ReadFailure::AskGit)
     );
 }
 
@@ -156,7 +156,7 @@ fn oversized_tree_is_left_to_git() {
         seen += 1;
         std::ops::ControlFlow::Continue(())
     });
-    assert_eq!(walked, Err(Unread::AskGit));
+    assert_eq!(walked, Err(ReadFailure::AskGit));
     assert!(seen < 1 << 20);
 }
 
@@ -200,8 +200,8 @@ fn differences_are_those_of_diff_tree() {
         let trees =
             [old, new].map(|commit| reader.tree_of(&commit.trim().parse().unwrap()).unwrap());
         let found = reader.differences(&trees[0], &trees[1]).unwrap();
-        let shown = |found: &Option<Found>| match found {
-            Some(Found {
+        let shown = |found: &Option<OwnedEntry>| match found {
+            Some(OwnedEntry {
                 mode: TreeMode::File(mode),
                 oid,
             }) => (mode.as_str().to_owned(), oid.to_string()),

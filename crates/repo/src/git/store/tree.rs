@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crucible_patch::FileMode;
 
-use super::{HashKind, ObjectKind, Reader, Unread, oid_from};
+use super::{HashKind, ObjectKind, ReadFailure, Reader, oid_from};
 use crate::oid::Oid;
 
 /// A larger tree or commit is left to git, in bytes.
@@ -34,7 +34,7 @@ pub(crate) enum TreeMode {
 
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct OwnedEntry {
     pub(crate) mode: TreeMode,
     pub(crate) oid: Oid,
 }
@@ -43,8 +43,8 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) path: Vec<u8>,
-    pub(crate) old: Option<Found>,
-    pub(crate) new: Option<Found>,
+    pub(crate) old: Option<OwnedEntry>,
+    pub(crate) new: Option<OwnedEntry>,
 }
 
 /// An entry of a tree.
@@ -71,8 +71,8 @@ pub(crate) struct KnownTrees {
 
 impl Reader<'_> {
     /// Returns the tree of a commit, or the tree itself, after checking that it exists.
-    pub(crate) fn tree_of(&mut self, oid: &Oid) -> Result<Oid, Unread> {
-        let object = self.object(oid, MAX_TREE).map_err(left_to_git)?;
+    pub(crate) fn tree_of(&mut self, oid: &Oid) -> Result<Oid, ReadFailure> {
+        let object = self.object(oid, MAX_TREE).map_err(defer_to_git)?;
         let tree = match object.kind {
             ObjectKind::Tree => return Ok(oid.clone()),
             ObjectKind::Commit => {
@@ -81,19 +81,19 @@ impl Reader<'_> {
                     .split(|byte| *byte == b'\n')
                     .next()
                     .unwrap_or_default();
-                let name = line.strip_prefix(b"tree ").ok_or(Unread::AskGit)?;
-                Oid::from_ascii(name).ok_or(Unread::AskGit)?
+                let name = line.strip_prefix(b"tree ").ok_or(ReadFailure::AskGit)?;
+                Oid::from_ascii(name).ok_or(ReadFailure::AskGit)?
             }
-            ObjectKind::Blob | ObjectKind::Tag => return Err(Unread::AskGit),
+            ObjectKind::Blob | ObjectKind::Tag => return Err(ReadFailure::AskGit),
         };
         self.tree(&tree).map(|_| tree)
     }
 
     /// Returns the tree of a commit only.
-    pub(crate) fn tree_of_commit(&mut self, commit: &Oid) -> Result<Oid, Unread> {
+    pub(crate) fn tree_of_commit(&mut self, commit: &Oid) -> Result<Oid, ReadFailure> {
         let tree = self.tree_of(commit)?;
         if tree == *commit {
-            Err(Unread::AskGit)
+            Err(ReadFailure::AskGit)
         } else {
             Ok(tree)
         }
@@ -105,8 +105,8 @@ impl Reader<'_> {
         root: &Oid,
         path: &[u8],
         known: &mut KnownTrees,
-    ) -> Result<Option<Found>, Unread> {
-        let mut at = Found {
+    ) -> Result<Option<OwnedEntry>, ReadFailure> {
+        let mut at = OwnedEntry {
             mode: TreeMode::Tree,
             oid: root.clone(),
         };
@@ -122,7 +122,7 @@ impl Reader<'_> {
                     let tree = self.tree(&at.oid)?;
                     known.held_bytes += tree.bytes.len();
                     if known.held_bytes > MAX_HELD {
-                        return Err(Unread::AskGit);
+                        return Err(ReadFailure::AskGit);
                     }
                     known.trees.insert(directory.to_owned(), tree.clone());
                     tree
@@ -142,7 +142,7 @@ impl Reader<'_> {
         &mut self,
         root: &Oid,
         visit: impl FnMut(&[u8], FileMode, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), ReadFailure> {
         self.each_file_within(root, MAX_NAMES, visit)
     }
 
@@ -151,7 +151,7 @@ impl Reader<'_> {
         root: &Oid,
         most: usize,
         mut visit: impl FnMut(&[u8], FileMode, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), ReadFailure> {
         let first = self.tree(root)?;
         let mut held_bytes = first.bytes.len();
         let mut left = vec![(first, 0, 0)];
@@ -166,7 +166,7 @@ impl Reader<'_> {
             path.extend_from_slice(entry.name);
             names += path.len() + 1;
             if names > most {
-                return Err(Unread::AskGit);
+                return Err(ReadFailure::AskGit);
             }
             let below = match entry.mode {
                 TreeMode::File(mode) => {
@@ -175,13 +175,13 @@ impl Reader<'_> {
                     }
                     None
                 }
-                TreeMode::Tree => Some(self.tree(&oid_from(entry.id).ok_or(Unread::AskGit)?)?),
+                TreeMode::Tree => Some(self.tree(&oid_from(entry.id).ok_or(ReadFailure::AskGit)?)?),
             };
             left.push((tree, next, prefix));
             if let Some(below) = below {
                 held_bytes += below.bytes.len();
                 if held_bytes > MAX_HELD {
-                    return Err(Unread::AskGit);
+                    return Err(ReadFailure::AskGit);
                 }
                 path.push(b'/');
                 left.push((below, 0, path.len()));
@@ -191,7 +191,11 @@ impl Reader<'_> {
     }
 
     /// What differs between two trees: each path with its entry before and after, sorted by bytes.
-    pub(crate) fn differences(&mut self, old: &Oid, new: &Oid) -> Result<Vec<Difference>, Unread> {
+    pub(crate) fn differences(
+        &mut self,
+        old: &Oid,
+        new: &Oid,
+    ) -> Result<Vec<Difference>, ReadFailure> {
         let mut found: Vec<Difference> = Vec::new();
         let mut left = vec![(Vec::new(), Some(old.clone()), Some(new.clone()))];
         let mut names = 0;
@@ -214,7 +218,7 @@ impl Reader<'_> {
                 }
                 names += prefix.len() + name.len() + 1;
                 if names > MAX_NAMES {
-                    return Err(Unread::AskGit);
+                    return Err(ReadFailure::AskGit);
                 }
                 let mut path: Vec<u8> = [&prefix, name].concat();
                 let read = |entry: Option<Entry<'_>>| entry.map(|entry| entry.read()).transpose();
@@ -231,8 +235,8 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    pub(super) fn tree(&mut self, oid: &Oid) -> Result<Tree, Unread> {
-        let object = self.object(oid, MAX_TREE).map_err(left_to_git)?;
+    pub(super) fn tree(&mut self, oid: &Oid) -> Result<Tree, ReadFailure> {
+        let object = self.object(oid, MAX_TREE).map_err(defer_to_git)?;
         let tree = Tree {
             bytes: Arc::new(object.bytes),
             hash_len: hash_len(self.hash()),
@@ -240,16 +244,16 @@ impl Reader<'_> {
         if object.kind == ObjectKind::Tree && tree.is_sane() {
             Ok(tree)
         } else {
-            Err(Unread::AskGit)
+            Err(ReadFailure::AskGit)
         }
     }
 }
 
 impl Entry<'_> {
-    fn read(self) -> Result<Found, Unread> {
-        Ok(Found {
+    fn read(self) -> Result<OwnedEntry, ReadFailure> {
+        Ok(OwnedEntry {
             mode: self.mode,
-            oid: oid_from(self.id).ok_or(Unread::AskGit)?,
+            oid: oid_from(self.id).ok_or(ReadFailure::AskGit)?,
         })
     }
 }
@@ -260,7 +264,7 @@ pub(crate) fn tree_entries<T>(
     bytes: Vec<u8>,
     hash: HashKind,
     select: impl Fn(&[u8]) -> Option<T>,
-) -> Option<Vec<(T, Found)>> {
+) -> Option<Vec<(T, OwnedEntry)>> {
     let tree = Tree {
         bytes: Arc::new(bytes),
         hash_len: hash_len(hash),
@@ -269,7 +273,7 @@ pub(crate) fn tree_entries<T>(
     for entry in tree.is_sane().then(|| tree.entries())? {
         if let Some(value) = select(entry.name) {
             let (mode, oid) = (entry.mode, oid_from(entry.id)?);
-            selected.push((value, Found { mode, oid }));
+            selected.push((value, OwnedEntry { mode, oid }));
         }
     }
     Some(selected)
@@ -359,9 +363,9 @@ pub(super) fn hash_len(hash: HashKind) -> usize {
 }
 
 /// What is too large to be held here is git's to read.
-pub(super) fn left_to_git(why: Unread) -> Unread {
-    if why == Unread::TooLarge {
-        Unread::AskGit
+pub(super) fn defer_to_git(why: ReadFailure) -> ReadFailure {
+    if why == ReadFailure::TooLarge {
+        ReadFailure::AskGit
     } else {
         why
     }

@@ -136,7 +136,7 @@ fn without_exchange_old_file_is_set_aside() {
         recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
             .unwrap()
             .outcome,
-        EditRecovery::TakenBack
+        EditRecovery::RolledBack
     );
     assert_eq!(std::fs::read(fixture.at("a.txt")).unwrap(), b"a");
     fixture.assert_clean();

@@ -75,7 +75,7 @@ fn both_ends() -> [BTreeMap<String, String>; 2] {
 fn assert_told(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
     let is_finished = told.outcome == EditRecovery::Finished;
     for edit in story() {
-        if told.went_on.contains(&edit.path) {
+        if told.edited_since.contains(&edit.path) {
             continue;
         }
         let now = std::fs::read(fixture.at(edit.path.as_str())).ok();
@@ -106,7 +106,7 @@ fn removed_staging_files_leave_no_partial_change() {
         }
         let recovery = recovered(fixture, renaming).unwrap();
         assert_told(fixture, &recovery, &format!("{renaming:?}, step {step}"));
-        assert_eq!(recovery.went_on, []);
+        assert_eq!(recovery.edited_since, []);
         let tree = fixture.tree();
         assert!(
             tree == before || tree == after,
@@ -152,10 +152,9 @@ fn stuck_change_keeps_journal_and_names_files() {
     refused(&fixture, "the new content of the other files");
     // A caller that knows the content continues.
     let remade = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
-    let told =
-        recover_tree_edit_remaking(&fixture.root(), &ours(&fixture.journal()), &remade).unwrap();
+    let told = recover_tree_edit_with(&fixture.root(), &ours(&fixture.journal()), &remade).unwrap();
     assert_eq!(
-        (told.outcome, told.went_on),
+        (told.outcome, told.edited_since),
         (EditRecovery::Finished, Vec::new())
     );
     assert!(
@@ -167,7 +166,7 @@ fn stuck_change_keeps_journal_and_names_files() {
     // What is remade has to be the very same.
     let fixture = fresh();
     let wrong = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"newer".to_vec());
-    let recovery = recover_tree_edit_remaking(&fixture.root(), &ours(&fixture.journal()), &wrong);
+    let recovery = recover_tree_edit_with(&fixture.root(), &ours(&fixture.journal()), &wrong);
     assert!(
         matches!(recovery, Err(TreeEditError::NotTakenBack { .. })),
         "{recovery:?}"
@@ -180,8 +179,8 @@ fn stuck_change_keeps_journal_and_names_files() {
     let recovery = recover_tree_edit(&fixture.root(), &ours(&fixture.journal())).unwrap();
     let mine: RepoPath = "b.txt".parse().unwrap();
     assert_eq!(
-        (recovery.outcome, recovery.went_on),
-        (EditRecovery::TakenBack, vec![mine])
+        (recovery.outcome, recovery.edited_since),
+        (EditRecovery::RolledBack, vec![mine])
     );
     fixture.assert_clean();
 }
@@ -221,7 +220,7 @@ fn moved_directory_keeps_journal() {
             assert_eq!(fixture.tree(), left, "{at}");
         }
         let recovery = recovered(fixture, renaming).unwrap();
-        assert_eq!(recovery.went_on, [], "{at}");
+        assert_eq!(recovery.edited_since, [], "{at}");
         let tree = fixture.tree();
         assert!(tree == before || tree == after, "{at}: {tree:?}");
         fixture.assert_clean();
@@ -260,13 +259,13 @@ fn file_edited_since_is_named() {
         } else {
             vec![path]
         };
-        assert_eq!(recovery.went_on, expected, "{at}");
+        assert_eq!(recovery.edited_since, expected, "{at}");
         if recovery.files.is_empty() {
             fixture.assert_clean();
         } else {
             assert_told(fixture, &recovery, &at);
         }
-        named += recovery.went_on.len();
+        named += recovery.edited_since.len();
     });
     assert!(named > 10, "{named}");
 }
@@ -310,7 +309,7 @@ fn new_directory_may_be_missing() {
     std::fs::remove_dir_all(fixture.at("new")).unwrap();
     assert_eq!(
         recovered(&fixture, Renaming::Full).unwrap().outcome,
-        EditRecovery::TakenBack
+        EditRecovery::RolledBack
     );
     assert_eq!(fixture.tree(), before);
     fixture.assert_clean();

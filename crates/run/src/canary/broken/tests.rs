@@ -24,12 +24,12 @@ fn tracked(paths: &[&str]) -> Vec<TrackedFile> {
     paths.iter().map(file).collect()
 }
 
-fn chosen(paths: &[&str], gate_files: &[&str]) -> (BrokenFiles, Vec<String>) {
+fn chosen(paths: &[&str], gate_files: &[&str]) -> (BrokenKind, Vec<String>) {
     let gate_files: Vec<RepoPath> = gate_files
         .iter()
         .map(|path| path.parse().unwrap())
         .collect();
-    let broken = Broken::choose(&tracked(paths), &gate_files);
+    let broken = BrokenSources::choose(&tracked(paths), &gate_files);
     (
         broken.kind,
         broken
@@ -56,7 +56,7 @@ fn source_files_alone_are_broken() {
     let paths = [&kept[..], &other, &sources].concat();
     assert_eq!(
         chosen(&paths, &["src/gate.py"]),
-        (BrokenFiles::Sources, sources.map(str::to_owned).to_vec())
+        (BrokenKind::Sources, sources.map(str::to_owned).to_vec())
     );
 }
 
@@ -72,25 +72,25 @@ fn text_files_are_broken_without_sources() {
     assert_eq!(
         chosen(&paths, &["check.sh"]),
         (
-            BrokenFiles::Texts,
+            BrokenKind::Texts,
             ["README.md", "docs/a.md"].map(str::to_owned).to_vec()
         )
     );
     assert_eq!(
         chosen(&["check.sh", "tests/a.sh"], &["check.sh"]),
-        (BrokenFiles::None, Vec::new())
+        (BrokenKind::None, Vec::new())
     );
 }
 
 #[test]
 fn gate_program_is_broken_as_last_resort() {
     let own = |paths: &[&str]| {
-        let broken = Broken::of_gates(&tracked(paths), &["src/a.py".parse().unwrap()]);
+        let broken = BrokenSources::of_gates(&tracked(paths), &["src/a.py".parse().unwrap()]);
         broken.map(|broken| (broken.kind, broken.files.len()))
     };
     assert_eq!(
         own(&["README.md", "src/a.py", "tests/test_a.py"]),
-        Some((BrokenFiles::Gates, 1))
+        Some((BrokenKind::Gates, 1))
     );
     assert_eq!(
         own(&["README.md", "src/a.py", "src/b.py"]),
@@ -187,7 +187,7 @@ fn only_files_of_the_copy_are_written() {
     std::fs::write(&outside, "x = 1\n").unwrap();
     std::fs::hard_link(&outside, copy.join("a.py")).unwrap();
     std::os::unix::fs::symlink(&outside, copy.join("b.py")).unwrap();
-    Broken::choose(&tracked(&["a.py", "b.py", "gone.py"]), &[])
+    BrokenSources::choose(&tracked(&["a.py", "b.py", "gone.py"]), &[])
         .write(&copy)
         .unwrap();
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "x = 1\n");

@@ -8,7 +8,7 @@ use crucible_model::{
 use crucible_secrets::Scanner;
 
 use super::domain::{Domain, page_of};
-use super::read::{LocatorKind, Written, WrittenResult, read};
+use super::read::{LocatorKind, UncheckedFindWeb, UncheckedResult, read};
 use super::{FindWeb, WebConstraints, WebLocator, WebResult};
 use crate::contract::{FindMode, Guardrails, WebLimits};
 
@@ -110,7 +110,7 @@ impl Judge {
     /// The researcher may hold itself to less than the guardrails allow, and not to more.
     fn constraints(
         &mut self,
-        written: &Written,
+        written: &UncheckedFindWeb,
         own: &[Domain],
         limits: &WebLimits,
         allowed: &[Domain],
@@ -140,7 +140,7 @@ impl Judge {
         }
     }
 
-    fn pages(&mut self, written: &Written, limits: &WebLimits) {
+    fn pages(&mut self, written: &UncheckedFindWeb, limits: &WebLimits) {
         let pages: BTreeSet<String> = written
             .results
             .iter()
@@ -157,7 +157,7 @@ impl Judge {
     fn result(
         &mut self,
         number: usize,
-        result: WrittenResult,
+        result: UncheckedResult,
         allowed: &[Domain],
         own: &[Domain],
     ) -> Option<WebResult> {

@@ -53,16 +53,16 @@ impl LocatorKind {
 
 /// The parsed document; only its form has been checked.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct UncheckedFindWeb {
     pub(super) allow_domains: Vec<String>,
     pub(super) max_queries: u64,
     pub(super) max_pages: u64,
-    pub(super) results: Vec<WrittenResult>,
+    pub(super) results: Vec<UncheckedResult>,
 }
 
 /// One result as it was written.
 #[derive(Debug)]
-pub(super) struct WrittenResult {
+pub(super) struct UncheckedResult {
     pub(super) url: String,
     pub(super) kind: LocatorKind,
     pub(super) value: String,
@@ -73,7 +73,7 @@ pub(super) struct WrittenResult {
 }
 
 /// Parses the document, or describes the error of form.
-pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<UncheckedFindWeb, String> {
     if bytes.len() > MAX_FIND_WEB {
         return Err(format!(
             "it has {} bytes; the limit is {MAX_FIND_WEB}",
@@ -84,10 +84,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
     strict_json::read(text, MAX_FIND_WEB, document).map_err(|fault| fault.to_string())
 }
 
-fn document(mut fields: Fields) -> Result<Written, SchemaMismatch> {
+fn document(mut fields: Fields) -> Result<UncheckedFindWeb, SchemaMismatch> {
     fields.one_of("schema_version", &[(FIND_WEB_SCHEMA, ())])?;
     let mut constraints = fields.object("constraints")?;
-    let written = Written {
+    let written = UncheckedFindWeb {
         allow_domains: constraints.texts("allow_domains", MAX_DOMAINS, MAX_NAME)?,
         max_queries: count(&mut constraints, "max_queries")?,
         max_pages: count(&mut constraints, "max_pages")?,
@@ -98,10 +98,10 @@ fn document(mut fields: Fields) -> Result<Written, SchemaMismatch> {
     Ok(written)
 }
 
-fn result(value: Value, place: String) -> Result<WrittenResult, SchemaMismatch> {
+fn result(value: Value, place: String) -> Result<UncheckedResult, SchemaMismatch> {
     let mut fields = Fields::of(value, place)?;
     let mut locator = fields.object("locator")?;
-    let written = WrittenResult {
+    let written = UncheckedResult {
         url: fields.words("url", MAX_URL)?,
         kind: locator.one_of("type", &LocatorKind::NAMED)?,
         value: locator.words("value", MAX_NAME)?,

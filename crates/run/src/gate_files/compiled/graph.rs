@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crucible_verify::Makefile;
 
 use super::super::{GLOB, INTERPRETERS, QUIET, file_name};
-use super::shell::{Compilation, JAVA, Output, commands, compilation, from_program, java_class};
+use super::shell::{Compilation, JAVA, OutputUse, commands, compilation, from_program, java_class};
 use super::{SourceTree, ends_of, is_object, is_source};
 
 /// Programs that examine the output of another one.
@@ -37,7 +37,7 @@ const MAX_TARGET: usize = 512;
 const MAX_NESTED: usize = 4;
 
 /// A text of commands that is followed.
-pub(in super::super) struct Followed {
+pub(in super::super) struct CommandText {
     /// The file's path; empty for the gate's own command.
     pub(in super::super) path: String,
     /// The directory that names start from.
@@ -125,7 +125,7 @@ struct Follower<'f> {
     /// Which rules make a target by its name.
     by_target: BTreeMap<String, Vec<usize>>,
     patterns: Vec<usize>,
-    scripts: Vec<&'f Followed>,
+    scripts: Vec<&'f CommandText>,
     tree: &'f SourceTree<'f>,
     pass: Pass,
     /// The goals that the gate names.
@@ -144,8 +144,12 @@ struct Follower<'f> {
 
 impl Graph {
     /// Follows the gates' commands through these files.
-    pub(super) fn follow(gates: &[Followed], files: &[Followed], tree: &SourceTree<'_>) -> Self {
-        let (makefiles, scripts): (Vec<&Followed>, Vec<&Followed>) =
+    pub(super) fn build(
+        gates: &[CommandText],
+        files: &[CommandText],
+        tree: &SourceTree<'_>,
+    ) -> Self {
+        let (makefiles, scripts): (Vec<&CommandText>, Vec<&CommandText>) =
             files.iter().partition(|file| file.is_makefile);
         let made = Makefile::read(makefiles.iter().map(|file| file.text.as_str()));
         let mut follower = Follower {
@@ -198,7 +202,7 @@ pub(in super::super) fn is_makefile(path: &str) -> bool {
 
 impl Follower<'_> {
     /// Takes the rules of a makefile in.
-    fn know(&mut self, file: &Followed) {
+    fn know(&mut self, file: &CommandText) {
         let words = |list: &[String]| -> Vec<String> {
             let text = list
                 .iter()
@@ -443,7 +447,7 @@ impl Follower<'_> {
                 self.loops.insert(name.clone(), values);
                 continue;
             }
-            let kind = if command.output == Output::Piped {
+            let kind = if command.output == OutputUse::Piped {
                 RunKind::Watched
             } else {
                 RunKind::Own
@@ -491,7 +495,7 @@ impl Follower<'_> {
             return;
         }
         for word in words {
-            let is_named = |script: &&Followed| {
+            let is_named = |script: &&CommandText| {
                 !script.path.is_empty() && file_name(&script.path) == file_name(word)
             };
             if let Some(at) = self.scripts.iter().position(is_named) {

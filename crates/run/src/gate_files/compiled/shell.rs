@@ -52,7 +52,7 @@ const WITH_VALUE: [&str; 20] = [
 
 /// Whom the output of a command is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
+pub(super) enum OutputUse {
     /// Nobody: its exit code counts.
     Open,
     /// Another command.
@@ -64,7 +64,7 @@ pub(super) enum Output {
 pub(super) struct ShellCommand {
     /// Its words, without quotes.
     pub(super) words: Vec<String>,
-    pub(super) output: Output,
+    pub(super) output: OutputUse,
     /// The file that its output is written to.
     pub(super) file: Option<String>,
 }
@@ -137,17 +137,17 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
                 reader.captured.pop();
                 reader.captured.push('`');
             }
-            '(' => reader.end(Output::Open),
-            ')' if reader.captured.is_empty() => reader.end(Output::Open),
+            '(' => reader.end(OutputUse::Open),
+            ')' if reader.captured.is_empty() => reader.end(OutputUse::Open),
             ')' => reader.release(),
-            ';' | '\n' => reader.end(Output::Open),
+            ';' | '\n' => reader.end(OutputUse::Open),
             '&' if matches!(letters.peek(), Some('>')) => {}
             '&' => {
                 letters.next_if(|next| *next == '&');
-                reader.end(Output::Open);
+                reader.end(OutputUse::Open);
             }
-            '|' if letters.next_if(|next| *next == '|').is_some() => reader.end(Output::Open),
-            '|' => reader.end(Output::Piped),
+            '|' if letters.next_if(|next| *next == '|').is_some() => reader.end(OutputUse::Open),
+            '|' => reader.end(OutputUse::Piped),
             '>' => {
                 letters.next_if(|next| matches!(next, '>' | '|'));
                 if letters.next_if(|next| *next == '&').is_some() {
@@ -166,7 +166,7 @@ pub(super) fn commands(text: &str) -> Vec<ShellCommand> {
             letter => reader.word.push(letter),
         }
     }
-    reader.end(Output::Open);
+    reader.end(OutputUse::Open);
     reader.found
 }
 
@@ -208,13 +208,13 @@ impl Lexer {
         self.redirected = Some(is_output && !is_error);
     }
 
-    fn end(&mut self, output: Output) {
+    fn end(&mut self, output: OutputUse) {
         self.end_word();
         self.redirected = None;
         let output = if self.captured.is_empty() {
             output
         } else {
-            Output::Piped
+            OutputUse::Piped
         };
         let (words, file) = (std::mem::take(&mut self.words), self.file.take());
         if !words.is_empty() {
@@ -236,7 +236,7 @@ impl Lexer {
     }
 
     fn release(&mut self) {
-        self.end(Output::Piped);
+        self.end(OutputUse::Piped);
         self.captured.pop();
         if let Some((words, word, file)) = self.outer.pop() {
             (self.words, self.word, self.file) = (words, word, file);

@@ -294,7 +294,7 @@ fn commands_are_parsed() {
     let parsed_commands = |text: &str| {
         let commands = shell::commands(text).into_iter();
         let one = |command: shell::ShellCommand| {
-            let mark = if command.output == shell::Output::Piped {
+            let mark = if command.output == shell::OutputUse::Piped {
                 "|"
             } else {
                 ""

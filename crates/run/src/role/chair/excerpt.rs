@@ -30,7 +30,7 @@ const OUTLINE_PART: u64 = 4;
 
 /// Why lines of a file are shown.
 #[derive(Debug, Default)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ExcerptReasons<'a> {
     /// Where the goal's names stand.
     pub(super) marks: Vec<TextMark>,
     /// The lines of stack frames.
@@ -43,7 +43,7 @@ pub(super) struct Wanted<'a> {
 pub(super) fn lines_to_show(
     path: &RepoPath,
     text: &str,
-    wanted: &Wanted<'_>,
+    wanted: &ExcerptReasons<'_>,
     allowance: u64,
 ) -> Vec<LineRange> {
     let items = outline(path, text).unwrap_or_default();
@@ -174,7 +174,7 @@ impl LineSelection {
 /// The places worth showing, the best first: definitions around marks, or lines around them.
 fn places(
     items: &[OutlineItem],
-    wanted: &Wanted<'_>,
+    wanted: &ExcerptReasons<'_>,
     lines: &[u64],
     allowance: u64,
 ) -> Vec<(LineRange, u64)> {
@@ -251,7 +251,7 @@ fn places(
 mod tests {
     use super::*;
 
-    fn shown(text: &str, wanted: &Wanted<'_>, allowance: u64) -> Vec<(u64, u64)> {
+    fn shown(text: &str, wanted: &ExcerptReasons<'_>, allowance: u64) -> Vec<(u64, u64)> {
         let ranges = lines_to_show(&"a.py".parse().unwrap(), text, wanted, allowance);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let bytes: usize = ranges
@@ -275,9 +275,9 @@ mod tests {
     fn definition_around_a_frame_and_outline_are_shown() {
         let text = large();
         let frames = BTreeSet::from([20]);
-        let wanted = Wanted {
+        let wanted = ExcerptReasons {
             frames: Some(&frames),
-            ..Wanted::default()
+            ..ExcerptReasons::default()
         };
         let ranges = shown(&text, &wanted, 1200);
         assert_eq!(ranges[0], (1, 1));
@@ -316,9 +316,9 @@ mod tests {
             pattern: 1,
             points: 6,
         };
-        let wanted = Wanted {
+        let wanted = ExcerptReasons {
             marks: common.chain([rare]).collect(),
-            ..Wanted::default()
+            ..ExcerptReasons::default()
         };
         let ranges = shown(&text, &wanted, 400);
         assert!(
@@ -330,9 +330,9 @@ mod tests {
     #[test]
     fn failing_test_is_shown_by_its_name() {
         let tests = BTreeSet::from(["f30".to_owned()]);
-        let wanted = Wanted {
+        let wanted = ExcerptReasons {
             tests: Some(&tests),
-            ..Wanted::default()
+            ..ExcerptReasons::default()
         };
         let ranges = shown(&large(), &wanted, 600);
         assert!(
@@ -344,9 +344,9 @@ mod tests {
     #[test]
     fn text_without_lines_or_outline_is_no_harm() {
         let frames = BTreeSet::from([0, 1, u64::MAX]);
-        let wanted = Wanted {
+        let wanted = ExcerptReasons {
             frames: Some(&frames),
-            ..Wanted::default()
+            ..ExcerptReasons::default()
         };
         assert!(shown("", &wanted, 10).is_empty());
         assert_eq!(shown("def (\n", &wanted, 10), [(1, 1)]);

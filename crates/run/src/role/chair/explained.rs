@@ -24,7 +24,7 @@ use super::{
 use crate::contract::ContextSettings;
 use crate::document::versions;
 use crate::error::RunError;
-use crate::role::librarian::mandatory_room;
+use crate::role::librarian::mandatory_size;
 
 /// The number of recent commits that a ranking reads.
 const COMMITS: u32 = 500;
@@ -146,7 +146,7 @@ pub(crate) async fn request_for_goal(
     let paths: Vec<&RepoPath> = listed.iter().map(|file| &file.path).collect();
     let pointers = Pointers::new(git.top(), &failed, &paths);
     let goal = Goal::with_hints(words, &pointers.hints);
-    let mandatory = mandatory_room(git.top(), settings);
+    let mandatory = mandatory_size(git.top(), settings);
     let limits = room_beside(&budget, mandatory.paths.len(), mandatory.bytes);
     let (mandatory_files, mandatory_bytes) = (mandatory.paths.len() as u64, mandatory.bytes);
     let free = mandatory.paths.into_iter().collect();
@@ -156,7 +156,7 @@ pub(crate) async fn request_for_goal(
     for RankedCandidate {
         candidate,
         size,
-        seen: how,
+        read_extent: how,
     } in looks
     {
         if how == ReadExtent::Gone {

@@ -11,7 +11,7 @@ use crucible_pack::{Goal, LineRange, Need, RankLimits, Surroundings, rank_with};
 use crucible_repo::TreeReader;
 
 use super::RANK_READ_ALL;
-use super::excerpt::{Wanted, lines_to_show};
+use super::excerpt::{ExcerptReasons, lines_to_show};
 use super::pointers::{Pointers, imports_of};
 use super::portion::{MAX_MARKS, READ, show_parts};
 use super::survey::{ListedFile, survey};
@@ -59,15 +59,20 @@ pub(crate) fn search(
 }
 
 /// The lines of a file that fit `allowance` bytes, chosen by the words of a goal; none where none fits.
-pub(crate) fn part_of(top: &Path, goal: &Goal, path: &RepoPath, allowance: u64) -> Vec<LineRange> {
+pub(crate) fn fitting_lines(
+    top: &Path,
+    goal: &Goal,
+    path: &RepoPath,
+    allowance: u64,
+) -> Vec<LineRange> {
     let mut bytes = Vec::new();
     let read = TreeReader::open(top).and_then(|reader| reader.read_prefix(path, READ, &mut bytes));
     if read.is_err() {
         return Vec::new();
     }
-    let wanted = Wanted {
+    let wanted = ExcerptReasons {
         marks: goal.marks(&bytes, MAX_MARKS),
-        ..Wanted::default()
+        ..ExcerptReasons::default()
     };
     lines_to_show(path, &String::from_utf8_lossy(&bytes), &wanted, allowance)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crucible_model::{RepoPath, SourcePattern, is_source};
 use crucible_pack::{area_of, is_beside, is_of_area};
 
-use crate::scope::{Tree, is_plain};
+use crate::scope::{Tree, is_unambiguous_name};
 
 /// A place with more sources than this is too large to be opened; a directory in it may be.
 const MAX_SOURCES: usize = 400;
@@ -123,7 +123,7 @@ impl<'a> Packages<'a> {
         } else {
             Some(own.parse().ok()?)
         };
-        if own.as_ref().is_some_and(|own| !is_plain(own)) {
+        if own.as_ref().is_some_and(|own| !is_unambiguous_name(own)) {
             return None;
         }
         let whole = self.home_of(path).and_then(|home| {
@@ -138,7 +138,7 @@ impl<'a> Packages<'a> {
                 .ok()
         });
         let places = whole
-            .filter(is_plain)
+            .filter(is_unambiguous_name)
             .into_iter()
             .chain(own.clone())
             .map(SourcePattern::below);
@@ -180,7 +180,7 @@ impl<'a> Packages<'a> {
         let others = others.filter(|(_, manifest)| depends(manifest));
         others
             .filter_map(|(at, _)| at.parse().ok())
-            .filter(is_plain)
+            .filter(is_unambiguous_name)
             .map(SourcePattern::below)
             .collect()
     }

@@ -265,10 +265,10 @@ fn names_used(text: &str, used: &mut BTreeMap<String, u64>) {
         rest = &rest[start..];
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);
-        let is_told = before == '.'
+        let is_member_or_call = before == '.'
             || after.starts_with(['(', '.'])
             || (name.contains('_') && !after.starts_with('='));
-        if is_told && name.len() >= 4 && name.len() <= 64 && !is_of_testing(name) {
+        if is_member_or_call && name.len() >= 4 && name.len() <= 64 && !is_of_testing(name) {
             *used.entry(name.to_owned()).or_default() += 1;
         }
         before = name.chars().next_back().unwrap_or(' ');

@@ -6,7 +6,7 @@ use crucible_model::{ByteLimit, RepoPath};
 use crucible_pack::{Choice, FileClass, Goal, Mode, Ranking};
 use crucible_repo::TreeReader;
 
-use super::excerpt::{Wanted, lines_to_show, signatures};
+use super::excerpt::{ExcerptReasons, lines_to_show, signatures};
 use super::pointers::Pointers;
 
 /// How much of a file is read to choose lines of it.
@@ -38,7 +38,7 @@ pub(super) fn show_parts(top: &Path, goal: &Goal, pointers: &Pointers, ranking: 
 
 fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choice: &mut Choice) {
     let is_test = FileClass::of(path) == FileClass::Test;
-    let wanted = Wanted {
+    let wanted = ExcerptReasons {
         marks: goal.marks(text.as_bytes(), MAX_MARKS),
         frames: pointers.lines.get(path),
         tests: is_test.then_some(&pointers.tests),

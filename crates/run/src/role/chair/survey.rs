@@ -41,7 +41,7 @@ pub(crate) struct RankedCandidate {
     pub(crate) candidate: Candidate,
     /// The size of the file in bytes.
     pub(crate) size: u64,
-    pub(crate) seen: ReadExtent,
+    pub(crate) read_extent: ReadExtent,
 }
 
 /// How much of a file was read.
@@ -82,7 +82,7 @@ pub(crate) fn survey(
             continue;
         }
         for (look, file) in surveyor.look_at_all(batch, threads).into_iter().zip(batch) {
-            match look.seen {
+            match look.read_extent {
                 ReadExtent::Text(_) if read >= most.0 => looks.push(surveyor.pass_over(file)),
                 ReadExtent::Text(bytes) => {
                     read = read.saturating_add(bytes);
@@ -148,7 +148,7 @@ impl FileSurvey<'_> {
                     Some(text),
                 )),
                 size,
-                seen: ReadExtent::Text(text.len() as u64),
+                read_extent: ReadExtent::Text(text.len() as u64),
             },
             Some(Err(_)) | None => self.by_path(file, class, ReadExtent::PathOnly),
         }
@@ -174,28 +174,27 @@ impl FileSurvey<'_> {
         class: FileClass,
         mut seen: ReadExtent,
     ) -> RankedCandidate {
-        let size =
-            file.size.unwrap_or_else(
-                || match self.reader.as_ref().map(|it| it.look(&file.path)) {
-                    Some(PathState::File { size } | PathState::ViaLink { size, .. }) => size,
-                    Some(PathState::Missing) => {
-                        seen = ReadExtent::Gone;
-                        0
-                    }
-                    Some(
-                        PathState::NotAFile
-                        | PathState::Outside
-                        | PathState::LinkLoop
-                        | PathState::DanglingLink
-                        | PathState::Unreadable { .. },
-                    )
-                    | None => 0,
-                },
-            );
+        let size = file.size.unwrap_or_else(|| {
+            match self.reader.as_ref().map(|it| it.state(&file.path)) {
+                Some(PathState::File { size } | PathState::ViaLink { size, .. }) => size,
+                Some(PathState::Missing) => {
+                    seen = ReadExtent::Gone;
+                    0
+                }
+                Some(
+                    PathState::NotAFile
+                    | PathState::Outside
+                    | PathState::LinkLoop
+                    | PathState::DanglingLink
+                    | PathState::Unreadable { .. },
+                )
+                | None => 0,
+            }
+        });
         RankedCandidate {
             candidate: self.named(self.goal.look_at(file.path.clone(), class, size, None)),
             size,
-            seen,
+            read_extent: seen,
         }
     }
 
@@ -281,7 +280,7 @@ mod tests {
             ByteLimit(1000),
             &HashSet::new(),
         );
-        let seen: Vec<ReadExtent> = looks.iter().map(|look| look.seen).collect();
+        let seen: Vec<ReadExtent> = looks.iter().map(|look| look.read_extent).collect();
         assert_eq!(
             seen,
             [

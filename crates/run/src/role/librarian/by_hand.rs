@@ -19,7 +19,7 @@ const INCOMPLETE: Code = Code::new("run-pack-incomplete");
 /// # Errors
 ///
 /// The verdict names each file that must not be shown, or not in this way, and each missing file.
-pub(crate) fn read_pack(
+pub(crate) fn parse_manual_pack(
     answer: &Untrusted,
     top: &Path,
     slug: &str,
@@ -128,7 +128,7 @@ mod tests {
         let request_file = request(&["src/a.py", "src/b.py", ".env"]);
         let read = |pack: &ContextPack| {
             let text = String::from_utf8(pack.to_bytes().unwrap()).unwrap();
-            read_pack(
+            parse_manual_pack(
                 &Untrusted::new(text),
                 repo.path(),
                 "slug",
@@ -178,7 +178,7 @@ mod tests {
                 "{path}"
             );
         }
-        let prose = read_pack(
+        let prose = parse_manual_pack(
             &Untrusted::new("Here it is."),
             repo.path(),
             "slug",

@@ -18,8 +18,8 @@ use crucible_secrets::{Scanner, is_secret_file};
 use super::WorkTree;
 use crate::contract::{Plan, RunSettings};
 use crate::error::RunError;
-use crate::role::chair::lookup::{part_of, search};
-use crate::role::request::{MAX_LINES, MoreFiles, Wanted};
+use crate::role::chair::lookup::{fitting_lines, search};
+use crate::role::request::{MAX_LINES, MoreFiles, RequestItem};
 
 pub(crate) const FILES_SHOWN: Code = Code::new("run-files-shown");
 pub(crate) const FILES_NOT_SHOWN: Code = Code::new("run-files-not-shown");
@@ -103,9 +103,11 @@ impl LibrarianContext<'_> {
         let mut findings = Vec::new();
         for (line, found) in found {
             match found {
-                Found::Files(paths) => {
-                    findings.extend(paths.iter().map(|path| self.told(&pack, &line, path)))
-                }
+                Found::Files(paths) => findings.extend(
+                    paths
+                        .iter()
+                        .map(|path| self.line_finding(&pack, &line, path)),
+                ),
                 Found::Nothing(why) => findings.push(not_shown(&line, why)),
             }
         }
@@ -120,13 +122,13 @@ impl LibrarianContext<'_> {
     }
 
     /// Returns the files that a line requests, and their needs.
-    fn look_up(&self, wanted: &Wanted, share: u64) -> (Found, Vec<Need>) {
+    fn look_up(&self, wanted: &RequestItem, share: u64) -> (Found, Vec<Need>) {
         let needs = match wanted {
-            Wanted::File { path, lines } => match self.named(path, *lines) {
+            RequestItem::File { path, lines } => match self.named(path, *lines) {
                 Ok((path, size, lines)) => vec![self.need(path, size, lines, share)],
                 Err(why) => return (Found::Nothing(why), Vec::new()),
             },
-            Wanted::Search { words } => {
+            RequestItem::Search { words } => {
                 let unseen: Vec<&(RepoPath, u64)> = self
                     .tracked
                     .iter()
@@ -186,7 +188,7 @@ impl LibrarianContext<'_> {
             Some(lines) => vec![lines],
             // Secret files are never opened; the pack says so.
             None if size > share && !is_secret_file(path.as_str()) => {
-                part_of(self.top, &Goal::new(self.goal), path, share)
+                fitting_lines(self.top, &Goal::new(self.goal), path, share)
             }
             None => Vec::new(),
         };
@@ -242,7 +244,7 @@ impl LibrarianContext<'_> {
     }
 
     /// What a line came to, for one of its files.
-    fn told(&self, pack: &ContextPack, line: &str, path: &RepoPath) -> Finding {
+    fn line_finding(&self, pack: &ContextPack, line: &str, path: &RepoPath) -> Finding {
         if let Some(file) = pack.files.iter().find(|file| file.path == path.as_str()) {
             let part = if is_whole(file) { "" } else { "a part of " };
             let scope = if self.plan.may_change(path) {
@@ -269,7 +271,7 @@ impl LibrarianContext<'_> {
 }
 
 /// Adds the requested files to a pack; a partially shown file is replaced by its new excerpt.
-pub(crate) fn with_more(mut pack: ContextPack, more: ContextPack) -> ContextPack {
+pub(crate) fn merge_packs(mut pack: ContextPack, more: ContextPack) -> ContextPack {
     for file in more.files {
         match pack.files.iter_mut().find(|there| there.path == file.path) {
             Some(there) if is_whole(there) => {}
@@ -282,7 +284,7 @@ pub(crate) fn with_more(mut pack: ContextPack, more: ContextPack) -> ContextPack
 
 /// Returns whether more than a pack's content is worth requesting: truncated files, and files of `unasked`
 /// that people wrote.
-pub(crate) fn leaves_out(pack: &ContextPack, unasked: &[RepoPath]) -> bool {
+pub(crate) fn has_omitted_files(pack: &ContextPack, unasked: &[RepoPath]) -> bool {
     let is_worth = |path: &RepoPath| {
         FileClass::of(path) != FileClass::Generated
             && !is_filler(path)

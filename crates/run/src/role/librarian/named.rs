@@ -82,7 +82,7 @@ fn secret_in_file(tree: &WorkTree, path: &RepoPath, most: u64) -> Option<String>
         Entry::Missing
         | Entry::NotAFile
         | Entry::LeavesRepository
-        | Entry::LinkInCircles
+        | Entry::LinkCycle
         | Entry::LinkToNothing
         | Entry::Unreadable { .. } => return tree.is_secret(path, &[]),
     };

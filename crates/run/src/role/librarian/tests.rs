@@ -109,7 +109,7 @@ fn path_entry_is_reported_through_links() {
         ("to-dir/a.rs", linked("src/a.rs")),
         ("to-dir/deep", Entry::NotAFile),
         ("to-nothing", Entry::LinkToNothing),
-        ("to-itself", Entry::LinkInCircles),
+        ("to-itself", Entry::LinkCycle),
         ("out", Entry::LeavesRepository),
     ] {
         assert_eq!(tree.entry(&path.parse().unwrap()), expected, "{path}");
@@ -386,7 +386,7 @@ fn mandatory_documents_have_reserved_budget() {
         mandatory: vec!["extra.md".parse().unwrap(), "none.md".parse().unwrap()],
         ..ContextSettings::default()
     };
-    let kept = mandatory_room(&fixture.top(), &settings);
+    let kept = mandatory_size(&fixture.top(), &settings);
     let paths: Vec<&str> = kept.paths.iter().map(RepoPath::as_str).collect();
     assert_eq!(
         (paths, kept.bytes),

@@ -22,13 +22,13 @@ impl WorkTree {
 
 impl Source for WorkTree {
     fn entry(&self, path: &RepoPath) -> Entry {
-        match self.reader.as_ref().map(|reader| reader.look(path)) {
+        match self.reader.as_ref().map(|reader| reader.state(path)) {
             Ok(PathState::File { size }) => Entry::File { size },
             Ok(PathState::ViaLink { through, to, size }) => Entry::Linked { through, to, size },
             Ok(PathState::Missing) => Entry::Missing,
             Ok(PathState::NotAFile) => Entry::NotAFile,
             Ok(PathState::Outside) => Entry::LeavesRepository,
-            Ok(PathState::LinkLoop) => Entry::LinkInCircles,
+            Ok(PathState::LinkLoop) => Entry::LinkCycle,
             Ok(PathState::DanglingLink) => Entry::LinkToNothing,
             Ok(PathState::Unreadable { problem }) => Entry::Unreadable { problem },
             Err(problem) => Entry::Unreadable {

@@ -142,7 +142,7 @@ fn later_edited_file_is_reported() {
     let recovered = RecoveredEdit {
         outcome: EditRecovery::Finished,
         files: THREE.map(|path| path.parse().unwrap()).to_vec(),
-        went_on: vec!["src/a.rs".parse().unwrap()],
+        edited_since: vec!["src/a.rs".parse().unwrap()],
     };
     let choice = FixupChoice {
         recovered,

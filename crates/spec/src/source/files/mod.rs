@@ -177,14 +177,14 @@ fn forbidden(path: &RepoPath, pattern: &str) -> SpecError {
 }
 
 fn not_shown(path: &RepoPath, why: OmissionReason) -> SpecError {
-    let passed_over = Omission {
+    let omission = Omission {
         name: path.to_string(),
         why,
     }
     .to_string();
-    let why = passed_over
+    let why = omission
         .split_once(": ")
-        .map_or(passed_over.as_str(), |(_, why)| why);
+        .map_or(omission.as_str(), |(_, why)| why);
     refused(path, &format!("{why}; leave it out, or name another file"))
 }
 

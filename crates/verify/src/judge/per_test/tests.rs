@@ -48,14 +48,14 @@ fn before(run: &GateRun) -> GateBefore {
 
 struct Case<'c> {
     goal: &'c str,
-    files: TestFiles,
+    files: TestFilePolicy,
     edited: &'c [&'c str],
     reruns: Vec<GateRun>,
 }
 
 const PLAIN: Case<'_> = Case {
     goal: "",
-    files: TestFiles::Fixed,
+    files: TestFilePolicy::Fixed,
     edited: &[],
     reruns: Vec::new(),
 };
@@ -77,7 +77,7 @@ fn judged_run(earlier: &GateRun, now: &GateRun, case: &Case<'_>) -> (JudgedRun, 
         goal: case.goal,
         changed: &[],
         edited_examples: &edited,
-        together: &[],
+        changed_together: &[],
         reruns: &case.reruns,
     };
     let judged = judge_run_after(now, &baseline);
@@ -260,11 +260,11 @@ fn failing_duplicate_does_not_hide_another() {
             sinks: &[],
             sinks_need_approval: &[],
             gates: &[],
-            tests: TestFiles::Fixed,
+            tests: TestFilePolicy::Fixed,
             goal: "",
             changed: &[],
             edited_examples: &[],
-            together: &[],
+            changed_together: &[],
             reruns: &[],
         };
         compare(
@@ -285,7 +285,7 @@ fn failing_duplicate_does_not_hide_another() {
 #[test]
 fn lost_tests_warn_where_tests_may_be_edited() {
     let editable = Case {
-        files: TestFiles::Editable,
+        files: TestFilePolicy::Editable,
         goal: "support yen",
         ..PLAIN
     };
@@ -769,7 +769,7 @@ fn failing_sibling_tests_of_fixed_test_refuse_change() {
         let base = steps("-r/parses_all -r/prints -r/loads -r/network +r/adds");
         let baseline = Baseline {
             goal,
-            together: &together,
+            changed_together: &together,
             ..Baseline::default()
         };
         let compared = compare(&gate, &base, &steps(now), None, &baseline);

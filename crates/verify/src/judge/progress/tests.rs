@@ -32,7 +32,7 @@ fn check(outcome: BrokenOutcome, added: &[&str], still_red: &[&str]) -> BrokenCh
 fn level(
     goal: &str,
     broken: Option<&BrokenChange>,
-    tests: TestFiles,
+    tests: TestFilePolicy,
     accepted: &[String],
 ) -> Option<Level> {
     level_with(goal, broken, tests, accepted, &[])
@@ -41,7 +41,7 @@ fn level(
 fn level_with(
     goal: &str,
     broken: Option<&BrokenChange>,
-    tests: TestFiles,
+    tests: TestFilePolicy,
     accepted: &[String],
     waiting: &[String],
 ) -> Option<Level> {
@@ -77,7 +77,7 @@ const GOAL: &str = "add a function twice(a) to lib/num.js, with a test";
 #[test]
 fn added_test_that_notices_the_change_is_progress() {
     let noticed = check(BrokenOutcome::Noticed, &["twice"], &[]);
-    let of = |goal, broken| level(goal, broken, TestFiles::Fixed, &[]);
+    let of = |goal, broken| level(goal, broken, TestFilePolicy::Fixed, &[]);
     assert_eq!(of(GOAL, Some(&noticed)), Some(Level::Warning));
     assert_eq!(of(GOAL, None), Some(Level::Error), "the check was not made");
 }
@@ -91,7 +91,7 @@ fn trivial_added_test_is_no_progress() {
         // The failing test runs the changed code.
         check(BrokenOutcome::Noticed, &["twice"], &["zone"]),
     ] {
-        let found = level(GOAL, Some(&broken), TestFiles::Fixed, &[]);
+        let found = level(GOAL, Some(&broken), TestFilePolicy::Fixed, &[]);
         assert_eq!(found, Some(Level::Error), "{broken:?}");
     }
 }
@@ -109,7 +109,7 @@ fn goal_about_the_failing_test_needs_it_green() {
         "add zones to dates",
         "",
     ] {
-        for tests in [TestFiles::Fixed, TestFiles::Editable] {
+        for tests in [TestFilePolicy::Fixed, TestFilePolicy::Editable] {
             let found = level(goal, Some(&noticed), tests, &[]);
             assert_eq!(found, Some(Level::Error), "{goal}");
         }
@@ -121,7 +121,7 @@ fn failing_test_of_a_commit_of_tests_waits() {
     let noticed = check(BrokenOutcome::Noticed, &["twice"], &[]);
     for (waiting, expected) in [("zone", Level::Error), ("other", Level::Warning)] {
         let waiting = [waiting.to_owned()];
-        let found = level_with(GOAL, Some(&noticed), TestFiles::Fixed, &[], &waiting);
+        let found = level_with(GOAL, Some(&noticed), TestFilePolicy::Fixed, &[], &waiting);
         assert_eq!(found, Some(expected));
     }
 }
@@ -139,7 +139,12 @@ fn repair_goal_is_compared_with_files_of_tests() {
 fn accepted_refusal_is_a_warning() {
     let accepted = [NOTHING_FIXED.to_string()];
     assert_eq!(
-        level("make the tests pass", None, TestFiles::Fixed, &accepted),
+        level(
+            "make the tests pass",
+            None,
+            TestFilePolicy::Fixed,
+            &accepted
+        ),
         Some(Level::Warning)
     );
     let other = ["verify-test-broken".to_owned()];

@@ -203,10 +203,10 @@ fn shown_lines_stay_when_excerpt_grows() {
     let text: String = (1..=400).map(|at| format!("line {at}\n")).collect();
     let mut fixture = Room::new(&[("src/a.txt", &text), ("src/b.txt", "short\n")]);
     let first = fixture.serve("NEED: src/a.txt:1-3\nNEED: src/b.txt").pack;
-    fixture.shown = with_more(fixture.shown.clone(), first);
+    fixture.shown = merge_packs(fixture.shown.clone(), first);
     let second = fixture.serve("NEED: src/a.txt:300-301\nNEED: src/b.txt");
     assert_eq!(second.findings[1].hint, "it is shown already");
-    let both = with_more(fixture.shown.clone(), second.pack);
+    let both = merge_packs(fixture.shown.clone(), second.pack);
     let shown: Vec<String> = both
         .files
         .iter()
@@ -291,7 +291,7 @@ fn requests_are_offered_only_with_more_files() {
     let paths = |paths: &[&str]| -> Vec<RepoPath> {
         paths.iter().map(|path| path.parse().unwrap()).collect()
     };
-    let left = |names: &[&str]| leaves_out(&fixture.shown, &paths(names));
+    let left = |names: &[&str]| has_omitted_files(&fixture.shown, &paths(names));
     assert!(left(&["src/a.py"]) && left(&["README.md"]));
     assert!(
         !left(&[])
@@ -312,9 +312,9 @@ fn requests_are_offered_only_with_more_files() {
         ranges,
     };
     pack.files = vec![file(Vec::new())];
-    assert!(!leaves_out(&pack, &paths(&["src/a.py"])));
+    assert!(!has_omitted_files(&pack, &paths(&["src/a.py"])));
     pack.files = vec![file(vec![LineRange { start: 1, end: 1 }])];
-    assert!(leaves_out(&pack, &[]));
+    assert!(has_omitted_files(&pack, &[]));
     assert!(
         WorkTree::new(fixture.dir.path())
             .is_secret(&".env".parse().unwrap(), b"")

@@ -11,10 +11,10 @@ use crucible_sandbox::Sandbox;
 
 use crate::error::RunError;
 use crate::layout::{RUN, RunDir};
-use crate::unfinished::settle;
+use crate::unfinished::finish_rename;
 
 /// The directories and services of a run.
-pub struct World<'a> {
+pub struct RunContext<'a> {
     /// The environment the command began with.
     pub env: &'a Environment,
     /// Tells the time.
@@ -27,7 +27,7 @@ pub struct World<'a> {
     pub tmp: PathBuf,
 }
 
-impl World<'_> {
+impl RunContext<'_> {
     /// Opens the repository at `path`, with temporary files below `scratch`.
     pub(crate) async fn git(&self, path: &Path, scratch: &Path) -> Result<Git, RunError> {
         create_dir_all(scratch)?;
@@ -43,7 +43,7 @@ impl World<'_> {
     /// [`RunError::RunInsideRepository`], or what is wrong with the repository.
     pub async fn repository(&self, path: &Path) -> Result<Git, RunError> {
         let git = Git::open(Arc::clone(&self.sandbox), self.env, path).await?;
-        self.outside_of(git.top())?;
+        self.require_outside(git.top())?;
         Ok(git)
     }
 
@@ -61,19 +61,19 @@ impl World<'_> {
         let id = id.parse().map_err(|_| none())?;
         let dir = RunDir::of(&self.runs_root, &id);
         if !dir.root().exists() {
-            settle(&self.runs_root, &id)?;
+            finish_rename(&self.runs_root, &id)?;
         }
         if dir.has(RUN) { Ok(dir) } else { Err(none()) }
     }
 
     /// Refuses runs and temporary copies inside the repository: a run's output must never become part of its
     /// input.
-    pub(crate) fn outside_of(&self, repo: &Path) -> Result<(), RunError> {
+    pub(crate) fn require_outside(&self, repo: &Path) -> Result<(), RunError> {
         outside_of(repo, &[&self.runs_root, &self.tmp])
     }
 
     /// The same for an existing run: its own directory may have become a link into the repository.
-    pub(crate) fn run_outside_of(&self, repo: &Path, dir: &RunDir) -> Result<(), RunError> {
+    pub(crate) fn require_run_outside(&self, repo: &Path, dir: &RunDir) -> Result<(), RunError> {
         outside_of(repo, &[&self.runs_root, &self.tmp, dir.root()])
     }
 }

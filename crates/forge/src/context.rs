@@ -8,7 +8,7 @@ use crucible_model::Clock;
 use crucible_sandbox::{Sandbox, Strength};
 
 /// The places and means of a step of a skill.
-pub struct ForgeWorld<'a> {
+pub struct ForgeContext<'a> {
     /// The environment the command began with.
     pub env: &'a Environment,
     /// Tells the time.

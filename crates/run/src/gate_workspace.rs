@@ -1,8 +1,8 @@
 //! The environment of a gate: what the repository's own commands find besides the tracked files.
 //!
 //! A [`Survey`] lists the ignored files and packs the history, once for all trials of a session
-//! ([`Surveys`]). For each gate, [`GateWorld::furnish`] completes the copy of the tracked files, and
-//! [`GateWorld::setting`] says how the command runs: the copy is mounted at the path of the original,
+//! ([`SurveyCache`]). For each gate, [`GateWorkspace::complete_copy`] completes the copy of the tracked files, and
+//! [`GateWorkspace::setting`] says how the command runs: the copy is mounted at the path of the original,
 //! packages are shown in it so that the original stays as it is, and a virtual environment of the repository is active. Absolute paths
 //! in scripts, editable installs and build caches then lead to the copy, which is what is tested.
 //!
@@ -29,10 +29,10 @@ use crucible_verify::{GateId, GateSetting, Spelling};
 use tokio::sync::Mutex;
 
 use crate::error::RunError;
-use crate::hidden::{hidden, tools};
-use crate::trial::TrialBase;
+use crate::hidden::{hidden_paths, tool_paths};
+use crate::run_context::RunContext;
+use crate::trial::TrialSetup;
 use crate::trial::{MAX_LOG, environment};
-use crate::world::World;
 
 /// Names of a repository's virtual environment, the most usual first.
 pub(crate) const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
@@ -54,15 +54,15 @@ pub(crate) type PythonPaths = BTreeMap<String, Vec<String>>;
 
 /// What every trial of one session shares, of one commit.
 #[derive(Default)]
-pub(crate) struct Surveys(Mutex<Option<Arc<Survey>>>);
+pub(crate) struct SurveyCache(Mutex<Option<Arc<Survey>>>);
 
-impl Surveys {
+impl SurveyCache {
     /// Surveys the current checkout, which is `base.commit` if given.
     async fn of(
         &self,
-        world: &World<'_>,
+        world: &RunContext<'_>,
         git: &Git,
-        base: &TrialBase<'_>,
+        base: &TrialSetup<'_>,
     ) -> Result<Arc<Survey>, RunError> {
         let commit = match base.commit {
             Some(commit) => commit.clone(),
@@ -92,7 +92,7 @@ struct Survey {
 impl Survey {
     /// Looks at it, with the private git directory among the session's temporary files.
     async fn make(
-        world: &World<'_>,
+        world: &RunContext<'_>,
         git: &Git,
         sandbox: Strength,
         commit: Oid,
@@ -130,18 +130,18 @@ impl Survey {
 }
 
 /// What every gate of one trial is given.
-pub(crate) struct GateWorld<'w> {
-    world: &'w World<'w>,
-    base: TrialBase<'w>,
+pub(crate) struct GateWorkspace<'w> {
+    world: &'w RunContext<'w>,
+    base: TrialSetup<'w>,
     survey: Arc<Survey>,
 }
 
-impl<'w> GateWorld<'w> {
+impl<'w> GateWorkspace<'w> {
     /// Surveys what the gates need, unless an earlier trial of the session did.
     pub(crate) async fn survey(
-        world: &'w World<'w>,
+        world: &'w RunContext<'w>,
         git: &Git,
-        base: TrialBase<'w>,
+        base: TrialSetup<'w>,
     ) -> Result<Self, RunError> {
         let survey = base.surveys.of(world, git, &base).await?;
         Ok(Self {
@@ -157,13 +157,17 @@ impl<'w> GateWorld<'w> {
     }
 
     /// Completes a copy of the tracked files before any change is written to it. Returns what was left out.
-    pub(crate) async fn furnish(&self, git: &Git, copy: &Path) -> Result<Vec<String>, RunError> {
+    pub(crate) async fn complete_copy(
+        &self,
+        git: &Git,
+        copy: &Path,
+    ) -> Result<Vec<String>, RunError> {
         let mut omitted = self.survey.ignored.omitted.clone();
         omitted.extend(self.survey.ignored.copy_to(copy).await?);
         omitted.sort();
         let mut left_out = omission_lines(&omitted);
         match &self.survey.private_git {
-            Ok(private) => private.give_to(git, copy).await?,
+            Ok(private) => private.install_into(git, copy).await?,
             Err(why) => left_out.push(format!("\".git\": {}", why.escape_debug())),
         }
         if !self.survey.is_mounted {
@@ -173,7 +177,7 @@ impl<'w> GateWorld<'w> {
     }
 
     /// Completes a copy for a program that changes it: the same, but for the git directory.
-    pub(crate) async fn furnish_without_git(&self, copy: &Path) -> Result<(), RunError> {
+    pub(crate) async fn complete_copy_without_git(&self, copy: &Path) -> Result<(), RunError> {
         let _omitted = self.survey.ignored.copy_to(copy).await?;
         if !self.survey.is_mounted {
             self.survey.ignored.link_trees(copy)?;
@@ -182,7 +186,7 @@ impl<'w> GateWorld<'w> {
     }
 
     /// How a program that is no gate runs in `copy`, whose git directory it may use.
-    pub(crate) fn place(&self, copy: &Path) -> Result<GateSetting, RunError> {
+    pub(crate) fn program_setting(&self, copy: &Path) -> Result<GateSetting, RunError> {
         let mut place = self.setting_of(None, copy, None)?;
         let own = if self.survey.is_mounted {
             self.survey.top.join(".git/")
@@ -209,7 +213,7 @@ impl<'w> GateWorld<'w> {
             return Vec::new();
         };
         let mut differences = other.apply(&mut self.survey.env.clone());
-        if other.is_elsewhere() && self.survey.is_mounted {
+        if other.differs_completely() && self.survey.is_mounted {
             differences.extend(["user", "host name"]);
             let mut gates = self.base.gates.iter();
             if gates.all(|gate| self.can_move(Some(&gate.id))) {
@@ -229,7 +233,7 @@ impl<'w> GateWorld<'w> {
             && !has_paths
             && self.survey.ignored.is_empty()
             && !self.survey.env.iter().any(|(_, value)| is_below(value))
-            && tools(top, &self.survey.env, self.base.gates).is_empty()
+            && tool_paths(top, &self.survey.env, self.base.gates).is_empty()
     }
 
     fn setting_of(
@@ -239,7 +243,7 @@ impl<'w> GateWorld<'w> {
         reports: Option<&Path>,
     ) -> Result<GateSetting, RunError> {
         let trees = || self.survey.ignored.trees.iter();
-        let elsewhere = self.base.other.filter(|other| other.is_elsewhere());
+        let elsewhere = self.base.other.filter(|other| other.differs_completely());
         let top = elsewhere.filter(|_| self.can_move(gate)).map_or_else(
             || self.survey.top.clone(),
             |other| other.place(&self.survey.top),
@@ -247,7 +251,7 @@ impl<'w> GateWorld<'w> {
         let mut mounts = vec![mount(&top, MountContent::Writable(copy.to_owned()))];
         let mut masked = Vec::new();
         if self.survey.is_mounted {
-            masked.extend(hidden(
+            masked.extend(hidden_paths(
                 self.world,
                 self.base.repo,
                 self.base.gates,
@@ -277,7 +281,7 @@ impl<'w> GateWorld<'w> {
             let shown: Vec<PathBuf> = trees()
                 .map(|tree| self.survey.top.join(&tree.path))
                 .collect();
-            masked.extend(hidden(
+            masked.extend(hidden_paths(
                 self.world,
                 self.base.repo,
                 self.base.gates,
@@ -359,7 +363,7 @@ impl<'w> GateWorld<'w> {
     /// creates an empty directory in the copy for each.
     fn missing_tools(&self, copy: &Path, trees: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
         let mut missing: Vec<PathBuf> = Vec::new();
-        for place in tools(&self.survey.top, &self.survey.env, self.base.gates) {
+        for place in tool_paths(&self.survey.top, &self.survey.env, self.base.gates) {
             let known = trees
                 .iter()
                 .chain(&missing)
@@ -379,7 +383,7 @@ impl<'w> GateWorld<'w> {
 }
 
 /// Returns whether the copy is mounted at the original's path.
-pub(crate) fn is_mounted(world: &World<'_>, sandbox: Strength) -> bool {
+pub(crate) fn is_mounted(world: &RunContext<'_>, sandbox: Strength) -> bool {
     match sandbox {
         Strength::Off => false,
         // Without it nothing runs.
@@ -445,15 +449,15 @@ fn activated(
 }
 
 /// The interpreter of a virtual environment of the repository at `top`, from the top.
-pub(crate) fn own_python(top: &Path, environment: &str) -> Option<PathBuf> {
+pub(crate) fn venv_python(top: &Path, environment: &str) -> Option<PathBuf> {
     let python = Path::new(environment).join("bin/python");
     top.join(&python).exists().then_some(python)
 }
 
 /// Writes a remedy for the Python that gates start: that of the repository's virtual environment, if it is the one.
-pub(crate) fn remedy_here(world: &World<'_>, top: &Path, remedy: &str) -> String {
+pub(crate) fn remedy_for_venv(world: &RunContext<'_>, top: &Path, remedy: &str) -> String {
     let is_active = world.env.get_os("VIRTUAL_ENV").is_some();
-    let own = ENVIRONMENTS.iter().find_map(|name| own_python(top, name));
+    let own = ENVIRONMENTS.iter().find_map(|name| venv_python(top, name));
     match own.filter(|_| !is_active) {
         Some(python) => with_python(remedy, &python),
         None => remedy.to_owned(),
