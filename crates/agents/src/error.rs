@@ -6,7 +6,7 @@ use crucible_host::fs::FsError;
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// There is no agent of this name.
-    #[error("there is no agent {name:?}; known are {known}")]
+    #[error("unknown agent {name:?}; use one of {known}")]
     Unknown {
         /// The name.
         name: String,

@@ -23,7 +23,7 @@ pub struct SignedCommit {
     pub parents: Vec<String>,
     /// When it was committed, as its committer says.
     pub committed_at: Option<Timestamp>,
-    /// Its message; bytes that are no UTF-8 are replaced.
+    /// Its message; bytes that are not UTF-8 are replaced.
     pub message: String,
     signature: Option<SshSignature>,
     signed: Vec<u8>,

@@ -28,7 +28,7 @@ pub enum AttestError {
         why: String,
     },
     /// There is a key already.
-    #[error("{} exists already and was kept", path.display())]
+    #[error("{} already exists; it was not overwritten", path.display())]
     KeyExists {
         /// The path.
         path: PathBuf,

@@ -36,6 +36,7 @@ impl From<PolicyError> for Failure {
 
 impl From<RefUpdateError> for Failure {
     fn from(error: RefUpdateError) -> Self {
-        Self::usage(error.to_string()).hint("git calls the door; docs/attest.md shows the hook.")
+        Self::usage(error.to_string())
+            .hint("Install `crucible attest door` as a git hook; docs/attest.md shows how.")
     }
 }

@@ -352,7 +352,7 @@ fn pushed_script(command: &[String]) -> Option<&str> {
         INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
     };
     let at = command.iter().position(is_interpreter)?;
-    // With an option such as `-c` or `-m`, the next word is no file.
+    // With an option such as `-c` or `-m`, the next word is not a file.
     let script = command.get(at + 1)?;
     (!script.starts_with(['-', '/'])).then_some(script.as_str())
 }

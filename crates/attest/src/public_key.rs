@@ -57,7 +57,7 @@ pub struct PublicKey {
 /// The text is not a public key that can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It is no public key.
+    /// It is not a public key.
     #[error("not a public key of OpenSSH ({KINDS}): {text:?}")]
     Invalid {
         /// How the text begins.

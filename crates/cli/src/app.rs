@@ -96,7 +96,7 @@ impl App {
         match directory.is_dir() {
             true => Ok(directory),
             false => Err(
-                Failure::usage(format!("{} is no directory", directory.display()))
+                Failure::usage(format!("{} is not a directory", directory.display()))
                     .hint("Name a directory of the project."),
             ),
         }

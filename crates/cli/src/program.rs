@@ -48,11 +48,11 @@ fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
     });
     result.unwrap_or_else(|error| {
         let error = match (error.status, command) {
-            (ExitStatus::Interrupted, Command::Run(_)) => {
-                error.hint("What was done is saved; a run goes on with `crucible run advance`.")
+            (ExitStatus::Interrupted, Command::Run(_)) => error
+                .hint("Completed steps are saved; continue the run with `crucible run advance`."),
+            (ExitStatus::Interrupted, Command::Eval(_)) => {
+                error.hint("Finished tasks are kept; continue with the same command and --resume.")
             }
-            (ExitStatus::Interrupted, Command::Eval(_)) => error
-                .hint("Tasks that have ended are kept; go on with the same command and --resume."),
             _ => error,
         };
         output.error(&error);

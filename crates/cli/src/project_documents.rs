@@ -116,5 +116,5 @@ fn value(document: &impl Serialize) -> Result<Value, Failure> {
 }
 
 fn no_json(error: &serde_json::Error) -> Failure {
-    Failure::refused(format!("the document has no JSON form: {error}"))
+    Failure::refused(format!("cannot serialize the document: {error}"))
 }

@@ -128,7 +128,7 @@ pub enum CouncilError {
         why: String,
     },
     /// The triage's answer breaks rules of the council. All of them are listed.
-    #[error("the triage of {model} breaks {}: {}; ask again, or choose a stronger triage model",
+    #[error("the triage answer of {model} violates {}: {}; ask again, or choose a stronger triage model",
         counted(.violations.len() as u64, "rule"), joined(.violations))]
     TriageViolations {
         /// The model that answered.

@@ -577,7 +577,7 @@ mod tests {
         let best = one(best, "q");
         assert_eq!(
             best.score, 0.9,
-            "an exact name is no partial one, so the weights reach 0.90"
+            "an exact name is not a partial one, so the weights reach 0.90"
         );
         assert!(!best.score.to_string().contains("00000"));
     }

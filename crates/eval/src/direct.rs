@@ -151,7 +151,7 @@ async fn shown(
             Ok(bytes) => bytes,
             Err(error) => return Ok(Err(format!("{path} cannot be shown: {error}"))),
         };
-        // What is no text is not shown.
+        // What is not text is not shown.
         let Ok(content) = String::from_utf8(bytes) else {
             continue;
         };

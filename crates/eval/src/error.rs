@@ -47,7 +47,7 @@ pub enum EvalError {
         problem: crate::task::TaskProblem,
     },
     /// A document of an earlier evaluation cannot be read.
-    #[error("{} is not an evaluation result: {problem}; remove it to run the task again", path.display())]
+    #[error("invalid evaluation result {}: {problem}; remove it to run the task again", path.display())]
     Document {
         /// The file.
         path: PathBuf,

@@ -140,7 +140,7 @@ pub fn import_swe_bench(file: &Path, repos: &Path, out: &Path) -> Result<ImportS
                 create_dir_all(&place)?;
                 write_atomic(&place.join("hidden.patch"), instance.test_patch.as_bytes())?;
                 write_atomic(&place.join("solution.patch"), instance.patch.as_bytes())?;
-                // Without this file the directory is no task; it comes last.
+                // Without this file the directory is not a task; it comes last.
                 write_atomic(&place.join("task.toml"), text.as_bytes())?;
                 summary.written.push(instance.instance_id);
             }

@@ -24,7 +24,7 @@ pub struct HeldOutExample {
     pub output: Value,
 }
 
-/// Why a document is no list of examples.
+/// Why a document is not a list of examples.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExamplesError {
     /// It is not of that form.

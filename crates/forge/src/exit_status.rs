@@ -31,7 +31,7 @@ impl From<ProposalError> for Failure {
             | ProposalError::Grants(_) => Self::usage(message),
             ProposalError::Canonical(_) => Self::new(ExitStatus::Schema, message),
             ProposalError::Secret { .. } => Self::new(ExitStatus::SecretDetected, message)
-                .hint("Take it out; a skill is handed a secret by its name, with --allow-secret. If it is a real one, revoke it."),
+                .hint("Remove it and grant the secret by name with --allow-secret. If it is a real secret, revoke it."),
         }
     }
 }
@@ -43,7 +43,7 @@ impl From<SkeletonError> for Failure {
             SkeletonError::Own(error) => error.into(),
             SkeletonError::Path(error) => error.into(),
             SkeletonError::Edit(_) => Self::refused(error.to_string())
-                .hint("Nothing was written. Put right what is in the way, and run it again."),
+                .hint("Nothing was written. Fix the reported problem, then run the command again."),
         }
     }
 }
@@ -63,7 +63,7 @@ impl From<ApprovalError> for Failure {
         match &error {
             ApprovalError::Secret { .. } => {
                 Self::new(ExitStatus::SecretDetected, error.to_string())
-                    .hint("Take it out. If it is a real one, revoke it.")
+                    .hint("Remove it. If it is a real secret, revoke it.")
             }
             ApprovalError::Empty { .. }
             | ApprovalError::Long { .. }

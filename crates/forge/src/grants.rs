@@ -45,7 +45,7 @@ pub enum GrantsError {
         class: SideEffect,
     },
     /// The class can do nothing without them.
-    #[error("a skill of the class {} can do nothing of its kind without {kind}; name them with {flag}", class.as_str())]
+    #[error("a skill of the class {} needs {kind}; pass {flag}", class.as_str())]
     Missing {
         /// Which.
         kind: &'static str,
@@ -167,7 +167,7 @@ enum Use {
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// The text is no name of a host.
+/// The text is not a name of a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a host: {text:?}; it takes a name such as api.example.com, without a scheme, a port or a wildcard"
@@ -181,7 +181,7 @@ pub struct HostNameError {
 #[serde(try_from = "String", into = "String")]
 pub struct SecretName(String);
 
-/// The text is no name of a variable that could be handed to a skill.
+/// The text is not a name of a variable that could be handed to a skill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not the name of a secret: {text:?}; it takes capitals, digits and `_`, and changes nothing of how a program is run: WEATHER_API_KEY"

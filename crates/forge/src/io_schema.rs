@@ -49,7 +49,7 @@ impl IoSide {
     }
 }
 
-/// Why a document is no pair of schemas.
+/// Why a document is not a pair of schemas.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IoSchemaError {
     /// It is not JSON.
@@ -81,7 +81,7 @@ pub enum IoSchemaError {
         side: IoSide,
     },
     /// It uses what is not taken.
-    #[error("{place} is not taken in an I/O schema: {why}")]
+    #[error("{place} is not allowed in an I/O schema: {why}")]
     Keyword {
         /// Where, as a JSON pointer.
         place: String,
@@ -96,8 +96,8 @@ pub enum IoSchemaError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// It is no JSON Schema.
-    #[error("the schema of the {} is no JSON Schema (2020-12): {why}", side.as_str())]
+    /// It is not a JSON Schema.
+    #[error("the schema of the {} is not a JSON Schema (2020-12): {why}", side.as_str())]
     NotASchema {
         /// Which.
         side: IoSide,

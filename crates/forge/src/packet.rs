@@ -6,7 +6,7 @@
 //! skill is also run, whatever the project made of its copies.
 //!
 //! What always holds: the same parts give the same bytes, without a clock, a random value or a path of this machine; every text of others is
-//! bounded, and what is cut says so; held-out examples are no part, and nothing that a gate found out with them.
+//! bounded, and what is cut says so; held-out examples are not part, and nothing that a gate found out with them.
 
 use crucible_ledger::{SideEffect, SkillRow};
 use crucible_model::{PromptBuilder, PromptText, Untrusted};
@@ -220,7 +220,7 @@ fn block(path: &str, text: &str) -> String {
     format!("{path}\n```python\n{text}```\n")
 }
 
-/// What of the module is settled. A small model answers with what it was shown, so that what it is shown is no empty form.
+/// What of the module is settled. A small model answers with what it was shown, so that what it is shown is not an empty form.
 fn begun_skill(parts: &PacketParts<'_>) -> String {
     let PacketParts {
         name,
@@ -238,7 +238,7 @@ fn begun_skill(parts: &PacketParts<'_>) -> String {
 }
 
 /// What of the test is settled: its first function as far as the class settles it, with the types that mypy asks for. It breaks off, so that
-/// an answer that repeats it is no test that asks nothing.
+/// an answer that repeats it is not a test that asks nothing.
 fn begun_test(parts: &PacketParts<'_>) -> String {
     let SkillPaths { module, class, .. } = parts.paths;
     let patch = "monkeypatch: pytest.MonkeyPatch";

@@ -61,7 +61,7 @@ impl PlaceUse {
 /// A path below which no skill is let write, or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no skill is let {verb} below {path}: {why} ({name}); grant a directory that holds nothing but what skills {verb}, such as notes/"
+    "a skill must not {verb} below {path}: {why} ({name}); grant a directory that only skills {verb}, such as notes/"
 )]
 pub struct RefusedPlace {
     /// What it is not let do.
@@ -124,7 +124,7 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
         if name.contains(['*', '?']) {
             return Err(refused(
                 name,
-                "it is no pattern, and means a directory of that very name",
+                "it is not a pattern, and means a directory of that very name",
             ));
         }
         if name.contains(is_hidden) {

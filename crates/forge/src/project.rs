@@ -30,7 +30,7 @@ pub enum PolicyReadError {
     /// The file cannot be read.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// It is no text.
+    /// It is not text.
     #[error("{POLICY_FILE} is not UTF-8; write it as UTF-8")]
     NotText,
     /// It holds no rules.
@@ -133,7 +133,7 @@ impl ForgeProject {
                 paths.base,
                 self.root.display()
             ))
-            .hint("Lay the package first: crucible skill init"));
+            .hint("Create the package first: `crucible skill init`"));
         }
         let exists = |path: &&RepoPath| self.root.join(path.as_str()).symlink_metadata().is_ok();
         Ok(paths.files().into_iter().find(exists).cloned())

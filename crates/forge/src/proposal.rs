@@ -68,7 +68,7 @@ pub enum ProposalError {
     Grants(#[from] GrantsError),
     /// Something looks like a secret; it is not shown.
     #[error(
-        "{part} holds what looks like a secret ({rule}), and would be kept for good and shown to a model"
+        "{part} contains what looks like a secret ({rule}); remove it, because the ledger keeps it permanently and shown to a model"
     )]
     Secret {
         /// Where.

@@ -199,7 +199,7 @@ impl SkillRegistry {
     ///
     /// # Errors
     ///
-    /// [`RegistryError::Form`] where it is no registry, and where it cannot be read or lies behind a link.
+    /// [`RegistryError::Form`] where it is not a registry, and where it cannot be read or lies behind a link.
     pub fn read(project: &ForgeProject) -> Result<Option<Self>, RegistryError> {
         match read_beneath(project.root(), REGISTRY_FILE, LIMIT) {
             Ok(bytes) => Self::parse(&bytes).map(Some),
@@ -208,7 +208,7 @@ impl SkillRegistry {
         }
     }
 
-    /// Reads the text of a registry. A key that this version does not know could mean anything: with one it is no registry.
+    /// Reads the text of a registry. A key that this version does not know could mean anything: with one it is not a registry.
     ///
     /// # Errors
     ///

@@ -75,10 +75,12 @@ pub enum ApprovalError {
         found: String,
     },
     /// It is the program's own name.
-    #[error("{CRUCIBLE:?} is who demotes by itself; a person has another name")]
+    #[error("{CRUCIBLE:?} is reserved for automatic demotion; use the name of a person")]
     Reserved,
     /// It looks like a secret, which is not shown.
-    #[error("{part} holds what looks like a secret ({rule}), and would be kept for good")]
+    #[error(
+        "{part} contains what looks like a secret ({rule}); remove it, because the ledger keeps it permanently"
+    )]
     Secret {
         /// Which text.
         part: &'static str,

@@ -114,7 +114,7 @@ pub enum VerifyStepError {
     #[error(transparent)]
     Python(#[from] RunnerError),
     /// A gate could not be asked. The verification is recorded as aborted.
-    #[error("the gate {} could not be asked: {source}", gate.as_str())]
+    #[error("the gate {} could not run: {source}", gate.as_str())]
     Obstacle {
         /// Which gate.
         gate: SkillGate,

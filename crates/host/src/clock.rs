@@ -47,7 +47,7 @@ impl Clock for PinnedClock {
 
 /// `CRUCIBLE_CLOCK` holds something else than an instant.
 #[derive(Debug, thiserror::Error)]
-#[error("{CLOCK_VARIABLE} must hold an instant; unset it or correct it")]
+#[error("{CLOCK_VARIABLE} must be an RFC 3339 time; correct or unset it")]
 pub struct ClockError(#[from] TimestampError);
 
 /// The clock of a command: pinned where `CRUCIBLE_CLOCK` says so, the machine's otherwise.

@@ -145,7 +145,7 @@ impl Environment {
         }
         if home.symlink_metadata().is_ok() && !home.is_dir() {
             return refuse(format!(
-                "{shown}, Crucible's own directory, is no directory"
+                "{shown}, Crucible's own directory, is not a directory"
             ));
         }
         Ok(home)

@@ -94,7 +94,7 @@ impl FsError {
 
 /// A directory, a pipe or a device stands where a regular file is read.
 #[derive(Debug, thiserror::Error)]
-#[error("it is no regular file")]
+#[error("it is not a regular file")]
 struct NoRegularFile;
 
 /// A symbolic link stands where none is followed.
@@ -328,7 +328,7 @@ pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
 ///
 /// # Errors
 ///
-/// As [`read_up_to`], and for whatever is no regular file.
+/// As [`read_up_to`], and for whatever is not a regular file.
 pub fn read_regular_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let file = open_at_once(path).map_err(|source| FsError::io("read", path, source))?;
     read_known(file, path, limit)

@@ -106,7 +106,7 @@ pub enum HttpError {
         why: &'static str,
     },
     /// A header cannot be sent.
-    #[error("the header {name:?} holds characters that a header cannot hold")]
+    #[error("the header {name:?} contains invalid characters")]
     BadHeader {
         /// The header's name.
         name: String,
@@ -141,8 +141,8 @@ pub enum HttpError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// The exchange broke off, or what came was no HTTP.
-    #[error("the exchange with {origin} broke off: {detail}")]
+    /// The exchange broke off, or what came was not HTTP.
+    #[error("the connection to {origin} was lost: {detail}")]
     Broken {
         /// Scheme, host and port.
         origin: String,

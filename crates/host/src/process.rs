@@ -30,7 +30,7 @@ impl ProcessStat {
     }
 
     /// Reads the fields after the program's name, which stands in parentheses and may hold anything, other
-    /// parentheses, line ends and what is no text included.
+    /// parentheses, line ends and what is not text included.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let after_name = bytes.iter().rposition(|byte| *byte == b')')? + 1;
         let text = std::str::from_utf8(bytes.get(after_name..)?).ok()?;

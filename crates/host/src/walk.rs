@@ -21,7 +21,7 @@ pub fn files(root: &Path) -> impl Iterator<Item = Result<PathBuf, String>> + use
     })
 }
 
-/// The same, with what is there and is no regular file.
+/// The same, with what is there and is not a regular file.
 pub fn entries(root: &Path) -> impl Iterator<Item = Result<WalkedEntry, String>> + use<> {
     ignore::WalkBuilder::new(root)
         .hidden(false)

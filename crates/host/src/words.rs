@@ -3,11 +3,11 @@
 //! What always holds: what a shell would do more with than split it is refused, never passed on as it stands. So the author of a
 //! pipe, a variable or a pattern learns that there is no shell, and no program gets a word that was meant otherwise.
 
-/// Why a text is no list of words.
+/// Why a text is not a list of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
     /// A quotation mark is not closed.
-    #[error("the quotation mark {0} is not closed")]
+    #[error("unclosed quotation mark {0}")]
     Open(char),
     /// The text ends behind a backslash.
     #[error("trailing backslash")]

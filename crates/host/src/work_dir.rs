@@ -39,7 +39,7 @@ impl WorkDir {
     ///
     /// # Errors
     ///
-    /// Fails when `parent` is missing, not writable or full, or when `label` is no part of a file name.
+    /// Fails when `parent` is missing, not writable or full, or when `label` is not a part of a file name.
     pub fn create(parent: &Path, prefix: &str, label: &str) -> Result<Self, FsError> {
         if prefix.contains(['/', '\0']) || label.contains(['/', '\0']) {
             let source = io::Error::new(
@@ -158,7 +158,7 @@ fn open_lock(path: &Path, extra: OFlags) -> io::Result<File> {
     } else {
         Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no file of this user",
+            "it is not a file of this user",
         ))
     }
 }

@@ -23,7 +23,7 @@ pub enum LedgerError {
         /// What SQLite said.
         reason: String,
     },
-    /// The file is no SQLite database.
+    /// The file is not an SQLite database.
     #[error("{} is not a database; move it away, then start again with an empty ledger", path.display())]
     NotADatabase {
         /// The file.

@@ -289,7 +289,7 @@ fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
         let file = Path::new(&name);
         let reason = match file.metadata() {
             Ok(meta) if meta.is_dir() => "it is a directory",
-            Ok(meta) if !meta.is_file() => "it is no regular file",
+            Ok(meta) if !meta.is_file() => "it is not a regular file",
             Ok(_) | Err(_) => continue,
         };
         return Err(LedgerError::CannotOpen {

@@ -126,7 +126,7 @@ fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassEr
     let columns: Vec<String> = names
         .iter()
         .map(|name| match *name {
-            // An oversized optional column must not look absent: a blob is no text, so it is unreadable.
+            // An oversized optional column must not look absent: a blob is not text, so it is unreadable.
             "path" | "key" => {
                 format!("iif(octet_length({name}) > {MAX_BODY_BYTES}, x'00', {name})")
             }

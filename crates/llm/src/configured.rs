@@ -37,7 +37,7 @@ pub fn provider_settings(
     let cassette = section
         .cassette
         .map(|path| CassetteSource::File(runtime.absolute(&PathBuf::from(path))));
-    // One that is no text is set all the same, and refused by name.
+    // One that is not text is set all the same, and refused by name.
     let unset = |variable: &str| match runtime.env.get_os(variable) {
         Some(key) => key.to_str().is_some_and(|key| key.trim().is_empty()),
         None => true,
@@ -211,8 +211,10 @@ pub fn limits(settings: &Settings) -> Result<BudgetLimits, Failure> {
     };
     let dollars = settings.budget.dollars;
     let Some(limit) = micro_dollars(dollars) else {
-        return Err(Failure::usage(format!("llm.budget.dollars is {dollars}"))
-            .hint("It takes US dollars, such as 1.5; 0 sets no limit."));
+        return Err(
+            Failure::usage(format!("invalid llm.budget.dollars {dollars}"))
+                .hint("Set US dollars, such as 1.5; 0 means no limit."),
+        );
     };
     Ok(BudgetLimits {
         calls: Limit::Unlimited,
@@ -308,7 +310,7 @@ pub fn named_provider(runtime: &Runtime<'_>, settings: &Settings, name: &str) ->
 pub fn context(runtime: &Runtime<'_>, settings: &Settings) -> Result<Context, Failure> {
     let seconds = |key: &str, seconds: u64| match seconds {
         0 => Err(Failure::usage(format!("{key} is no limit"))
-            .hint("It takes a whole number of seconds from 1.")),
+            .hint("Set a whole number of seconds, at least 1.")),
         seconds => Ok(Duration::from_secs(seconds)),
     };
     let llm = &settings.llm;

@@ -47,7 +47,7 @@ impl fmt::Display for LlmError {
 /// The setting that ended a call: the smaller of the two, or both if they are equal.
 fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
     const CALL: &str = "llm.timeout_s";
-    // Programs that serve a role are no providers and have their own time limits.
+    // Programs that serve a role are not providers and have their own time limits.
     const PROGRAMS: [(&str, &str); 2] = [
         ("api_agent", "dispatch.agent_timeout_s"),
         ("agent", "run.agent_timeout_s"),

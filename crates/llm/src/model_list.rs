@@ -148,7 +148,7 @@ impl ModelList {
         for (row, task) in self.providers.iter_mut().zip(tasks) {
             let Some(task) = task else { continue };
             let answer = task.await.map_err(|error| {
-                Failure::refused(format!("asking a server ended abnormally: {error}"))
+                Failure::refused(format!("cannot list the models of a server: {error}"))
             })?;
             row.offered = Some(match answer {
                 Err(error) if self.is_named => return Err(list_error(error)),

@@ -1,6 +1,6 @@
 //! Messages as lines: one JSON document each, on a pair of streams.
 //!
-//! What always holds: no more than [`MAX_MESSAGE`] bytes of a line are kept. A line that is no message is answered with an
+//! What always holds: no more than [`MAX_MESSAGE`] bytes of a line are kept. A line that is not a message is answered with an
 //! error, with the id of the request if it has one, and the next line is read. Before a client has begun, notifications are
 //! passed over, because the protocol has no answer for them.
 
@@ -112,7 +112,7 @@ impl<R: AsyncRead + Unpin, W> Lines<R, W> {
         if has_method && !is_notification && id.is_none() {
             return Err(Box::new(Fault {
                 id,
-                error: ErrorData::invalid_request("the id is no text and no whole number", None),
+                error: ErrorData::invalid_request("the id is not text and no whole number", None),
             }));
         }
         let message = serde_json::from_value(value);
@@ -123,7 +123,7 @@ impl<R: AsyncRead + Unpin, W> Lines<R, W> {
             Err(error) => Err(Box::new(Fault {
                 id,
                 error: ErrorData::invalid_request(
-                    format!("the line is no message of the protocol: {error}"),
+                    format!("the line is not a message of the protocol: {error}"),
                     None,
                 ),
             })),
@@ -145,7 +145,7 @@ impl<R: AsyncRead + Unpin, W> Lines<R, W> {
     }
 }
 
-/// Why a line is no message.
+/// Why a line is not a message.
 struct Fault {
     id: Option<RequestId>,
     error: ErrorData,

@@ -59,7 +59,7 @@ pub async fn serve_stdio(
 
 fn not_begun(error: &ServerInitializeError) -> Failure {
     let text: String = one_line(&error.to_string()).chars().take(300).collect();
-    Failure::refused(format!("the client did not begin as the protocol says: {text}")).hint(
+    Failure::refused(format!("the MCP handshake failed: {text}")).hint(
         "`crucible mcp` is started by a client of the Model Context Protocol; docs/mcp.md has the setups.",
     )
 }

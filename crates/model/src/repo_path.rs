@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 4096;
 #[serde(try_from = "String", into = "String")]
 pub struct RepoPath(String);
 
-/// Why a text is no path inside a repository.
+/// Why a text is not a path inside a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RepoPathError {
     /// Nothing is named.

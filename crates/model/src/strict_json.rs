@@ -22,7 +22,7 @@ const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrictFault {
     /// It is longer than the limit.
-    #[error("it has {bytes} bytes, at most {limit} are read")]
+    #[error("it has {bytes} bytes; the limit is {limit}")]
     TooLong {
         /// How many it has.
         bytes: usize,
@@ -30,13 +30,13 @@ pub enum StrictFault {
         limit: usize,
     },
     /// It is not JSON, is truncated, or has trailing data.
-    #[error("it is not one JSON object and nothing else ({detail})")]
+    #[error("it is not a single JSON object ({detail})")]
     NoJson {
         /// Where it stops being JSON.
         detail: String,
     },
     /// It is JSON, but not of the expected shape.
-    #[error("it is JSON, but not the object that was asked for ({detail})")]
+    #[error("it does not match the expected object ({detail})")]
     WrongShape {
         /// Which place is wrong, and how.
         detail: String,
@@ -230,7 +230,7 @@ impl Fields {
         whole(number).ok_or_else(|| {
             SchemaMismatch::new(
                 &place,
-                format_args!("is {number}, which is no whole number that can be read exactly"),
+                format_args!("is {number}, which is not a whole number that can be read exactly"),
             )
         })
     }
@@ -420,13 +420,19 @@ mod tests {
             assert_eq!(number(text), Ok(whole), "{text}");
         }
         for (text, shown) in [
-            ("2.5", "is 2.5, which is no whole number"),
+            ("2.5", "is 2.5, which is not a whole number"),
             (
                 "9007199254740993.0",
-                "which is no whole number that can be read exactly",
+                "which is not a whole number that can be read exactly",
             ),
-            ("1e300", "which is no whole number that can be read exactly"),
-            ("99999999999999999999", "is 1e+20, which is no whole number"),
+            (
+                "1e300",
+                "which is not a whole number that can be read exactly",
+            ),
+            (
+                "99999999999999999999",
+                "is 1e+20, which is not a whole number",
+            ),
             ("1e999", "out of range"),
             (
                 "\"three\"",

@@ -36,7 +36,7 @@ const MAX_READ_DEPTH: u64 = 16 * 1024 * 1024;
 /// How much is read in search of the lines of all needs together, in bytes: a request may name ten thousand huge files.
 const SEARCHED_IN_ALL: u64 = 256 * 1024 * 1024;
 
-/// The longest omitted path that is repeated when it is no path at all, in characters.
+/// The longest omitted path that is repeated when it is not a path at all, in characters.
 const MAX_BAD_PATH: usize = 200;
 
 /// Builds the requested pack.
@@ -321,7 +321,7 @@ impl<'a> Packing<'a> {
             Entry::Missing => Err(Refusal::plain(OmittedReason::NotFound)),
             Entry::NotAFile => Err(Refusal {
                 reason: OmittedReason::InvalidRequest,
-                detail: Some("is no regular file".to_owned()),
+                detail: Some("is not a regular file".to_owned()),
             }),
             Entry::LeavesRepository => Err(Refusal::denied(
                 "is a link out of the repository".to_owned(),

@@ -35,7 +35,7 @@ impl Mandatory {
     ///
     /// # Errors
     ///
-    /// Fails when an extra document is no path inside the repository.
+    /// Fails when an extra document is not a path inside the repository.
     pub fn contract<S: AsRef<str>>(extra: &[S]) -> Result<Self, MandatoryError> {
         let mut required = parse_all(&CONTRACT_REQUIRED)?;
         required.extend(parse_all(extra)?);
@@ -49,7 +49,7 @@ impl Mandatory {
     ///
     /// # Errors
     ///
-    /// Fails when an extra document is no path inside the repository.
+    /// Fails when an extra document is not a path inside the repository.
     pub fn where_present<S: AsRef<str>>(extra: &[S]) -> Result<Self, MandatoryError> {
         let mut optional = parse_all(&CONTRACT_REQUIRED)?;
         optional.extend(parse_all(&CONTRACT_OPTIONAL)?);

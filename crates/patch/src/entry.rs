@@ -1,4 +1,4 @@
-//! Entries of a tree that are no plain text files: symbolic links, binary files, submodules, and files that change their mode or kind.
+//! Entries of a tree that are not plain text files: symbolic links, binary files, submodules, and files that change their mode or kind.
 //!
 //! All of them are refused unless the plan or the policy names the path. A link that is named must lead to a place in the same tree,
 //! through no other link; binary content that is named must be binary and small enough. A submodule and a change from one

@@ -1,7 +1,7 @@
 //! What a patch may touch, and how much of it.
 //!
 //! A policy is data: a scope, what is denied in it, limits, and the exact paths that the plan names. Under every
-//! policy lies a floor: places that are no source code and endings that are no text. Only a
+//! policy lies a floor: places that are not source code and endings that are not text. Only a
 //! path that the plan names word for word reaches below that floor; a policy's own denials are never lifted.
 
 use crucible_model::{Denial, PathPrefix, RepoPath, SourcePattern};

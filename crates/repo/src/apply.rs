@@ -84,7 +84,7 @@ impl Git {
     /// # Errors
     ///
     /// [`ApplyError::Dirty`] names every file that is not as the commit has it; [`TreeEditError::Blocked`]
-    /// one that is no plain file or lies behind a link. After any error but [`TreeEditError::NotTakenBack`]
+    /// one that is not a plain file or lies behind a link. After any error but [`TreeEditError::NotTakenBack`]
     /// every file is as it was.
     pub async fn apply_to_work_tree(
         &self,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Oid(String);
 
-/// The text is no object name.
+/// The text is not an object name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a git object name: 40 or 64 lowercase hexadecimal digits")]
 pub struct OidError;

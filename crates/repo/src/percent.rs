@@ -9,8 +9,8 @@ pub(crate) enum Slash {
     IsEncoded,
 }
 
-/// Percent-encodes everything except letters, digits, `-`, `.`, `_` and `~`, so that a colon is no scheme and
-/// braces are no placeholder.
+/// Percent-encodes everything except letters, digits, `-`, `.`, `_` and `~`, so that a colon is not a scheme and
+/// braces are not a placeholder.
 pub(crate) fn encode(bytes: &[u8], slash: Slash) -> String {
     let is_kept = |byte: u8| {
         byte.is_ascii_alphanumeric()

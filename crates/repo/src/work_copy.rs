@@ -6,7 +6,7 @@
 //!
 //! What always holds: the `.git` in the copy is never read again, whatever became of it. Nothing that git runs by its
 //! settings runs, because the copy has no say in the settings of the second directory. Before git reads the copy,
-//! everything is removed that is no file, directory or link: git would wait for a pipe named `.gitignore`.
+//! everything is removed that is not a file, directory or link: git would wait for a pipe named `.gitignore`.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub struct WorkCopy {
 
 impl Git {
     /// Makes `copy`, which has the files of `commit`, a working copy. `scratch_dir` is a directory that does not exist yet, outside
-    /// of the copy. New files that match a pattern of `leftovers`, as in `.gitignore`, are no change.
+    /// of the copy. New files that match a pattern of `leftovers`, as in `.gitignore`, are not a change.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ const MAX_BODY: usize = 4000;
 /// What the names of our trailers begin with.
 const TRAILER: &str = "Crucible-";
 
-/// Why a text is no subject of a commit.
+/// Why a text is not a subject of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
     /// It is empty.

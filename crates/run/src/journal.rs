@@ -379,7 +379,7 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// Tells a result that is no event ([`RunObserver::note`]).
+    /// Tells a result that is not an event ([`RunObserver::note`]).
     pub(crate) fn note(&mut self, line: &str) -> Result<(), RunError> {
         self.observer()?.note(line);
         Ok(())

@@ -312,7 +312,7 @@ impl FromStr for Strength {
 
 /// An unknown strength.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no strength of the sandbox; it takes {}", Strength::ALL.map(Strength::as_str).join(", "))]
+#[error("unknown sandbox strength {name:?}; use one of {}", Strength::ALL.map(Strength::as_str).join(", "))]
 pub struct StrengthError {
     /// What was asked for.
     pub name: String,

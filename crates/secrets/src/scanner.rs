@@ -58,7 +58,7 @@ impl Scanner {
     /// A scanner for the rules in `text`, written as `rules.toml` explains.
     ///
     /// # Errors
-    /// When the text is no TOML document of rules, a rule contradicts itself, or two have one id.
+    /// When the text is not a TOML document of rules, a rule contradicts itself, or two have one id.
     pub fn from_toml(text: &str) -> Result<Self, RulesError> {
         Ok(Self::of(
             rule::parse(text)?

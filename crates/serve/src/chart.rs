@@ -163,7 +163,7 @@ fn sum(parts: &Parts) -> u64 {
         .fold(0, |sum, (_, value)| sum.saturating_add(*value))
 }
 
-/// Adds the values of a day to its week. A day that is no date is left out.
+/// Adds the values of a day to its week. A day that is not a date is left out.
 fn add(weeks: &mut BTreeMap<Week, Parts>, day: &str, values: &[(&'static str, u64)]) {
     let Ok(instant) = format!("{day}T00:00:00Z").parse::<Timestamp>() else {
         return;

@@ -67,7 +67,7 @@ pub enum EditError {
         /// What the parser said.
         message: String,
     },
-    /// Something that is no table stands where the setting's table would be.
+    /// Something that is not a table stands where the setting's table would be.
     #[error("{}: `{table}` is not a table", path.display())]
     NotATable {
         /// The file.

@@ -54,7 +54,7 @@ impl ConfigFiles {
     }
 }
 
-/// Whether anything has this name, be it what it may: what cannot be read, or is no regular file, is reported when it is read, and
+/// Whether anything has this name, be it what it may: what cannot be read, or is not a regular file, is reported when it is read, and
 /// never taken for settings that nobody made.
 pub(crate) fn stands(path: &Path) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};

@@ -90,7 +90,7 @@ mod tests {
     fn declared_words_hold_the_default() {
         for spec in specs().filter(|spec| !spec.words.is_empty()) {
             let DefaultValue::Text(default) = spec.default else {
-                panic!("{} has words and is no text", spec.key)
+                panic!("{} has words and is not text", spec.key)
             };
             assert!(
                 default.is_empty() || spec.words.contains(&default),

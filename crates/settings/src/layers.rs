@@ -708,7 +708,7 @@ mod tests {
             .unwrap();
             let message = read().unwrap_err().to_string();
             assert!(
-                message.contains("it is no regular file") && message.contains("config.toml"),
+                message.contains("it is not a regular file") && message.contains("config.toml"),
                 "{message}"
             );
             std::fs::remove_file(place).unwrap();
@@ -717,7 +717,7 @@ mod tests {
                 read()
                     .unwrap_err()
                     .to_string()
-                    .contains("it is no regular file")
+                    .contains("it is not a regular file")
             );
             std::fs::remove_dir(place).unwrap();
             std::os::unix::fs::symlink("nowhere", place).unwrap();

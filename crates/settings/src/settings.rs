@@ -119,7 +119,7 @@ impl Settings {
         }
     }
 
-    /// `[llm.NAME]` of a provider; a section without values where the name is no provider's.
+    /// `[llm.NAME]` of a provider; a section without values where the name is not a provider's.
     #[must_use]
     pub fn provider(&self, name: &str) -> ProviderSection {
         self.providers.get(name).cloned().unwrap_or_default()

@@ -59,8 +59,7 @@ pub fn user_input() -> UserInput {
 ///
 /// Fails as [`Sandbox::run`] does, if the user's terminal cannot be used, or if a signal asks this program to end.
 pub async fn run_attached(sandbox: &Sandbox, spawn: Spawn) -> Result<Completed, Failure> {
-    let failed =
-        |error: io::Error| Failure::refused(format!("the terminal cannot be used: {error}"));
+    let failed = |error: io::Error| Failure::refused(format!("cannot use the terminal: {error}"));
     let (master, end) = TerminalMaster::open(size())?;
     let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
     let mut ending = Ending::new().map_err(failed)?;

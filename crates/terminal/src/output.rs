@@ -338,7 +338,7 @@ impl Output {
             own,
             format!("the result could not be written to standard output: {error}"),
         )
-        .hint("Only what was to be printed is lost; what the command did stays done.");
+        .hint("Only the printed result is lost; the effects of the command remain.");
         self.error(&error);
         own
     }

@@ -20,7 +20,7 @@ pub enum CollectorManner {
     NeverAnswers,
     /// 200 and a body that never ends.
     AnswersForEver,
-    /// Something that is no HTTP.
+    /// Something that is not HTTP.
     SpeaksNoHttp,
 }
 

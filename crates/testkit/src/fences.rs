@@ -10,7 +10,7 @@ pub fn fenced_blocks(text: &str) -> Vec<(String, String)> {
     read(text).blocks
 }
 
-/// What stands outside of all fences, line by line; the lines of the fences themselves are no part of it.
+/// What stands outside of all fences, line by line; the lines of the fences themselves are not part of it.
 #[must_use]
 pub fn outside_of_fences(text: &str) -> String {
     read(text).outside

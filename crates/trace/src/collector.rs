@@ -58,13 +58,13 @@ pub enum CollectorError {
         /// What is wrong.
         problem: HttpError,
     },
-    /// The value is no list of pairs.
+    /// The value is not a list of pairs.
     #[error("{variable} is not a list such as name=value,other=value")]
     Pairs {
         /// The variable.
         variable: &'static str,
     },
-    /// The value is no number of milliseconds.
+    /// The value is not a number of milliseconds.
     #[error("{variable}: {value:?} is not a number of milliseconds")]
     Timeout {
         /// The variable.

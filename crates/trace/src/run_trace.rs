@@ -389,7 +389,7 @@ mod tests {
         )
     }
 
-    /// Names and codes, which are no content.
+    /// Names and codes, which are not content.
     const NAMES: [&str; 15] = [
         "/agent",
         "/base_commit",

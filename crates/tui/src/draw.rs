@@ -109,7 +109,7 @@ fn in_short(entry: Entry<'_>) -> Vec<String> {
     }
 }
 
-/// Lines without hidden characters that are no wider than this.
+/// Lines without hidden characters that are not wider than this.
 fn wrapped_lines(lines: &[String], width: u16) -> Vec<String> {
     lines
         .iter()

@@ -68,7 +68,7 @@ const SHOWN_DIRECTORIES: [&str; 2] = ["outbox/", "reviews/"];
 /// A bundle could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The run directory is not there or is no directory.
+    /// The run directory is not there or is not a directory.
     #[error("{} is not a run directory; list runs with `crucible run list`", path.display())]
     NoRun {
         /// What was given.

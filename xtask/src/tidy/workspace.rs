@@ -29,7 +29,7 @@ pub(crate) struct Workspace {
 /// One file. Its path is relative to the workspace, with `/`.
 pub(crate) struct SourceFile {
     pub(crate) path: String,
-    /// Empty when the file is no text.
+    /// Empty when the file is not text.
     pub(crate) text: String,
     parsed: OnceCell<Result<Parsed, ParseProblem>>,
 }

@@ -229,7 +229,7 @@ const GENERATION: [&str; 13] = [
 ///
 /// # Errors
 ///
-/// Says why a request is refused: it names no model, has a limit that is no whole number, or contains what has no bound
+/// Says why a request is refused: it names no model, has a limit that is not a whole number, or contains what has no bound
 /// or reaches other hosts.
 pub(super) fn bounded(
     route: (Api, Purpose),

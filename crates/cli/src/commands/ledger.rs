@@ -62,7 +62,7 @@ fn existing(app: &App) -> Result<Ledger, Failure> {
     let path = app.ledger_path()?;
     Ledger::open_existing(&path)?.ok_or_else(|| {
         Failure::usage(format!("there is no ledger at {} yet", path.display()))
-            .hint("It is made by the first `crucible run start`.")
+            .hint("Run `crucible run start` once; it creates the ledger.")
     })
 }
 

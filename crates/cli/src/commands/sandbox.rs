@@ -171,7 +171,7 @@ impl Exec {
     fn directories(&self, app: &App) -> Result<Vec<PathBuf>, Failure> {
         let mut directories = BTreeSet::new();
         for path in &self.write {
-            // What is no directory is refused by the sandbox, with its own words.
+            // What is not a directory is refused by the sandbox, with its own words.
             let Ok(real) = app.absolute(path).canonicalize() else {
                 continue;
             };
@@ -226,7 +226,7 @@ impl Exec {
         }
         match guards.conflicts.first() {
             Some(conflict) => Err(Failure::usage(conflict.to_string())
-                .hint("Hand out a directory beside it, or pass --write-git to leave what git runs unprotected.")),
+                .hint("Pass another directory to --write, or pass --write-git, which leaves files that git runs unprotected.")),
             None => Ok((guards.places, run_by_git)),
         }
     }

@@ -47,7 +47,7 @@ fn files() -> String {
     .to_string()
 }
 
-/// What a request asks of a council; nothing where it is no call of one.
+/// What a request asks of a council; nothing where it is not a call of one.
 fn part(request: &SeenRequest) -> Option<CouncilCall> {
     let first = request.body["messages"][0]["content"].as_str().unwrap();
     let beginnings = [

@@ -466,7 +466,7 @@ fn swe_bench_instances_become_tasks() {
         (&checked["broken"], &checked["tasks"][0]["task"]),
         (&1.into(), &"someone__area-1".into())
     );
-    // Nothing is written over, and a line that is no instance is named.
+    // Nothing is written over, and a line that is not an instance is named.
     import().run().exits(1);
     std::fs::write(fixture.path("instances.jsonl"), "{}\n").unwrap();
     assert!(import().run().exits(3).message().contains("line 1"));

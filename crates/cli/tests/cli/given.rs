@@ -58,7 +58,7 @@ fn repeated_judged_answer_costs_person_no_attempt() {
                 .contains("judged as attempt 1")
         );
     }
-    // The same for words that are no patch.
+    // The same for words that are not a patch.
     for prose in ["I would multiply.\n", "\nI would multiply.\n\n"] {
         let still = give(&fixture, &run, prose);
         assert_eq!(still["attempts"].as_array().unwrap().len(), 2);

@@ -94,7 +94,7 @@ fn an_empty_place_says_how_to_begin() {
     "#);
     insta::assert_snapshot!(text(&fixture, &fixture.run(["ledger", "verify"])), @r"
     error: there is no ledger at $CRUCIBLE_HOME/ledger.db yet
-      hint: It is made by the first `crucible run start`.
+      hint: Run `crucible run start` once; it creates the ledger.
     exit 2
     ");
 }

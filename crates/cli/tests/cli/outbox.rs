@@ -113,7 +113,7 @@ fn person_takes_run_from_goal_to_commit() {
             .unwrap()
             .contains("answer-no-edit")
     );
-    // The same words are no new answer.
+    // The same words are not a new answer.
     assert_eq!(
         fixture.run(["run", "advance", "--json"]).exits(1).json()["owed"],
         refused["owed"]

@@ -346,7 +346,7 @@ fn pipe_as_document_does_not_block() {
     std::fs::remove_file(run.join("artifacts/PLAN.md")).unwrap();
     std::fs::write(run.join("artifacts/PLAN.md"), PLAN).unwrap();
     pipe("REASONS.md");
-    // It is no file of the run, so the document is not there.
+    // It is not a file of the run, so the document is not there.
     assert!(check().exits(1).stdout.contains("plan-document-missing"));
     let plan = run.join("artifacts/PLAN.md");
     fixture

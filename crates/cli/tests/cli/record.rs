@@ -68,7 +68,7 @@ fn unrecorded_artifact_is_recreated() {
             "{step}"
         );
     }
-    // What is no part of the record keeps a run from landing until somebody has looked at it.
+    // What is not a part of the record keeps a run from landing until somebody has looked at it.
     let refused = fixture.run(["run", "land", &id]).exits(1);
     assert!(
         refused

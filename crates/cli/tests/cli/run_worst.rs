@@ -124,7 +124,7 @@ fn missing_run_directory_is_named_and_replaceable() {
         .run(["run", "status", &run.id, "--json"])
         .exits(2);
     assert!(!run.run_directory().exists(), "it was made again");
-    // Another one's place taken by a file is no run either.
+    // Another one's place taken by a file is not a run either.
     fs::write(run.run_directory(), "not a directory\n").unwrap();
     run.neither_advances_nor_lands(2, "no run");
     fs::remove_file(run.run_directory()).unwrap();

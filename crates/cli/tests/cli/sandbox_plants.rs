@@ -639,7 +639,7 @@ fn repositories_of_addresses_cannot_be_created() {
             "git push -q o HEAD",
         ),
         Form::new(
-            "a remote that is no name",
+            "a remote that is not a name",
             "git config remote.pushDefault m",
             ".",
             "git init -q --bare m; program m/hooks/pre-receive",

@@ -560,7 +560,7 @@ fn a_repository_that_the_command_makes_is_listed() {
         (ran["stdout"].as_str(), left(&ran)),
         (Some("fine\n"), Vec::new())
     );
-    // In a directory that is no repository.
+    // In a directory that is not a repository.
     std::fs::create_dir(fixture.path("plain")).unwrap();
     let ran = exec(&fixture, &fixture.path("plain"), &[], "git init --quiet .")
         .ok()

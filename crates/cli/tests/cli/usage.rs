@@ -241,7 +241,7 @@ fn unwritable_result_is_an_error() {
             );
         }
     }
-    // A command that failed anyway keeps its own code, and /dev/null is no failure.
+    // A command that failed anyway keeps its own code, and /dev/null is not a failure.
     writing_to("/dev/full", fixture.call(["run", "status", "none"])).exits(2);
     assert_eq!(
         writing_to("/dev/null", fixture.call(["run", "status"]))
@@ -673,8 +673,9 @@ fn sandbox_strength_is_one_option_everywhere() {
         .run()
         .exits(2);
     assert!(
-        ran.message()
-            .contains("\"of\" is no strength of the sandbox; it takes required, best-effort, off")
+        ran.message().contains(
+            "\"of\" is not a strength of the sandbox; it takes required, best-effort, off"
+        )
     );
 }
 

@@ -276,7 +276,7 @@ mod tests {
             ),
             (
                 |v| v["loop_count"] = 2.5.into(),
-                "`loop_count` of the reply is 2.5, which is no whole number",
+                "`loop_count` of the reply is 2.5, which is not a whole number",
             ),
             (
                 |v| v["loop_count"] = Value::Null,

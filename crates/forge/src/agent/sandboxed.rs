@@ -223,7 +223,7 @@ pub(super) fn redact_values(text: &str, keys: &[Secret]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A measured value that is no text.
+/// A measured value that is not text.
 pub(super) fn insert_fact(facts: &mut Map<String, Value>, name: &str, value: Value) {
     facts.insert(name.to_owned(), value);
 }

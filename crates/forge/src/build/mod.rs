@@ -567,7 +567,7 @@ impl Attempt<'_> {
         (outcome, files)
     }
 
-    /// Our own diff of what was built against what the project holds, without secrets. Empty where a file is no text.
+    /// Our own diff of what was built against what the project holds, without secrets. Empty where a file is not text.
     fn diff(&self, files: &[BuiltFile]) -> Result<Vec<u8>, SkillBuildError> {
         let mut before = BTreeMap::new();
         let mut after = BTreeMap::new();

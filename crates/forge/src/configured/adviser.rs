@@ -56,7 +56,7 @@ impl ConfiguredAdviser {
         }
         let named = settings.llm.provider.as_deref().ok_or_else(|| {
             Failure::usage(format!("{UNSPECIFIED}: advice is asked of a model"))
-                .hint("Say whom to ask: --provider NAME.")
+                .hint("Pass --provider NAME.")
         })?;
         let (chars, seconds) = (forge.advice_prompt_chars, forge.advice_timeout_s);
         let positive = [

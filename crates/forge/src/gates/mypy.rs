@@ -84,7 +84,7 @@ fn complaint(line: &str) -> Option<Finding> {
 
 /// The places where a file silences the type checker.
 fn silenced(source: &GateSource) -> Verdict {
-    // What is no text is said by the gate of the policy.
+    // What is not text is said by the gate of the policy.
     let Ok(text) = &source.text else {
         return Verdict::default();
     };

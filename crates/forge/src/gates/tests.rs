@@ -285,7 +285,7 @@ async fn exit_code_0_does_not_prove_tests_ran() {
         ),
         ("nothing", "X = 1\n".to_owned(), "forge-test-none"),
         (
-            "functions that are no tests",
+            "functions that are not tests",
             format!("{import}\n\ndef check():\n    assert False\n"),
             "forge-test-none",
         ),

@@ -39,7 +39,7 @@ pub struct SkillTools {
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsMissing {
     /// The named directory is not an absolute path of a directory.
-    #[error("forge.tools names {}, which is no absolute path of a directory", path.display())]
+    #[error("forge.tools is {}, which is not an absolute path to a directory", path.display())]
     NoDirectory {
         /// What it names.
         path: PathBuf,

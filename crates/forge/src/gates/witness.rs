@@ -1,6 +1,6 @@
 //! What a small plugin of pytest (`witness.py`) reports about a run of tests. The plugin is not part of the tests.
 //!
-//! An exit code is no proof that tests ran: the code under test can end the process with any. So the plugin tells, when pytest is done,
+//! An exit code is not proof that tests ran: the code under test can end the process with any. So the plugin tells, when pytest is done,
 //! what was collected, what came of it and whether the skill itself was run, and signs it with a word that was made for this run. What remains possible: the tests run in
 //! the same process, and one that searches the memory of the interpreter can find the word. That is what the policy for tests forbids.
 //!

@@ -148,7 +148,7 @@ fn generated_test_runs_in_sandbox_of_class() {
         );
     }
     let mut setup = Setup::new(SideEffect::FileWrite);
-    // A place whose name is no plain one is no text to write down between quotes.
+    // A place whose name is not a plain one is not text to write down between quotes.
     setup.skill.grants = json!({"write_paths": ["notes/daily/", "a\" + evil + \"b/"]});
     let packet = setup.packet(AnswerForm::AnswersWithFiles, None);
     assert!(

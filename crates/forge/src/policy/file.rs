@@ -37,7 +37,7 @@ pub struct SkillPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SkillPolicyError {
     /// It is larger than is read.
-    #[error("the policy has {bytes} bytes, at most {MAX_POLICY_BYTES} are read; shorten it")]
+    #[error("the policy has {bytes} bytes; the limit is {MAX_POLICY_BYTES}; shorten it")]
     TooLarge {
         /// How many.
         bytes: usize,
@@ -60,13 +60,13 @@ pub enum SkillPolicyError {
         /// How many.
         count: usize,
     },
-    /// An entry is no module.
-    #[error("{text:?} is no module; write it as an import does: yaml or google.cloud")]
+    /// An entry is not a module.
+    #[error("{text:?} is not a module name; write it like an import, such as yaml or google.cloud")]
     Module {
         /// The entry.
         text: String,
     },
-    /// An entry is no pattern.
+    /// An entry is not a pattern.
     #[error(
         "{text:?} is no pattern: {why}; write a regular expression of at most {MAX_PATTERN_LEN} bytes, without look-around"
     )]

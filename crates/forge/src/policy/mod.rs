@@ -1,7 +1,7 @@
 //! What a skill may do, judged by its syntax tree.
 //!
 //! [`check_policy`] walks the tree once. Every mention of a thing counts, whether it is called or not, so that it does not matter how it is
-//! passed on; modules are no values, attributes are not named by computed text, and nothing but imports, constants and definitions runs
+//! passed on; modules are not values, attributes are not named by computed text, and nothing but imports, constants and definitions runs
 //! while the skill is imported. What a value holds at run time is the sandbox's business, not this judge's.
 
 mod file;

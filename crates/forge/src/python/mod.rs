@@ -27,7 +27,7 @@ pub struct PythonSource {
     tree: Tree,
 }
 
-/// Why bytes are no source text that could be judged. Lines count from 1.
+/// Why bytes are not source text that could be judged. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PythonFault {
     /// More bytes than are read.
@@ -38,7 +38,7 @@ pub enum PythonFault {
         /// How many.
         bytes: usize,
     },
-    /// It is no UTF-8.
+    /// It is not UTF-8.
     #[error("the skill is not UTF-8 from byte {at} on; write it as UTF-8")]
     NotUtf8 {
         /// The first byte that is not.
@@ -103,7 +103,7 @@ impl PythonSource {
     ///
     /// # Errors
     ///
-    /// [`PythonFault`] where they are no source text that means the same to all its readers.
+    /// [`PythonFault`] where they are not source text that means the same to all its readers.
     pub fn parse(bytes: &[u8]) -> Result<Self, PythonFault> {
         if bytes.len() > MAX_SKILL_BYTES {
             return Err(PythonFault::TooLarge { bytes: bytes.len() });

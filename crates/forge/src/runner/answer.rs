@@ -42,7 +42,7 @@ impl<'a> ProvidedSecrets<'a> {
                 return Err(RunnerError::SecretMissing { name: name.clone() });
             }
             let has_lines = value.contains(['\n', '\r', '\0']);
-            // Space around it is no part of it: who hands on what is between still hands it on.
+            // Space around it is not a part of it: who hands on what is between still hands it on.
             let value = value.trim();
             if value.len() < SHORTEST_PROVIDED || has_lines {
                 return Err(RunnerError::SecretUnfit {

@@ -1,4 +1,4 @@
-//! GitHub's answers, for as long as they are fresh. What is here may be lost at any time, and is no part of the chain.
+//! GitHub's answers, for as long as they are fresh. What is here may be lost at any time, and is not a part of the chain.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! neither is ever there without the other. An event under a pinned clock says so. Artifacts and messages stand in the chain
 //! by digest. [`Ledger::verify`](crate::Ledger::verify) compares the rows with the chain, and an artifact that was edited is
 //! found when it is read, too.
-//! The cache is no part of the story: it may be lost.
+//! The cache is not a part of the story: it may be lost.
 
 mod cache;
 mod content;

@@ -220,7 +220,7 @@ fn session_is_recorded_in_row_and_chain() {
     assert_eq!(events[8].artifacts[0].digest, digest);
     assert_eq!(events[10].body, json!({ "status": "completed" }));
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
-    assert_eq!(ledger.runs().unwrap(), [], "a crawl is no governed run");
+    assert_eq!(ledger.runs().unwrap(), [], "a crawl is not a governed run");
 }
 
 #[test]
@@ -547,6 +547,6 @@ fn expired_entries_are_removed_from_cache() {
     assert_eq!(
         ledger.head().unwrap().seq,
         0,
-        "the cache is no part of the chain"
+        "the cache is not a part of the chain"
     );
 }

@@ -240,7 +240,7 @@ fn gate_of_any_name_is_required_if_named() {
     };
     assert!(
         ledger.begin_verification(&named(&[])).is_err(),
-        "no gate is no verification"
+        "no gate is not verification"
     );
     let checked = ledger
         .begin_verification(&named(&["licences", "größe"]))

@@ -25,7 +25,7 @@ const EXCEPTIONS: [(&str, &str, &str); 4] = [
     (
         "artifacts",
         "insert",
-        "bytes that no event names are no evidence",
+        "bytes that no event names are not evidence",
     ),
 ];
 

@@ -271,7 +271,7 @@ fn non_regular_file_is_refused_at_once() {
     pipe(&path);
     for opened in [Ledger::open(&path).map(Some), Ledger::open_existing(&path)] {
         let message = opened.unwrap_err().to_string();
-        assert!(message.contains("it is no regular file"), "{message}");
+        assert!(message.contains("it is not a regular file"), "{message}");
     }
     std::fs::remove_file(&path).unwrap();
     drop(Ledger::open(&path).unwrap());

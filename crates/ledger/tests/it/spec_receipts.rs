@@ -281,7 +281,7 @@ fn learned_receipt_is_never_reported_as_written() {
     let mut ledger = Ledger::open(&place.path).unwrap();
     let learned = receipt("design", 1, "learned");
     let mut written = receipt("tasks", 2, "written");
-    // What a text says is no word of the ledger's.
+    // What a text says is not a word of the ledger's.
     written.outputs = vec![(
         r#"artifacts/","learned":true,""#.to_owned(),
         Digest::of(b"tasks"),

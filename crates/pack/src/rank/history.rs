@@ -43,7 +43,7 @@ pub struct History {
 pub struct PastChange {
     /// Its message, or the beginning of it.
     pub message: String,
-    /// The files that it changed; those that are no candidates do no harm.
+    /// The files that it changed; those that are not candidates do no harm.
     pub paths: Vec<RepoPath>,
 }
 

@@ -3,7 +3,7 @@
 //! A test file is read as a syntax tree. New tests and new imports are taken out of it; what is left has to be the file as it was,
 //! line for line. A new test has a name that does not occur in the file, may not be skipped, and may not reach out of
 //! itself: whatever another test would notice (an assignment to what is imported, a hook, a mock without an end) is refused. A
-//! rename is no addition, and passes where both files are the same once the old name is written as the new one.
+//! rename is not addition, and passes where both files are the same once the old name is written as the new one.
 //!
 //! What always holds: what cannot be read is refused; existing lines stand as they stood.
 

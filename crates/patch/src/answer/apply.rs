@@ -260,7 +260,7 @@ fn by_block(
 }
 
 /// The content of a file of which a block could not be put in: the whole block where it begins and ends as the file does,
-/// the error elsewhere. What does not follow the grammar is no file either way.
+/// the error elsewhere. What does not follow the grammar is not a file either way.
 fn as_whole(
     path: &RepoPath,
     content: &str,

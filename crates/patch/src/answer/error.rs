@@ -30,7 +30,7 @@ pub enum AnswerError {
     NoEdit,
     /// A diff was asked for, and no line of the answer begins one.
     #[error(
-        "this is no diff: its first line has to begin with `diff --git`, and it begins with {begins:?}; answer with the \
+        "this is not a diff: its first line has to begin with `diff --git`, and it begins with {begins:?}; answer with the \
          output of `git diff` and nothing else"
     )]
     NoDiff {
@@ -147,7 +147,7 @@ pub enum AnswerError {
         path: RepoPath,
     },
     /// A block that would create a file that is there.
-    #[error("{path} is there already; say which of its lines to replace")]
+    #[error("{path} already exists; give the lines to replace")]
     EmptySearch {
         /// The file.
         path: RepoPath,
@@ -180,7 +180,7 @@ pub enum AnswerError {
         text: String,
     },
     /// A file that is not UTF-8 and so cannot be given as text.
-    #[error("{path} is no UTF-8 text, so it cannot be given whole; use search and replace")]
+    #[error("{path} is not UTF-8, so it cannot be replaced as a whole; use search and replace")]
     NotText {
         /// The file.
         path: RepoPath,

@@ -45,7 +45,7 @@ impl LooseHunk {
     }
 }
 
-/// The same diff as edits that are placed by their lines; nothing where it is no diff that can be read so.
+/// The same diff as edits that are placed by their lines; nothing where it is not a diff that can be read so.
 #[must_use]
 pub fn as_line_edits(proposal: &Proposal) -> Option<Proposal> {
     match proposal {
@@ -282,7 +282,7 @@ fn counted(lines: &[&str], start: usize, header: Header) -> Option<(LooseHunk, u
     ))
 }
 
-/// Whether a line adds or takes away, and is no item of a list in prose.
+/// Whether a line adds or takes away, and is not an item of a list in prose.
 fn is_marked(line: &str) -> bool {
     let is_item = line
         .strip_prefix("- ")

@@ -91,7 +91,7 @@ pub enum EditKind {
 
 /// Reads an answer in `format`. `expected` are the files that the model was asked to edit: a path among them may be
 /// written more loosely, and where it is only one, a single unnamed edit is taken for it. What a model thought aloud before its answer
-/// (`<think>…</think>` at its very beginning) is no part of it: drafts stand there.
+/// (`<think>…</think>` at its very beginning) is not a part of it: drafts stand there.
 ///
 /// # Errors
 ///

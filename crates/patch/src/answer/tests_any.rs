@@ -136,7 +136,7 @@ fn whole_file_is_accepted_instead_of_definitions() {
     for requested in EditFormat::ALL {
         assert_eq!(of(requested, after), after, "{requested:?}");
     }
-    // A piece with a statement is no whole file, and neither is one that does not follow the grammar.
+    // A piece with a statement is not a whole file, and neither is one that does not follow the grammar.
     for requested in [EditFormat::Definitions, EditFormat::SearchReplace] {
         assert_eq!(
             of(requested, "print(2)\n\n\ndef a():\n    return 1\n"),

@@ -8,7 +8,7 @@ use crate::syntax::{Grammar, Parsed};
 /// The longest literal that is changed, in bytes.
 const MAX_LITERAL: usize = 4096;
 
-/// A literal with another value of its type; nothing if the token is no literal.
+/// A literal with another value of its type; nothing if the token is not a literal.
 pub(super) fn wrong_literal(parsed: &Parsed<'_>, leaf: Node<'_>) -> Option<TextEdit> {
     let text = parsed.text.get(leaf.byte_range())?;
     if text.len() > MAX_LITERAL {

@@ -1,10 +1,10 @@
-//! Why a text is no patch.
+//! Why a text is not a patch.
 
 use crucible_model::{Code, Finding, RepoPathError};
 
 use crate::entry::TYPE_CHANGE;
 
-/// Why a text is no patch, and where.
+/// Why a text is not a patch, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the patch: {kind}")]
 pub struct PatchError {
@@ -46,10 +46,10 @@ pub enum PatchErrorKind {
     )]
     SectionWithoutHeader,
     /// A header line that git does not write.
-    #[error("this is no header that git writes; leave the line out")]
+    #[error("unknown header; remove the line")]
     UnknownHeader,
     /// The same header twice in a section.
-    #[error("this header stands twice in its section; write it once")]
+    #[error("duplicate header; remove one")]
     RepeatedHeader,
     /// Two headers of a section contradict each other, or one is missing.
     #[error(
@@ -64,7 +64,7 @@ pub enum PatchErrorKind {
         "the name is not quoted the way git quotes names; write plain names bare and odd ones as `git diff` prints them"
     )]
     BadQuoting,
-    /// A name that is no path inside the repository.
+    /// A name that is not a path inside the repository.
     #[error("{name:?} is not a path inside the repository: {source}")]
     BadPath {
         /// The name, shortened and decoded as far as it can be.
@@ -95,7 +95,7 @@ pub enum PatchErrorKind {
         path: String,
     },
     /// A hunk header that cannot be read, or whose numbers are out of range.
-    #[error("this is no hunk header of the form `@@ -line,count +line,count @@`")]
+    #[error("invalid hunk header; write `@@ -line,count +line,count @@`")]
     BadHunkHeader,
     /// The hunk has fewer or more lines than its header says, or a line without marker.
     #[error(

@@ -144,7 +144,7 @@ pub fn signatures(path: &RepoPath, source: &[u8], names: &BTreeSet<String>) -> V
         .collect()
 }
 
-/// Returns a literal in one spelling, so that equal literals are equal texts; nothing if it is no literal.
+/// Returns a literal in one spelling, so that equal literals are equal texts; nothing if it is not a literal.
 #[must_use]
 pub fn normal_literal(path: &RepoPath, literal: &str) -> Option<String> {
     let grammar = Grammar::of(path)?;

@@ -347,7 +347,7 @@ pub(crate) fn is_private(language: Language, source: &[u8], name: &str) -> bool 
             || language == Language::Python && line.starts_with(&format!("{name} = "));
         holds(line) && (kinds.iter().any(|kind| line.starts_with(kind)) || is_assigned())
     };
-    // A script that is no module shares its names with all others of a page.
+    // A script that is not a module shares its names with all others of a page.
     let is_module = || {
         ["import", "export", "require("]
             .iter()

@@ -2,7 +2,7 @@
 //!
 //! The result has the length and the line feeds of the source; quotes and what stands between them become blanks.
 //! A literal that is not closed runs to the end of its line, or of the text where the language lets it. What stands in the
-//! fields of an f-string is code, too: it is kept apart from the rest, since it is no line of its own.
+//! fields of an f-string is code, too: it is kept apart from the rest, since it is not a line of its own.
 
 use std::ops::Range;
 
@@ -395,7 +395,7 @@ impl Masker<'_> {
                     if rest.get(1 + length) == Some(&b'\'') {
                         self.literal(length + 2)
                     } else {
-                        // The name of a lifetime is no prefix of a literal behind it.
+                        // The name of a lifetime is not a prefix of a literal behind it.
                         let is_part = |byte: &&u8| {
                             byte.is_ascii_alphanumeric() || **byte == b'_' || **byte >= 0x80
                         };

@@ -1,6 +1,6 @@
 //! A look at source text that is good enough to say which definitions it holds and which parts of it are tests.
 //!
-//! It is no parser: comments and literals are blanked ([`mask`]), the rest is read as words and punctuation. The
+//! It is not a parser: comments and literals are blanked ([`mask`]), the rest is read as words and punctuation. The
 //! reading never fails, whatever the bytes, and takes time linear in them.
 
 mod definitions;

@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Definition(Definition),
     /// An import.
     Import,
-    /// A docstring, a package clause, the line that names an interpreter. A comment that belongs to nothing is no entry.
+    /// A docstring, a package clause, the line that names an interpreter. A comment that belongs to nothing is not an entry.
     Prose,
     /// Anything else: statements that run, macros, exports.
     Other,

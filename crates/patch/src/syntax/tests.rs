@@ -13,7 +13,7 @@ const ALL: [Grammar; 6] = [
     Grammar::Go,
 ];
 
-/// Each entry as `container/container/word name`, with its kind where it is no definition.
+/// Each entry as `container/container/word name`, with its kind where it is not a definition.
 fn entries(grammar: Grammar, text: &str, branches: Branches) -> Vec<String> {
     let parsed =
         Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}: {text}"));

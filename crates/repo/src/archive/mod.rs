@@ -90,7 +90,7 @@ pub enum ArchiveError {
         /// What is wrong with it.
         why: Refusal,
     },
-    /// It is no archive, or a broken one.
+    /// It is not an archive, or a broken one.
     #[error("the archive is damaged: {what}; download it again")]
     Damaged {
         /// What is broken.
@@ -270,6 +270,6 @@ impl fmt::Display for MemberName {
 /// Returns whether some file system treats this component as `.git`.
 fn reaches_git(part: &[u8]) -> bool {
     use crucible_model::{RepoPath, RepoPathError};
-    // What is no UTF-8 is no spelling of it.
+    // What is not UTF-8 is not a spelling of it.
     matches!(RepoPath::from_bytes(part), Err(RepoPathError::GitDirectory))
 }

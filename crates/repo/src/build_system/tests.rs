@@ -271,7 +271,7 @@ fn single_build_directory_counts_without_top_file() {
         names(&["a/b/Cargo.toml"]).detect().system,
         BuildSystem::Unknown
     );
-    // A package.json without a lock file is no system.
+    // A package.json without a lock file is not a system.
     assert_eq!(
         names(&["a/package.json", "b/go.mod"]).detect().system,
         BuildSystem::Go

@@ -192,7 +192,7 @@ pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BT
     }
     let value = [b"git ", value].concat();
     let mut commands = Script::parse(&value).commands;
-    // What is quoted in its arguments is no command.
+    // What is quoted in its arguments is not a command.
     let calls = commands.first().map(|command| GitCall::all(command));
     if calls.is_some_and(|calls| calls.iter().any(GitCall::is_harmless)) {
         commands.truncate(1);
@@ -382,7 +382,7 @@ impl<'a> Search<'a> {
             });
         }
         names.extend(commands.iter().flatten().flat_map(|word| pieces(word)));
-        // What is found on `PATH` is no file here.
+        // What is found on `PATH` is not a file here.
         names.retain(|name| !self.words.contains(&(name.clone(), Use::Program)));
         let is_inner = |directory: &PathBuf| {
             directory != self.base && directory.starts_with(self.base) && directory.is_dir()

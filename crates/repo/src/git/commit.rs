@@ -20,7 +20,7 @@ pub struct CommitObject {
     pub tree: Oid,
     /// The commits before it, in order.
     pub parents: Vec<Oid>,
-    /// Its message; bytes that are no UTF-8 are replaced.
+    /// Its message; bytes that are not UTF-8 are replaced.
     pub message: String,
 }
 

@@ -484,7 +484,7 @@ fn not_empty(words: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Returns whether a word may be an address: it is no reference or range of commits, as these are usually written.
+/// Returns whether a word may be an address: it is not a reference or range of commits, as these are usually written.
 fn is_address(word: &[u8]) -> bool {
     let is_revision = word == b"HEAD"
         || word.starts_with(b"refs/")

@@ -23,7 +23,7 @@ const MAX_NAME: usize = 100;
 pub struct CommitFiles {
     /// The commit.
     pub commit: Oid,
-    /// Its message; bytes that are no UTF-8 are replaced.
+    /// Its message; bytes that are not UTF-8 are replaced.
     pub message: String,
     /// The added, changed and removed files, sorted, without names that are not a valid [`RepoPath`].
     pub paths: Vec<RepoPath>,
@@ -98,7 +98,7 @@ impl Git {
         Ok(commits)
     }
 
-    /// Returns the changes of a commit in these files as a diff that shows whole files. Bytes that are no UTF-8 are
+    /// Returns the changes of a commit in these files as a diff that shows whole files. Bytes that are not UTF-8 are
     /// replaced.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ mod tests {
             .build();
         repo.write("a", "2");
         repo.write("dir/c", "2");
-        repo.commit("Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry");
+        repo.commit("Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is not an entry");
         repo.git(["checkout", "--quiet", "-b", "side", "HEAD~1"]);
         repo.write("side", "1");
         repo.commit("On the side");
@@ -266,7 +266,7 @@ mod tests {
             [
                 ("", vec![]),
                 (
-                    "Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry",
+                    "Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is not an entry",
                     vec!["a", "dir/c"]
                 ),
                 ("Move b", vec![zeros.as_str(), "b"]),

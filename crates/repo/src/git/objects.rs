@@ -29,7 +29,7 @@ impl Git {
         })
     }
 
-    /// The contents of `paths` in a tree or a commit; a path that is no file there has no entry.
+    /// The contents of `paths` in a tree or a commit; a path that is not a file there has no entry.
     ///
     /// # Errors
     ///

@@ -351,7 +351,7 @@ mod tests {
             "vcs",
             "worktree",
         ];
-        // Switches of messages and checks are no paths.
+        // Switches of messages and checks are not paths.
         let switches = ["advice.", "color.", "feature.", "fsck.", "receive.fsck."];
         let listed = git(&["help", "--config"]);
         let unknown: Vec<&str> = listed

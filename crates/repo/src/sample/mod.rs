@@ -173,7 +173,7 @@ impl RepoSample {
 ///
 /// # Errors
 ///
-/// Fails when the directory itself cannot be opened. A link in `below` is no directory.
+/// Fails when the directory itself cannot be opened. A link in `below` is not a directory.
 pub fn sample(
     top: &Path,
     below: Option<&RepoPath>,
@@ -182,7 +182,7 @@ pub fn sample(
     let root = Root::open(top)?;
     let root = match below {
         Some(path) => root.below(path.as_ref()).map_err(|errno| {
-            // A link is no directory of the tree, wherever it leads.
+            // A link is not a directory of the tree, wherever it leads.
             let errno = if errno == Errno::LOOP {
                 Errno::NOTDIR
             } else {

@@ -10,7 +10,7 @@ use super::rules::FileKind;
 use super::{RepoSample, SampleCap, SampleCaps, SampleExtent, SampledFile, depth};
 use crate::beneath::Root;
 
-/// Of this many bytes at most one is no UTF-8: more make it something else than text.
+/// Of this many bytes at most one is not UTF-8: more make it something else than text.
 const TEXT_OF: usize = 10;
 
 /// Reads files of the listing.

@@ -198,7 +198,7 @@ fn only_listed_kinds_are_read() {
         ("app.min.js", "x"),
         ("other.lock", "x"),
         ("notes.md", "x"),
-        ("build", "a file of that name is no directory"),
+        ("build", "a file of that name is not a directory"),
         ("ok.rs", "x"),
     ]);
     let sampling = standard(dir.path());
@@ -667,7 +667,7 @@ mod properties {
         ) {
             let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let mut wanted: std::collections::BTreeMap<String, Vec<u8>> = layout.into_iter().collect();
-            // A path that is a directory of another is no file.
+            // A path that is a directory of another is not a file.
             let all: Vec<String> = wanted.keys().cloned().collect();
             wanted.retain(|path, _| !all.iter().any(|other| other.starts_with(&format!("{path}/"))));
             let mut shuffled: Vec<_> = wanted.iter().collect();

@@ -101,7 +101,7 @@ async fn object_with_wrong_bytes_counts_as_missing() {
     assert_eq!(
         read[2..],
         [ReadObject::Missing, ReadObject::Missing],
-        "a blob is no commit"
+        "a blob is not a commit"
     );
     // The second commit is overwritten with the first one's object.
     std::fs::remove_file(place(&second)).unwrap();

@@ -73,15 +73,15 @@ pub(crate) fn configured_agents(config: &Settings) -> Result<AgentCommands, Fail
     let section = &config.dispatch;
     let timeout_s = section.agent_timeout_s;
     if timeout_s == 0 {
-        return Err(Failure::usage("dispatch.agent_timeout_s is no limit")
-            .hint("It takes a whole number of seconds from 1."));
+        return Err(Failure::usage("dispatch.agent_timeout_s is 0")
+            .hint("Set a whole number of seconds, at least 1."));
     }
     let network = match section.agent_network.get() {
         Ok(Switch::Off) => AgentNetwork::Off,
         Ok(Switch::On) => AgentNetwork::On,
         Err(other) => {
             return Err(
-                Failure::usage(format!("dispatch.agent_network is {other:?}"))
+                Failure::usage(format!("invalid dispatch.agent_network {other:?}"))
                     .hint("It takes \"off\" or \"on\"."),
             );
         }
@@ -150,7 +150,7 @@ pub(super) fn coding_agent(
     let seconds = config.run.agent_timeout_s;
     if seconds == 0 {
         return Err(Failure::usage("run.agent_timeout_s is no limit")
-            .hint("It takes a whole number of seconds from 1."));
+            .hint("Set a whole number of seconds, at least 1."));
     }
     Ok(Some(CodingAgentSettings {
         profile,

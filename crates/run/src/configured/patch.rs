@@ -33,7 +33,7 @@ impl PatchMeasure {
     ///
     /// # Errors
     ///
-    /// Fails if it is no policy.
+    /// Fails if it is not a policy.
     pub fn of_policy(bytes: &[u8], named: &str) -> Result<Self, Failure> {
         let policy = Policy::parse(bytes).map_err(|problem| {
             Failure::new(ExitStatus::Schema, format!("{named} is not a valid policy: {problem}"))

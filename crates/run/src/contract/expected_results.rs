@@ -49,7 +49,7 @@ pub enum EvidenceFound {
     File,
     /// Nothing.
     Nothing,
-    /// A directory, a pipe or another thing that is no file.
+    /// A directory, a pipe or another thing that is not a file.
     NoFile,
     /// A link in the path leaves both, or is broken.
     Outside,

@@ -104,7 +104,7 @@ pub(crate) fn read(text: &str) -> KeyLines {
     )
 }
 
-/// Reads the key lines of a document with these keys; its first line has this number. Lines that are no key lines belong
+/// Reads the key lines of a document with these keys; its first line has this number. Lines that are not key lines belong
 /// to the reader of the text, not to us.
 pub(crate) fn read_keys(text: &str, keys: Keys, first: u64) -> KeyLines {
     let mut lines = KeyLines::default();

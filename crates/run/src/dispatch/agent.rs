@@ -5,7 +5,7 @@
 //! a gate, with network only if the user allows it. Files that it writes are discarded; only its standard
 //! output becomes an answer, which is judged like any other. Both streams are saved in `logs/agents/`.
 //!
-//! What counts as what: a command that fails, hangs or is no command at all is a failed call, and the run
+//! What counts as what: a command that fails, hangs or is not a command at all is a failed call, and the run
 //! stays where it is. One that ends well and printed nothing, far too much or no diff where one is owed has
 //! answered badly: that answer is refused, and asked for once more.
 

@@ -109,7 +109,7 @@ pub struct WorkflowAdvice {
     pub steps: Vec<String>,
 }
 
-/// Why bytes are no workflow.
+/// Why bytes are not a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowFault {
     /// There are too many of them.
@@ -129,7 +129,7 @@ pub enum WorkflowFault {
         /// The line, from 1.
         line: u64,
     },
-    /// It is no TOML, or not of this shape.
+    /// It is not TOML, or not of this shape.
     #[error("{0}")]
     Shape(String),
     /// A value is not allowed.

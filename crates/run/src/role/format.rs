@@ -13,7 +13,7 @@ use crate::contract::{Plan, RunSettings};
 /// A token is at least about this many bytes of source.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Tokens of an answer that are no content of files: names, fences, a sentence before them.
+/// Tokens of an answer that are not content of files: names, fences, a sentence before them.
 const RESERVE: u64 = 200;
 
 /// Tokens without which no change of any form can be written.

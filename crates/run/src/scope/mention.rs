@@ -104,7 +104,7 @@ impl Mention {
                 (1..=8).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric())
             })
             && !name.contains("..")
-            // `Parser.parse` is no file; `parser.py` is one.
+            // `Parser.parse` is not a file; `parser.py` is one.
             && (self.text.contains('/') || extension.is_some_and(|end| end.chars().all(|c| !c.is_uppercase())))
     }
 

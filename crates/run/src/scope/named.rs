@@ -19,7 +19,7 @@ pub(crate) struct NamedPaths {
 /// Why a text names no place; the value is quoted by the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NamedPlaceError {
-    /// It is no path inside the repository.
+    /// It is not a path inside the repository.
     #[error("{0}")]
     NotAPath(String),
     /// It holds a character that nobody sees.

@@ -114,7 +114,7 @@ impl<'a> Tree<'a> {
                 return vec![path.clone()];
             }
             let name = rest.rsplit('/').next().unwrap_or(rest);
-            // A plain word is no file: `parser` may be anything.
+            // A plain word is not a file: `parser` may be anything.
             if name.contains('.') || rest.contains('/') {
                 let ending = format!("/{rest}");
                 let named = self.by_name.get(name).into_iter().flatten();
@@ -251,5 +251,5 @@ fn glob(text: &str) -> Result<globset::GlobMatcher, String> {
     let built = GlobBuilder::new(text).literal_separator(true).build();
     built
         .map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("it is no glob: {}", error.kind()))
+        .map_err(|error| format!("it is not a glob: {}", error.kind()))
 }

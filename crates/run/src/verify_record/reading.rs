@@ -73,7 +73,7 @@ pub(super) struct LoadedRecord {
 pub(super) enum FileRead {
     /// Nothing.
     Missing,
-    /// Something that is no file of ours, with the reason.
+    /// Something that is not a file of ours, with the reason.
     Refused(String),
     /// A file longer than what it is compared with.
     TooLong,

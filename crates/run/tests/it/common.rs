@@ -495,7 +495,7 @@ impl Place {
             "failure_bundle.zip",
             "artifacts/landing.json",
         ];
-        // Logs are verbatim, with the place where the gate ran. What a killed write leaves is no part of a run.
+        // Logs are verbatim, with the place where the gate ran. What a killed write leaves is not a part of a run.
         let counts = |path: &str| {
             !varies.contains(&path)
                 && !path.ends_with(".log")

@@ -5,7 +5,7 @@
 //! which binds the overlays to their places. Released bubblewraps have such an option only since 0.11.
 //!
 //! What always holds: the machine's own paths show what they showed before, so a program that binds one of them by mistake
-//! finds no overlay there, and a failed overlay is no path at all.
+//! finds no overlay there, and a failed overlay is not a path at all.
 
 use std::convert::Infallible;
 use std::ffi::OsString;

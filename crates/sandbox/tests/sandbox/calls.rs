@@ -441,7 +441,7 @@ fn tools_class_allows_all_classes_and_spawning() {
     let script = "import os, socket, subprocess\nopen('new', 'w'); socket.socket(); subprocess.run(['true'], check=True)\n\
         if os.fork() == 0: os._exit(0)\nos.wait()";
     assert_eq!(tried(script, SyscallClass::Tools).end, End::Exited(0));
-    // A code of its own is no evidence there.
+    // A code of its own is not evidence there.
     assert_eq!(
         tried("import os; os._exit(159)", SyscallClass::Tools).end,
         End::Exited(159)

@@ -204,7 +204,7 @@ fn a_masked_target_is_a_contradiction() {
         ),
         "{error}"
     );
-    // One around it is no contradiction: the mount shows nothing of what it hides.
+    // One around it is not a contradiction: the mount shows nothing of what it hides.
     let mut spawn = moved(&scratch, &original, "cat a; cat ../../home/x");
     let Confinement::Confined(profile) = &mut spawn.confinement else {
         panic!("it is confined")

@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(
             scan("```a`b\n").1,
             Fences::Closed,
-            "a code span is no fence"
+            "a code span is not a fence"
         );
         assert_eq!(scan("````\n~~~\n").1, Fences::Open("````".to_owned()));
         assert_eq!(

@@ -3,7 +3,7 @@
 //! [`FolderFormat`] has one implementation per format, listed in [`formats`]. `folder` finds a spec and reads its files
 //! within limits, `markdown` has what the formats share, `check` judges the result, and `goal` makes the goal of a run.
 //!
-//! What always holds: nothing is written, no link is followed, and a file that is too large, is no text or has hidden
+//! What always holds: nothing is written, no link is followed, and a file that is too large, is not text or has hidden
 //! characters is one finding and is not read.
 
 mod check;

@@ -230,7 +230,7 @@ fn system(format: EditFormat) -> PromptText {
         EditFormat::Definitions => prompt.ours(
             "- For each file that you change, write a line `FILE: ` with its path, and below it one code block that holds only the \
              functions, types, constants or methods that you change or add, each complete and a method inside the line of its class, \
-             `impl` or module. Of a file that is no Rust, Python, JavaScript, TypeScript or Go, give all of its new content. The \
+             `impl` or module. Of a file that is not Rust, Python, JavaScript, TypeScript or Go, give all of its new content. The \
              form:\n\nFILE: src/name.rs\n```\nthe definitions that change\n```\n",
         ),
         EditFormat::UnifiedDiff => prompt.ours(

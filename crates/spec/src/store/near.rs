@@ -194,7 +194,7 @@ mod tests {
         for name in ["export-data", "Export-Date", "zebra", "not a spec"] {
             std::fs::create_dir_all(specs.join(name)).unwrap();
         }
-        std::fs::write(specs.join("exportdata"), "a file is no spec").unwrap();
+        std::fs::write(specs.join("exportdata"), "a file is not a spec").unwrap();
         let named = |names: &[&str]| {
             names
                 .iter()

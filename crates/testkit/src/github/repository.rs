@@ -47,7 +47,7 @@ pub struct FakeRepo {
 pub struct FakeRelease {
     /// The git tag of the release.
     pub tag: String,
-    /// Whether it is no final one; the latest release never is.
+    /// Whether it is not a final one; the latest release never is.
     pub kind: FakeReleaseKind,
 }
 

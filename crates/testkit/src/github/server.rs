@@ -426,7 +426,7 @@ fn query(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Percent-decodes; what is no valid escape stays as it is.
+/// Percent-decodes; what is not a valid escape stays as it is.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

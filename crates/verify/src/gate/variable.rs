@@ -8,7 +8,7 @@
 /// Why a gate may not set a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VariableError {
-    /// It is no name of a variable.
+    /// It is not a name of a variable.
     #[error("invalid variable name {name:?}; use letters, digits and `_`, no digit first")]
     Name {
         /// The name.

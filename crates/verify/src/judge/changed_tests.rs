@@ -315,7 +315,7 @@ mod tests {
             "a::old",
             "a::new_one",
             "TestOld/case",
-            // What is called, and what stands in front of titles, is no test.
+            // What is called, and what stands in front of titles, is not a test.
             "expect",
             "test step: node expect",
             "it works",

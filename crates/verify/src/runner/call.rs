@@ -102,7 +102,7 @@ impl<'c> Call<'c> {
         self.args.iter().any(|given| given == word)
     }
 
-    /// Returns the first argument that is no option.
+    /// Returns the first argument that is not an option.
     #[must_use]
     pub fn subcommand(&self) -> Option<&'c str> {
         self.args

@@ -24,7 +24,7 @@ pub struct Reporting {
     pub command: Vec<String>,
     /// Option lists that programs read from variables; they are appended to existing values.
     pub options: Vec<(&'static str, String)>,
-    /// Files in the private directory that the command needs, by name. They are no reports.
+    /// Files in the private directory that the command needs, by name. They are not reports.
     pub needs: Vec<(&'static str, String)>,
     /// Where the report will be.
     pub place: ReportPlace,

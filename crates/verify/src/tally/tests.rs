@@ -460,7 +460,7 @@ fn failed_tests_override_exit_code() {
         judged(Some(before(&counts, true)), TestFilePolicy::Fixed, &more),
         error
     );
-    // Another line that begins so is no heading.
+    // Another line that begins so is not a heading.
     let printed = format!(
         "FAIL: x\n{}\nFAIL: y\n{}",
         "=".repeat(69),

@@ -6,7 +6,7 @@
 mod agents;
 mod asking;
 mod bench;
-// The budget's book in the ledger belongs to the program, which is no library; this is its very file.
+// The budget's book in the ledger belongs to the program, which is not a library; this is its very file.
 mod council;
 mod crawl;
 mod deliberation;

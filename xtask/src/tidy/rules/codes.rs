@@ -100,7 +100,7 @@ fn codes(tokens: &[Token]) -> impl Iterator<Item = (usize, Option<&str>)> {
     })
 }
 
-/// Each heading of the second level with its page and line; fenced text is no heading.
+/// Each heading of the second level with its page and line; fenced text is not a heading.
 fn headings(workspace: &Workspace) -> BTreeMap<(&str, &str), usize> {
     let mut found = BTreeMap::new();
     for file in workspace.files() {

@@ -68,7 +68,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// `None` for a line that is no row: its first cell is not a letter and two digits.
+    /// `None` for a line that is not a row: its first cell is not a letter and two digits.
     fn read(line: &'a str) -> Option<Self> {
         let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
         let mut cells: Vec<&str> = inner.split('|').map(str::trim).collect();

@@ -68,7 +68,7 @@ impl Rule for Edges {
                 report(
                     TABLE,
                     row.line,
-                    format!("`{name}` has a row and is no crate of the workspace"),
+                    format!("`{name}` has a row and is not a crate of the workspace"),
                 );
             }
         }
@@ -228,7 +228,7 @@ mod tests {
                 "ARCHITECTURE.md:1: `testkit` has no row in the `edges` block",
                 "ARCHITECTURE.md:3: the row says `model` depends on `host`, and cargo does not",
                 "ARCHITECTURE.md:4: `host` depends on `model`, and the row does not allow it",
-                "ARCHITECTURE.md:6: `gone` has a row and is no crate of the workspace",
+                "ARCHITECTURE.md:6: `gone` has a row and is not a crate of the workspace",
             ]
         );
     }

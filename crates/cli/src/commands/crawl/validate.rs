@@ -75,7 +75,7 @@ impl Validate {
         if bytes.len() as u64 > MAX_PLAN.0 {
             return Err(
                 Failure::usage(format!("the plan has more than {} bytes", MAX_PLAN.0))
-                    .hint("A plan is a short list of commands; check that this is one."),
+                    .hint("Check that this file is a build plan."),
             );
         }
         Ok(bytes)

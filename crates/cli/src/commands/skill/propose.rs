@@ -107,7 +107,7 @@ impl Propose {
         };
         let io_schema = IoSchema::parse(&bytes).map_err(|error| {
             Failure::new(ExitStatus::Schema, error.to_string())
-                .hint("`crucible skill propose --help` shows one that is taken.")
+                .hint("`crucible skill propose --help` shows a valid schema.")
         })?;
         let examples = match &self.examples {
             None => Vec::new(),

@@ -90,7 +90,7 @@ impl Run {
         UniqueJson::exact(&bytes).map_err(|error| {
             Failure::new(
                 ExitStatus::Schema,
-                format!("the input is no JSON that can be handed over as it is: {error}"),
+                format!("the input is not valid JSON: {error}"),
             )
             .hint("It is one object of named values, such as {\"text\": \"one two\"}.")
         })

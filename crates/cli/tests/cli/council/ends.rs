@@ -127,7 +127,7 @@ fn triage_violations_are_all_reported() {
     assert_eq!(took.len(), 1, "{}", ran.stderr);
     insta::assert_snapshot!(messages.join("\n"), @"
       ... call 1: triage
-    error: the triage of gpt-oss-20b breaks 4 rules: the council has 7 seats; 3 to 5 are allowed; 2 seats have the role red_team; exactly one must; loop_count is 99; 2 to 5 are allowed; short_circuit_allowed is true but complexity is complex; only simple questions may skip the council; ask again, or choose a stronger triage model
+    error: the triage answer of gpt-oss-20b violates 4 rules: the council has 7 seats; 3 to 5 are allowed; 2 seats have the role red_team; exactly one must; loop_count is 99; 2 to 5 are allowed; short_circuit_allowed is true but complexity is complex; only simple questions may skip the council; ask again, or choose a stronger triage model
       hint: Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.
     ");
     assert_eq!(server.completions().len(), 1);

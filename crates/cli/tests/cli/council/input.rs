@@ -82,7 +82,7 @@ fn invalid_or_oversized_question_is_refused_before_calls() {
     error: the question has 30 bytes; the limit is 20
       hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
-    // Space around a question is no part of it, wherever the question comes from.
+    // Space around a question is not a part of it, wherever the question comes from.
     short(&["ask", "            12345678901234567890            "])
         .run()
         .ok();

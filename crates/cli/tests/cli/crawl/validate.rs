@@ -145,7 +145,7 @@ fn a_plan_may_come_through_a_pipe() {
 #[test]
 fn validate_needs_no_home_configuration_or_network() {
     let fixture = Fixture::new();
-    fixture.user_config("this is no TOML");
+    fixture.user_config("this is not TOML");
     std::fs::write(fixture.path("plan.json"), plan("cargo build").to_string()).unwrap();
     let call = || {
         fixture

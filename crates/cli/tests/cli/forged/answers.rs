@@ -30,7 +30,7 @@ struct Runner {
     project: Project<'static>,
     /// What the file has before and after the text of an answer.
     around: fn(&str) -> String,
-    /// The directory of the gate's program, where it is no program of the machine.
+    /// The directory of the gate's program, where it is not a program of the machine.
     programs: Option<&'static str>,
 }
 

@@ -53,7 +53,7 @@ fn settings_that_are_not_a_file_are_error() {
         );
         let ran = gate().exits(2);
         assert!(
-            ran.stderr.contains("config.toml: it is no regular file"),
+            ran.stderr.contains("config.toml: it is not a regular file"),
             "{}",
             ran.stderr
         );
@@ -134,7 +134,7 @@ fn pipe_as_ledger_does_not_block() {
     for args in [["gate", SPEC], ["status", SPEC]] {
         let ran = written.call(&fixture, args).run().exits(2);
         assert!(
-            ran.stderr.contains("it is no regular file"),
+            ran.stderr.contains("it is not a regular file"),
             "{}",
             ran.stderr
         );

@@ -450,7 +450,7 @@ fn gate_error_is_not_policy_failure() {
     std::fs::create_dir_all(fixture.data()).unwrap();
     std::fs::write(fixture.data().join("ledger.db"), "no database").unwrap();
     gate(&other, &fixture).arg("--json").run().exits(2).error();
-    // A pass that could not be printed is no fail.
+    // A pass that could not be printed is not a fail.
     gate(&other, &elsewhere).run().ok();
     let full = std::fs::OpenOptions::new()
         .write(true)

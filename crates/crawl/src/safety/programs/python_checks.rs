@@ -76,7 +76,7 @@ const FLAKE8: Usage = Usage::new(
     Operands::Each(WordKind::Input),
 );
 
-/// A word that is no path would be a module, which pylint only reads.
+/// A word that is not a path would be a module, which pylint only reads.
 const PYLINT: Usage = Usage::new(
     "pylint",
     &[&[

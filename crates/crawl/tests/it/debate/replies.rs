@@ -299,7 +299,7 @@ async fn reply_error_names_owner_phase_digest() {
     assert!(matches!(&error, DebateError::Reply { digest: seen, .. } if *seen == digest));
     let shown = error.to_string();
     assert!(
-        shown.starts_with("the draft of gpt is invalid: it is not one JSON object"),
+        shown.starts_with("the draft of gpt is invalid: it is not a single JSON object"),
         "{shown}"
     );
     assert!(

@@ -561,7 +561,7 @@ fn foreign_plan_is_parsed_and_judged_anew() {
 
     let edited = json(|plan| plan["steps"][0]["cmd"] = "cargo build && id".into());
     let safety = judge_plan(&edited, &workspace()).unwrap();
-    assert!(!safety.valid(), "`safety_validated: true` is no proof");
+    assert!(!safety.valid(), "`safety_validated: true` is not proof");
     let warned = warnings(&safety);
     assert_eq!(warned, ["build-hash-differs", "build-claim-differs"]);
 

@@ -442,7 +442,7 @@ impl<'s> Walk<'s> {
                     node,
                     Code::new("forge-reflection"),
                     &path,
-                    "A module is no value; write out what is used of it.",
+                    "A module is not a value; write out what is used of it.",
                 );
                 seen = Seen::Finding;
                 continue;

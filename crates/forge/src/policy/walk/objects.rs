@@ -211,7 +211,7 @@ impl<'s> Walk<'s> {
             _ => self.report(
                 node,
                 Effect::Reflection,
-                "a text that is filled in, and is no literal one or reaches for attributes",
+                "a text that is filled in, and is not a literal one or reaches for attributes",
             ),
         }
     }

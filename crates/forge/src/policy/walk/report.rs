@@ -57,7 +57,7 @@ impl<'s> Walk<'s> {
             ),
             Effect::Pickle => (
                 Code::new("forge-pickle"),
-                "Bytes are no objects; read and write JSON.",
+                "Bytes are not objects; read and write JSON.",
             ),
             Effect::Native => (
                 Code::new("forge-native"),

@@ -101,7 +101,7 @@ impl<'s> Walk<'s> {
             .module
             .rsplit_once('.')
             .is_some_and(|(package, name)| import.module == package && import.member == Some(name));
-        // What the skill itself has imported is no part of it.
+        // What the skill itself has imported is not a part of it.
         let own = import
             .member
             .is_none_or(|member| !table::is_module_or_private(member.trim_start_matches('_')));
@@ -331,7 +331,7 @@ impl<'s> Walk<'s> {
         if !fine {
             return self.fakes(node, "monkeypatch");
         }
-        // The module that is changed is no value that is handed on.
+        // The module that is changed is not a value that is handed on.
         let rest = if self.source.of(word) == "setattr" {
             given.get(1..).unwrap_or_default()
         } else {

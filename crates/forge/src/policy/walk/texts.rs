@@ -58,7 +58,7 @@ impl<'s> Walk<'s> {
 
     fn hosts(&mut self, node: Node<'s>, text: &str) {
         if self.allows(Effect::Network) {
-            // A placeholder is no literal host.
+            // A placeholder is not a literal host.
             for host in words::hosts(text)
                 .into_iter()
                 .filter(|host| !host.starts_with('{'))

@@ -16,7 +16,7 @@ const SOURCES: [&str; 12] = [
 const DIRECTIVES: [&str; 5] = ["embed", "import", "include", "include_next", "using"];
 /// Operators that look for a file.
 const LOOKUPS: [&str; 3] = ["__has_embed", "__has_include", "__has_include_next"];
-/// Words that a pragma begins with whose texts are no paths.
+/// Words that a pragma begins with whose texts are not paths.
 const MESSAGES: [&str; 7] = [
     "endregion",
     "error",

@@ -115,7 +115,7 @@ pub(super) fn has_filled_name(list: &[Item<'_>]) -> bool {
         || is_conditional
             && (2..list.len()).any(|at| {
                 let begins = is(at - 1, ",") || is(at - 1, "$") || is(at - 1, "(") && at > 2;
-                // The values of a condition are no names: `cfg_attr(feature = $f, …)`.
+                // The values of a condition are not names: `cfg_attr(feature = $f, …)`.
                 begins && starts(at) && list[..at].iter().any(|item| item.is(","))
             })
 }
@@ -126,7 +126,7 @@ pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &MacroMatche
         "$", "(", ")", "*", "+", "?", "crate", "in", "pub", "self", "super", "unsafe", ":", "priv",
     ];
     let mut has_variable = false;
-    // One name alone is no item.
+    // One name alone is not an item.
     let mut is_name = false;
     let mut next = at;
     while let Some(item) = items.get(next).filter(|_| next < at + MAX_BEFORE) {
@@ -149,7 +149,7 @@ pub(super) fn may_name_module(items: &[Item<'_>], at: usize, kinds: &MacroMatche
     has_variable
 }
 
-/// Whether something that a macro fills in, and that is no visibility, stands directly before the `mod` at `at`.
+/// Whether something that a macro fills in, and that is not a visibility, stands directly before the `mod` at `at`.
 pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &MacroMatchers<'_>) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| items.get(before)) else {
         return false;

@@ -27,7 +27,7 @@ const LOADERS: [&str; 13] = [
 const SEARCHED: [&str; 2] = ["__path__", "submodule_search_locations"];
 /// Functions that run a text, which may be that of a file.
 const RUNNERS: [&str; 3] = ["compile", "eval", "exec"];
-/// Methods of texts that take texts which are no paths.
+/// Methods of texts that take texts which are not paths.
 const METHODS: [&str; 12] = [
     "count",
     "endswith",

@@ -119,7 +119,7 @@ const HARMLESS: [&str; 48] = [
 /// How many names lead from one to the other, and how many words an assignment may have.
 const MAX_RENAMED: usize = 8;
 const MAX_ASSIGNED: usize = 16;
-/// Schemes of addresses that are no files of the machine.
+/// Schemes of addresses that are not files of the machine.
 const SCHEMES: [&str; 12] = [
     "astro",
     "blob",

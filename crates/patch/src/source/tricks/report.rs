@@ -309,7 +309,7 @@ mod tests {
             (Language::Script, "window[\"on\" + name] = f;\n"),
             (
                 Language::Python,
-                "raise ValueError(\"the value passed in is no number\")\n",
+                "raise ValueError(\"the value passed in is not a number\")\n",
             ),
             (
                 Language::Script,

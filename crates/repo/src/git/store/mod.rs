@@ -298,7 +298,7 @@ impl Reader<'_> {
             .is_ok_and(|found| found == *id)
     }
 
-    /// A name that is no name in this repository is git's to refuse.
+    /// A name that is not a name in this repository is git's to refuse.
     fn id(&self, oid: &Oid) -> Result<ObjectId, ReadFailure> {
         let id = ObjectId::from_hex(oid.as_str().as_bytes()).map_err(|_| ReadFailure::AskGit)?;
         if id.kind() == self.hash() {

@@ -4,7 +4,7 @@
 //! - Case does not matter: upper case means what lower case means.
 //! - Names are ASCII. An international name stands in its `xn--` form and is compared as it stands, so a name that only
 //!   looks like an allowed one is another.
-//! - A name has at least two labels and no final dot. An IP address in any notation is no name.
+//! - A name has at least two labels and no final dot. An IP address in any notation is not a name.
 //! - An address is `https`, without user, password and port.
 
 use std::fmt;

@@ -158,7 +158,7 @@ impl LibrarianContext<'_> {
     ) -> Result<(&RepoPath, u64, Option<LineRange>), &'static str> {
         let path: RepoPath = name
             .parse()
-            .map_err(|_| "this is no path inside the repository")?;
+            .map_err(|_| "this is not a path inside the repository")?;
         let file = match self.tracked.iter().find(|(tracked, _)| *tracked == path) {
             Some(file) => file,
             None => {

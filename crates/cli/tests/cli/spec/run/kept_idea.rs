@@ -82,7 +82,7 @@ fn hand_edited_artifact_is_kept_beside_its_replacement() {
         receipt["phases"][0]["warnings"][0]["type"],
         "artifact_edited"
     );
-    // What the phase wrote itself is no edit.
+    // What the phase wrote itself is not an edit.
     resume(&fixture, &project, ["--phase", "design"]).ok();
     assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
 }

@@ -167,7 +167,7 @@ fn another_form_is_refused_with_its_place() {
     assert!(refused(long.as_bytes()).contains("longer than 4000"));
     assert!(refused(&vec![b' '; (1 << 20) + 1]).contains("the limit is 1048576"));
     assert!(refused(b"{\"schema_version\":\"\xff\"}").contains("UTF-8"));
-    assert!(refused(format!("{text} {text}").as_bytes()).contains("nothing else"));
+    assert!(refused(format!("{text} {text}").as_bytes()).contains("a single JSON object"));
 }
 
 #[test]

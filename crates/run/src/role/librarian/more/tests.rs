@@ -130,9 +130,9 @@ fn requested_files_obey_pack_rules() {
             "same.py",
             "several files have this name; give the whole path",
         ),
-        ("/etc/passwd", "this is no path inside the repository"),
-        ("../outside.py", "this is no path inside the repository"),
-        (".git/config", "this is no path inside the repository"),
+        ("/etc/passwd", "this is not a path inside the repository"),
+        ("../outside.py", "this is not a path inside the repository"),
+        (".git/config", "this is not a path inside the repository"),
         ("src", "git tracks no regular file of this name"),
     ] {
         let (findings, files) = fixture.served_requests(&format!("NEED: {asked}"));
