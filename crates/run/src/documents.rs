@@ -11,6 +11,7 @@ use crucible_model::{Digest, RunId, Timestamp};
 use crucible_pack::ContextPack;
 use crucible_verify::{HeldOutReport, VerifyReport};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptOutcome};
@@ -57,6 +58,8 @@ pub struct RunDocuments {
     pub reviews: Vec<ReviewText>,
     /// The approval of the plan.
     pub signature: Option<Signature>,
+    /// What was approved and permitted, by whom and when.
+    pub approvals: Vec<ApprovalRecord>,
     /// Its attempts that have ended, in order.
     pub attempts: Vec<AttemptDocuments>,
     /// The report of the gates that ran before the landing, if any did.
@@ -124,6 +127,19 @@ pub struct BaselineGate {
     pub set_aside: Option<String>,
 }
 
+/// An approval or a permission that the events have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRecord {
+    /// The number of its event.
+    pub seq: u64,
+    /// When it was given.
+    pub at: Timestamp,
+    /// Who gave it: a role, a name, or the fingerprint of a key.
+    pub by: String,
+    /// What was approved.
+    pub what: &'static str,
+}
+
 /// A review of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewText {
@@ -148,6 +164,17 @@ pub struct AttemptDocuments {
     pub report: Option<VerifyReport>,
     /// The patch gate's review.
     pub review: Option<String>,
+    /// Standard output and standard error of the gates; empty if they did not run.
+    pub logs: Vec<GateLog>,
+}
+
+/// What the gates of an attempt printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateLog {
+    /// The name of the file.
+    pub name: &'static str,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// Reads the documents of a run.
@@ -188,11 +215,19 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
     let mut attempts = Vec::new();
     for outcome in attempt::recorded_outcomes(dir, &events)? {
         let file = |name: &str| attempt_file(outcome.number, name);
+        let mut logs = Vec::new();
+        for name in [attempt::STDOUT, attempt::STDERR] {
+            let bytes = dir.read_if_there(&file(name))?.unwrap_or_default();
+            if !bytes.is_empty() {
+                logs.push(GateLog { name, bytes });
+            }
+        }
         attempts.push(AttemptDocuments {
             answer: text(dir, &file(attempt::ANSWER))?,
             patch: dir.read_if_there(&file(attempt::PATCH))?,
             report: parse_json(dir, &file(attempt::REPORT), &mut unreadable)?,
             review: text(dir, &file(attempt::REVIEW))?,
+            logs,
             outcome,
         });
     }
@@ -233,6 +268,7 @@ pub fn documents(dir: &RunDir, ledger: &Ledger) -> Result<RunDocuments, RunError
         reasons: text(dir, layout::REASONS)?,
         expected_results: text(dir, layout::EXPECTED_RESULTS)?,
         reviews,
+        approvals: events.iter().filter_map(approval).collect(),
         signature: parse_document(dir, layout::SIGNATURE, &mut unreadable)?,
         attempts,
         landing_report,
@@ -294,6 +330,24 @@ fn exchanges(record: &RunRecord, events: &[EventRecord]) -> Vec<Exchange> {
         });
     }
     exchanges
+}
+
+fn approval(event: &EventRecord) -> Option<ApprovalRecord> {
+    let named = |pointer: &str| event.body.pointer(pointer).and_then(Value::as_str);
+    let is = |kind: EventKind| event.event == kind.name();
+    let (by, what) = match () {
+        () if is(EventKind::PlanSigned) => (None, "the plan, after its reviews"),
+        () if is(EventKind::PlanApproved) => (named("/approval/keyid"), "the plan, with a key"),
+        () if is(EventKind::ScopeAllowed) => (named("/by"), "more than the plan allowed"),
+        () if is(EventKind::BudgetRaised) => (None, "more calls"),
+        () => return None,
+    };
+    Some(ApprovalRecord {
+        seq: event.seq,
+        at: event.ts,
+        by: by.unwrap_or(&event.role).to_owned(),
+        what,
+    })
 }
 
 fn baseline(analysis: &Analysis) -> Vec<BaselineGate> {

@@ -105,8 +105,8 @@ pub use contract::{EvidenceFound, ExpectedResult, NO_CATALOGUE, check_evidence};
 pub use dispatch::{AgentProgress, OutboxBackend};
 pub use doctor::{Examination, ExaminationDocument, ProviderChoice, readiness};
 pub use documents::{
-    AttemptDocuments, BaselineGate, Exchange, ReviewText, RunDocuments, UnrequestedFile, documents,
-    existing_run, parse_record,
+    ApprovalRecord, AttemptDocuments, BaselineGate, Exchange, GateLog, ReviewText, RunDocuments,
+    UnrequestedFile, documents, existing_run, parse_record,
 };
 pub use engine::advance;
 pub use error::RunError;

@@ -5,18 +5,16 @@
 
 mod rules;
 
-use std::collections::BTreeMap;
-
 use crucible_llm::Limit;
 use crucible_llm::configured::{limits, strength};
 use crucible_model::{Failure, Verdict};
 use crucible_sandbox::Strength;
 use crucible_settings::Settings;
-use crucible_verify::{BrokenPolicy, ResultsPolicy, WorldPolicy};
+use crucible_verify::GateSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::AttemptEnd;
-use crate::configured::{patch_limits, sink_kinds};
+use crate::configured::{ChangePolicies, change_policies, configured_gates, patch_limits};
 use crate::contract::PatchLimits;
 use crate::documents::{AttemptDocuments, RunDocuments};
 
@@ -31,13 +29,10 @@ pub struct ReplayPolicy {
     max_tokens: Limit,
     max_micro_dollars: Limit,
     sandbox: Strength,
-    broken_change: BrokenPolicy,
-    second_world: WorldPolicy,
-    results_outside: ResultsPolicy,
-    min_strength: u64,
-    sinks_need_approval: Vec<String>,
-    /// The command of each configured gate.
-    gates: BTreeMap<String, Vec<String>>,
+    change: ChangePolicies,
+    /// How many places of held-out tests are configured.
+    held_out: usize,
+    gates: Vec<GateSpec>,
 }
 
 /// What a rule says to a past run.
@@ -121,22 +116,11 @@ impl ReplayPolicy {
             max_tokens: budget.tokens,
             max_micro_dollars: budget.micro_dollars,
             sandbox: strength(settings)?,
-            broken_change: named(run.broken_change.as_deref(), BrokenPolicy::named),
-            second_world: named(run.second_world.as_deref(), WorldPolicy::named),
-            results_outside: named(run.results_outside.as_deref(), ResultsPolicy::named),
-            min_strength: run.min_strength.min(100),
-            sinks_need_approval: sink_kinds(settings)?,
-            gates: settings
-                .gates
-                .iter()
-                .map(|(id, gate)| (id.clone(), gate.command.clone()))
-                .collect(),
+            change: change_policies(settings)?,
+            held_out: run.held_out.len(),
+            gates: configured_gates(settings)?,
         })
     }
-}
-
-fn named<P: Default>(text: Option<&str>, policy: impl Fn(&str) -> Option<P>) -> P {
-    text.and_then(policy).unwrap_or_default()
 }
 
 /// Applies the rules to the verified change of a run; `None` if it has none. Such a run stays refused, whatever the rules are:

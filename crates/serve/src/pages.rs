@@ -6,7 +6,7 @@ use crucible_view::{AttemptView, CallView, CostView, EventView, LedgerView, RunL
 use crate::actions::{ActionForm, PageRights};
 use crate::chart::Chart;
 use crate::error::ServeError;
-use crate::query::{MAX_REPOSITORIES, PAGE, RunQuery};
+use crate::query::{MAX_REPOSITORIES, RunQuery, pages_of};
 
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) style: Option<Style>,
     /// The address of the changes, on a page that updates itself.
     pub(crate) live: Option<String>,
+    /// Whether a browser without script loads it again and again.
+    pub(crate) is_reloaded: bool,
 }
 
 /// A style sheet within a page.
@@ -44,6 +46,7 @@ impl Frame {
             title: title.into(),
             style: None,
             live: None,
+            is_reloaded: false,
         }
     }
 }
@@ -138,7 +141,7 @@ pub(crate) fn runs_page(
     query: &RunQuery,
     repositories: &[crucible_view::RedactedText],
 ) -> Result<String, ServeError> {
-    let pages = list.total.div_ceil(PAGE).max(1);
+    let pages = pages_of(list.total);
     let page = RunsPage {
         frame: Frame::site("Runs"),
         list,
@@ -146,18 +149,19 @@ pub(crate) fn runs_page(
         repositories,
         is_repository_typed: repositories.len() > MAX_REPOSITORIES,
         pages,
-        previous: (query.page > 1).then(|| query.address((query.page - 1).min(pages))),
+        previous: (query.page > 1).then(|| query.address(query.page - 1)),
         next: (query.page < pages).then(|| query.address(query.page + 1)),
     };
     Ok(page.render()?)
 }
 
-/// The page of a run on the site. It updates itself while a process works on the run.
+/// The page of a run on the site. It updates itself until the run has ended; without script, while a process works.
 pub(crate) fn run_page(run: &RunView, rights: PageRights) -> Result<String, ServeError> {
     let id = &run.summary.run_id;
     let is_live = run.at_work.is_some() || !run.derived_state.is_end();
     let frame = Frame {
         live: is_live.then(|| format!("/runs/{id}/live")),
+        is_reloaded: run.at_work.is_some(),
         ..Frame::site(format!("Run {id}"))
     };
     let events = run.events.get(run.events.len().saturating_sub(LISTED)..);

@@ -3,11 +3,16 @@
 use crucible_ledger::{Page, RunFilter};
 use crucible_model::is_hidden;
 use crucible_run::RunState;
-use crucible_view::{ListQuery, RunOutcome};
+use crucible_view::{ListQuery, RedactedText, RunOutcome};
 use url::form_urlencoded::{Serializer, parse};
 
 /// How many runs a page lists.
 pub(crate) const PAGE: u64 = 50;
+
+/// Returns how many pages a list of so many runs has.
+pub(crate) fn pages_of(runs: u64) -> u64 {
+    runs.div_ceil(PAGE).max(1)
+}
 
 /// How many repositories a search offers; of more, one is typed.
 pub(crate) const MAX_REPOSITORIES: usize = 100;
@@ -96,8 +101,14 @@ impl RunQuery {
         self.state == state
     }
 
-    pub(crate) fn has_repo(&self, repo: &str) -> bool {
-        self.repo == repo
+    pub(crate) fn has_repo(&self, repo: &RedactedText) -> bool {
+        self.repo == repo.to_string()
+    }
+
+    /// Whether it selects all runs.
+    pub(crate) fn is_empty(&self) -> bool {
+        let texts = [&self.text, &self.state, &self.repo, &self.model];
+        texts.iter().all(|text| text.is_empty())
     }
 }
 

@@ -30,7 +30,7 @@ use crate::pages::{
 };
 use crate::project::{ProjectQuery, ProjectReader};
 use crate::project_pages::{ProjectPage, document_of, message_of, project_page};
-use crate::query::RunQuery;
+use crate::query::{RunQuery, pages_of};
 
 /// How long the link of the start works.
 const LINK_LIFE: Duration = Duration::from_secs(300);
@@ -293,6 +293,9 @@ impl Shared {
 
     /// Opens a form for each action that the state of a run allows.
     fn forms_of(&self, run: &RunView) -> Result<Vec<ActionForm>, ServeError> {
+        if !run.chain.is_intact() {
+            return Ok(Vec::new());
+        }
         let landing = run
             .verified_attempt()
             .and_then(|attempt| attempt.patch_digest);
@@ -314,15 +317,28 @@ impl Shared {
     }
 
     fn runs(&self, query: &str) -> Result<Answer, ServeError> {
-        let query = RunQuery::parse(query);
+        let mut query = RunQuery::parse(query);
         self.with_ledger(|ledger| {
-            let list = RunList::read(ledger, &query.list())?;
             let repositories = ledger.repositories()?;
-            let repositories: Vec<RedactedText> = repositories
+            let shown: Vec<RedactedText> = repositories
                 .iter()
                 .map(|repo| RedactedText::new(repo))
                 .collect();
-            Ok(Answer::Html(runs_page(&list, &query, &repositories)?))
+            // The page shows names without secrets and hidden characters, and people choose what it shows.
+            let mut search = query.list();
+            let mut names = repositories.iter().zip(&shown);
+            let chosen = names.find(|(_, shown)| query.has_repo(shown));
+            if let Some((repo, _)) = chosen {
+                search.filter.repo = Some(repo.clone());
+            }
+            let mut list = RunList::read(ledger, &search)?;
+            let last = pages_of(list.total);
+            if query.page > last {
+                query.page = last;
+                search.page = query.list().page;
+                list = RunList::read(ledger, &search)?;
+            }
+            Ok(Answer::Html(runs_page(&list, &query, &shown)?))
         })
     }
 

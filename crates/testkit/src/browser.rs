@@ -18,6 +18,8 @@ pub enum BrowserJob {
     Judge,
     /// Open files whose texts attack the page.
     Hostile,
+    /// Open one page in many tabs, until each shows a change.
+    Tabs,
 }
 
 /// Does a job in a browser of its own, and returns what it reports.
@@ -34,6 +36,7 @@ pub fn in_browser(kind: BrowserJob, mut job: Value) -> Value {
     let script = match kind {
         BrowserJob::Judge => "browser/judge.mjs",
         BrowserJob::Hostile => "browser/hostile.mjs",
+        BrowserJob::Tabs => "browser/tabs.mjs",
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let chromium = std::env::split_paths(&path)

@@ -35,13 +35,6 @@ impl ResultsPolicy {
     /// Every policy, by its name in settings.
     pub const NAMES: [(&'static str, Self); 2] = [("off", Self::Off), ("required", Self::Required)];
 
-    /// Returns the policy of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, policy)| *policy)
-    }
-
     /// Returns whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {

@@ -87,13 +87,6 @@ impl WorldPolicy {
         ("off", Self::Off),
     ];
 
-    /// Returns the policy of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, policy)| *policy)
-    }
-
     /// Returns whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {

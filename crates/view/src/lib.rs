@@ -35,7 +35,7 @@ mod text;
 mod verification;
 mod week;
 
-pub use attempt::{AttemptView, FindingView};
+pub use attempt::{AttemptView, FindingView, LogView};
 pub use call::{CallView, ExchangeView, Totals};
 pub use check::{
     CandidateView, CandidatesView, HeldOutResultView, HeldOutView, ObjectionView, ObjectionsView,
@@ -56,7 +56,7 @@ pub use json_text::JsonText;
 pub use landing::{LandingView, StatementView};
 pub use ledger::LedgerView;
 pub use list::{ListQuery, RunList, RunOutcome, RunSummary};
-pub use plan::{PlanView, ReviewView};
+pub use plan::{ApprovalView, PlanView, ReviewView};
 pub use policy::{PolicyRun, PolicyView, RuleView};
 pub use run::{ArtifactView, PendingView, RunView};
 pub use skill::{

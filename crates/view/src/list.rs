@@ -193,6 +193,12 @@ impl RunSummary {
         Ok(rows.first().map(Self::of_row))
     }
 
+    /// Sets when it last changed, if that is later.
+    pub(crate) fn changed_at(&mut self, at: Timestamp) {
+        self.updated_at = self.updated_at.max(at);
+        self.elapsed_ms = elapsed_ms(self.created_at, self.updated_at);
+    }
+
     fn of_row(row: &RunUsageRow) -> Self {
         let record = row.artifact.as_deref().and_then(parse_record);
         let settings = record.as_ref().map(|record| &record.settings);

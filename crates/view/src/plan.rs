@@ -1,6 +1,6 @@
 //! The plan of a run and who approved it.
 
-use crucible_model::Digest;
+use crucible_model::{Digest, Timestamp};
 use crucible_run::{ReviewVerdict, RunDocuments};
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +17,26 @@ pub struct PlanView {
     pub is_approved: bool,
     /// The reviews of the plan.
     pub reviews: Vec<ReviewView>,
+    /// What was approved and permitted, in order.
+    #[serde(default)]
+    pub approvals: Vec<ApprovalView>,
     /// The reasons.
     pub reasons: Option<RedactedText>,
     /// The results that the change must have, and their evidence.
     pub expected_results: Option<RedactedText>,
+}
+
+/// An approval or a permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalView {
+    /// The number of its event.
+    pub event: u64,
+    /// When it was given.
+    pub at: Timestamp,
+    /// Who gave it: a role, a name, or the fingerprint of a key.
+    pub by: RedactedText,
+    /// What was approved.
+    pub what: RedactedText,
 }
 
 /// A review of the plan.
@@ -55,6 +71,16 @@ impl PlanView {
             digest,
             is_approved: signature.is_some_and(|signature| signature.plan == digest),
             reviews: reviews.collect(),
+            approvals: documents
+                .approvals
+                .iter()
+                .map(|approval| ApprovalView {
+                    event: approval.seq,
+                    at: approval.at,
+                    by: RedactedText::new(&approval.by),
+                    what: RedactedText::new(approval.what),
+                })
+                .collect(),
             reasons: documents.reasons.as_deref().map(RedactedText::new),
             expected_results: documents.expected_results.as_deref().map(RedactedText::new),
         })

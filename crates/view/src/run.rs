@@ -15,7 +15,7 @@ use crate::context::ContextView;
 use crate::council::CouncilView;
 use crate::event::{ChainView, EventView};
 use crate::landing::{LandingView, StatementView};
-use crate::list::RunSummary;
+use crate::list::{RunOutcome, RunSummary};
 use crate::plan::PlanView;
 use crate::text::RedactedText;
 use crate::verification::{GateView, VerificationView};
@@ -114,9 +114,13 @@ impl RunView {
     pub fn read(dir: &RunDir, ledger: &Ledger) -> Result<Option<Self>, RunError> {
         let read = documents(dir, ledger)?;
         let run = &read.status.run.run_id;
-        let Some(summary) = RunSummary::read(ledger, run)? else {
+        let Some(mut summary) = RunSummary::read(ledger, run)? else {
             return Ok(None);
         };
+        // While a process works, the row has the time of the last command.
+        if let (Some(_), Some(last)) = (&read.at_work, read.events.last()) {
+            summary.changed_at(last.ts);
+        }
         let head = ledger.head()?;
         let altered = ledger.altered_events(run)?;
         let chain = ChainView::of(head, altered, &read.row_faults, &read.status.edited);
@@ -176,12 +180,25 @@ impl RunView {
         }
     }
 
-    /// The attempt that can land: the one that the gates verified.
+    /// Whether it has work left that no person owes, and no process works on it.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        let is_blocked = self.derived_state == RunState::Blocked;
+        self.at_work.is_none() && !self.derived_state.is_end() && !is_blocked
+    }
+
+    /// What the derived state amounts to.
+    #[must_use]
+    pub fn outcome(&self) -> RunOutcome {
+        RunOutcome::of_state(self.derived_state.name())
+    }
+
+    /// The attempt that can land: the one that the gates verified, as it was recorded.
     #[must_use]
     pub fn verified_attempt(&self) -> Option<&AttemptView> {
         let is_verified = self.derived_state == RunState::Verified;
         let mut attempts = self.attempts.iter().rev().filter(|_| is_verified);
-        attempts.find(|attempt| attempt.end == AttemptEnd::Verified)
+        attempts.find(|attempt| attempt.end == AttemptEnd::Verified && !attempt.is_edited)
     }
 
     /// The digest of the plan, if a person can approve it now.
@@ -191,7 +208,8 @@ impl RunView {
             self.derived_state,
             RunState::Signed | RunState::Patched | RunState::Verified
         );
-        let plan = self.plan.as_ref().filter(|_| has_plan);
+        let plan = self.plan.as_ref();
+        let plan = plan.filter(|plan| has_plan && plan.is_approved);
         plan.map(|plan| plan.digest)
     }
 }

@@ -255,3 +255,49 @@ fn edited_run_is_shown_as_changed() {
     );
     assert!(!page.contains("<b>another"), "{page}");
 }
+
+#[test]
+fn edited_change_is_not_shown_as_the_recorded_one() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let fixture = Fixture::with(&server);
+    let run = id_of(&fixture.start(repo.path()).ok().json());
+    let path = fixture.runs()[0].join("attempts/001/diff.patch");
+    let change = std::fs::read_to_string(&path).unwrap();
+    let report = || fixture.run(["report", &run, "--json"]).ok().json();
+    let page = |path: &str| Site::enter(fixture.call(["serve", "--allow-landing"])).get(path);
+    let (land, attempt) = (
+        format!("/runs/{run}/land"),
+        format!("/runs/{run}/attempts/1"),
+    );
+    let recorded = report();
+    assert_eq!(recorded["attempts"][0]["is_edited"], false);
+    assert!(recorded["attempts"][0]["diff"].is_object());
+    assert!(!recorded["plan"]["approvals"].as_array().unwrap().is_empty());
+    assert!(
+        !recorded["attempts"][0]["logs"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    let form = page(&land);
+    assert!(
+        form.contains("Land the change") && !form.contains("class=\"bad\""),
+        "{form}"
+    );
+    std::fs::write(&path, format!("{change}+forged = 1\n")).unwrap();
+    let edited = &report()["attempts"][0];
+    assert_eq!(
+        (&edited["is_edited"], &edited["diff"]),
+        (&true.into(), &Value::Null)
+    );
+    for page in [page(&land), page(&attempt)] {
+        assert!(
+            page.contains("This run was changed after it was recorded"),
+            "{page}"
+        );
+        assert!(
+            !page.contains("forged") && !page.contains("name=\"token\""),
+            "{page}"
+        );
+    }
+}

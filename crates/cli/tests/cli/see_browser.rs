@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::see::Site;
 use crate::see_project::Filled;
 use crate::spec::support::SPEC;
+use crate::support::{Fixture, id_of, small};
 
 /// How many of a thousand pixels of a screenshot may differ: fonts are drawn differently by each version of Chromium.
 const TOLERANCE: u64 = 30;
@@ -153,5 +154,28 @@ mod exhaustive {
             "runs", "run", "attempt", "costs", "specs", "spec", "land", "skills", "skill",
             "crawls", "ranking", "ledger",
         ]);
+    }
+
+    /// A browser opens six connections to a host, and each of eight pages of an open run follows it.
+    #[test]
+    fn eight_tabs_of_an_open_run_are_loaded_and_updated() {
+        let (repo, fixture) = (small().build(), Fixture::new());
+        let start = || {
+            let call = fixture.start_call(repo.path());
+            id_of(&call.args(["--mode", "manual_outbox"]).run().json())
+        };
+        let run = start();
+        let site = Site::start(fixture.call(["serve"]));
+        let job = json!({ "enter": site.link, "path": format!("/runs/{run}"), "tabs": 8 });
+        let report = std::thread::scope(|scope| {
+            let browser = scope.spawn(|| in_browser(BrowserJob::Tabs, job));
+            // Each event of the ledger changes its head, which the page shows.
+            while !browser.is_finished() {
+                start();
+                std::thread::sleep(std::time::Duration::from_secs(1));
+            }
+            browser.join().unwrap()
+        });
+        assert_eq!(report, json!({ "tabs": 8 }));
     }
 }

@@ -176,6 +176,22 @@ fn stats_compare_and_replay_agree_with_the_list() {
         answers("[gates.tests]\ncommand = [\"sh\", \"./other.sh\"]\n"),
         "unknown"
     );
+    let gates = std::fs::read_to_string(&settings).unwrap();
+    for same in [
+        "",
+        "timeout_s = 7200\n",
+        "cwd = \".\"\nnetwork = \"none\"\n",
+    ] {
+        assert_eq!(answers(&format!("{gates}{same}")), "passes", "{same}");
+    }
+    for other in [
+        "cwd = \"src\"\n",
+        "setup = [\"make\"]\n",
+        "env = { A = \"1\" }\n",
+        "timeout_s = 1\n",
+    ] {
+        assert_eq!(answers(&format!("{gates}{other}")), "unknown", "{other}");
+    }
     assert_eq!(answers("[llm.budget]\ntokens = 1\n"), "refuses");
     let text = fixture
         .call(["stats", "--policy"])
@@ -189,8 +205,31 @@ fn stats_compare_and_replay_agree_with_the_list() {
         "{text}"
     );
     replay(&fixture.path("missing.toml")).exits(2);
-    std::fs::write(&policy, "[run]\nno_such_rule = 1\n").unwrap();
-    replay(&policy).exits(2);
+    for invalid in [
+        "[run]\nno_such_rule = 1\n",
+        "[run]\nbroken_change = \"zzz\"\n",
+        "[run]\nsecond_world = \"zzz\"\n",
+        "[run]\nresults_outside = \"zzz\"\n",
+        "[run]\nobjections = \"zzz\"\n",
+        "[gates.tests]\ncommand = []\n",
+        "[gates.tests]\ncommand = [\"true\"]\ncwd = \"../x\"\n",
+        "[gates.tests]\ncommand = [\"true\"]\nnetwork = \"internet\"\n",
+    ] {
+        std::fs::write(&policy, invalid).unwrap();
+        replay(&policy).exits(2);
+    }
+    // A new run has the same rules.
+    std::fs::write(
+        &settings,
+        format!("{gates}[run]\nbroken_change = \"zzz\"\n"),
+    )
+    .unwrap();
+    let refused = fixture.start(repo.path()).exits(2);
+    assert!(
+        refused.stderr.contains("unknown run.broken_change"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl<'c> GateChoice<'c> {
     /// Fails if a command, a variable or another value of a gate is not allowed.
     pub fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, Failure> {
         if self.tests.is_empty() {
-            configured(config)
+            configured_gates(config)
         } else {
             self.given()
         }
@@ -110,8 +110,12 @@ pub(crate) fn default_timeout() -> Duration {
     Duration::from_secs(GateEntry::default().timeout_s)
 }
 
-/// Reads the gates that the settings name.
-fn configured(config: &Settings) -> Result<Vec<GateSpec>, Failure> {
+/// Returns the gates that the settings name.
+///
+/// # Errors
+///
+/// Fails if a value is not allowed.
+pub(crate) fn configured_gates(config: &Settings) -> Result<Vec<GateSpec>, Failure> {
     let mut gates = Vec::new();
     for (name, entry) in &config.gates {
         let key = |field: &str| format!("gates.{name}.{field}");

@@ -2,7 +2,7 @@
 
 use crucible_model::{EditFormat, Failure, RepoPath};
 use crucible_settings::Settings;
-use crucible_verify::SINK_KINDS;
+use crucible_verify::{BrokenPolicy, ObjectionPolicy, ResultsPolicy, SINK_KINDS, WorldPolicy};
 
 use crate::contract::{ContextSettings, ContractDocuments, PatchLimits};
 use crate::pack_limits::PackLimits;
@@ -89,6 +89,60 @@ pub(super) fn limit(key: &str, number: u64) -> Result<u64, Failure> {
         .hint("It takes a whole number from 1 to 4294967295."))
 }
 
+/// The rules that judge what the gates show of a change.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChangePolicies {
+    pub(crate) broken_change: BrokenPolicy,
+    pub(crate) second_world: WorldPolicy,
+    pub(crate) results_outside: ResultsPolicy,
+    pub(crate) objections: ObjectionPolicy,
+    /// In percent.
+    pub(crate) min_strength: u64,
+    pub(crate) sinks_need_approval: Vec<String>,
+}
+
+/// Returns the rules that judge what the gates show of a change.
+///
+/// # Errors
+///
+/// Fails if a value is not allowed.
+pub(crate) fn change_policies(config: &Settings) -> Result<ChangePolicies, Failure> {
+    let run = &config.run;
+    Ok(ChangePolicies {
+        broken_change: policy(
+            "run.broken_change",
+            &run.broken_change,
+            &BrokenPolicy::NAMES,
+        )?,
+        second_world: policy("run.second_world", &run.second_world, &WorldPolicy::NAMES)?,
+        results_outside: policy(
+            "run.results_outside",
+            &run.results_outside,
+            &ResultsPolicy::NAMES,
+        )?,
+        objections: policy("run.objections", &run.objections, &ObjectionPolicy::NAMES)?,
+        min_strength: run.min_strength.min(100),
+        sinks_need_approval: sink_kinds(config)?,
+    })
+}
+
+/// Returns the policy of this name; the default if none is set.
+fn policy<P: Copy + Default>(
+    key: &str,
+    name: &Option<String>,
+    names: &[(&str, P)],
+) -> Result<P, Failure> {
+    let Some(name) = name.as_deref() else {
+        return Ok(P::default());
+    };
+    let known = names.iter().find(|(known, _)| *known == name);
+    known.map(|(_, policy)| *policy).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        Failure::usage(format!("unknown {key} {name:?}"))
+            .hint(format!("Use one of {}.", names.join(", ")))
+    })
+}
+
 pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, Failure> {
     let Some(name) = config.run.edit_format.as_deref() else {
         return Ok(None);
@@ -100,7 +154,7 @@ pub(super) fn edit_format(config: &Settings) -> Result<Option<EditFormat>, Failu
 }
 
 /// The kinds of sinks that need an approval.
-pub(crate) fn sink_kinds(config: &Settings) -> Result<Vec<String>, Failure> {
+fn sink_kinds(config: &Settings) -> Result<Vec<String>, Failure> {
     let kinds = &config.run.sinks_need_approval;
     match kinds
         .iter()

@@ -15,11 +15,11 @@ mod start;
 
 pub use agents::agents;
 pub(crate) use agents::configured_agents;
+pub(crate) use gates::configured_gates;
 pub use gates::{GateChoice, no_repository};
 pub use launch::{ExistingRun, RunHost, RunSpending, UnattendedEnd, UnattendedRun};
 pub use limits::patch_limits;
-pub(crate) use limits::sink_kinds;
-pub(crate) use limits::{context_settings, pack_limits};
+pub(crate) use limits::{ChangePolicies, change_policies, context_settings, pack_limits};
 pub use missing::MissingPart;
 pub use patch::{MAX_PATCH, PatchMeasure};
 pub use project::{

@@ -12,6 +12,7 @@ use crucible_settings::{DispatchSection, Settings};
 use crucible_verify::ObjectionPolicy;
 
 use super::agents::require_valid;
+use super::limits::change_policies;
 use crate::clients::model_placeholder;
 use crate::contract::{
     AGENT_PREFIX, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider,
@@ -220,7 +221,7 @@ fn assigned(
         Some(path) => Some(read(&runtime.absolute(path))?),
         None => configured(config, provider)?,
     };
-    if objections(config) == ObjectionPolicy::Off {
+    if change_policies(config)?.objections == ObjectionPolicy::Off {
         return Ok(dispatch);
     }
     let mut dispatch = dispatch.unwrap_or_else(|| {
@@ -230,12 +231,6 @@ fn assigned(
     });
     dispatch.add_objectors();
     Ok(Some(dispatch))
-}
-
-/// Returns which objections refuse a change of a new run.
-pub(super) fn objections(config: &Settings) -> ObjectionPolicy {
-    let name = config.run.objections.as_deref();
-    name.and_then(ObjectionPolicy::named).unwrap_or_default()
 }
 
 /// Refuses an invalid dispatch before a run exists that could not advance.

@@ -11,13 +11,14 @@ use crucible_model::{EditFormat, ExitStatus, Failure};
 use crucible_repo::{Git, TrackedFile};
 use crucible_sandbox::Runtime;
 use crucible_settings::Settings;
-use crucible_verify::{BrokenPolicy, ResultsPolicy, WorldPolicy};
 
 use super::agents::{agents, coding_agent};
 use super::find::find_settings;
 use super::gates::{GateChoice, default_timeout};
-use super::limits::{context_settings, edit_format, limit, pack_limits, patch_limits, sink_kinds};
-use super::roles::{Proposer, RoleBackends, objections};
+use super::limits::{
+    change_policies, context_settings, edit_format, limit, pack_limits, patch_limits,
+};
+use super::roles::{Proposer, RoleBackends};
 use crate::contract::{FindMode, RunSettings};
 use crate::engine::advance;
 use crate::error::RunError;
@@ -112,6 +113,7 @@ impl StartRequest<'_> {
         let wanted = edit_format(settings)?;
         let (pack, context_window) = pack_limits(settings, &proposer.name)?;
         let run = &settings.run;
+        let policies = change_policies(settings)?;
         let coding_agent = coding_agent(runtime, settings, self.model, backends.dispatch.as_ref())?;
         let settings_of_run = RunSettings {
             edit_format: match proposer
@@ -147,25 +149,13 @@ impl StartRequest<'_> {
             max_iterations: limit("run.max_iterations", run.max_iterations)?,
             max_malformed: run.max_malformed.min(u64::from(u32::MAX)),
             max_file_requests: run.max_file_requests.min(u64::from(u32::MAX)),
-            broken_change: run
-                .broken_change
-                .as_deref()
-                .and_then(BrokenPolicy::named)
-                .unwrap_or_default(),
-            second_world: run
-                .second_world
-                .as_deref()
-                .and_then(WorldPolicy::named)
-                .unwrap_or_default(),
-            results_outside: run
-                .results_outside
-                .as_deref()
-                .and_then(ResultsPolicy::named)
-                .unwrap_or_default(),
-            min_strength: run.min_strength.min(100),
+            broken_change: policies.broken_change,
+            second_world: policies.second_world,
+            results_outside: policies.results_outside,
+            min_strength: policies.min_strength,
             strength_budget_s: run.strength_budget_s,
-            sinks_need_approval: sink_kinds(settings)?,
-            objections: objections(settings),
+            sinks_need_approval: policies.sinks_need_approval,
+            objections: policies.objections,
             held_out: self.held_out(runtime, settings)?,
             candidates: limit("run.candidates", run.candidates)?,
             named: named.files,

@@ -4,8 +4,9 @@ use crucible_llm::Limit;
 use crucible_patch::{Change, parse};
 use crucible_sandbox::{IsolationLevel, Strength};
 use crucible_verify::{
-    BrokenChange, BrokenPolicy, ResultsFrom, ResultsPolicy, SecondWorld, VerifyReport, WorldPolicy,
-    judge_broken_change, judge_second_world, judge_sinks, judge_strength,
+    BrokenChange, BrokenPolicy, GateCanary, GateSpec, ObjectionPolicy, Objections, ResultsFrom,
+    ResultsPolicy, SecondWorld, VerifyReport, WorldPolicy, judge_broken_change, judge_objections,
+    judge_second_world, judge_sinks, judge_strength,
 };
 
 use super::{ReplayPolicy, RuleAnswer, RuleResult};
@@ -85,19 +86,37 @@ pub(super) fn report_rules(
     report: &VerifyReport,
     policy: &ReplayPolicy,
 ) -> Vec<RuleResult> {
+    let change = &policy.change;
     let mut rules = vec![
         sandbox_rule(report, policy.sandbox),
-        broken_change_rule(report, policy.broken_change),
-        second_world_rule(report, policy.second_world),
-        results_rule(report, policy.results_outside),
-        strength_rule(report, policy.min_strength),
+        broken_change_rule(report, change.broken_change),
+        second_world_rule(report, change.second_world),
+        results_rule(report, change.results_outside),
+        strength_rule(report, change.min_strength),
+        objections_rule(report, change.objections),
+        held_out_rule(policy.held_out),
         RuleResult::of_verdict(
             "run.sinks_need_approval",
-            &judge_sinks(&report.sinks, &policy.sinks_need_approval),
+            &judge_sinks(&report.sinks, &change.sinks_need_approval),
         ),
     ];
-    for (id, command) in &policy.gates {
-        rules.push(gate_rule(run, report, id, command));
+    let reports = [Some(report), run.landing_report.as_ref()];
+    let has_run = |gate: &GateSpec| {
+        let mut rows = reports
+            .into_iter()
+            .flatten()
+            .flat_map(|report| &report.isolation);
+        rows.any(|row| row.gate == gate.id)
+    };
+    for gate in &policy.gates {
+        let recorded = run
+            .status
+            .run
+            .settings
+            .gates
+            .iter()
+            .find(|known| known.id == gate.id);
+        rules.push(gate_rule(has_run(gate), recorded, gate));
     }
     rules
 }
@@ -190,37 +209,89 @@ pub(super) fn strength_rule(report: &VerifyReport, required: u64) -> RuleResult 
     }
 }
 
-/// Whether a gate that is configured today ran, with the same command.
-fn gate_rule(
-    run: &RunDocuments,
-    report: &VerifyReport,
-    id: &str,
-    command: &[String],
+pub(super) fn objections_rule(report: &VerifyReport, policy: ObjectionPolicy) -> RuleResult {
+    let setting = "run.objections";
+    match (&report.objections, policy) {
+        (_, ObjectionPolicy::Off | ObjectionPolicy::Advisory) => RuleResult::passes(setting),
+        (None, ObjectionPolicy::Blocking) => {
+            RuleResult::unknown(setting, "nobody was asked for objections")
+        }
+        (Some(check), ObjectionPolicy::Blocking) => {
+            let check = Objections {
+                policy,
+                ..check.clone()
+            };
+            RuleResult::of_verdict(setting, &judge_objections(&check))
+        }
+    }
+}
+
+/// Held-out tests are recorded by their digests, so whether those of today are the same is not known.
+pub(super) fn held_out_rule(places: usize) -> RuleResult {
+    let setting = "run.held_out";
+    match places {
+        0 => RuleResult::passes(setting),
+        _ => RuleResult::unknown(setting, "held-out tests would have to run"),
+    }
+}
+
+/// Whether a gate that is configured today ran, in the same way.
+pub(super) fn gate_rule(
+    has_run: bool,
+    recorded: Option<&GateSpec>,
+    today: &GateSpec,
 ) -> RuleResult {
+    // What only says where and when a gate runs has no rule: a gate that ran before the landing has run.
+    let GateSpec {
+        id,
+        command,
+        timeout,
+        env,
+        cwd,
+        setup,
+        canary,
+        alternatives: _,
+        builds: _,
+        source: _,
+        origin: _,
+        level: _,
+    } = today;
     let setting = format!("gates.{id}");
-    let reports = [Some(report), run.landing_report.as_ref()];
-    let has_run = reports
+    let Some(recorded) = recorded.filter(|_| has_run) else {
+        let reason = match has_run {
+            true => "a gate of this name ran that was not configured",
+            false => "this gate did not run",
+        };
+        return RuleResult::unknown(&setting, reason);
+    };
+    let differences = [
+        ("with another command", recorded.command != *command),
+        ("in another directory", recorded.cwd != *cwd),
+        ("after another setup", recorded.setup != *setup),
+        ("with other variables", recorded.env != *env),
+        ("with a longer time limit", recorded.timeout > *timeout),
+        (
+            "without broken sources",
+            *canary == GateCanary::On && recorded.canary != *canary,
+        ),
+    ];
+    let different: Vec<&str> = differences
         .into_iter()
-        .flatten()
-        .any(|report| report.isolation.iter().any(|gate| gate.gate.as_str() == id));
-    let recorded = run
-        .status
-        .run
-        .settings
-        .gates
-        .iter()
-        .find(|gate| gate.id.as_str() == id);
-    match recorded {
-        _ if !has_run => RuleResult::unknown(&setting, "this gate did not run"),
-        Some(gate) if gate.command == command => RuleResult::passes(&setting),
-        Some(_) => RuleResult::unknown(&setting, "this gate ran with another command"),
-        None => RuleResult::unknown(&setting, "a gate of this name ran that was not configured"),
+        .filter_map(|(what, is_different)| is_different.then_some(what))
+        .collect();
+    match different.is_empty() {
+        true => RuleResult::passes(&setting),
+        false => RuleResult::unknown(&setting, &format!("this gate ran {}", different.join(", "))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crucible_verify::{BrokenOutcome, GateIsolation, GateResultsFrom, Strength as Measured};
+    use std::time::Duration;
+
+    use crucible_verify::{
+        BrokenOutcome, GateIsolation, GateLevel, GateResultsFrom, Strength as Measured,
+    };
 
     use super::*;
 
@@ -256,6 +327,8 @@ mod tests {
             second_world_rule(&empty, WorldPolicy::Required),
             results_rule(&empty, ResultsPolicy::Required),
             strength_rule(&empty, 50),
+            objections_rule(&empty, ObjectionPolicy::Blocking),
+            held_out_rule(1),
         ] {
             assert_eq!(result.answer, RuleAnswer::Unknown, "{result:?}");
             assert!(!result.reason.is_empty());
@@ -266,6 +339,8 @@ mod tests {
             second_world_rule(&empty, WorldPolicy::Advisory),
             results_rule(&empty, ResultsPolicy::Off),
             strength_rule(&empty, 0),
+            objections_rule(&empty, ObjectionPolicy::Advisory),
+            held_out_rule(0),
         ] {
             assert_eq!(result.answer, RuleAnswer::Passes, "{result:?}");
         }
@@ -305,6 +380,79 @@ mod tests {
         });
         assert_eq!(strength_rule(&report, 75).answer, RuleAnswer::Passes);
         assert_eq!(strength_rule(&report, 76).answer, RuleAnswer::Refuses);
+    }
+
+    #[test]
+    fn gate_that_ran_differently_is_unknown() {
+        let spec = |timeout| {
+            let command = vec!["make".to_owned(), "test".to_owned()];
+            GateSpec::new(
+                "tests".parse().unwrap(),
+                command,
+                Duration::from_secs(timeout),
+                "",
+            )
+        };
+        let of = |today: &GateSpec| gate_rule(true, Some(&spec(60)), today);
+        for today in [
+            spec(60),
+            spec(61),
+            GateSpec {
+                canary: GateCanary::Off,
+                level: GateLevel::Full,
+                ..spec(60)
+            },
+        ] {
+            assert_eq!(of(&today).answer, RuleAnswer::Passes, "{today:?}");
+        }
+        for (today, reason) in [
+            (
+                GateSpec {
+                    command: Vec::new(),
+                    ..spec(60)
+                },
+                "this gate ran with another command",
+            ),
+            (
+                GateSpec {
+                    cwd: Some("web".parse().unwrap()),
+                    ..spec(60)
+                },
+                "this gate ran in another directory",
+            ),
+            (
+                GateSpec {
+                    setup: vec![vec!["make".to_owned()]],
+                    ..spec(60)
+                },
+                "this gate ran after another setup",
+            ),
+            (
+                GateSpec {
+                    env: [("A".to_owned(), "1".to_owned())].into(),
+                    ..spec(59)
+                },
+                "this gate ran with other variables, with a longer time limit",
+            ),
+        ] {
+            let result = of(&today);
+            assert_eq!(
+                (result.answer, result.reason.as_str()),
+                (RuleAnswer::Unknown, reason)
+            );
+        }
+        let unchecked = GateSpec {
+            canary: GateCanary::Off,
+            ..spec(60)
+        };
+        let result = gate_rule(true, Some(&unchecked), &spec(60));
+        assert_eq!(result.reason, "this gate ran without broken sources");
+        for (has_run, recorded) in [(false, Some(&unchecked)), (true, None), (false, None)] {
+            assert_eq!(
+                gate_rule(has_run, recorded, &unchecked).answer,
+                RuleAnswer::Unknown
+            );
+        }
     }
 
     #[test]

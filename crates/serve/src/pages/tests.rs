@@ -260,6 +260,27 @@ fn hostile() -> Vec<String> {
     cores.iter().flat_map(text).collect()
 }
 
+#[test]
+fn only_page_of_a_running_run_is_loaded_again() {
+    let of = |state: &str, process: Option<&str>| {
+        let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+        document["derived_state"] = state.into();
+        document["at_work"] = process.into();
+        let run: RunView = serde_json::from_value(document).unwrap();
+        let page = run_page(&run, PageRights::ReadOnly).unwrap();
+        let is_left = page.contains("No process works on this run.");
+        (
+            page.contains("http-equiv=\"refresh\""),
+            page.contains("data-live"),
+            is_left,
+        )
+    };
+    assert_eq!(of("patched", Some("process 7")), (true, true, false));
+    assert_eq!(of("patched", None), (false, true, true));
+    assert_eq!(of("blocked", None), (false, true, false));
+    assert_eq!(of("landed", None), (false, false, false));
+}
+
 /// Each core of an attack once, and each frame three times.
 #[test]
 fn hostile_text_stays_text_on_each_page() {

@@ -269,6 +269,70 @@ async fn search_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
+async fn repository_is_found_by_the_name_that_the_page_shows() {
+    let home = tempfile::tempdir().unwrap();
+    let mut ledger = ledger_of(home.path(), 0);
+    let at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6");
+    let names = [
+        "/w/a%20b".to_owned(),
+        "/w/a&b=c".to_owned(),
+        "/w/a+b  c".to_owned(),
+        "/w/größe".to_owned(),
+        "/w/hidden\u{202e}\u{7}".to_owned(),
+        format!("/w/{token}"),
+    ];
+    ledger
+        .transact(|turn| {
+            for (number, repo) in names.iter().enumerate() {
+                turn.record_run(&RunRow {
+                    id: format!("run-{number:05}").parse().unwrap(),
+                    goal: "a goal".to_owned(),
+                    repo: repo.clone(),
+                    state: "landed".to_owned(),
+                    created: at,
+                    updated: at,
+                })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let site = site(home.path()).await;
+    let (host, cookie) = (site.host(), site.cookie().await);
+    for (number, repo) in names.iter().enumerate() {
+        let shown = RedactedText::new(repo).to_string();
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("repo", &shown)
+            .finish();
+        let page = site
+            .send(&format!("GET /runs?{query}"), &[&host, &cookie])
+            .await;
+        assert!(page.contains("1 run, page 1 of 1"), "{repo}: {page}");
+        assert!(page.contains(&format!("/runs/run-{number:05}")), "{repo}");
+        assert_eq!(page.matches("\" selected>").count(), 1, "{repo}: {page}");
+    }
+    let none = site
+        .send("GET /runs?repo=/w/other", &[&host, &cookie])
+        .await;
+    assert!(none.contains("No run matches."), "{none}");
+}
+
+#[tokio::test]
+async fn page_beyond_the_end_is_the_last_one() {
+    let home = tempfile::tempdir().unwrap();
+    let _ledger = ledger_of(home.path(), 51);
+    let site = site(home.path()).await;
+    let page = site
+        .send("GET /runs?page=99", &[&site.host(), &site.cookie().await])
+        .await;
+    assert!(page.contains("51 runs, page 2 of 2"), "{page}");
+    assert!(
+        page.contains("run-00000") && page.contains("page=1\""),
+        "{page}"
+    );
+}
+
+#[tokio::test]
 async fn list_of_long_goals_and_many_repositories_is_small() {
     let home = tempfile::tempdir().unwrap();
     let mut ledger = ledger_of(home.path(), 0);
