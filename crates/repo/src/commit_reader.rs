@@ -442,7 +442,7 @@ impl CommitReader {
             // `:OLD_MODE NEW_MODE …`; the mode of a removed entry is 0.
             let mode = entry.split(|byte| *byte == b' ').nth(1);
             has_other_entries |=
-                !mode.is_some_and(|mode| matches!(mode, b"100644" | b"100755" | b"000000"));
+                mode.is_none_or(|mode| !matches!(mode, b"100644" | b"100755" | b"000000"));
             let name = String::from_utf8_lossy(path).replace('/', "");
             if name.parse::<Oid>().is_ok() {
                 names.insert(name);
