@@ -85,6 +85,19 @@ pub fn judge_replacement(update: &RefUpdate) -> Option<Finding> {
         .then(|| Finding::error(REPLACES, update.name.as_str(), hint))
 }
 
+/// Judges the old value that the client gave for a ref. git rejects the update of this ref alone if it is another one, so
+/// the commits of a push could land without their notes.
+#[must_use]
+pub fn judge_old_value(update: &RefUpdate, current: Option<&str>) -> Option<Finding> {
+    const REF_MOVED: Code = Code::new("attest-ref-moved");
+    let is_current = match current {
+        Some(current) => update.old == current,
+        None => update.is_creation(),
+    };
+    let hint = "the push was made for another value of this ref than it has; fetch and push again";
+    (!is_current).then(|| Finding::error(REF_MOVED, update.name.as_str(), hint))
+}
+
 /// How a push changes the notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotesUpdate {
@@ -92,6 +105,8 @@ pub enum NotesUpdate {
     Added,
     /// The note of a commit is missing or another one.
     Changed,
+    /// Something was added that is no note, and that git does not keep.
+    OtherEntries,
     /// The old ones are not an ancestor.
     Rewritten,
     /// They are deleted.
@@ -106,6 +121,9 @@ pub fn judge_notes_update(update: NotesUpdate) -> Option<Finding> {
         NotesUpdate::Added => return None,
         NotesUpdate::Changed => {
             "the push removes or changes notes that the repository has; restore them, as `git notes --ref=crucible` shows them there"
+        }
+        NotesUpdate::OtherEntries => {
+            "the push adds something other than a regular file to the notes, which git cannot merge; fetch the notes and add yours with `git notes`"
         }
         NotesUpdate::Rewritten => {
             "the push does not contain the notes of the repository; fetch them and merge with `git notes merge`"
@@ -151,10 +169,27 @@ mod tests {
     }
 
     #[test]
+    fn old_value_must_be_current() {
+        let [zero, one, two] = ["0", "1", "2"].map(|digit| digit.repeat(40));
+        for (old, current, is_refused) in [
+            (&one, Some(&one), false),
+            (&zero, None, false),
+            (&one, Some(&two), true),
+            (&zero, Some(&one), true),
+            (&one, None, true),
+        ] {
+            let update: RefUpdate = format!("{old} {two} refs/notes/crucible").parse().unwrap();
+            let found = judge_old_value(&update, current.map(String::as_str));
+            assert_eq!(found.is_some(), is_refused, "{old} {current:?}");
+        }
+    }
+
+    #[test]
     fn only_added_notes_are_accepted() {
         assert_eq!(judge_notes_update(NotesUpdate::Added), None);
         for update in [
             NotesUpdate::Changed,
+            NotesUpdate::OtherEntries,
             NotesUpdate::Rewritten,
             NotesUpdate::Deleted,
         ] {

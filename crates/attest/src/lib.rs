@@ -26,6 +26,7 @@ mod judge;
 mod note;
 mod policy;
 mod public_key;
+mod pushed_program;
 mod run_use;
 mod signature;
 mod signer;
@@ -41,7 +42,8 @@ pub use change::{
 };
 pub use commit::{SignedCommit, trailer_values};
 pub use door::{
-    NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update, judge_replacement,
+    NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update, judge_old_value,
+    judge_replacement,
 };
 pub use dsse::{Envelope, EnvelopeSignature, PAYLOAD_TYPE, pre_authentication_encoding};
 pub use error::AttestError;
@@ -51,7 +53,8 @@ pub use judge::{
 pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
-pub use run_use::{RunUse, judge_repeated_runs, run_use};
+pub use pushed_program::judge_pushed_programs;
+pub use run_use::{RunUse, judge_repeated_runs, judge_run_claim, run_use, signed_run_use};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};
 pub use statement::{

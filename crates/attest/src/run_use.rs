@@ -5,13 +5,13 @@
 
 use crucible_model::{Code, Finding, RunId};
 
-use crate::note::payload_of;
+use crate::note::{lines, payload_of, read_line};
+use crate::policy::Policy;
 use crate::statement::Statement;
 
 const RUN_REPEATED: Code = Code::new("attest-run-repeated");
 
-/// A commit with what the first statement of its note says, without any verification: a note that is not valid can refuse
-/// another commit, but never admit one.
+/// A commit with what the first statement of its note says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunUse {
     /// The commit.
@@ -24,7 +24,16 @@ pub struct RunUse {
     pub original: String,
 }
 
-/// Returns the run that the note of a commit names; `None` if the note has no statement about the commit.
+/// Returns the run that the note of a commit names, if a signer of the policy signed its first statement. Any
+/// other note does not count: anyone who may push could refuse a landed commit with one.
+#[must_use]
+pub fn signed_run_use(policy: &Policy, commit: &str, note: &[u8]) -> Option<RunUse> {
+    read_line(policy, commit, lines(note).first()?).ok()?;
+    run_use(commit, note)
+}
+
+/// Returns the run that the note of a commit names, without any verification; `None` if the note has no statement about
+/// the commit.
 #[must_use]
 pub fn run_use(commit: &str, note: &[u8]) -> Option<RunUse> {
     let statement = Statement::parse(&payload_of(note)?).ok()?;
@@ -53,6 +62,16 @@ pub fn judge_repeated_runs(used: &RunUse, all: &[RunUse]) -> Option<Finding> {
         used.run, other.commit
     );
     Some(Finding::error(RUN_REPEATED, used.commit.as_str(), hint))
+}
+
+/// Returns an error if the run was claimed for another change: one that the door admitted, whether or not it landed.
+#[must_use]
+pub fn judge_run_claim(used: &RunUse, claimed: &str) -> Option<Finding> {
+    let hint = format!(
+        "the door has admitted the commit {claimed} for its run {}; push that one, or make the change in a new run",
+        used.run
+    );
+    (used.original != claimed).then(|| Finding::error(RUN_REPEATED, used.commit.as_str(), hint))
 }
 
 #[cfg(test)]
@@ -84,5 +103,11 @@ mod tests {
         assert_eq!(finding.code.as_str(), "attest-run-repeated");
         assert_eq!(finding.subject, "four");
         assert!(judge_repeated_runs(&all[1], &[other]).is_some());
+        assert_eq!(
+            judge_run_claim(&all[1], "one"),
+            None,
+            "a claim names the commit that landed"
+        );
+        assert!(judge_run_claim(&all[1], "two").is_some());
     }
 }

@@ -191,8 +191,17 @@ pub fn write_unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsErr
 ///
 /// Fails when something of that name is there, or the directory is missing, not writable or full.
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    write_new_as(path, bytes, 0o600)
+}
+
+/// Like [`write_new`], with these permission bits.
+///
+/// # Errors
+///
+/// Those of [`write_new`].
+pub fn write_new_as(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsError> {
     let fail = |source| FsError::io("write", path, source);
-    let temporary = temporary_with(path, bytes, 0o600).map_err(fail)?;
+    let temporary = temporary_with(path, bytes, mode).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
     temporary
         .persist_noclobber(path)

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crucible_host::env::Environment;
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Timestamp};
+use crucible_patch::FileMode;
 use crucible_sandbox::Sandbox;
 
 use crate::error::RepoError;
@@ -33,6 +34,9 @@ const ALTERNATES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 const NOTE_TRIES: u32 = 5;
 /// The most commits whose common ancestor is searched: the time grows with their square.
 const MAX_ROOTS: usize = 100;
+/// git knows these two without reading them.
+const EMPTY_TREE_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 /// The largest tree of notes: some hundred thousand in one directory.
 const MAX_TREE: ByteLimit = ByteLimit(64 << 20);
 
@@ -67,6 +71,16 @@ pub enum ReadObject {
     Missing,
     /// It is larger than the limit.
     TooLarge,
+}
+
+/// How notes differ from older ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotesChange {
+    /// The commits whose note is missing or another one.
+    pub lost: Vec<Oid>,
+    /// Whether something was added that is no regular file, such as a submodule. git writes notes without it, or takes it
+    /// for a note.
+    pub has_other_entries: bool,
 }
 
 /// A position in the history, as the user wrote it.
@@ -140,7 +154,10 @@ impl CommitReader {
                 Ok(Some(vec![commit]))
             }
             Revisions::Range(_) if !is_known => Err(missing()),
-            Revisions::Range(range) => self.rev_list(range, most).await,
+            Revisions::Range(_) => {
+                let (tips, left_out) = self.ends(named).await?;
+                self.new_commits(&tips, &left_out, most).await
+            }
         }
     }
 
@@ -210,16 +227,48 @@ impl CommitReader {
         if tips.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        let words = [
-            "rev-list".to_owned(),
-            "--topo-order".to_owned(),
-            format!("--max-count={}", most.saturating_add(1)),
-            "--stdin".to_owned(),
-        ];
-        let output = self
-            .ok(Call::new(words).reading(revisions(tips, known)))
-            .await?;
-        listed_commits(&output, most)
+        let call = Call::new(["rev-list", "--topo-order", "--stdin"]);
+        let output = self.ok(call.reading(revisions(tips, known))).await?;
+        let mut listed = oids(&output)?;
+        listed.reverse();
+        // git stops early where a commit is dated before its ancestors, and then lists known ones, too.
+        let contained = self.contained(&listed, known).await?;
+        listed.retain(|commit| !contained.contains(commit));
+        Ok((listed.len() <= most).then_some(listed))
+    }
+
+    /// Returns which of `commits` are in the history of `known`, whatever the dates say. If one of them is not of this push
+    /// only, the whole history is listed.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn contained(
+        &self,
+        commits: &[Oid],
+        known: &[Oid],
+    ) -> Result<BTreeSet<Oid>, RepoError> {
+        if known.is_empty() || commits.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        // The history of a ref is in the repository itself.
+        let names = commits.iter().map(|commit| format!("{commit}\n"));
+        let call = Call::new(["cat-file", "--batch-check=%(objectname)"])
+            .reading(names.collect::<String>().into_bytes())
+            .with_env("GIT_DIR", self.git_dir.as_os_str());
+        let output = self.runner.run(&self.git_dir, None, &[], call).await?;
+        if output.code != 0 {
+            return Err(output.into_error());
+        }
+        let lines = output.stdout.split(|byte| *byte == b'\n');
+        let stored: BTreeSet<Oid> = lines.filter_map(Oid::from_ascii).collect();
+        if stored.is_empty() {
+            return Ok(stored);
+        }
+        let call = Call::new(["rev-list", "--stdin"]);
+        let output = self.ok(call.reading(revisions(known, &[]))).await?;
+        let history = oids(&output)?.into_iter();
+        Ok(history.filter(|commit| stored.contains(commit)).collect())
     }
 
     /// Returns the commits in the history of `tips` that have a parent among `bases`. Each of `bases` must be one of `roots`
@@ -260,47 +309,35 @@ impl CommitReader {
         Ok(children)
     }
 
-    /// Returns the commits at both ends of what the user named.
+    /// Returns the commits at both ends of what the user named: its tips, and those that it leaves out.
     ///
     /// # Errors
     ///
     /// Fails when git cannot be run.
-    pub async fn ends(&self, named: Revisions<'_>) -> Result<Vec<Oid>, RepoError> {
+    pub async fn ends(&self, named: Revisions<'_>) -> Result<(Vec<Oid>, Vec<Oid>), RepoError> {
         let (Revisions::Commit(words) | Revisions::Range(words)) = named;
-        let output = self
-            .run(Call::new([
-                "rev-parse",
-                "--revs-only",
-                "--end-of-options",
-                words,
-            ]))
-            .await?;
-        let lines = output.stdout.split(|byte| *byte == b'\n');
-        Ok(lines
-            .filter_map(|line| Oid::from_ascii(line.strip_prefix(b"^").unwrap_or(line)))
-            .collect())
+        let words = ["rev-parse", "--revs-only", "--end-of-options", words];
+        let output = self.run(Call::new(words)).await?;
+        let (mut tips, mut left_out) = (Vec::new(), Vec::new());
+        for line in output.stdout.split(|byte| *byte == b'\n') {
+            match line.strip_prefix(b"^") {
+                Some(line) => left_out.extend(Oid::from_ascii(line)),
+                None => tips.extend(Oid::from_ascii(line)),
+            }
+        }
+        Ok((tips, left_out))
     }
 
-    async fn rev_list(&self, range: &str, most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
-        let most_words = format!("--max-count={}", most.saturating_add(1));
-        let words = [
-            "rev-list",
-            "--topo-order",
-            &most_words,
-            "--end-of-options",
-            range,
-            "--",
-        ];
-        let output = self.ok(Call::new(words)).await?;
-        listed_commits(&output, most)
+    /// Returns the directory of git that all work trees share.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.objects.parent().unwrap_or(&self.git_dir)
     }
 
     /// Returns whether the history ends at commits whose parents were not fetched.
     #[must_use]
     pub fn is_shallow(&self) -> bool {
-        self.objects
-            .parent()
-            .is_some_and(|common| common.join("shallow").exists())
+        self.directory().join("shallow").exists()
     }
 
     /// Returns the full name of the ref that a symbolic ref leads to, if `name` is one.
@@ -378,33 +415,100 @@ impl CommitReader {
         Ok(notes)
     }
 
-    /// Returns the names of commits whose note in `older` is missing in `newer`, or another one there.
+    /// Returns how the notes `newer` differ from `older`, or from none.
     ///
     /// # Errors
     ///
     /// Fails when git does, or when the notes are not a tree of files.
-    pub async fn changed_notes(&self, older: &Oid, newer: &Oid) -> Result<Vec<String>, RepoError> {
+    pub async fn notes_change(
+        &self,
+        older: Option<&Oid>,
+        newer: &Oid,
+    ) -> Result<NotesChange, RepoError> {
         let words = [
             "diff-tree",
             "-r",
             "-z",
+            "--raw",
             "--no-renames",
-            "--name-only",
             "--end-of-options",
-            older.as_str(),
+            older.map_or(empty_tree(newer), Oid::as_str),
             newer.as_str(),
         ];
         let output = self.ok(Call::new(words)).await?;
-        let names = output
-            .records()
-            .map(|path| String::from_utf8_lossy(path).replace('/', ""))
-            .collect();
+        let (mut names, mut has_other_entries) = (BTreeSet::new(), false);
+        let mut records = output.records();
+        while let (Some(entry), Some(path)) = (records.next(), records.next()) {
+            // `:OLD_MODE NEW_MODE …`; the mode of a removed entry is 0.
+            let mode = entry.split(|byte| *byte == b' ').nth(1);
+            has_other_entries |=
+                mode.is_none_or(|mode| !matches!(mode, b"100644" | b"100755" | b"000000"));
+            let name = String::from_utf8_lossy(path).replace('/', "");
+            if name.parse::<Oid>().is_ok() {
+                names.insert(name);
+            }
+        }
+        let Some(older) = older else {
+            return Ok(NotesChange {
+                lost: Vec::new(),
+                has_other_entries,
+            });
+        };
         let newer = self.note_blobs(newer, &names).await?;
         let older = self.note_blobs(older, &names).await?;
-        let changed = older
+        let lost = older
             .into_iter()
-            .filter(|(commit, blobs)| newer.get(commit) != Some(blobs));
-        Ok(changed.map(|(commit, _)| commit).collect())
+            .filter(|(commit, blobs)| newer.get(commit) != Some(blobs))
+            .filter_map(|(commit, _)| commit.parse().ok());
+        Ok(NotesChange {
+            lost: lost.collect(),
+            has_other_entries,
+        })
+    }
+
+    /// Returns the files of `newer` that `older` does not have, or has with other content. Without `older`, all of them.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn changed_files(
+        &self,
+        older: Option<&Oid>,
+        newer: &Oid,
+    ) -> Result<BTreeSet<String>, RepoError> {
+        let words = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--diff-filter=d",
+            "--end-of-options",
+            older.map_or(empty_tree(newer), Oid::as_str),
+            newer.as_str(),
+        ];
+        let output = self.ok(Call::new(words)).await?;
+        let names = output.records();
+        Ok(names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
+    }
+
+    /// Returns the newest commit that both `tip` and one of `known` contain, if they have one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git cannot be run.
+    pub async fn fork_point(&self, tip: &Oid, known: &[Oid]) -> Result<Option<Oid>, RepoError> {
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let words = ["merge-base", tip.as_str()].into_iter();
+        let call = Call::new(words.chain(known.iter().map(Oid::as_str)));
+        let output = self.run(call).await?;
+        Ok((output.code == 0)
+            .then(|| Oid::from_ascii(output.stdout.trim_ascii()))
+            .flatten())
     }
 
     /// The blobs of the notes of these commits. A note may be at `aabb…` and at `aa/bb…`; both count. Only the trees on the
@@ -449,7 +553,9 @@ impl CommitReader {
                 for (name, entry) in entries.ok_or(RepoError::DamagedObject { oid })? {
                     match entry.mode {
                         TreeMode::Tree => below.push((name, entry.oid)),
-                        TreeMode::File(_) if wanted.contains(&name) => {
+                        TreeMode::File(mode)
+                            if mode != FileMode::Gitlink && wanted.contains(&name) =>
+                        {
                             found.entry(name).or_default().push(entry.oid);
                         }
                         TreeMode::File(_) => {}
@@ -695,6 +801,13 @@ impl CommitReader {
     }
 }
 
+fn empty_tree(like: &Oid) -> &'static str {
+    match hash_of(like) {
+        HashKind::Sha256 => EMPTY_TREE_SHA256,
+        _ => EMPTY_TREE_SHA1,
+    }
+}
+
 fn hash_of(name: &Oid) -> HashKind {
     if name.as_str().len() == 64 {
         HashKind::Sha256
@@ -710,15 +823,13 @@ fn revisions(tips: &[Oid], known: &[Oid]) -> Vec<u8> {
     tips.chain(known).collect::<String>().into_bytes()
 }
 
-/// The commits that `rev-list` printed, oldest first; `None` if there are more than `most`.
-fn listed_commits(output: &Output, most: usize) -> Result<Option<Vec<Oid>>, RepoError> {
+/// The names that git printed, one a line.
+fn oids(output: &Output) -> Result<Vec<Oid>, RepoError> {
     let lines = output.stdout.split(|byte| *byte == b'\n');
-    let mut commits = Vec::new();
-    for line in lines.filter(|line| !line.is_empty()) {
-        commits.push(Oid::from_ascii(line).ok_or_else(|| output.unreadable())?);
-    }
-    commits.reverse();
-    Ok((commits.len() <= most).then_some(commits))
+    let lines = lines.filter(|line| !line.is_empty());
+    lines
+        .map(|line| Oid::from_ascii(line).ok_or_else(|| output.unreadable()))
+        .collect()
 }
 
 /// `OID SP KIND SP SIZE LF BYTES LF`

@@ -60,7 +60,7 @@ pub use build_system::{
     find_projects,
 };
 pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned, clone};
-pub use commit_reader::{CommitReader, ListedRef, ReadObject, Revisions};
+pub use commit_reader::{CommitReader, ListedRef, NotesChange, ReadObject, Revisions};
 pub use error::RepoError;
 pub use gh::{
     Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset, is_github_name, is_github_owner,

@@ -1,8 +1,8 @@
 //! Signed statements about landed commits: made when a run lands, and judged wherever the commits are.
 //!
 //! `change` derives the statement from the run's record, `landing` signs it before the commit is made and keeps it as a
-//! note, `commits` judges commits of any repository, `approval` records approvals of people,
-//! and `carry` attests a rewritten commit with the same tree and the same parent.
+//! note, `commits` judges commits of any repository, `run_claims` lets a run count once at the door, `approval` records
+//! approvals of people, and `carry` attests a rewritten commit with the same tree and the same parent.
 //!
 //! What always holds: the commit is known before it is made, so a statement is signed first. Where a signature is
 //! required, a failure leaves the repository as it is.
@@ -13,6 +13,7 @@ mod change;
 mod commits;
 mod door_gates;
 mod landing;
+mod run_claims;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use commits::{CheckedCommit, CommitsCheck, check_commits, check_push, read_n
 pub use door_gates::rerun_gates;
 pub use landing::push_notes;
 pub(crate) use landing::{LandingSigner, write_note};
+pub use run_claims::claim_runs;
 
 /// The directory of Crucible's own key, in its home.
 const KEYS: &str = "attest";

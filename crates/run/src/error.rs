@@ -404,15 +404,17 @@ pub enum RunError {
 
 /// Describes why a commit is no longer on its branch, and how to restore it.
 fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
-    let back = format!("restore it with `git cherry-pick {commit}`");
+    // A cherry-pick would be another commit, which has no statement.
     match reach {
-        BranchReach::NoBranch => format!("{branch} no longer exists; {back}"),
+        BranchReach::NoBranch => {
+            format!("{branch} no longer exists; restore it with `git branch {branch} {commit}`")
+        }
         BranchReach::NoCommit => {
             "the repository no longer has it; fetch it from the remote it was pushed to".to_owned()
         }
         BranchReach::Reached | BranchReach::Unreached => {
             format!(
-                "{branch} no longer contains it: the branch was reset or the commit amended; {back}"
+                "{branch} no longer contains it: the branch was reset or the commit amended; restore it with `git merge {commit}`"
             )
         }
     }

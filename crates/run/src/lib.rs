@@ -87,7 +87,8 @@ pub use analysis::AnalysisVersion;
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use attestation::{
     ApprovalDocument, ApprovalSource, ApprovalVersion, CheckedCommit, CommitsCheck, Signing,
-    approve, carry, check_commits, check_push, key_directory, push_notes, read_note, rerun_gates,
+    approve, carry, check_commits, check_push, claim_runs, key_directory, push_notes, read_note,
+    rerun_gates,
 };
 pub use bundle::RunBundle;
 pub use catalogue::check_repository_behaviors;

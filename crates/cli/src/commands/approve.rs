@@ -23,6 +23,9 @@ const MAX_FILE: ByteLimit = ByteLimit(1 << 20);
 /// another machine: `crucible approve RUN --plan PLAN.md --base COMMIT > approval.json`, then here `crucible approve RUN
 /// --from approval.json`. `crucible run status RUN --json` prints the commit (`base_commit`)
 #[derive(Args)]
+#[command(
+    override_usage = "crucible approve [OPTIONS] [RUN]\n       crucible approve [OPTIONS] <RUN> --plan <PLAN.md> --base <COMMIT>"
+)]
 pub(crate) struct Approve {
     /// The run's id or a prefix of it [default: newest run of this repository]
     run: Option<String>,

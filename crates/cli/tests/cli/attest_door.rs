@@ -303,6 +303,171 @@ fn gates_run_for_symbolic_refs() {
     assert!(accepted, "{said}");
 }
 
+/// git stops a search early where a commit is dated long before its ancestors, and then takes known commits for new ones.
+#[test]
+fn backdated_descendants_hide_no_known_commit() {
+    let door = Door::new();
+    let repo = door.repo();
+    let landed = door.team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    // Merges of a commit with its own ancestor need no key.
+    let tree = repo.git(["rev-parse", "HEAD^{tree}"]);
+    let who = "A <a@example.invalid> 1500000000 +0000";
+    let mut tip = landed.clone();
+    for number in 0..12 {
+        tip = door.commit_object(&format!(
+            "tree {tree}\nparent {tip}\nparent {}\nauthor {who}\ncommitter {who}\n\n{number}\n",
+            door.base
+        ));
+    }
+    let (accepted, said) = door.push(&[&format!("{tip}:refs/heads/main")]);
+    assert!(accepted, "{said}");
+    let cut = repo.git(["rev-list", &landed, &format!("^{tip}")]);
+    assert!(cut.contains(&landed), "git does not stop early: {cut}");
+    // A branch at an old commit, and a commit on it, are honest.
+    for hidden in [&door.base, &landed] {
+        let (accepted, said) = door.push(&[&format!("{hidden}:refs/heads/{hidden}")]);
+        assert!(accepted, "{said}");
+    }
+    door.signed("one.txt");
+    let (accepted, said) = door.push(&["main:refs/heads/topic"]);
+    assert!(accepted, "{said}");
+    // A commit without a statement is still refused there.
+    repo.write("smuggled", "text\n");
+    repo.commit("Smuggled");
+    let (accepted, said) = door.push(&["main:refs/heads/topic"]);
+    assert!(
+        !accepted && said.matches("attest-missing").count() == 1,
+        "{said}"
+    );
+    repo.git(["notes", "--ref=crucible", "remove", &landed]);
+    let (accepted, said) = door.push(&["refs/notes/crucible"]);
+    assert!(
+        !accepted && said.contains("attest-notes-rewritten"),
+        "{said}"
+    );
+}
+
+/// git keeps only notes when it merges them, so another entry would make each later push lose something.
+#[test]
+fn entries_that_are_no_notes_lock_nobody_out() {
+    let door = Door::new();
+    let (team, repo) = (&door.team, door.repo());
+    team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    let tip = repo.git(["rev-parse", "refs/notes/crucible"]);
+    let with = |entries: &mut dyn Iterator<Item = String>| {
+        let head =
+            "commit refs/notes/bad\ncommitter A <a@example.invalid> 1700000000 +0000\ndata 0\n";
+        let entries: String = entries.collect();
+        let stream = format!("{head}from {tip}\n{entries}\n");
+        crate::attest_push::fast_import(repo.path(), stream.as_bytes());
+    };
+    let base = &door.base;
+    let gitlinks = || (0..256).map(|at| format!("M 160000 {base} {at:02x}\n"));
+    let link = || [format!("M 120000 inline {base}\ndata 1\nx\n")].into_iter();
+    let hidden = || [format!("M 160000 {base} {}/{}\n", &base[..2], &base[2..])].into_iter();
+    for entries in [
+        &mut gitlinks() as &mut dyn Iterator<Item = String>,
+        &mut link(),
+        &mut hidden(),
+    ] {
+        with(entries);
+        let (accepted, said) = door.push(&["refs/notes/bad:refs/notes/crucible"]);
+        assert!(
+            !accepted && said.contains("attest-notes-rewritten"),
+            "{said}"
+        );
+    }
+    // Where they are already, an honest client that drops them is not refused, and neither are many notes that nobody needs.
+    with(
+        &mut gitlinks()
+            .chain(hidden())
+            .chain((0..200).map(|at| format!("M 100644 inline {at:040x}\ndata 1\nx\n"))),
+    );
+    let place = repo.path().to_str().unwrap();
+    door.at_server(&[
+        "fetch",
+        "--quiet",
+        place,
+        "+refs/notes/bad:refs/notes/crucible",
+    ]);
+    repo.git(["notes", "--ref=crucible", "merge", "refs/notes/bad"]);
+    door.signed("one.txt");
+    team.set_note(&repo.head(), b"mine\n");
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+}
+
+/// git would reject the update of the notes alone, and the commits would land without them.
+#[test]
+fn wrong_old_value_is_refused() {
+    let door = Door::new();
+    let (zero, one) = ("0".repeat(40), "1".repeat(40));
+    door.team.land();
+    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    let notes = door.repo().git(["rev-parse", "refs/notes/crucible"]);
+    let head = door.repo().head();
+    for (name, new, current) in [
+        ("refs/notes/crucible", &notes, &notes),
+        ("refs/heads/main", &head, &head),
+        ("refs/heads/new", &head, &zero),
+    ] {
+        for old in [&zero, &one, &door.base, current] {
+            let (code, said) = judged(&door, &format!("{old} {new} {name}\n"), &[], &[]);
+            let is_refused = old != current;
+            assert_eq!(code, Some(i32::from(is_refused)), "{name} {old}: {said}");
+            assert_eq!(said.contains("attest-ref-moved"), is_refused, "{said}");
+        }
+    }
+}
+
+/// A gate of the policy may name a file of the checkout. A push that changes it would choose what runs.
+#[test]
+fn gate_changed_by_the_push_is_refused() {
+    let door = Door::new();
+    let (team, repo) = (&door.team, door.repo());
+    let gate = |more: &str| {
+        let people = std::fs::read_to_string(team.policy()).unwrap();
+        let people = people.split("[[door").next().unwrap().to_owned();
+        let gate =
+            "[[door.rerun_gates]]\nid = \"tests\"\ncommand = [\"sh\", \"-e\", \"check.sh\"]\n";
+        std::fs::write(team.policy(), format!("{people}{gate}{more}")).unwrap();
+    };
+    gate("");
+    repo.write("check.sh", "exit 0\n");
+    door.signed("one.txt");
+    for to in ["main", "main:refs/heads/topic"] {
+        let (accepted, said) = door.push(&[to]);
+        assert!(
+            !accepted && said.contains("attest-gate-changed"),
+            "{to}: {said}"
+        );
+    }
+    // The policy can admit such a change, and one that leaves the file as it is needs nothing.
+    gate("pushed_files = [\"check.sh\"]\n");
+    let (accepted, said) = door.push(&["main"]);
+    assert!(accepted, "{said}");
+    gate("");
+    door.signed("two.txt");
+    for to in ["main", "main:refs/heads/topic"] {
+        let (accepted, said) = door.push(&[to]);
+        assert!(accepted, "{to}: {said}");
+    }
+    repo.write("check.sh", "exit 0 # changed\n");
+    door.signed("three.txt");
+    for to in ["main", "main:refs/heads/topic", "main:refs/heads/new"] {
+        let (accepted, said) = door.push(&[to]);
+        assert!(
+            !accepted && said.contains("attest-gate-changed"),
+            "{to}: {said}"
+        );
+    }
+}
+
 /// Runs the door by itself, with lines on standard input.
 fn judged(
     door: &Door,

@@ -417,10 +417,8 @@ fn forged_pushes_are_refused_and_honest_ones_accepted() {
     pushes(14, 12);
 }
 
-/// A run has one change: approvals of its plan would count for each of them.
-#[test]
-fn second_change_of_a_run_is_refused() {
-    let forge = Forge::new();
+/// Makes two changes of one run and one of another, with their notes at `refs/notes/made/twice/0002`.
+fn two_changes_of_a_run(forge: &Forge) -> Vec<Made> {
     let mut made = forge.commits("twice", 3, Chain::Siblings, "");
     let run = made[0].change.run.clone();
     made[1].change.run.clone_from(&run);
@@ -440,6 +438,72 @@ fn second_change_of_a_run_is_refused() {
         .map(Some)
         .collect();
     forge.notes("twice", &notes, Chain::Linear);
+    made
+}
+
+/// Until a push is over, neither refs nor notes show that a run was used.
+#[test]
+fn run_counts_once_before_any_ref_moves() {
+    for hook in ["update", "pre-receive"] {
+        let forge = Forge::new();
+        let made = two_changes_of_a_run(&forge);
+        let push = |refs: &[&str]| push(forge.team.repo.path(), &forge.server, refs);
+        let (accepted, said) = push(&["refs/notes/made/twice/0002:refs/notes/crucible"]);
+        assert!(accepted, "{said}");
+        let hooks = forge.server.join("hooks");
+        if hook == "update" {
+            let script = std::fs::read_to_string(hooks.join("pre-receive")).unwrap();
+            let script = format!("{} \"$@\"\n", script.trim_end());
+            std::fs::write(hooks.join("pre-receive"), script).unwrap();
+            std::fs::rename(hooks.join("pre-receive"), hooks.join("update")).unwrap();
+            let [one, two] = [0, 1].map(|at| format!("{}:refs/heads/{at}", made[at].id));
+            let (accepted, said) = push(&["--atomic", &one, &two]);
+            assert!(!accepted && said.contains("attest-run-repeated"), "{said}");
+        } else {
+            // The door admits the first one, and another hook refuses its push.
+            let script = std::fs::read_to_string(hooks.join("pre-receive")).unwrap();
+            let failing = script.replace("exec ", "") + "exit 3\n";
+            std::fs::write(hooks.join("pre-receive"), failing).unwrap();
+            let (accepted, said) = push(&[&format!("{}:refs/heads/0", made[0].id)]);
+            assert!(!accepted && said.contains("1 attested"), "{said}");
+            std::fs::write(hooks.join("pre-receive"), script).unwrap();
+        }
+        for (at, is_accepted) in [(1, false), (0, true), (1, false), (2, true)] {
+            let (accepted, said) = push(&[&format!("{}:refs/heads/{at}", made[at].id)]);
+            assert_eq!(accepted, is_accepted, "{hook} {at}: {said}");
+            assert_eq!(said.contains("attest-run-repeated"), !is_accepted, "{said}");
+        }
+    }
+}
+
+/// Any number of pushes at the same time land one change of a run.
+#[test]
+fn run_counts_once_in_simultaneous_pushes() {
+    let forge = Forge::new();
+    let made = two_changes_of_a_run(&forge);
+    let notes = "refs/notes/made/twice/0002:refs/notes/crucible";
+    let (accepted, said) = push(forge.team.repo.path(), &forge.server, &[notes]);
+    assert!(accepted, "{said}");
+    let accepted: Vec<bool> = std::thread::scope(|scope| {
+        let threads = made.iter().map(|made| {
+            let to = format!("{}:refs/heads/{}", made.id, made.id);
+            let forge = &forge;
+            scope.spawn(move || push(forge.team.repo.path(), &forge.server, &[&to]).0)
+        });
+        let threads: Vec<_> = threads.collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(accepted[0] != accepted[1] && accepted[2], "{accepted:?}");
+}
+
+/// A run has one change: approvals of its plan would count for each of them.
+#[test]
+fn second_change_of_a_run_is_refused() {
+    let forge = Forge::new();
+    let made = two_changes_of_a_run(&forge);
     let notes = "refs/notes/made/twice/0002:refs/notes/crucible";
     let push = |refs: &[&str]| {
         let refs = [refs, &[notes]].concat();
@@ -491,6 +555,50 @@ fn second_change_of_a_run_is_refused() {
             "{range}: {}",
             ran.stderr
         );
+    }
+}
+
+/// Anyone who may push can write a note. Only a signer's is a use of a run.
+#[test]
+fn note_of_a_stranger_is_no_use_of_a_run() {
+    let forge = Forge::new();
+    let made = two_changes_of_a_run(&forge);
+    let repo = &forge.team.repo;
+    let (first, second) = (&made[0], &made[1]);
+    let verify = || {
+        repo.git(["update-ref", "refs/heads/both", &first.id]);
+        let call = forge.team.fixture.call(["attest", "verify", &first.id]);
+        let call = call.arg("--policy").arg(forge.team.policy());
+        call.current_dir(repo.path()).run()
+    };
+    let both = [
+        "commit-tree",
+        "-m",
+        "Both",
+        "-p",
+        &first.id,
+        "-p",
+        &second.id,
+        &first.tree,
+    ];
+    let both = repo.git(both);
+    repo.git(["update-ref", "refs/heads/merged", &both]);
+    repo.git([
+        "update-ref",
+        "refs/notes/crucible",
+        "refs/notes/made/twice/0002",
+    ]);
+    // The signer's own note about the second change is a use.
+    let ran = verify().exits(1);
+    assert!(ran.stdout.contains("attest-run-repeated"), "{}", ran.stdout);
+    let by_stranger = forge.sign(&forge.stranger, &[(&second.change, second)]);
+    let as_own = String::from_utf8(by_stranger[0].clone()).unwrap().replace(
+        &forge.stranger.public.fingerprint(),
+        &forge.own.public.fingerprint(),
+    );
+    for note in [&by_stranger[0], as_own.as_bytes(), b"{}\n"] {
+        forge.team.set_note(&second.id, note);
+        verify().ok();
     }
 }
 

@@ -26,7 +26,7 @@ fn run_with_lost_commit_is_not_landed() {
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
-        for part in [commit, "main", "git cherry-pick"] {
+        for part in [commit, "main", "git merge"] {
             assert!(message.contains(part), "{part}: {message}");
         }
     }

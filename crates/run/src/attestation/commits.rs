@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_attest::{
     Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate,
-    Policy, RefUpdate, RunUse, SignedCommit, judge_commit, judge_notes_update, judge_repeated_runs,
-    judge_replacement, run_use,
+    Policy, RefUpdate, RunUse, SignedCommit, judge_commit, judge_notes_update, judge_old_value,
+    judge_repeated_runs, judge_replacement, signed_run_use,
 };
 use crucible_model::{ByteLimit, Code, Finding, Timestamp, Verdict};
 use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
 
 /// The most commits of one judgement.
 const MAX_COMMITS: usize = 20_000;
-/// The most notes that one push may change.
-const MAX_CHANGED_NOTES: usize = 100;
 
 const TOO_MANY: Code = Code::new("attest-too-many-commits");
 const NO_COMMITS: Code = Code::new("attest-no-commits");
@@ -27,6 +25,15 @@ pub struct CheckedCommit {
     pub commit: Oid,
     /// Why it is admitted or refused.
     pub judgement: CommitJudgement,
+    /// The run whose change it says to be, if a signer of the policy signed that.
+    used: Option<RunUse>,
+}
+
+impl CheckedCommit {
+    fn admitted_use(&self) -> Option<&RunUse> {
+        let by_statement = matches!(self.judgement.admission, Some(Admission::Statement { .. }));
+        self.used.as_ref().filter(|_| by_statement)
+    }
 }
 
 /// The judgement of some commits.
@@ -52,7 +59,8 @@ pub async fn check_commits(
     let (Revisions::Commit(words) | Revisions::Range(words)) = named;
     let commits = reader.commits(named, MAX_COMMITS).await?;
     let mut history = GuardedRefs::read(reader, policy).await?.commits;
-    history.extend(reader.ends(named).await?);
+    let (tips, left_out) = reader.ends(named).await?;
+    history.extend([tips, left_out].concat());
     let judging = Judging {
         reader,
         policy,
@@ -88,25 +96,17 @@ pub async fn check_push(
     let replacements = updates.iter().filter_map(judge_replacement);
     check.verdict.merge(Verdict::new(replacements.collect()));
     let guarded = GuardedRefs::read(reader, policy).await?;
+    let moved = updates.iter().filter_map(|update| {
+        judge_old_value(update, guarded.values.get(&update.name).map(Oid::as_str))
+    });
+    check.verdict.merge(Verdict::new(moved.collect()));
     let mut notes = reader.resolve(NOTES_REF).await?;
     for update in updates {
         if !leads_to_notes(reader, update).await? {
             continue;
         }
         let pushed = reader.resolve(&update.new).await?;
-        let how = match (&notes, &pushed) {
-            _ if update.is_deletion() => NotesUpdate::Deleted,
-            (Some(before), Some(pushed)) if !reader.is_ancestor(before, pushed).await? => {
-                NotesUpdate::Rewritten
-            }
-            (Some(before), Some(pushed))
-                if changes_guarded_notes(reader, &guarded, before, pushed).await? =>
-            {
-                NotesUpdate::Changed
-            }
-            (_, None) => NotesUpdate::Rewritten,
-            (_, Some(_)) => NotesUpdate::Added,
-        };
+        let how = notes_update(reader, &guarded, notes.as_ref(), update, pushed.as_ref()).await?;
         check
             .verdict
             .merge(Verdict::new(judge_notes_update(how).into_iter().collect()));
@@ -145,15 +145,19 @@ pub async fn check_push(
 pub(super) struct GuardedRefs {
     /// The commits that they lead to. Nobody judges those of the notes, nor those of a ref that is not guarded, so a commit
     /// that only these contain is new, also if a guarded symbolic ref leads there.
-    commits: Vec<Oid>,
+    pub(super) commits: Vec<Oid>,
     /// The refs to which guarded symbolic refs lead.
     targets: BTreeSet<String>,
+    /// The object of each ref of the repository, guarded or not.
+    values: BTreeMap<String, Oid>,
 }
 
 impl GuardedRefs {
     pub(super) async fn read(reader: &CommitReader, policy: &Policy) -> Result<Self, RepoError> {
         let (mut commits, mut targets) = (BTreeSet::new(), BTreeSet::new());
+        let mut values = BTreeMap::new();
         for listed in reader.refs().await? {
+            values.insert(listed.name.clone(), listed.oid.clone());
             if !policy.guards(&listed.name) {
                 continue;
             }
@@ -169,6 +173,7 @@ impl GuardedRefs {
         Ok(Self {
             commits: commits.into_iter().collect(),
             targets,
+            values,
         })
     }
 
@@ -200,29 +205,35 @@ async fn leads_to_notes(reader: &CommitReader, update: &RefUpdate) -> Result<boo
     Ok(target.as_deref() == Some(NOTES_REF))
 }
 
-/// Returns whether a note of a commit that a guarded ref contains is missing or another one. Other notes may change: anybody
-/// can push one for a commit that is not there yet.
-async fn changes_guarded_notes(
+/// Returns how an update changes the notes. Those of a commit that no guarded ref contains may change: anybody can push one
+/// for a commit that is not there yet.
+async fn notes_update(
     reader: &CommitReader,
     guarded: &GuardedRefs,
-    before: &Oid,
-    pushed: &Oid,
-) -> Result<bool, RepoError> {
-    let changed = reader.changed_notes(before, pushed).await?;
-    if changed.len() > MAX_CHANGED_NOTES {
-        return Ok(true);
+    before: Option<&Oid>,
+    update: &RefUpdate,
+    pushed: Option<&Oid>,
+) -> Result<NotesUpdate, RepoError> {
+    if update.is_deletion() {
+        return Ok(NotesUpdate::Deleted);
     }
-    for name in changed {
-        let Some(commit) = reader.resolve(&name).await? else {
-            continue;
-        };
-        let commit = [commit];
-        let new = reader.new_commits(&commit, &guarded.commits, 1);
-        if new.await?.is_some_and(|new| new.is_empty()) {
-            return Ok(true);
-        }
+    let Some(pushed) = pushed else {
+        return Ok(NotesUpdate::Rewritten);
+    };
+    if let Some(before) = before
+        && !reader.is_ancestor(before, pushed).await?
+    {
+        return Ok(NotesUpdate::Rewritten);
     }
-    Ok(false)
+    let change = reader.notes_change(before, pushed).await?;
+    let lost = reader.contained(&change.lost, &guarded.commits).await?;
+    Ok(if !lost.is_empty() {
+        NotesUpdate::Changed
+    } else if change.has_other_entries {
+        NotesUpdate::OtherEntries
+    } else {
+        NotesUpdate::Added
+    })
 }
 
 /// Returns the note of a commit, if it has one.
@@ -295,7 +306,9 @@ impl Judging<'_> {
             .filter(|child| !known.contains(child.as_str()))
             .collect();
         let notes = self.notes_of(&others).await?;
-        let of = |(commit, note): (&Oid, &ReadObject)| run_use(commit.as_str(), bytes_of(note)?);
+        let of = |(commit, note): (&Oid, &ReadObject)| {
+            signed_run_use(self.policy, commit.as_str(), bytes_of(note)?)
+        };
         Ok(others.iter().zip(&notes).filter_map(of).collect())
     }
 }
@@ -333,7 +346,7 @@ impl CommitsCheck {
         let uses: Vec<Option<RunUse>> = commits
             .iter()
             .zip(&notes)
-            .map(|(commit, note)| run_use(commit.as_str(), bytes_of(note)?))
+            .map(|(commit, note)| signed_run_use(policy, commit.as_str(), bytes_of(note)?))
             .collect();
         let originals: BTreeSet<Oid> = uses
             .iter()
@@ -348,9 +361,9 @@ impl CommitsCheck {
             .map(Oid::as_str)
             .zip(&of_originals)
             .collect();
-        for (at, commit) in commits.into_iter().enumerate() {
+        for ((at, commit), used) in commits.into_iter().enumerate().zip(uses) {
             let bytes = bytes_of(&objects[at]);
-            let original = uses[at]
+            let original = used
                 .as_ref()
                 .and_then(|used| of_originals.get(used.original.as_str()));
             let facts = CommitFacts {
@@ -360,9 +373,13 @@ impl CommitsCheck {
                 original_note: original.map_or(NoteRead::Missing, |note| note_of(note)),
             };
             let judgement = judge_commit(policy, &facts, note_of(&notes[at]), judging.now);
-            self.commits.push(CheckedCommit { commit, judgement });
+            self.commits.push(CheckedCommit {
+                commit,
+                judgement,
+                used,
+            });
         }
-        self.refuse_repeated_runs(judging, uses).await?;
+        self.refuse_repeated_runs(judging).await?;
         for checked in &self.commits {
             self.verdict.merge(checked.judgement.verdict.clone());
         }
@@ -370,32 +387,24 @@ impl CommitsCheck {
     }
 
     /// Refuses the commits whose run has another change.
-    async fn refuse_repeated_runs(
-        &mut self,
-        judging: &Judging<'_>,
-        uses: Vec<Option<RunUse>>,
-    ) -> Result<(), RepoError> {
-        // The base of a commit that is refused may be anything.
-        let by_statement = |checked: &CheckedCommit| {
-            matches!(
-                checked.judgement.admission,
-                Some(Admission::Statement { .. })
-            )
-        };
-        let is_admitted: Vec<bool> = self.commits.iter().map(by_statement).collect();
-        let admitted = uses.iter().zip(&is_admitted).filter(|(_, is)| **is);
-        let mut all: Vec<RunUse> = admitted.filter_map(|(used, _)| used.clone()).collect();
+    async fn refuse_repeated_runs(&mut self, judging: &Judging<'_>) -> Result<(), RepoError> {
+        let mut all: Vec<RunUse> = self.admitted_uses().cloned().collect();
         all.extend(judging.siblings(&all).await?);
-        for ((checked, used), is_admitted) in self.commits.iter_mut().zip(uses).zip(is_admitted) {
-            let Some(used) = used.filter(|_| is_admitted) else {
-                continue;
-            };
-            if let Some(finding) = judge_repeated_runs(&used, &all) {
+        for checked in &mut self.commits {
+            let finding = checked
+                .admitted_use()
+                .and_then(|used| judge_repeated_runs(used, &all));
+            if let Some(finding) = finding {
                 checked.judgement.admission = None;
                 checked.judgement.verdict.push(finding);
             }
         }
         Ok(())
+    }
+
+    /// The runs of the commits that were admitted by their statements. What another commit says may be anything.
+    pub(super) fn admitted_uses(&self) -> impl Iterator<Item = &RunUse> {
+        self.commits.iter().filter_map(CheckedCommit::admitted_use)
     }
 
     /// Returns how many commits were admitted, by the reason in one word.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_attest::{Policy, RefUpdate};
+use crucible_attest::{Policy, RefUpdate, judge_pushed_programs};
 use crucible_host::WorkDir;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{Code, Finding, Verdict};
@@ -21,8 +21,8 @@ const GATE_FAILED: Code = Code::new("attest-gate-failed");
 /// What the directories of such trials begin with, below [`RunContext::tmp`].
 const PREFIX: &str = "door-";
 
-/// Runs the policy's `rerun_gates` on the tip of each guarded ref of a push. The commands come from the policy, so a push
-/// cannot change them.
+/// Runs the policy's `rerun_gates` on the tip of each guarded ref of a push. The commands come from the policy, and a push
+/// that changes a file which one of them names is refused.
 ///
 /// # Errors
 ///
@@ -53,14 +53,28 @@ pub async fn rerun_gates(
     }
     let guarded = GuardedRefs::read(reader, policy).await?;
     let mut tips: Vec<Oid> = Vec::new();
+    let mut changed_programs = Vec::new();
     for update in updates {
         if !update.is_deletion()
             && guarded.are_changed_by(reader, policy, update).await?
             && let Some(tip) = reader.resolve(&update.new).await?
-            && !tips.contains(&tip)
         {
-            tips.push(tip);
+            let older = match reader.resolve(&update.old).await? {
+                Some(older) => Some(older),
+                None => reader.fork_point(&tip, &guarded.commits).await?,
+            };
+            let changed = reader.changed_files(older.as_ref(), &tip).await?;
+            for gate in policy.rerun_gates() {
+                changed_programs.extend(judge_pushed_programs(gate, tip.as_str(), &changed));
+            }
+            if !tips.contains(&tip) {
+                tips.push(tip);
+            }
         }
+    }
+    verdict.merge(Verdict::new(changed_programs));
+    if !verdict.passes() {
+        return Ok(verdict);
     }
     create_dir_all(&world.tmp)?;
     WorkDir::sweep(&world.tmp, PREFIX);

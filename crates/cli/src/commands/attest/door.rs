@@ -7,7 +7,7 @@ use crucible_attest::RefUpdate;
 use crucible_llm::configured::strength;
 use crucible_model::{ExitStatus, Failure};
 use crucible_repo::CommitReader;
-use crucible_run::{check_push, rerun_gates};
+use crucible_run::{check_push, claim_runs, rerun_gates};
 use crucible_terminal::input::InputNotice;
 
 use super::{policy, report};
@@ -63,6 +63,9 @@ impl Door {
             let strength = strength(&config)?;
             let gates = rerun_gates(&world, &reader, &policy, &updates, strength);
             check.verdict.merge(app.drive(gates)?);
+        }
+        if check.verdict.passes() {
+            claim_runs(&reader, &mut check)?;
         }
         report::show(app, &check)
     }
