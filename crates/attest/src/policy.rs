@@ -273,7 +273,7 @@ impl Policy {
         };
         if let Some(bad) = refs.iter().find(|pattern| !is_ref_pattern(pattern)) {
             return fail(format!(
-                "{bad:?} is no pattern of refs, such as \"refs/heads/*\""
+                "{bad:?} is not a pattern of refs, such as \"refs/heads/*\""
             ));
         }
         let gates = &door.rerun_gates;

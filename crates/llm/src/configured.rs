@@ -309,7 +309,7 @@ pub fn named_provider(runtime: &Runtime<'_>, settings: &Settings, name: &str) ->
 /// Fails if a time limit is zero, or if the HTTP client cannot be created.
 pub fn context(runtime: &Runtime<'_>, settings: &Settings) -> Result<Context, Failure> {
     let seconds = |key: &str, seconds: u64| match seconds {
-        0 => Err(Failure::usage(format!("{key} is no limit"))
+        0 => Err(Failure::usage(format!("{key} must be greater than 0"))
             .hint("Set a whole number of seconds, at least 1.")),
         seconds => Ok(Duration::from_secs(seconds)),
     };

@@ -48,7 +48,7 @@ impl LedgerWitnesses {
     pub fn of_heads(heads: &[String]) -> Result<Self, Failure> {
         let parsed = |text: &String| {
             anchor(text).ok_or_else(|| {
-                Failure::usage(format!("{text:?} is no anchor"))
+                Failure::usage(format!("{text:?} is not an anchor"))
                     .hint("An anchor is SEQ:HASH, as in a commit's Crucible-Ledger trailer.")
             })
         };

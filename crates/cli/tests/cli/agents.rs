@@ -378,7 +378,7 @@ fn unusable_command_is_refused_before_the_run_begins() {
     refused("./agent", 2, "dispatch-command-relative");
     refused("sh {prompt}", 2, "dispatch-command-word");
     refused("sh -c 'cat' | tee x", 2, "without a shell");
-    refused("sh 'open", 2, "not closed");
+    refused("sh 'open", 2, "unclosed quotation mark");
     refused("/nowhere/agent", 2, "/nowhere/agent");
     refused(
         "sh --token=ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8",

@@ -261,6 +261,6 @@ fn pipe_as_recording_does_not_block() {
             .start_call(repo.path())
             .env("CRUCIBLE_LLM_PROVIDER", "replay");
         let message = call.run().exits(2).message();
-        assert!(message.contains("no regular file"), "{message}");
+        assert!(message.contains("not a regular file"), "{message}");
     }
 }

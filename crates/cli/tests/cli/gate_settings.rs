@@ -82,7 +82,7 @@ fn test_option_that_is_no_command_is_refused() {
         ("", "names no command", 2),
         ("A=b", "names no command", 2),
         ("PATH=/x make", "cannot set PATH", 2),
-        ("sh 'open", "not closed", 2),
+        ("sh 'open", "unclosed quotation mark", 2),
         (
             "env TOKEN=ghp_aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5 make",
             "looks like a secret",

@@ -673,9 +673,8 @@ fn sandbox_strength_is_one_option_everywhere() {
         .run()
         .exits(2);
     assert!(
-        ran.message().contains(
-            "\"of\" is not a strength of the sandbox; it takes required, best-effort, off"
-        )
+        ran.message()
+            .contains("unknown sandbox strength \"of\"; use one of required, best-effort, off")
     );
 }
 

@@ -106,7 +106,7 @@ impl PythonPlaces {
         let is_bad = |place: &&PathBuf| !place.is_absolute() || !place.is_dir();
         if let Some(bad) = site_packages.iter().find(is_bad) {
             return Err(Failure::usage(format!(
-                "forge.site_packages: {} is no absolute path of a directory",
+                "forge.site_packages: {} is not an absolute path of a directory",
                 bad.display()
             ))
             .hint(

@@ -68,7 +68,7 @@ pub enum SkillPolicyError {
     },
     /// An entry is not a pattern.
     #[error(
-        "{text:?} is no pattern: {why}; write a regular expression of at most {MAX_PATTERN_LEN} bytes, without look-around"
+        "{text:?} is not a pattern: {why}; write a regular expression of at most {MAX_PATTERN_LEN} bytes, without look-around"
     )]
     Pattern {
         /// The entry.

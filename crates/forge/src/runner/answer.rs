@@ -304,7 +304,7 @@ mod tests {
             ),
             (
                 format!("the result/{}{KEY}/x", "a".repeat(90)),
-                "is no finite number".to_owned(),
+                "is not a finite number".to_owned(),
             ),
             (
                 "the result/a".to_owned(),

@@ -67,7 +67,7 @@ def main():
                 refuse(place, "is a number beyond 64 bits")
         elif kind is float:
             if value != value or value in (float("inf"), float("-inf")):
-                refuse(place, "is no finite number")
+                refuse(place, "is not a finite number")
         elif kind is list or kind is tuple:
             for index, item in enumerate(value):
                 fit(item, (place, str(index)), depth + 1)

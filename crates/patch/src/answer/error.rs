@@ -252,7 +252,7 @@ pub enum AnswerError {
     },
     /// A statement that the file does not have.
     #[error(
-        "{path}, line {line} of the block: {text:?} is no definition; answer with definitions and imports only"
+        "{path}, line {line} of the block: {text:?} is not a definition; answer with definitions and imports only"
     )]
     NotADefinition {
         /// The file.

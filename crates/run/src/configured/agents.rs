@@ -149,7 +149,7 @@ pub(super) fn coding_agent(
     })?;
     let seconds = config.run.agent_timeout_s;
     if seconds == 0 {
-        return Err(Failure::usage("run.agent_timeout_s is no limit")
+        return Err(Failure::usage("run.agent_timeout_s must be greater than 0")
             .hint("Set a whole number of seconds, at least 1."));
     }
     Ok(Some(CodingAgentSettings {

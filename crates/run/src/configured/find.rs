@@ -50,8 +50,8 @@ pub(crate) fn find_settings(config: &Settings) -> Result<FindMode, Failure> {
     ] {
         if number == 0 || u32::try_from(number).is_err() {
             return refuse(
-                format!("{key} is no limit"),
-                "It takes a whole number from 1 to 4294967295.",
+                format!("{key} must be from 1 to 4294967295"),
+                "Set a whole number in this range.",
             );
         }
     }
@@ -134,11 +134,11 @@ mod tests {
             (&[web, ("find.allow_domains", "*")], "find.allow_domains"),
             (
                 &[web, docs, ("find.max_pages", "0")],
-                "find.max_pages is no limit",
+                "find.max_pages must be from 1 to 4294967295",
             ),
             (
                 &[web, docs, ("find.max_queries", "4294967296")],
-                "find.max_queries is no limit",
+                "find.max_queries must be from 1 to 4294967295",
             ),
         ] {
             let error = settings(set).unwrap_err();

@@ -85,8 +85,10 @@ pub(super) fn limit(key: &str, number: u64) -> Result<u64, Failure> {
     if u32::try_from(number).is_ok_and(|number| number > 0) {
         return Ok(number);
     }
-    Err(Failure::usage(format!("{key} is no limit"))
-        .hint("It takes a whole number from 1 to 4294967295."))
+    Err(
+        Failure::usage(format!("{key} must be from 1 to 4294967295"))
+            .hint("Set a whole number in this range."),
+    )
 }
 
 /// The rules that judge what the gates show of a change.

@@ -357,7 +357,7 @@ mod tests {
         assert!(error_text(file.load()).contains("larger than"));
         std::fs::remove_file(file.path()).unwrap();
         symlink("/dev/zero", file.path()).unwrap();
-        assert!(error_text(file.load()).contains("no regular file"));
+        assert!(error_text(file.load()).contains("not a regular file"));
     }
 
     #[test]

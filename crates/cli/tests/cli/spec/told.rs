@@ -71,7 +71,7 @@ fn unreadable_source_is_named_as_typed() {
     let project = project(&fixture);
     let missing = fixture.path("elsewhere/idea.md");
     for (source, why) in [
-        ("/dev/zero", "no regular file"),
+        ("/dev/zero", "not a regular file"),
         (missing.to_str().unwrap(), "an existing file"),
     ] {
         let ran = at(&fixture, &project, ["spec", SPEC, "--source", source]).exits(2);
