@@ -320,7 +320,7 @@ impl DirectoryState {
                 if meta.is_symlink() && !is_new {
                     links.push(path.clone());
                 }
-                let why = is_new.then(|| matters(&self.below(&path), &meta)).flatten();
+                let why = is_new.then(|| self.reason(&path, &meta)).flatten();
                 let is_entered = meta.is_dir() && self.naming == Naming::Grouped;
                 match why {
                     // A repository is named wherever it is.
@@ -349,7 +349,7 @@ impl DirectoryState {
             return;
         };
         let mut report = |path: &Path, found: &Path, meta: &Metadata| {
-            let why = matters(&self.below(path), meta).filter(|why| why.is_by_name());
+            let why = self.reason(path, meta).filter(|why| why.is_by_name());
             if let Some(why) = why.filter(|_| self.is_new(found, meta)) {
                 left.push(None, self.residue_at(path, why));
             }
@@ -392,6 +392,16 @@ impl DirectoryState {
                 left.push(None, self.residue_at(&path, ResidueReason::Obeyed));
             }
         }
+    }
+
+    /// Returns why an entry matters here, if it does.
+    fn reason(&self, path: &Path, meta: &Metadata) -> Option<ResidueReason> {
+        let below = self.below(path);
+        matters(&below, meta).or_else(|| {
+            let is_listed =
+                self.naming == Naming::Grouped && meta.is_file() && is_run_by_its_tool(&below);
+            is_listed.then_some(ResidueReason::Obeyed)
+        })
     }
 
     /// Returns whether a directory, other than the scanned ones, contains program output. A marker that is new in an
@@ -453,6 +463,25 @@ impl DirectoryState {
             }
         }
     }
+}
+
+/// Names of files that run commands in their own tool, such as `latexmk` or `terraform`. They are reported, and
+/// no denial: a skill may write them as it writes a source.
+const RUN_BY_THEIR_TOOL: [&str; 6] = [
+    ".latexmkrc",
+    "dvc.yaml",
+    "latexmkrc",
+    "mkdocs.yaml",
+    "mkdocs.yml",
+    "terragrunt.hcl",
+];
+/// Ends of such names.
+const ENDS_RUN_BY_THEIR_TOOL: [&str; 3] = [".tf", ".tf.json", ".tofu"];
+
+fn is_run_by_its_tool(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    RUN_BY_THEIR_TOOL.contains(&name.as_str())
+        || ENDS_RUN_BY_THEIR_TOOL.iter().any(|end| name.ends_with(end))
 }
 
 /// Returns why an entry below a granted directory matters, if it does. The path is relative to the scanned directory.
@@ -784,6 +813,32 @@ mod tests {
                 "notes/Makefile"
             ]
         );
+    }
+
+    #[test]
+    fn files_that_their_own_tool_runs_are_reported_and_no_denial() {
+        let listed = [
+            "latexmkrc",
+            "sub/dvc.yaml",
+            "mkdocs.yml",
+            "infra/Main.tf",
+            "infra/main.tf.json",
+        ];
+        let fixture = Room::new();
+        let notes = fixture.dir.path().join("notes");
+        let skill = fixture.look();
+        let command = DirectoryState::survey(fixture.dir.path(), &[notes]);
+        for path in listed.iter().chain(&["main.tf.txt", "my-dvc.yaml"]) {
+            fixture.put(&format!("notes/{path}"), 0o644);
+        }
+        let left = command.left_behind(&BTreeSet::new());
+        let mut found: Vec<_> = paths_and_reasons(&left);
+        found.sort_by_key(|(path, _)| *path);
+        let mut wanted: Vec<_> = listed.map(|path| format!("notes/{path}")).into();
+        wanted.sort();
+        assert!(found.iter().all(|(_, why)| *why == ResidueReason::Obeyed));
+        assert!(found.iter().map(|(path, _)| *path).eq(&wanted), "{found:?}");
+        assert_eq!(skill.left_behind(&BTreeSet::new()), []);
     }
 
     #[test]

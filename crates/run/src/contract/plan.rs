@@ -508,8 +508,8 @@ const BUDGETS: [&[&str]; 4] = [
     &["calls", "max_calls"],
 ];
 
-/// Returns the invalid parts of a budget line: not a number above 0, an unknown or duplicate name, one
-/// number too many, or nothing between two separators.
+/// Returns the invalid parts of a budget line: not a number above 0 without leading zeros (calls may be 0), an
+/// unknown or duplicate name, one number too many, or nothing between two separators.
 fn wrong_budgets(line: &str) -> Vec<&str> {
     // Without the missing number, the others would mean other limits.
     let is_gap = |part: &str| part.trim().is_empty();
@@ -533,9 +533,10 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
             // Without names they are in this order; calls are not among them.
             None => (Some(at).filter(|at| *at < BUDGETS.len() - 1), item),
         };
-        let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
-        let is_allowed = |number: u64| number > 0 || kind == Some(BUDGETS.len() - 1);
-        let is_number = is_digits && number.parse().is_ok_and(is_allowed);
+        let is_allowed = |value: u64| {
+            (value > 0 || kind == Some(BUDGETS.len() - 1)) && value.to_string() == number
+        };
+        let is_number = number.parse().is_ok_and(is_allowed);
         let is_new = kind.is_some_and(|kind| !std::mem::replace(&mut seen[kind], true));
         if !(is_number && is_new) {
             wrong.push(item);
@@ -893,6 +894,9 @@ mod tests {
             "files=0",
             "files=1e3",
             "+3",
+            "03",
+            "files=05",
+            "max_calls=00",
             "3.5",
             "files=",
             "bananas=3",

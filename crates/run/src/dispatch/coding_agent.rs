@@ -319,8 +319,10 @@ impl CodingAgentBackend {
             return Err(LlmError::ProviderOutage(Fault::new(
                 AGENT,
                 &inv.model,
-                format!("the agent was ended, because it kept asking without a budget: {why}"),
-                "raise the limits of llm.budget, and continue with `crucible run advance`",
+                format!(
+                    "the agent was ended, because it kept asking although its requests were refused: {why}"
+                ),
+                "remove what the refusal names, such as a limit of llm.budget, and continue with `crucible run advance`",
             )));
         };
         let ended = ended.map_err(|error| wrap_error(&error))?;
@@ -436,7 +438,7 @@ impl CodingAgentBackend {
     }
 
     /// Passes on what the agent has used until it ends. Returns nothing if it asks its model again and again although
-    /// the budget is exhausted; then it is killed.
+    /// the budget, the prices or the record allow no request; then it is killed.
     async fn watched<T>(
         &self,
         endpoint: &Endpoint,
