@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use crucible_model::{Code, Finding};
 
+const REF_MOVED: Code = Code::new("attest-ref-moved");
+
 /// The ref that holds the statements.
 pub const NOTES_REF: &str = "refs/notes/crucible";
 
@@ -85,11 +87,35 @@ pub fn judge_replacement(update: &RefUpdate) -> Option<Finding> {
         .then(|| Finding::error(REPLACES, update.name.as_str(), hint))
 }
 
+/// Judges the name of a ref. git takes the short name of the notes for one that ends with it, and cannot keep the notes
+/// beside a ref below their name.
+#[must_use]
+pub fn judge_ref_name(update: &RefUpdate) -> Option<Finding> {
+    const HIDES_NOTES: Code = Code::new("attest-ref-hides-notes");
+    let hides = update.name.ends_with("/refs/notes/crucible")
+        || update.name.starts_with("refs/notes/crucible/");
+    let hint = "no one could push or fetch the notes beside a ref of this name; choose another one";
+    (hides && !update.is_deletion())
+        .then(|| Finding::error(HIDES_NOTES, update.name.as_str(), hint))
+}
+
+/// Judges the refs that a push names more than once: git makes one of the updates and rejects the others.
+#[must_use]
+pub fn judge_repeated_refs(updates: &[RefUpdate]) -> Vec<Finding> {
+    let hint = "the push updates this ref twice, and git would make only one of the updates";
+    let mut names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
+    names.sort_unstable();
+    names
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .map(|pair| Finding::error(REF_MOVED, pair[0], hint))
+        .collect()
+}
+
 /// Judges the old value that the client gave for a ref. git rejects the update of this ref alone if it is another one, so
 /// the commits of a push could land without their notes.
 #[must_use]
 pub fn judge_old_value(update: &RefUpdate, current: Option<&str>) -> Option<Finding> {
-    const REF_MOVED: Code = Code::new("attest-ref-moved");
     let is_current = match current {
         Some(current) => update.old == current,
         None => update.is_creation(),
@@ -166,6 +192,37 @@ mod tests {
         assert!(judged(&one, &format!("refs/replace/{one}")));
         assert!(!judged(&zero, &format!("refs/replace/{one}")));
         assert!(!judged(&one, "refs/heads/replace/x"));
+    }
+
+    #[test]
+    fn refs_that_hide_the_notes_are_refused() {
+        let (zero, one) = ("0".repeat(40), "1".repeat(40));
+        let update = |new: &str, name: &str| -> RefUpdate {
+            format!("{zero} {new} {name}").parse().unwrap()
+        };
+        for (name, is_refused) in [
+            ("refs/refs/notes/crucible", true),
+            ("refs/heads/refs/notes/crucible", true),
+            ("refs/notes/crucible/x", true),
+            ("refs/notes/crucible", false),
+            ("refs/notes/crucible-old", false),
+            ("refs/heads/notes/crucible", false),
+        ] {
+            assert_eq!(
+                judge_ref_name(&update(&one, name)).is_some(),
+                is_refused,
+                "{name}"
+            );
+            assert_eq!(
+                judge_ref_name(&update(&zero, name)),
+                None,
+                "a deletion helps"
+            );
+        }
+        let updates =
+            ["refs/heads/a", "refs/heads/b", "refs/heads/a"].map(|name| update(&one, name));
+        assert_eq!(judge_repeated_refs(&updates[..2]), []);
+        assert_eq!(judge_repeated_refs(&updates).len(), 1);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub use change::{
 pub use commit::{SignedCommit, trailer_values};
 pub use door::{
     NOTES_REF, NotesUpdate, RefUpdate, RefUpdateError, judge_notes_update, judge_old_value,
-    judge_replacement,
+    judge_ref_name, judge_repeated_refs, judge_replacement,
 };
 pub use dsse::{Envelope, EnvelopeSignature, PAYLOAD_TYPE, pre_authentication_encoding};
 pub use error::AttestError;
@@ -53,7 +53,7 @@ pub use judge::{
 pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
-pub use pushed_program::judge_pushed_programs;
+pub use pushed_program::{judge_pushed_programs, named_paths};
 pub use run_use::{RunUse, judge_repeated_runs, judge_run_claim, run_use, signed_run_use};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};

@@ -413,7 +413,7 @@ mod tests {
             ),
             (
                 format!("version = 1\n{signer}[door]\nrefs = [\"main\"]\n"),
-                "no pattern of refs",
+                "not a pattern of refs",
             ),
             (
                 format!("version = 1\n{signer}[[people]]\nname = \"ada \"\nkey = \"{KEY}\"\n"),

@@ -11,18 +11,13 @@ use crate::policy::RerunGate;
 
 const GATE_CHANGED: Code = Code::new("attest-gate-changed");
 
-/// Returns an error for each file among `changed` that the gate's command names, also as a module (`-m NAME`) or below a
-/// directory that it names. Files that the policy names are admitted.
+/// Returns the paths of the checkout that the command of a gate may name, as far as its words show them.
 #[must_use]
-pub fn judge_pushed_programs(
-    gate: &RerunGate,
-    tip: &str,
-    changed: &BTreeSet<String>,
-) -> Vec<Finding> {
+pub fn named_paths(gate: &RerunGate) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     for word in &gate.command {
         named.insert(normal(word));
-        for piece in word.split(|c: char| !c.is_alphanumeric() && !"._-/+@%".contains(c)) {
+        for piece in pieces(word) {
             named.insert(normal(piece));
             // `-fcheck.awk`
             let glued = piece.strip_prefix('-').and_then(|rest| {
@@ -33,6 +28,33 @@ pub fn judge_pushed_programs(
         }
     }
     named.remove("");
+    named
+}
+
+/// Returns an error for each path among `changed` that the gate's command names: by itself, as a module (`-m NAME`), below
+/// a directory that it names, or on the way to such a file. Attributes change how each file is checked out. Files that
+/// the policy names are admitted.
+#[must_use]
+pub fn judge_pushed_programs(
+    gate: &RerunGate,
+    tip: &str,
+    changed: &BTreeSet<String>,
+) -> Vec<Finding> {
+    let named = named_paths(gate);
+    let on_the_way = |path: &str| {
+        let below = format!("{path}/");
+        let first = named.range(below.clone()..).next();
+        first.is_some_and(|name| name.starts_with(&below))
+    };
+    let packages = packages(gate);
+    // `../check.sh`, from a directory that is not known here
+    let relative: Vec<String> = gate
+        .command
+        .iter()
+        .flat_map(|word| pieces(word))
+        .filter(|piece| piece.split('/').any(|part| part == ".."))
+        .map(|piece| format!("/{}", piece.rsplit("../").next().unwrap_or_default()))
+        .collect();
     let is_directory = |name: &&String| {
         let below = format!("{name}/");
         let first = changed.range(below.clone()..).next();
@@ -44,8 +66,15 @@ pub fn judge_pushed_programs(
         roots.iter().any(|root| {
             let below = file.strip_prefix(root);
             let below = below.map(|rest| rest.strip_prefix('/').unwrap_or(rest));
-            below.is_some_and(|file| spellings(file).iter().any(|one| named.contains(one)))
-        })
+            below.is_some_and(|file| {
+                spellings(file).iter().any(|one| named.contains(one))
+                    || package(file).is_some_and(|one| packages.contains(&one))
+            })
+        }) || on_the_way(file)
+            || relative
+                .iter()
+                .any(|end| format!("/{file}").ends_with(end.as_str()))
+            || file.rsplit('/').next() == Some(".gitattributes")
     };
     let refused = changed
         .iter()
@@ -54,7 +83,7 @@ pub fn judge_pushed_programs(
     refused
         .map(|file| {
             let hint = format!(
-                "the push changes {file:?}, which the command of gate {:?} names; use a program of the server, or name the file in `pushed_files` of the gate",
+                "the push changes {file:?}, which decides what the command of gate {:?} runs; use a program of the server, or name the file in `pushed_files` of the gate",
                 gate.id
             );
             Finding::error(GATE_CHANGED, tip, hint)
@@ -62,13 +91,30 @@ pub fn judge_pushed_programs(
         .collect()
 }
 
+/// The modules that the command runs (`-m tools.check`), and the packages that they are in.
+fn packages(gate: &RerunGate) -> BTreeSet<String> {
+    let words: Vec<&str> = gate.command.iter().flat_map(|word| pieces(word)).collect();
+    let mut packages = BTreeSet::new();
+    for (at, word) in words.iter().enumerate() {
+        let module = match word.strip_prefix("-m") {
+            Some("") => words.get(at + 1).copied().unwrap_or_default(),
+            Some(module) => module,
+            None => continue,
+        };
+        let ends = module.match_indices('.').map(|(at, _)| at);
+        packages.extend(
+            ends.chain([module.len()])
+                .map(|end| module[..end].to_owned()),
+        );
+    }
+    packages
+}
+
 /// How a command may name a file: by its path, as a module of Python, or with `/` without its extension.
 fn spellings(file: &str) -> Vec<String> {
     let mut names = vec![file.to_owned()];
-    let module = file
-        .strip_suffix("/__main__.py")
-        .or_else(|| file.strip_suffix(".py"));
-    if let Some(module) = module {
+    if let Some(module) = module(file) {
+        let module = module.strip_suffix("/__main__").unwrap_or(module);
         names.extend([module.to_owned(), module.replace('/', ".")]);
     }
     if let Some((stem, extension)) = file.rsplit_once('.')
@@ -78,6 +124,27 @@ fn spellings(file: &str) -> Vec<String> {
         names.push(stem.to_owned());
     }
     names
+}
+
+/// The path of a module of Python without its extension: source, bytecode or a compiled library.
+fn module(file: &str) -> Option<&str> {
+    let name = file.rfind('/').map_or(0, |at| at + 1);
+    let (stem, _) = file[name..].split_once('.')?;
+    let is_module = [".py", ".pyc", ".pyd", ".so"]
+        .iter()
+        .any(|extension| file.ends_with(extension));
+    is_module.then(|| &file[..name + stem.len()])
+}
+
+/// The dotted name of the package that a file begins, such as `tools` of `tools/__init__.py`.
+fn package(file: &str) -> Option<String> {
+    let directory = module(file)?.strip_suffix("/__init__")?;
+    Some(directory.replace('/', "."))
+}
+
+/// The parts of a word that may be paths.
+fn pieces(word: &str) -> impl Iterator<Item = &str> {
+    word.split(|c: char| !c.is_alphanumeric() && !"._-/+@%".contains(c))
 }
 
 /// A relative path without `.`, `..` and double slashes; an absolute one names no file of the push and is empty.
@@ -142,6 +209,17 @@ mod tests {
             (&["sh", "-c", "x=$(sh check.sh)"], "check.sh"),
             (&["sh", "my check"], "my check"),
             (&["xargs", "-a", "words", "sh"], "words"),
+            (&["bash", "tools/check.sh"], "tools"),
+            (&["bash", "check.sh"], ".gitattributes"),
+            (&["bash", "check.sh"], "src/.gitattributes"),
+            (&["python3", "-m", "unittest"], "unittest/__init__.py"),
+            (&["python3", "-m", "unittest"], "unittest.pyc"),
+            (
+                &["python3", "-m", "unittest"],
+                "unittest.cpython-311-x86_64-linux-gnu.so",
+            ),
+            (&["python3", "-m", "tools.check"], "tools/__init__.py"),
+            (&["env", "-C", "a/b", "sh", "../check.sh"], "a/check.sh"),
         ] {
             assert_eq!(refused(command, &[file, "other"]), 1, "{command:?}");
             assert_eq!(refused(command, &["other"]), 0, "{command:?}");

@@ -22,6 +22,16 @@ pub struct RunUse {
     pub base: String,
     /// The commit that landed: the one that a carried statement names, else `commit`.
     pub original: String,
+    /// The tree of the change. A carried statement names a commit that nobody needs to have, so its name alone is no change.
+    pub tree: String,
+}
+
+impl RunUse {
+    /// The text of a claim: what landed, and with which tree.
+    #[must_use]
+    pub fn claim(&self) -> String {
+        format!("{} {}", self.original, self.tree)
+    }
 }
 
 /// Returns the run that the note of a commit names, if a signer of the policy signed its first statement. Any
@@ -40,6 +50,7 @@ pub fn run_use(commit: &str, note: &[u8]) -> Option<RunUse> {
     if statement.digest("commit", "gitCommit") != Some(commit) {
         return None;
     }
+    let tree = statement.digest("tree", "gitTree")?.to_owned();
     let change = statement.change().ok()?;
     Some(RunUse {
         commit: commit.to_owned(),
@@ -48,6 +59,7 @@ pub fn run_use(commit: &str, note: &[u8]) -> Option<RunUse> {
         original: change
             .carried_from
             .map_or_else(|| commit.to_owned(), |from| from.commit),
+        tree,
     })
 }
 
@@ -56,7 +68,7 @@ pub fn run_use(commit: &str, note: &[u8]) -> Option<RunUse> {
 pub fn judge_repeated_runs(used: &RunUse, all: &[RunUse]) -> Option<Finding> {
     let other = all
         .iter()
-        .find(|other| other.run == used.run && other.original != used.original)?;
+        .find(|other| other.run == used.run && other.claim() != used.claim())?;
     let hint = format!(
         "its run {} has another change, {}; a run and the approvals of its plan count for one",
         used.run, other.commit
@@ -67,11 +79,12 @@ pub fn judge_repeated_runs(used: &RunUse, all: &[RunUse]) -> Option<Finding> {
 /// Returns an error if the run was claimed for another change: one that the door admitted, whether or not it landed.
 #[must_use]
 pub fn judge_run_claim(used: &RunUse, claimed: &str) -> Option<Finding> {
+    let commit = claimed.split(' ').next().unwrap_or_default();
     let hint = format!(
-        "the door has admitted the commit {claimed} for its run {}; push that one, or make the change in a new run",
+        "the door has admitted the commit {commit:?} for its run {}; push that one, or make the change in a new run",
         used.run
     );
-    (used.original != claimed).then(|| Finding::error(RUN_REPEATED, used.commit.as_str(), hint))
+    (used.claim() != claimed).then(|| Finding::error(RUN_REPEATED, used.commit.as_str(), hint))
 }
 
 #[cfg(test)]
@@ -85,6 +98,7 @@ mod tests {
             run: format!("20261127-093000-{run}").parse().unwrap(),
             base: "b".to_owned(),
             original: original.to_owned(),
+            tree: "t".to_owned(),
         };
         let all = [
             used("one", "abcdef", "one"),
@@ -104,10 +118,15 @@ mod tests {
         assert_eq!(finding.subject, "four");
         assert!(judge_repeated_runs(&all[1], &[other]).is_some());
         assert_eq!(
-            judge_run_claim(&all[1], "one"),
+            judge_run_claim(&all[1], "one t"),
             None,
             "a claim names the commit that landed"
         );
-        assert!(judge_run_claim(&all[1], "two").is_some());
+        for claimed in ["two t", "one u", "one", ""] {
+            assert!(judge_run_claim(&all[1], claimed).is_some(), "{claimed:?}");
+        }
+        let mut carried = all[1].clone();
+        carried.tree = "u".to_owned();
+        assert!(judge_repeated_runs(&carried, &all).is_some());
     }
 }

@@ -425,6 +425,55 @@ fn wrong_old_value_is_refused() {
     }
 }
 
+/// git makes one of two updates of a ref, and keeps no notes beside a ref below their name.
+#[test]
+fn refs_that_hide_the_notes_are_refused() {
+    let door = Door::new();
+    let (zero, head) = ("0".repeat(40), door.repo().head());
+    for (name, code) in [
+        ("refs/heads/refs/notes/crucible", "attest-ref-hides-notes"),
+        ("refs/refs/notes/crucible", "attest-ref-hides-notes"),
+        ("refs/notes/crucible/x", "attest-ref-hides-notes"),
+        ("refs/heads/topic", ""),
+    ] {
+        let line = format!("{zero} {head} {name}\n");
+        let (status, said) = judged(&door, &line, &[], &[]);
+        assert_eq!(status, Some(i32::from(!code.is_empty())), "{name}: {said}");
+        assert!(said.contains(code), "{name}: {said}");
+        let (status, said) = judged(&door, &format!("{line}{line}"), &[], &[]);
+        assert_eq!(status, Some(1), "{name}: {said}");
+        assert!(said.contains("attest-ref-moved"), "{name}: {said}");
+    }
+}
+
+/// A carried commit needs the note of its original, which may be in no ref.
+#[test]
+fn signed_note_outside_guarded_refs_stays() {
+    let door = Door::new();
+    let (team, repo) = (&door.team, door.repo());
+    let landed = team.land();
+    let signed = repo.git(["notes", "--ref=crucible", "show", &landed]);
+    team.set_note(&door.signed("one.txt"), b"mine\n");
+    let unsigned = repo.head();
+    let (accepted, said) = door.push(&["refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    let notes = repo.git(["rev-parse", "refs/notes/crucible"]);
+    let more = format!("{signed}\nmore\n");
+    for (commit, note, is_accepted) in [
+        (&landed, "junk\n", false),
+        (&landed, more.as_str(), true),
+        (&unsigned, "another\n", true),
+    ] {
+        team.set_note(commit, note.as_bytes());
+        let (accepted, said) = door.push(&["refs/notes/crucible"]);
+        assert_eq!(accepted, is_accepted, "{note}: {said}");
+        if !accepted {
+            assert!(said.contains("attest-notes-rewritten"), "{said}");
+            repo.git(["update-ref", "refs/notes/crucible", &notes]);
+        }
+    }
+}
+
 /// A gate of the policy may name a file of the checkout. A push that changes it would choose what runs.
 #[test]
 fn gate_changed_by_the_push_is_refused() {

@@ -253,3 +253,77 @@ async fn clean_merge_runs_no_driver_and_writes_nothing() {
     assert!(!mark.exists());
     assert_eq!(repo.git(["count-objects", "-v"]), before);
 }
+
+#[tokio::test]
+async fn missing_object_is_noticed() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let reader = reader(&repo);
+    let commit = |entry: &str| {
+        let list = repo.path().join("list");
+        std::fs::write(&list, entry).unwrap();
+        let tree = std::process::Command::new("git")
+            .args(["mktree", "--missing"])
+            .current_dir(repo.path())
+            .stdin(std::fs::File::open(&list).unwrap())
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(tree.stdout).unwrap();
+        oid(&repo.git(["commit-tree", tree.trim(), "-m", "New"]))
+    };
+    let blob = repo.git(["rev-parse", "HEAD:a"]);
+    let complete = commit(&format!("100644 blob {blob}\tb\n"));
+    let incomplete = commit(&format!("100644 blob {}\tb\n", "1".repeat(40)));
+    assert!(reader.is_connected(&[]).await.unwrap());
+    assert!(
+        reader
+            .is_connected(std::slice::from_ref(&complete))
+            .await
+            .unwrap()
+    );
+    assert!(!reader.is_connected(&[complete, incomplete]).await.unwrap());
+}
+
+#[tokio::test]
+async fn changes_behind_links_are_found() {
+    let repo = RepoBuilder::new()
+        .file("real/check.sh", "1")
+        .file("other/check.sh", "2")
+        .build();
+    let link = |target: &str, name: &str| {
+        let path = repo.path().join(name);
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(target, path).unwrap();
+    };
+    link("real", "tools");
+    link("real/check.sh", "check.sh");
+    link("/etc/x\ny", "outside");
+    link("nowhere", "dangling");
+    let before = oid(&repo.commit("Links"));
+    repo.write("src.txt", "unrelated");
+    let unrelated = oid(&repo.commit("Unrelated"));
+    link("other", "tools");
+    let moved = oid(&repo.commit("Another directory"));
+    repo.write("real/check.sh", "3");
+    link("/etc/z", "outside");
+    let changed = oid(&repo.commit("The target"));
+    let names = [
+        "tools/check.sh",
+        "check.sh",
+        "outside",
+        "dangling",
+        "missing",
+        "real",
+        "a\nb",
+    ];
+    let names = names.map(str::to_owned).into();
+    let reader = reader(&repo);
+    for (older, newer, expected) in [
+        (&before, &unrelated, vec![]),
+        (&unrelated, &moved, vec!["tools/check.sh"]),
+        (&moved, &changed, vec!["check.sh", "outside"]),
+    ] {
+        let found = reader.changed_behind_links(older, newer, &names).await;
+        let found: Vec<String> = found.unwrap().into_iter().collect();
+        assert_eq!(found, expected, "{newer}");
+    }
+}

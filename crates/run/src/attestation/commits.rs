@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crucible_attest::{
     Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate,
     Policy, RefUpdate, RunUse, SignedCommit, judge_commit, judge_notes_update, judge_old_value,
-    judge_repeated_runs, judge_replacement, signed_run_use,
+    judge_ref_name, judge_repeated_refs, judge_repeated_runs, judge_replacement, signed_run_use,
 };
 use crucible_model::{ByteLimit, Code, Finding, Timestamp, Verdict};
 use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
@@ -16,6 +16,7 @@ const MAX_COMMITS: usize = 20_000;
 const TOO_MANY: Code = Code::new("attest-too-many-commits");
 const NO_COMMITS: Code = Code::new("attest-no-commits");
 const SHALLOW: Code = Code::new("attest-shallow");
+const INCOMPLETE: Code = Code::new("attest-push-incomplete");
 const REF_UNREADABLE: Code = Code::new("attest-ref-unreadable");
 
 /// One commit with its judgement.
@@ -100,13 +101,33 @@ pub async fn check_push(
         judge_old_value(update, guarded.values.get(&update.name).map(Oid::as_str))
     });
     check.verdict.merge(Verdict::new(moved.collect()));
+    let hiding = updates.iter().filter_map(judge_ref_name);
+    let refs = hiding.chain(judge_repeated_refs(updates)).collect();
+    check.verdict.merge(Verdict::new(refs));
+    let pushed: Vec<Oid> = updates
+        .iter()
+        .filter(|update| !update.is_deletion())
+        .filter_map(|update| update.new.parse().ok())
+        .collect();
+    if !reader.is_connected(&pushed).await? {
+        let hint = "an object that a ref needs is missing, so git would reject that ref after the others; push again";
+        check.verdict.push(Finding::error(INCOMPLETE, "push", hint));
+    }
     let mut notes = reader.resolve(NOTES_REF).await?;
     for update in updates {
         if !leads_to_notes(reader, update).await? {
             continue;
         }
         let pushed = reader.resolve(&update.new).await?;
-        let how = notes_update(reader, &guarded, notes.as_ref(), update, pushed.as_ref()).await?;
+        let how = notes_update(
+            reader,
+            policy,
+            &guarded,
+            notes.as_ref(),
+            update,
+            pushed.as_ref(),
+        )
+        .await?;
         check
             .verdict
             .merge(Verdict::new(judge_notes_update(how).into_iter().collect()));
@@ -205,10 +226,12 @@ async fn leads_to_notes(reader: &CommitReader, update: &RefUpdate) -> Result<boo
     Ok(target.as_deref() == Some(NOTES_REF))
 }
 
-/// Returns how an update changes the notes. Those of a commit that no guarded ref contains may change: anybody can push one
-/// for a commit that is not there yet.
+/// Returns how an update changes the notes. A note that no signer signed may change if no guarded ref contains its commit:
+/// anybody can push one for a commit that is not there yet. Carried commits need the signed note of their original, which
+/// no ref has to contain.
 async fn notes_update(
     reader: &CommitReader,
+    policy: &Policy,
     guarded: &GuardedRefs,
     before: Option<&Oid>,
     update: &RefUpdate,
@@ -227,13 +250,40 @@ async fn notes_update(
     }
     let change = reader.notes_change(before, pushed).await?;
     let lost = reader.contained(&change.lost, &guarded.commits).await?;
-    Ok(if !lost.is_empty() {
-        NotesUpdate::Changed
-    } else if change.has_other_entries {
-        NotesUpdate::OtherEntries
-    } else {
-        NotesUpdate::Added
-    })
+    Ok(
+        if !lost.is_empty()
+            || loses_signed_note(reader, policy, before, pushed, &change.lost).await?
+        {
+            NotesUpdate::Changed
+        } else if change.has_other_entries {
+            NotesUpdate::OtherEntries
+        } else {
+            NotesUpdate::Added
+        },
+    )
+}
+
+/// Whether one of these commits had a signed note whose lines are not the first ones of the new note.
+async fn loses_signed_note(
+    reader: &CommitReader,
+    policy: &Policy,
+    before: Option<&Oid>,
+    after: &Oid,
+    commits: &[Oid],
+) -> Result<bool, RepoError> {
+    if commits.is_empty() {
+        return Ok(false);
+    }
+    let limit = ByteLimit(MAX_NOTE);
+    let old = reader.read_notes(before, commits, limit).await?;
+    let new = reader.read_notes(Some(after), commits, limit).await?;
+    let is_lost = |((commit, old), new): ((&Oid, &ReadObject), &ReadObject)| {
+        bytes_of(old).is_some_and(|old| {
+            signed_run_use(policy, commit.as_str(), old).is_some()
+                && !bytes_of(new).is_some_and(|new| new.starts_with(old))
+        })
+    };
+    Ok(commits.iter().zip(&old).zip(&new).any(is_lost))
 }
 
 /// Returns the note of a commit, if it has one.

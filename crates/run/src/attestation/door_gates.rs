@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_attest::{Policy, RefUpdate, judge_pushed_programs};
+use crucible_attest::{Policy, RefUpdate, judge_pushed_programs, named_paths};
 use crucible_host::WorkDir;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{Code, Finding, Verdict};
@@ -65,6 +65,11 @@ pub async fn rerun_gates(
             };
             let changed = reader.changed_files(older.as_ref(), &tip).await?;
             for gate in policy.rerun_gates() {
+                let mut changed = changed.clone();
+                if let Some(older) = &older {
+                    let named = named_paths(gate);
+                    changed.extend(reader.changed_behind_links(older, &tip, &named).await?);
+                }
                 changed_programs.extend(judge_pushed_programs(gate, tip.as_str(), &changed));
             }
             if !tips.contains(&tip) {

@@ -15,8 +15,8 @@ use super::commits::CommitsCheck;
 
 /// The directory of the claims, in the repository's own.
 const CLAIMS: &str = "crucible/runs";
-/// The longest name of a commit, with its line ending.
-const MAX_CLAIM: ByteLimit = ByteLimit(65);
+/// The longest names of a commit and a tree, with a space and the line ending.
+const MAX_CLAIM: ByteLimit = ByteLimit(130);
 
 /// Claims the run of each commit that was admitted by its statement. A commit whose run another one has claimed is refused.
 ///
@@ -44,7 +44,7 @@ fn claim(reader: &CommitReader, used: &RunUse) -> Result<Option<Finding>, FsErro
         }
     }
     let path = directory.join(used.run.as_str());
-    let claim = format!("{}\n", used.original);
+    let claim = format!("{}\n", used.claim());
     let Err(error) = write_new_as(&path, claim.as_bytes(), 0o644) else {
         return Ok(None);
     };
