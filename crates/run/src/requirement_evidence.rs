@@ -23,6 +23,7 @@ use crate::verify_record::{recorded_start, verify_record};
 
 const RUN_REFUSED: Code = Code::new("evidence-run-refused");
 const COMMIT_UNREACHED: Code = Code::new("evidence-commit-unreached");
+const CHANGE_UNDONE: Code = Code::new("evidence-change-undone");
 
 /// A spec whose evidence is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +96,18 @@ pub async fn defined_tests(
     defined_at(&git, &head, requirements, &BTreeMap::new()).await
 }
 
+/// The files that a commit changed and that have their earlier content again at `head`.
+async fn undone_files(
+    reader: &CommitReader,
+    commit: &Oid,
+    head: &Oid,
+) -> Result<BTreeSet<String>, RunError> {
+    let base = reader.resolve(&format!("{commit}^")).await?;
+    let changed = reader.changed_files(base.as_ref(), commit).await?;
+    let differing = reader.changed_files(base.as_ref(), head).await?;
+    Ok(changed.difference(&differing).cloned().collect())
+}
+
 /// The landed runs of the spec that count, each with the position of its landing in the ledger.
 async fn landed_runs(
     world: &RunContext<'_>,
@@ -140,6 +153,16 @@ async fn landed_runs(
         if !reader.is_ancestor(&commit, head).await? {
             let hint = format!("its commit {commit} is not in the history of {head}");
             verdict.push(Finding::warning(COMMIT_UNREACHED, row.id.as_str(), hint));
+            continue;
+        }
+        let undone = undone_files(reader, &commit, head).await?;
+        if !undone.is_empty() {
+            let files: Vec<&str> = undone.iter().map(String::as_str).collect();
+            let hint = format!(
+                "its change of {} is undone in {head}, so it proves nothing; land the change again",
+                files.join(", ")
+            );
+            verdict.push(Finding::warning(CHANGE_UNDONE, row.id.as_str(), hint));
             continue;
         }
         let landed = events

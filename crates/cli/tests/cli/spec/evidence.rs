@@ -259,6 +259,22 @@ fn evidence_ends_with_its_test_commit_or_record() {
     setup.repo.commit("Rename the test");
     assert_eq!(setup.states("area")[0], "R-001 none: gone");
     setup.repo.git(["reset", "--quiet", "--hard", &commit]);
+    // Somebody undoes the change; one elsewhere in its file leaves it.
+    setup.repo.git(["revert", "--no-edit", "HEAD"]);
+    assert_eq!(setup.states("area"), NOTHING);
+    assert!(
+        setup
+            .codes("area")
+            .contains(&"evidence-change-undone".to_owned())
+    );
+    setup.repo.git(["reset", "--quiet", "--hard", &commit]);
+    let source = std::fs::read_to_string(setup.repo.path().join("app/area.py")).unwrap();
+    setup
+        .repo
+        .write("app/area.py", format!("{source}\n\nOTHER = 1\n"));
+    setup.repo.commit("Add a constant");
+    assert_eq!(setup.states("area"), LANDED);
+    setup.repo.git(["reset", "--quiet", "--hard", &commit]);
     // The requirement says something else now.
     setup.repo.write(
         ".crucible/specs/area/artifacts/00-requirements.md",
