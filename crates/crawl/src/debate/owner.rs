@@ -18,9 +18,9 @@ use super::summary::sentence;
 /// A round in the correct order:
 ///
 /// ```no_run
-/// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateContext, PlanAuthor};
 ///
-/// async fn one_round(gpt: &Gpt, claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+/// async fn one_round(gpt: &PlanAuthor, claude: &PlanCritic, floor: &mut DebateContext<'_>) -> Result<(), DebateError> {
 ///     let draft = gpt.draft(floor).await?;
 ///     let critique = claude.critique(&draft, floor).await?;
 ///     let _revision = gpt.revise(&draft, &critique, floor).await?;
@@ -31,9 +31,9 @@ use super::summary::sentence;
 /// It cannot criticise its own plan:
 ///
 /// ```compile_fail
-/// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateContext, PlanAuthor};
 ///
-/// async fn one_round(gpt: &Gpt, claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+/// async fn one_round(gpt: &PlanAuthor, claude: &PlanCritic, floor: &mut DebateContext<'_>) -> Result<(), DebateError> {
 ///     let draft = gpt.draft(floor).await?;
 ///     let critique = gpt.critique(&draft, floor).await?;
 ///     let _revision = gpt.revise(&draft, &critique, floor).await?;
@@ -44,9 +44,9 @@ use super::summary::sentence;
 /// A plan is not a critique, and a critique is not a plan:
 ///
 /// ```compile_fail
-/// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateContext, PlanAuthor};
 ///
-/// async fn one_round(gpt: &Gpt, claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+/// async fn one_round(gpt: &PlanAuthor, claude: &PlanCritic, floor: &mut DebateContext<'_>) -> Result<(), DebateError> {
 ///     let draft = gpt.draft(floor).await?;
 ///     let critique = claude.critique(&draft, floor).await?;
 ///     let _revision = gpt.revise(&critique, &draft, floor).await?;
@@ -62,10 +62,10 @@ pub struct PlanAuthor(ModelClient);
 /// ```no_run
 /// use std::time::Duration;
 ///
-/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlObserver, debate};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateRounds, PlanAuthor, Inspection, Transcript, CrawlObserver, debate};
 ///
 /// async fn held(
-///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, observer: &dyn CrawlObserver,
+///     gpt: &PlanAuthor, claude: &PlanCritic, about: &Inspection, kept: &mut dyn Transcript, observer: &dyn CrawlObserver,
 /// ) -> Result<(), DebateError> {
 ///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
 ///     debate(gpt, claude, about, rounds, time, "crawl-1", kept, observer).await?;
@@ -78,10 +78,10 @@ pub struct PlanAuthor(ModelClient);
 /// ```compile_fail
 /// use std::time::Duration;
 ///
-/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, CrawlObserver, debate};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateRounds, PlanAuthor, Inspection, Transcript, CrawlObserver, debate};
 ///
 /// async fn held(
-///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, observer: &dyn CrawlObserver,
+///     gpt: &PlanAuthor, claude: &PlanCritic, about: &Inspection, kept: &mut dyn Transcript, observer: &dyn CrawlObserver,
 /// ) -> Result<(), DebateError> {
 ///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
 ///     debate(claude, gpt, about, rounds, time, "crawl-1", kept, observer).await?;
@@ -92,19 +92,19 @@ pub struct PlanAuthor(ModelClient);
 /// It has no method for a draft, a revision or a synthesis:
 ///
 /// ```compile_fail
-/// use crucible_crawl::{Claude, DebateError, DebateFloor};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateContext};
 ///
-/// async fn drafted(claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+/// async fn drafted(claude: &PlanCritic, floor: &mut DebateContext<'_>) -> Result<(), DebateError> {
 ///     claude.draft(floor).await?;
 ///     Ok(())
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// use crucible_crawl::{Claude, DebateError, DebateFloor, PlanCritique, PlanDraft};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateContext, PlanCritique, PlanDraft};
 ///
 /// async fn revised(
-///     claude: &Claude, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateFloor<'_>,
+///     claude: &PlanCritic, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateContext<'_>,
 /// ) -> Result<(), DebateError> {
 ///     claude.revise(draft, critique, floor).await?;
 ///     Ok(())
@@ -112,10 +112,10 @@ pub struct PlanAuthor(ModelClient);
 /// ```
 ///
 /// ```compile_fail
-/// use crucible_crawl::{Claude, DebateError, DebateFloor, PlanCritique, PlanDraft};
+/// use crucible_crawl::{PlanCritic, DebateError, DebateContext, PlanCritique, PlanDraft};
 ///
 /// async fn settled(
-///     claude: &Claude, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateFloor<'_>,
+///     claude: &PlanCritic, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateContext<'_>,
 /// ) -> Result<(), DebateError> {
 ///     claude.synthesise("", draft, critique, floor).await?;
 ///     Ok(())
@@ -125,10 +125,10 @@ pub struct PlanAuthor(ModelClient);
 /// [`PlanAuthor`] has these methods:
 ///
 /// ```no_run
-/// use crucible_crawl::{DebateError, DebateFloor, Gpt, PlanCritique, PlanDraft};
+/// use crucible_crawl::{DebateError, DebateContext, PlanAuthor, PlanCritique, PlanDraft};
 ///
 /// async fn settled(
-///     gpt: &Gpt, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateFloor<'_>,
+///     gpt: &PlanAuthor, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateContext<'_>,
 /// ) -> Result<(), DebateError> {
 ///     gpt.draft(floor).await?;
 ///     gpt.revise(draft, critique, floor).await?;
