@@ -64,8 +64,12 @@ pub fn judge_pushed_programs(
     let roots: Vec<&str> = roots.chain([""]).collect();
     let is_named = |file: &&String| {
         roots.iter().any(|root| {
-            let below = file.strip_prefix(root);
-            let below = below.map(|rest| rest.strip_prefix('/').unwrap_or(rest));
+            let below = match *root {
+                "" => Some(file.as_str()),
+                root => file
+                    .strip_prefix(root)
+                    .and_then(|rest| rest.strip_prefix('/')),
+            };
             below.is_some_and(|file| {
                 spellings(file).iter().any(|one| named.contains(one))
                     || package(file).is_some_and(|one| packages.contains(&one))
@@ -248,6 +252,8 @@ mod tests {
             &["env", "CI=1", "make", "check"],
             &["sh", "/srv/check.sh"],
             &["sh", "-c", "exit"],
+            // `test` is a directory, and `tests/unit` is not the file `s/unit` in it.
+            &["sh", "test", "s/unit/test_area.py"],
         ] {
             assert_eq!(refused(command, &files), 0, "{command:?}");
         }

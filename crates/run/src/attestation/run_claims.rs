@@ -2,7 +2,7 @@
 //!
 //! Refs and notes show a use of a run only when a push is over. Until then another push, or the next ref of the same one,
 //! could use the run again. So a run is claimed before its commit is admitted, and the first claim is final: whether a push
-//! landed after its door is unknown. The claim names the commit, so the same commit may be pushed again.
+//! landed after its door is unknown. The claim names the commit and its tree, so the same change may be pushed again.
 
 use std::os::unix::fs::MetadataExt;
 
