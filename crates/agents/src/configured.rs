@@ -99,12 +99,12 @@ fn changed(
     profile.env.extend(entry.env.clone());
     profile.files.extend(entry.files.clone());
     if let Some(prompt) = &entry.prompt {
-        profile.prompt = PromptDelivery::of(prompt)
+        profile.prompt = PromptDelivery::parse(prompt)
             .ok_or_else(|| missing("prompt", format!("unknown value {prompt:?}")))?;
     }
     if let Some(wire) = &entry.wire {
         profile.wire =
-            Wire::of(wire).ok_or_else(|| missing("wire", format!("unknown wire {wire:?}")))?;
+            Wire::parse(wire).ok_or_else(|| missing("wire", format!("unknown wire {wire:?}")))?;
     }
     if is_new && profile.provider.is_empty() {
         return Err(missing("provider", "it is not set".to_owned()));

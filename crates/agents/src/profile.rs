@@ -49,7 +49,7 @@ impl Wire {
 
     /// The wire of this name.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|wire| wire.as_str() == name)
     }
 }
@@ -82,7 +82,7 @@ impl PromptDelivery {
 
     /// The way of this name.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.as_str() == name)
     }
 }
@@ -254,11 +254,11 @@ mod tests {
     fn names_are_those_of_settings() {
         for wire in Wire::ALL {
             assert_eq!(serde_json::to_value(wire).unwrap(), wire.as_str());
-            assert_eq!(Wire::of(wire.as_str()), Some(wire));
+            assert_eq!(Wire::parse(wire.as_str()), Some(wire));
         }
         for by in PromptDelivery::ALL {
             assert_eq!(serde_json::to_value(by).unwrap(), by.as_str());
-            assert_eq!(PromptDelivery::of(by.as_str()), Some(by));
+            assert_eq!(PromptDelivery::parse(by.as_str()), Some(by));
         }
     }
 

@@ -292,7 +292,7 @@ fn judge_statements<'p>(
         return Err(Finding::error(NOTE_INCOMPLETE, name, hint));
     }
     if !others.iter().zip(&expected[1..]).all(is_summary) {
-        let hint = "the test result or the summary does not follow from the change, or another key signed it";
+        let hint = "the test result or the summary does not match the change, or another key signed it; sign it again";
         return Err(Finding::error(SUMMARY_DIFFERS, name, hint));
     }
     let mut findings = Vec::new();
@@ -351,7 +351,7 @@ fn is_original(
             && one.signer.key == signed[0].signer.key
             && one.signer.is_valid_at(carried.created_at)
     };
-    from.statement == Digest::of(&expected[0])
+    from.statement == Digest::compute(&expected[0])
         && lines.len() == expected.len()
         && signed.len() == expected.len()
         && signed.iter().zip(&expected).all(is_expected)

@@ -285,7 +285,7 @@ fn fixed<const SIZE: usize>(signature: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Kind {
-    fn of(blob: &[u8]) -> Option<(&str, Self)> {
+    fn parse(blob: &[u8]) -> Option<(&str, Self)> {
         let mut wire = WireReader::new(blob);
         let name = std::str::from_utf8(wire.string()?).ok()?;
         let sized = |wire: &mut WireReader<'_>, size: usize| {
@@ -343,7 +343,7 @@ impl FromStr for PublicKey {
         let parse = || {
             let mut words = text.split_whitespace();
             let (name, blob) = (words.next()?, base64::decode(words.next()?)?);
-            let (found, kind) = Kind::of(&blob)?;
+            let (found, kind) = Kind::parse(&blob)?;
             (found == name).then_some(())?;
             Some(Self {
                 kind,
@@ -385,7 +385,7 @@ impl From<PublicKey> for String {
 /// The key without a comment.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Kind::of(&self.blob).map_or("", |(name, _)| name);
+        let name = Kind::parse(&self.blob).map_or("", |(name, _)| name);
         write!(f, "{name} {}", base64::encode(&self.blob))
     }
 }

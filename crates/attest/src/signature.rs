@@ -41,7 +41,7 @@ impl Hash {
         }
     }
 
-    fn of(self, message: &[u8]) -> Vec<u8> {
+    fn digest(self, message: &[u8]) -> Vec<u8> {
         let algorithm = match self {
             Self::Sha256 => &ring::digest::SHA256,
             Self::Sha512 => &ring::digest::SHA512,
@@ -137,7 +137,7 @@ impl SshSignature {
         put_string(&mut signed, &self.namespace);
         put_string(&mut signed, &self.reserved);
         put_string(&mut signed, self.hash.name());
-        put_string(&mut signed, &self.hash.of(message));
+        put_string(&mut signed, &self.hash.digest(message));
         key.verifies(&signed, &self.signature)
     }
 }

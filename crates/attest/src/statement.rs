@@ -145,7 +145,7 @@ pub fn statements(
     let result = payload(RESULT_PREDICATE, test_result(change))?;
     let summary = payload(
         SUMMARY_PREDICATE,
-        summary(change, commit, &Digest::of(&first)),
+        summary(change, commit, &Digest::compute(&first)),
     )?;
     Ok([first, result, summary])
 }
@@ -209,7 +209,7 @@ pub fn carried(payload: &[u8]) -> Result<Change, String> {
     Ok(Change {
         carried_from: Some(CarriedFrom {
             commit: commit.to_owned(),
-            statement: Digest::of(payload),
+            statement: Digest::compute(payload),
         }),
         ..statement.change().map_err(read)?
     })

@@ -44,7 +44,7 @@ fn send(app: &App, dir: &RunDir, known: u64, collector: Collector) -> Result<(),
     let Some(view) = RunView::read(dir, &ledger)? else {
         return Ok(());
     };
-    let trace = RunTrace::of(&view, Content::Omitted);
+    let trace = RunTrace::new(&view, Content::Omitted);
     let spans = trace.closed_after(known);
     if spans.is_empty() {
         return Ok(());

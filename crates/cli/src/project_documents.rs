@@ -46,7 +46,7 @@ async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure>
             let project = project(app, None)?;
             let outline = outline_of(app, &project, name)?;
             let (matrix, verdict) = judged(app, &project, &outline).await?;
-            value(&EvidenceReport::of(&matrix, &verdict))
+            value(&EvidenceReport::new(&matrix, &verdict))
         }
         ProjectDocument::Skills => {
             let (project, _) = skill_project(app, &[])?;

@@ -34,7 +34,7 @@ pub(crate) struct EvidenceReport<'a> {
 }
 
 impl<'a> EvidenceReport<'a> {
-    pub(crate) fn of(matrix: &'a EvidenceMatrix, verdict: &'a Verdict) -> Self {
+    pub(crate) fn new(matrix: &'a EvidenceMatrix, verdict: &'a Verdict) -> Self {
         Self {
             schema_version: "crucible-evidence-report-v1",
             verdict: verdict.outcome(),
@@ -76,7 +76,7 @@ pub(crate) fn report(
 ) -> Result<ExitStatus, Failure> {
     let (matrix, verdict) = app.block_on(judged(app, project, outline))?;
     match format {
-        ReportFormat::Json => app.output.json(&EvidenceReport::of(&matrix, &verdict))?,
+        ReportFormat::Json => app.output.json(&EvidenceReport::new(&matrix, &verdict))?,
         ReportFormat::Markdown => {
             to_markdown(&matrix)
                 .lines()

@@ -121,7 +121,7 @@ mod tests {
 
     /// What became of the seats' positions in each loop, in the order in which [`seats`] names the seats that have one.
     fn became(loops: &[LoopState]) -> Vec<Vec<AfterAttack>> {
-        let words: Vec<LoopWords> = loops.iter().map(LoopWords::of).collect();
+        let words: Vec<LoopWords> = loops.iter().map(LoopWords::from_state).collect();
         let found = after_attacks(loops, &words);
         found
             .iter()
@@ -196,7 +196,7 @@ mod tests {
             ("a b c d e f", "a b c d e", Held),
             ("a b c d e f g h i", "a b c d e f g h x", Changed),
         ] {
-            let [before, now] = [before, now].map(Shingles::of);
+            let [before, now] = [before, now].map(Shingles::from_text);
             assert_eq!(answered(&before, Some(&now)), expected);
         }
         // 79,996 of 100,000 rounds to 0.8, so it counts as held.
@@ -205,7 +205,7 @@ mod tests {
                 .map(|word| format!("{word} "))
                 .collect::<String>()
         };
-        let [whole, most] = [100_000, 79_996].map(|count| Shingles::of(&words(count)));
+        let [whole, most] = [100_000, 79_996].map(|count| Shingles::from_text(&words(count)));
         assert!(whole.resemblance(&most) < HELD);
         assert_eq!(answered(&whole, Some(&most)), Held);
     }

@@ -16,7 +16,7 @@ use crucible_settings::variable_of;
 use serde_json::json;
 
 use crate::config::CouncilLimits;
-use crate::configured::{ConfiguredCouncil, FEWEST_CALLS};
+use crate::configured::{ConfiguredCouncil, MIN_CALLS};
 use crate::context::TriageContext;
 use crate::deliberation::Deliberation;
 use crate::error::{CouncilError, CouncilFailure};
@@ -100,8 +100,8 @@ impl CouncilBackend {
             .map_err(|error| unread(error.to_string()))?
             .map_err(|error| unread(error.to_string()))?;
         let left = limit.saturating_sub(used);
-        if left < FEWEST_CALLS {
-            let attempted = used.saturating_add(FEWEST_CALLS);
+        if left < MIN_CALLS {
+            let attempted = used.saturating_add(MIN_CALLS);
             return Err(LlmError::BudgetExceeded {
                 resource: Resource::Calls,
                 limit,
@@ -126,7 +126,7 @@ fn answer(result: ExecutorResult, council: &ConfiguredCouncil) -> LlmResult {
         "usage": usage,
         "warnings": degradation_lines(&result.degradations),
         "provider": council.provider(),
-        "deliberation": Deliberation::of(&result),
+        "deliberation": Deliberation::from_result(&result),
         "models": council.models_of(&result.usage_by_part),
         "fallback": council.fell_back().map(FellBack::warning),
     });

@@ -79,7 +79,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    fn of(answer: &LlmResult) -> Self {
+    fn from_answer(answer: &LlmResult) -> Self {
         let stated = answer
             .extensions
             .get(LlmResult::FINISH_REASON)
@@ -310,7 +310,7 @@ impl<'e> Caller<'e> {
                 format!("{secrets} removed from the answer"),
             );
         }
-        let ending = Ending::of(&answer);
+        let ending = Ending::from_answer(&answer);
         match &ending {
             Ending::Whole => {}
             // A cut-off triage is an error of its own.
@@ -383,7 +383,7 @@ impl<'e> Caller<'e> {
     pub(crate) fn has_price(&self, model: &str) -> bool {
         self.budget.limits().micro_dollars == Limit::Unlimited
             || self.client.origin() == Origin::Recording
-            || self.config.prices.of(self.client.provider(), model) != Price::Unknown
+            || self.config.prices.price(self.client.provider(), model) != Price::Unknown
     }
 
     /// Records a degradation.

@@ -41,7 +41,7 @@ const PHASES: [&str; 6] = [
 ];
 
 /// The fewest calls for an answer: the triage, and one answer without a council.
-pub const FEWEST_CALLS: u64 = 2;
+pub const MIN_CALLS: u64 = 2;
 
 /// The models that a command line names for a council. Lists of models are not settings there, because a model name may
 /// contain the comma that separates the entries of a list.
@@ -386,11 +386,11 @@ fn limits(config: &Settings) -> Result<CouncilLimits, Failure> {
     let mut budget = configured::limits(config)?;
     let council = &config.council;
     let calls = positive("council.calls", council.calls)?;
-    if calls < FEWEST_CALLS {
+    if calls < MIN_CALLS {
         return Err(Failure::usage(format!(
             "council.calls is {calls}, which is too few for an answer"
         ))
-        .hint(format!("Set a whole number of at least {FEWEST_CALLS}.")));
+        .hint(format!("Set a whole number of at least {MIN_CALLS}.")));
     }
     budget.calls = Limit::At(calls);
     let size = |key: &str, value: u64| {

@@ -35,7 +35,7 @@ pub(crate) struct Council {
 
 impl Council {
     /// Builds the council of a checked triage, with notes about the model hints that were refused.
-    pub(crate) fn of(triage: &TriageOutput, hinted: &HintedModels) -> (Self, Vec<Degradation>) {
+    pub(crate) fn new(triage: &TriageOutput, hinted: &HintedModels) -> (Self, Vec<Degradation>) {
         let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
         let mut seats = Vec::with_capacity(names.len());
         // A checked triage has exactly one red team, at any position in the list.
@@ -142,7 +142,7 @@ mod tests {
         for place in 0..4 {
             let mut seats = vec![(Creative, None), (Pragmatist, None), (Creative, None)];
             seats.insert(place, (RedTeam, None));
-            let (council, refused) = Council::of(&triage(&seats), &HintedModels::Any);
+            let (council, refused) = Council::new(&triage(&seats), &HintedModels::Any);
             assert_eq!(refused, []);
             assert_eq!(council.red_team.id, SeatId::RED_TEAM);
             assert_eq!(council.red_team.id.to_string(), "red_team");
@@ -182,7 +182,7 @@ mod tests {
             HintedModels::Any,
             HintedModels::Only(vec!["c".to_owned(), "a/b".to_owned()]),
         ] {
-            let (council, refused) = Council::of(&triage(&seats), &hinted);
+            let (council, refused) = Council::new(&triage(&seats), &hinted);
             assert_eq!(council.seats[0].model, "a/b");
             assert_eq!(council.seats[1].model, "");
             // The model of the red team comes only from a list.
@@ -226,7 +226,7 @@ mod tests {
                 (Creative, Some(hint)),
                 (RedTeam, Some(hint)),
             ];
-            let (council, refused) = Council::of(&triage(&seats), hinted);
+            let (council, refused) = Council::new(&triage(&seats), hinted);
             assert_eq!(
                 (&*council.seats[1].model, &*council.red_team.model),
                 ("", ""),
@@ -251,7 +251,7 @@ mod tests {
             }
         }
         let longest = "m".repeat(200);
-        let (council, refused) = Council::of(&triage(&[(Creative, Some(&longest))]), &any);
+        let (council, refused) = Council::new(&triage(&[(Creative, Some(&longest))]), &any);
         assert_eq!(
             (council.seats[0].model.as_str(), refused.len()),
             (&*longest, 0)

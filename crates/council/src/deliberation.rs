@@ -51,7 +51,7 @@ struct SeatOutline {
 
 impl Deliberation {
     /// Returns what the council did; `None` if it was bypassed or not observed.
-    pub(crate) fn of(result: &ExecutorResult) -> Option<Self> {
+    pub(crate) fn from_result(result: &ExecutorResult) -> Option<Self> {
         let (triage, loops) = (result.triage.as_ref()?, result.reasoning_trace.as_ref()?);
         if loops.is_empty() {
             return None;
@@ -60,13 +60,13 @@ impl Deliberation {
             grammar: triage.loop_grammar,
             red_team: triage.red_team_flavor,
             planned_loops: triage.loop_count,
-            loops: loops.iter().map(LoopOutline::of).collect(),
+            loops: loops.iter().map(LoopOutline::from_record).collect(),
         })
     }
 }
 
 impl LoopOutline {
-    fn of(record: &LoopRecord) -> Self {
+    fn from_record(record: &LoopRecord) -> Self {
         let mut seats: Vec<SeatOutline> = Vec::new();
         let mut critiques = 0;
         for turn in &record.turns {

@@ -55,7 +55,7 @@ pub(crate) async fn execute(
         return Ok(result(caller, triage, answer, Vec::new()));
     }
     let Deliberation { loops, deltas } = deliberate(caller, &triage).await?;
-    let words: Vec<LoopWords> = loops.iter().map(LoopWords::of).collect();
+    let words: Vec<LoopWords> = loops.iter().map(LoopWords::from_state).collect();
     let outcomes = after_attacks(&loops, &words);
     let answer = synthesize(caller, query, &triage, &loops, &outcomes).await?;
     let figures = deltas.into_iter().zip(words).zip(outcomes);
@@ -95,7 +95,7 @@ async fn deliberate(
     triage: &TriageOutput,
 ) -> Result<Deliberation, CouncilError> {
     let config = caller.config();
-    let (mut council, refused) = Council::of(triage, &config.hinted_models);
+    let (mut council, refused) = Council::new(triage, &config.hinted_models);
     let unpriced = council.refuse_unpriced(|model| caller.has_price(model));
     refused
         .into_iter()

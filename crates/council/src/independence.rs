@@ -182,7 +182,7 @@ mod tests {
             ending: Ending::Whole,
             usage: CallUsage::default(),
         };
-        Turn::of(
+        Turn::new(
             SeatId::of_roles([role])[0],
             TurnKind::Position,
             &text,

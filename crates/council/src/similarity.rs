@@ -30,7 +30,7 @@ pub(crate) struct Shingles {
 }
 
 impl Shingles {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         #[cfg(test)]
         crate::trace::made::shingles();
         let seen: String = text.chars().filter(|c| is_seen(*c)).collect();
@@ -68,7 +68,7 @@ pub(crate) struct LoopWords {
 }
 
 impl LoopWords {
-    pub(crate) fn of(state: &LoopState) -> Self {
+    pub(crate) fn from_state(state: &LoopState) -> Self {
         Self {
             now: of_positions(&state.positions),
             before_attack: of_positions(&state.before_attack),
@@ -80,7 +80,7 @@ impl LoopWords {
 pub(crate) fn of_positions(positions: &Positions) -> SeatShingles {
     positions
         .iter()
-        .map(|(seat, text)| (*seat, Shingles::of(text.as_str())))
+        .map(|(seat, text)| (*seat, Shingles::from_text(text.as_str())))
         .collect()
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn resemblance(first: &str, second: &str) -> f64 {
-        Shingles::of(first).resemblance(&Shingles::of(second))
+        Shingles::from_text(first).resemblance(&Shingles::from_text(second))
     }
 
     #[test]
@@ -210,8 +210,8 @@ mod tests {
             .map(|number| format!("{number} "))
             .collect();
         assert!(long.len() > 1_000_000);
-        let first = Shingles::of(&long);
-        let second = Shingles::of(&format!("{long} and more"));
+        let first = Shingles::from_text(&long);
+        let second = Shingles::from_text(&format!("{long} and more"));
         assert_eq!(first.hashes.len(), 159_999);
         assert!(first.resemblance(&second) > 0.999);
     }

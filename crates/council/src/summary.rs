@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn summed(loops: &[LoopState], limit: usize) -> (Vec<Piece>, usize) {
-        let words: Vec<_> = loops.iter().map(LoopWords::of).collect();
+        let words: Vec<_> = loops.iter().map(LoopWords::from_state).collect();
         summary(loops, &after_attacks(loops, &words), limit)
     }
 

@@ -28,7 +28,7 @@ pub struct Turn {
 
 impl Turn {
     /// Creates a turn from a seat's answer, with this text.
-    pub(crate) fn of(seat: SeatId, kind: TurnKind, text: &Untrusted, answer: &CallAnswer) -> Self {
+    pub(crate) fn new(seat: SeatId, kind: TurnKind, text: &Untrusted, answer: &CallAnswer) -> Self {
         Self {
             seat,
             kind,

@@ -524,5 +524,5 @@ fn snapshot(
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()));
     let extra = options.chain([("clock".to_owned(), clock.to_owned())]);
-    Ok(ConfigSnapshot::of(settings.chain(extra)).map_err(CrawlError::from)?)
+    Ok(ConfigSnapshot::new(settings.chain(extra)).map_err(CrawlError::from)?)
 }

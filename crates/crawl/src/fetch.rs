@@ -89,7 +89,7 @@ pub enum FetchError {
     #[error(transparent)]
     Name(#[from] TargetError),
     /// The ref is invalid.
-    #[error("{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id")]
+    #[error("{text:?} is not a ref: {why}; write a tag, a branch or a full commit id")]
     Ref {
         /// The given ref.
         text: String,

@@ -404,7 +404,7 @@ impl<'a> Pipeline<'a> {
             messages,
             ..
         } = of.planned;
-        if !safety.valid() || !plan.safety_validated {
+        if !safety.is_valid() || !plan.safety_validated {
             return Err(CrawlError::PlanRejected {
                 violations: plan.safety_violations.clone(),
             });

@@ -79,7 +79,7 @@ pub(crate) fn assemble(outcome: &DebateOutcome, inspection: &Inspection, at: Tim
         declared: [(inspection.build_dir.clone(), inspection.declared.clone())].into(),
     };
     let safety = validate_plan_safety(&plan, &workspace);
-    plan.safety_validated = safety.valid();
+    plan.safety_validated = safety.is_valid();
     plan.safety_violations = safety.violations();
     let truncated = artifact.sampling_truncated.then(|| TRUNCATED.to_owned());
     plan.warnings.extend(plain.warning());
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(plan.plan_hash, PlanV1::hash_of(&cargo_steps()));
         assert_eq!(plan.prompt_hash, prompt_hash());
         assert!(
-            plan.safety_validated && plan.safety_violations.is_empty() && planned.safety.valid(),
+            plan.safety_validated && plan.safety_violations.is_empty() && planned.safety.is_valid(),
             "{plan:?}"
         );
         assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
@@ -207,7 +207,7 @@ mod tests {
     fn rejected_plan_lists_violations() {
         let steps = vec![fixture::step("evil", "sudo make install")];
         let planned = assemble(&outcome(steps), &fixture::inspection("make"), at());
-        assert!(!planned.plan.safety_validated && !planned.safety.valid());
+        assert!(!planned.plan.safety_validated && !planned.safety.is_valid());
         assert_eq!(planned.plan.safety_violations, planned.safety.violations());
         assert!(!planned.plan.safety_violations.is_empty());
         CheckedArtifact::new(ArtifactType::Plan, &planned.plan).unwrap();

@@ -86,7 +86,7 @@ pub fn rank(candidates: &[FoundRepo], query: &str, now: Timestamp) -> Vec<Search
     let mut scored: Vec<(i32, &FoundRepo, ScoreBreakdown)> = unique(candidates)
         .into_iter()
         .map(|candidate| {
-            let points = Points::of(candidate, &query, now);
+            let points = Points::new(candidate, &query, now);
             (points.sum().clamp(0, ONE), candidate, points.breakdown())
         })
         .collect();
@@ -172,7 +172,7 @@ struct Points {
 }
 
 impl Points {
-    fn of(candidate: &FoundRepo, query: &str, now: Timestamp) -> Self {
+    fn new(candidate: &FoundRepo, query: &str, now: Timestamp) -> Self {
         let name = candidate.name.to_lowercase();
         let exact = !query.is_empty() && name == query;
         let partial = !exact && !query.is_empty() && name.contains(query);

@@ -153,7 +153,7 @@ pub enum TargetError {
     },
     /// It is not a ref.
     #[error(
-        "{text:?} is not a ref: {why}; write a tag, a branch or a whole commit id, with :PATH for a sub-project"
+        "{text:?} is not a ref: {why}; write a tag, a branch or a full commit id, with :PATH for a sub-project"
     )]
     Ref {
         /// The text as given.

@@ -334,7 +334,7 @@ impl<'a> Evaluation<'a> {
         };
         let plan = &self.plan;
         let trials = evaluate(&self.machine, plan, &solver, observer).await?;
-        let report = Report::of(EvalReportInput {
+        let report = Report::new(EvalReportInput {
             configurations: &plan.configurations,
             samples: plan.samples,
             seed: plan.seed,

@@ -177,7 +177,7 @@ pub(crate) async fn validate(
         solution: None,
         problem: None,
     };
-    match TaskClone::of(machine, task, &clone).await {
+    match TaskClone::create(machine, task, &clone).await {
         Err(error) => validity.problem = Some(error.to_string()),
         Ok(workspace) => {
             let base = check(machine, task, &workspace, Judged::Base, &fresh, &log).await?;
@@ -404,7 +404,7 @@ impl Trial<'_> {
         }
         observer.started(&self.configuration.name, &self.task.name, self.sample);
         let (clone, check_dir) = (place.join("clone"), place.join("check"));
-        let ready = match TaskClone::of(machine, self.task, &clone).await {
+        let ready = match TaskClone::create(machine, self.task, &clone).await {
             Ok(workspace) => {
                 let set_up = machine
                     .set_up(self.task, &clone, &place.join("setup.log"))

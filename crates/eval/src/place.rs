@@ -51,7 +51,7 @@ impl TaskClone {
     /// # Errors
     ///
     /// Fails where the repository has no such commit, or the visible test does not apply.
-    pub(crate) async fn of(
+    pub(crate) async fn create(
         machine: &Machine<'_>,
         task: &Task,
         into: &Path,
@@ -165,7 +165,7 @@ async fn checked(
         Judged::Solution(patch) => (&workspace.base, Some(patch)),
     };
     let sandbox = Arc::clone(&machine.sandbox);
-    let clone = WorkClone::of(sandbox, machine.env, workspace.top(), commit, work_dir).await?;
+    let clone = WorkClone::create(sandbox, machine.env, workspace.top(), commit, work_dir).await?;
     let unfit = |what: &str, error: RepoError| {
         CheckEnd::NotPrepared(format!("the {what} patch does not apply: {error}"))
     };
@@ -202,7 +202,7 @@ async fn clone_of(
     let sandbox = || Arc::clone(&machine.sandbox);
     match source {
         TaskSource::Commit { repository, commit } => {
-            Ok(WorkClone::of(sandbox(), machine.env, repository, commit, into).await?)
+            Ok(WorkClone::create(sandbox(), machine.env, repository, commit, into).await?)
         }
         TaskSource::Project(files) => {
             fs::create_dir_all(into)?;

@@ -107,7 +107,7 @@ pub struct Comparison {
 impl Report {
     /// Makes the report.
     #[must_use]
-    pub fn of(input: EvalReportInput<'_>) -> Self {
+    pub fn new(input: EvalReportInput<'_>) -> Self {
         let EvalReportInput {
             configurations,
             samples,

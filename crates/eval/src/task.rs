@@ -432,7 +432,7 @@ fn digest(task: &Task) -> Digest {
     let mut hashed = Vec::new();
     let mut add = |name: &str, bytes: &[u8]| {
         hashed.extend_from_slice(format!("{name} {}\n", bytes.len()).as_bytes());
-        hashed.extend_from_slice(Digest::of(bytes).to_string().as_bytes());
+        hashed.extend_from_slice(Digest::compute(bytes).to_string().as_bytes());
     };
     add("goal", task.goal.as_bytes());
     match &task.source {
@@ -463,5 +463,5 @@ fn digest(task: &Task) -> Digest {
     add("setup", setup.as_bytes());
     add("gates", format!("{:?}", task.gates).as_bytes());
     add("files", format!("{:?}", task.files).as_bytes());
-    Digest::of(&hashed)
+    Digest::compute(&hashed)
 }

@@ -181,7 +181,7 @@ mod tests {
         RequirementTests {
             id: id.to_owned(),
             title: format!("Title of {id}"),
-            text: Digest::of(text.as_bytes()),
+            text: Digest::compute(text.as_bytes()),
             tests: tests.iter().map(|test| test.parse().unwrap()).collect(),
         }
     }
@@ -192,7 +192,7 @@ mod tests {
             commit: at.to_string().repeat(40),
             serves: serves
                 .iter()
-                .map(|(id, text)| ((*id).to_owned(), Digest::of(text.as_bytes())))
+                .map(|(id, text)| ((*id).to_owned(), Digest::compute(text.as_bytes())))
                 .collect(),
             outcomes: outcomes
                 .iter()

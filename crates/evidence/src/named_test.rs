@@ -41,7 +41,7 @@ pub enum NamedTestError {
     #[error("it contains an invisible character or a direction mark")]
     Hidden,
     /// It has no path.
-    #[error("it names no file; write `Test: NAME in PATH`, or `Test: PATH::NAME`")]
+    #[error("the test has no file; write `Test: NAME in PATH`, or `Test: PATH::NAME`")]
     NoFile,
     /// The path is not one of a repository.
     #[error("the path {path:?} is invalid: {error}")]

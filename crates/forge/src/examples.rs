@@ -70,11 +70,11 @@ impl HeldOutExample {
         let form = |error: serde_json::Error| ExamplesError::Form {
             why: short_line(&error.to_string(), 120),
         };
-        Self::of(UniqueJson::exact(bytes).map_err(form)?, schema)
+        Self::parse(UniqueJson::exact(bytes).map_err(form)?, schema)
     }
 
     /// The examples of a list, each of which has to fit these schemas.
-    fn of(document: Value, schema: &IoSchema) -> Result<Vec<Self>, ExamplesError> {
+    fn parse(document: Value, schema: &IoSchema) -> Result<Vec<Self>, ExamplesError> {
         let examples: Vec<Self> =
             serde_json::from_value(document).map_err(|_| ExamplesError::Form {
                 why: "the path exists and is not a regular file".to_owned(),
@@ -120,7 +120,7 @@ impl HeldOutExample {
         // What was taken once is not measured again: a number may have more digits in the form in which it is kept.
         document
             .get_mut("examples")
-            .map(|examples| Self::of(examples.take(), schema))
+            .map(|examples| Self::parse(examples.take(), schema))
             .transpose()
     }
 

@@ -172,7 +172,7 @@ fn run(row: &SkillRunRow) -> Value {
 
 /// Returns the digest of the bytes that ran or would have, if there were any.
 pub(crate) fn digest_of(row: &SkillRunRow) -> Option<Digest> {
-    Some(row.skill).filter(|digest| *digest != Digest::of(b""))
+    Some(row.skill).filter(|digest| *digest != Digest::compute(b""))
 }
 
 impl SkillBuildReport {

@@ -56,7 +56,7 @@ impl SkillPaths {
     /// # Errors
     ///
     /// Never in practice: both names are plain path components.
-    pub fn of(package: &PackageName, name: &SkillName) -> Result<Self, RepoPathError> {
+    pub fn new(package: &PackageName, name: &SkillName) -> Result<Self, RepoPathError> {
         Ok(Self {
             skill: format!("src/{package}/skills/{name}.py").parse()?,
             test: format!("tests/test_skill_{name}.py").parse()?,
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn every_place_follows_from_the_name() {
         let paths =
-            SkillPaths::of(&"skillset".parse().unwrap(), &"word_count".parse().unwrap()).unwrap();
+            SkillPaths::new(&"skillset".parse().unwrap(), &"word_count".parse().unwrap()).unwrap();
         assert_eq!(paths.skill.as_str(), "src/skillset/skills/word_count.py");
         assert_eq!(paths.test.as_str(), "tests/test_skill_word_count.py");
         assert_eq!(paths.module, "skillset.skills.word_count");

@@ -166,7 +166,7 @@ fn is_obeyed(path: &str) -> bool {
         is_manifest(path)
             || is_ci(path)
             || is_git_setting(path)
-            || PathRoles::of(path).has(PathRole::TestSettings)
+            || PathRoles::from_path(path).has(PathRole::TestSettings)
     };
     is_run_by_name(&path.file_name().to_ascii_lowercase())
         || denied_place(&deep, Denial::Changed).is_some()

@@ -67,9 +67,9 @@ impl ForgeProject {
     ///
     /// # Errors
     ///
-    /// As [`SkillPaths::of`].
+    /// As [`SkillPaths::new`].
     pub fn paths(&self, name: &SkillName) -> Result<SkillPaths, RepoPathError> {
-        SkillPaths::of(&self.package, name)
+        SkillPaths::new(&self.package, name)
     }
 
     /// The operator's rules for skills, from [`POLICY_FILE`]; none where there is no such file, and then the rules hold
@@ -169,7 +169,7 @@ mod tests {
         let project = |of: &str| {
             ForgeProject::new(
                 PathBuf::from("/p"),
-                Digest::of(of.as_bytes()),
+                Digest::compute(of.as_bytes()),
                 "skillset".parse().unwrap(),
             )
         };

@@ -54,7 +54,7 @@ struct RegistryEntry {
 
 impl RegistryEntry {
     /// What the ledger says of a skill that is trusted by this promotion.
-    fn of(paths: &SkillPaths, skill: &SkillRow, trust: &PromotionRow) -> Self {
+    fn new(paths: &SkillPaths, skill: &SkillRow, trust: &PromotionRow) -> Self {
         Self {
             module: paths.module.clone(),
             class: paths.class.clone(),
@@ -165,7 +165,7 @@ impl SkillRegistry {
     #[must_use]
     pub fn load_with_differences(ledger: &Ledger, project: &ForgeProject) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let known = Self::of(ledger, project).unwrap_or_else(|error| {
+        let known = Self::open(ledger, project).unwrap_or_else(|error| {
             problems.push(error.to_string());
             Self::default()
         });
@@ -185,11 +185,11 @@ impl SkillRegistry {
     /// # Errors
     ///
     /// Fails where the ledger cannot be read, or was damaged.
-    pub fn of(ledger: &Ledger, project: &ForgeProject) -> Result<Self, RegistryError> {
+    pub fn open(ledger: &Ledger, project: &ForgeProject) -> Result<Self, RegistryError> {
         let mut entries = BTreeMap::new();
         for (skill, trust) in ledger.trusted_skills(project.key())? {
             let name: SkillName = skill.name.parse()?;
-            let entry = RegistryEntry::of(&project.paths(&name)?, &skill, &trust);
+            let entry = RegistryEntry::new(&project.paths(&name)?, &skill, &trust);
             entries.insert(skill.name, entry);
         }
         Ok(Self { entries })
@@ -286,7 +286,7 @@ impl SkillRegistry {
         self.entries.contains_key(name.as_str())
     }
 
-    /// How what stands in the project's file differs from what the ledger says: a warning for each skill that is not the same in both.
+    /// Returns a warning for each skill whose entry in the project's file differs from the ledger.
     #[must_use]
     pub fn differences(&self, written: &Self) -> Verdict {
         let mut verdict = Verdict::default();
@@ -307,7 +307,7 @@ impl SkillRegistry {
             verdict.push(Finding::warning(
                 Code::new("forge-registry-differs"),
                 short_line(name, 80),
-                format!("{REGISTRY_FILE} {difference}. The ledger counts; the next promotion or demotion rewrites the file."),
+                format!("{REGISTRY_FILE} {difference}. The ledger takes precedence; the next promotion or demotion rewrites the file."),
             ));
         }
         verdict
@@ -319,7 +319,7 @@ impl SkillRegistry {
         let promoted = self.entries.get(name.as_str())?.sha256?;
         let path = project.paths(name).ok()?.skill;
         Some(match read_skill_file(project, &path) {
-            Ok(bytes) if Digest::of(&bytes) == promoted => TrustedFile::Promoted,
+            Ok(bytes) if Digest::compute(&bytes) == promoted => TrustedFile::Promoted,
             Ok(_) => TrustedFile::Changed,
             Err(_) => TrustedFile::Unreadable,
         })
@@ -335,7 +335,7 @@ impl SkillRegistry {
         trust: &PromotionRow,
         unhashed: UnhashedPolicy,
     ) -> Verdict {
-        let known = RegistryEntry::of(paths, skill, trust);
+        let known = RegistryEntry::new(paths, skill, trust);
         let subject = name.to_string();
         let finding = match found {
             Err(error) => Finding::error(
@@ -399,7 +399,7 @@ impl SkillRegistry {
         let own = project.own_directory(&world.home)?;
         let _turn =
             DirectoryTurn::take(&own, TurnPurpose::Change, TIMEOUT)?.ok_or(RegistryError::Busy)?;
-        let registry = Self::of(ledger, project)?;
+        let registry = Self::open(ledger, project)?;
         write_beneath(project.root(), REGISTRY_FILE, registry.text().as_bytes())?;
         Ok(registry)
     }
@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     fn digest(of: &str) -> Digest {
-        Digest::of(of.as_bytes())
+        Digest::compute(of.as_bytes())
     }
 
     fn entry(sha256: Option<Digest>, approved_by: &str) -> RegistryEntry {

@@ -232,7 +232,7 @@ pub fn promote_skill(
         });
     };
     let row = ledger.promote_skill(&NewPromotion {
-        moment: Moment::of(world.clock),
+        moment: Moment::now(world.clock),
         proposal: skill.id,
         verification: Some(newest.id),
         from: SkillStatus::Verified,
@@ -422,7 +422,7 @@ fn take_away(
     reason: &str,
 ) -> Result<PromotionRow, LedgerError> {
     ledger.promote_skill(&NewPromotion {
-        moment: Moment::of(world.clock),
+        moment: Moment::now(world.clock),
         proposal: trust.proposal,
         verification: None,
         from: SkillStatus::Trusted,
@@ -463,7 +463,7 @@ pub(crate) fn read_skill_file(project: &ForgeProject, path: &RepoPath) -> Result
 }
 
 fn digest_of(project: &ForgeProject, path: &RepoPath) -> Result<Digest, String> {
-    read_skill_file(project, path).map(|bytes| Digest::of(&bytes))
+    read_skill_file(project, path).map(|bytes| Digest::compute(&bytes))
 }
 
 #[cfg(test)]

@@ -393,7 +393,7 @@ impl<'a> SkillVerification<'a> {
     }
 
     fn now(&self) -> Moment {
-        Moment::of(self.world.clock)
+        Moment::now(self.world.clock)
     }
 
     fn site(&self) -> GateSite<'_> {

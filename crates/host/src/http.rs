@@ -112,7 +112,7 @@ pub enum HttpError {
         name: String,
     },
     /// The HTTP client could not be set up.
-    #[error("the HTTP client cannot be set up: {detail}")]
+    #[error("cannot set up the HTTP client: {detail}; check the TLS certificates of this system")]
     Setup {
         /// What failed.
         detail: String,

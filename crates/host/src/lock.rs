@@ -295,7 +295,7 @@ impl Holder {
 
 /// Returns the start time of a process; `None` if it has ended.
 fn start_of(process: u32) -> Option<u64> {
-    let stat = ProcessStat::of(i32::try_from(process).ok()?)?;
+    let stat = ProcessStat::read(i32::try_from(process).ok()?)?;
     (!stat.has_ended()).then_some(stat.started)
 }
 

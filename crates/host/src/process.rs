@@ -19,7 +19,7 @@ pub struct ProcessStat {
 impl ProcessStat {
     /// What the system reports of the process of this number; nothing if it does not exist, or if the system does not report it.
     #[must_use]
-    pub fn of(process: i32) -> Option<Self> {
+    pub fn read(process: i32) -> Option<Self> {
         Self::parse(&std::fs::read(format!("/proc/{process}/stat")).ok()?)
     }
 
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn stat_of_own_process_is_read() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let stat = ProcessStat::of(own).unwrap();
+        let stat = ProcessStat::read(own).unwrap();
         assert!(stat.started > 0 && !stat.has_ended(), "{stat:?}");
     }
 }

@@ -40,7 +40,7 @@ impl Ledger {
             })
             .map_err(self.fail())?;
         match bytes {
-            Some(bytes) if Digest::of(&bytes) != *digest => Err(LedgerError::Damaged {
+            Some(bytes) if Digest::compute(&bytes) != *digest => Err(LedgerError::Damaged {
                 path: self.path().to_owned(),
                 detail: format!("artifact {digest} was edited"),
             }),
@@ -68,7 +68,7 @@ pub(crate) fn put_within(
 ) -> Result<Digest, LedgerError> {
     check_size("kind of the artifact", kind.len(), MAX_NAME_BYTES)?;
     check_size("artifact", bytes.len(), MAX_ARTIFACT_BYTES)?;
-    let digest = Digest::of(bytes);
+    let digest = Digest::compute(bytes);
     if describe(transaction, &digest).map_err(fail)?.is_none() {
         transaction
             .prepare_cached(

@@ -39,7 +39,7 @@ pub(crate) fn project_run_id(
         }
     };
     let short: String = name.chars().take(40).map(plain).collect();
-    let digest = Digest::of(format!("{project}\n{name}").as_bytes());
+    let digest = Digest::compute(format!("{project}\n{name}").as_bytes());
     format!("{kind}-{short}-{}", digest.short())
         .parse()
         .map_err(|_| LedgerError::Unreadable {

@@ -209,10 +209,10 @@ impl RawEvent {
             event: &self.event,
             path: self.path.as_deref(),
             key: self.key.as_deref(),
-            artifacts_digest: Digest::of(self.artifacts.as_bytes()),
-            body_digest: Digest::of(self.body.as_bytes()),
+            artifacts_digest: Digest::compute(self.artifacts.as_bytes()),
+            body_digest: Digest::compute(self.body.as_bytes()),
         };
-        Ok(Digest::of(&to_canonical_json(&sealed)?))
+        Ok(Digest::compute(&to_canonical_json(&sealed)?))
     }
 
     /// The artifacts it refers to.

@@ -19,7 +19,7 @@ pub struct Moment {
 impl Moment {
     /// The present one, by this clock.
     #[must_use]
-    pub fn of(clock: &dyn Clock) -> Self {
+    pub fn now(clock: &dyn Clock) -> Self {
         Self {
             at: clock.now(),
             clock: clock.source(),

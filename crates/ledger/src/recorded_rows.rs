@@ -167,7 +167,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(connection: &Connection, table: &GuardedTable) -> Result<Self, rusqlite::Error> {
+    fn read(connection: &Connection, table: &GuardedTable) -> Result<Self, rusqlite::Error> {
         let names = |sql: &str| -> Result<Vec<String>, rusqlite::Error> {
             connection
                 .prepare_cached(sql)?
@@ -223,12 +223,12 @@ struct RecordedRow {
 
 impl RecordedRow {
     /// The record of a row that SQLite read as a JSON object.
-    fn of(table: &GuardedTable, object: &str) -> Option<Self> {
+    fn parse(table: &GuardedTable, object: &str) -> Option<Self> {
         let mut row: Map<String, Value> = serde_json::from_str(object).ok()?;
         row.retain(|_, value| !value.is_null());
         for value in row.values_mut() {
             if let Some(text) = value.as_str().filter(|text| text.len() > MAX_TEXT_BYTES) {
-                *value = json!({ "sha256": Digest::of(text.as_bytes()), "bytes": text.len() });
+                *value = json!({ "sha256": Digest::compute(text.as_bytes()), "bytes": text.len() });
             }
         }
         Some(Self {
@@ -270,7 +270,7 @@ pub(crate) fn watch(connection: &Connection) -> Result<(), rusqlite::Error> {
         CREATE TEMP TABLE changed_rows (table_name TEXT NOT NULL, row_key TEXT NOT NULL, before TEXT);"
         .to_owned();
     for table in &GUARDED {
-        let columns = Columns::of(connection, table)?;
+        let columns = Columns::read(connection, table)?;
         if columns.key.is_empty() {
             // The table is gone, which `verify` reports.
             continue;
@@ -374,7 +374,7 @@ fn was_confirmed(connection: &Connection, change: &Change) -> Result<bool, rusql
     Ok(match (&change.before, recorded) {
         (None, None) => true,
         (Some(before), Some((_, Some(body)))) => {
-            RecordedRow::of(change.table, before).is_some_and(|before| before.is_in(&body))
+            RecordedRow::parse(change.table, before).is_some_and(|before| before.is_in(&body))
         }
         _ => false,
     })
@@ -386,7 +386,7 @@ fn read_row(
     table: &GuardedTable,
     key: &str,
 ) -> Result<Option<RecordedRow>, rusqlite::Error> {
-    let columns = Columns::of(connection, table)?;
+    let columns = Columns::read(connection, table)?;
     let sql = format!(
         "SELECT {} FROM {} AS x WHERE {}",
         columns.row_of("x"),
@@ -397,7 +397,7 @@ fn read_row(
         .prepare_cached(&sql)?
         .query_row([key], |row| row.get(0))
         .optional()?;
-    Ok(object.and_then(|object| RecordedRow::of(table, &object)))
+    Ok(object.and_then(|object| RecordedRow::parse(table, &object)))
 }
 
 /// The newest event of a row by `recorded_rows`, with its body where that event records rows.
@@ -438,7 +438,7 @@ fn book_of(change: &Change) -> Result<RunId, LedgerError> {
 
 /// The run under which the rows of a run are recorded.
 fn book_of_run(run: &RunId) -> Option<RunId> {
-    let short = || format!("rows-{}", Digest::of(run.as_str().as_bytes()).short());
+    let short = || format!("rows-{}", Digest::compute(run.as_str().as_bytes()).short());
     format!("rows-{run}")
         .parse()
         .or_else(|_| short().parse())
@@ -482,7 +482,7 @@ impl Comparison<'_> {
         table: &GuardedTable,
         run: Option<&RunId>,
     ) -> Result<(), rusqlite::Error> {
-        let columns = Columns::of(self.connection, table)?;
+        let columns = Columns::read(self.connection, table)?;
         let of_run = match (run, columns.key.first()) {
             (Some(_), Some(first)) => format!("WHERE x.{first} = ?1"),
             _ => String::new(),
@@ -496,7 +496,7 @@ impl Comparison<'_> {
             let problem = match newest_record(connection, table.name, &key)? {
                 None | Some((_, None)) => Some(UNRECORDED),
                 Some((_, Some(body))) => {
-                    let recorded = object.and_then(|object| RecordedRow::of(table, &object));
+                    let recorded = object.and_then(|object| RecordedRow::parse(table, &object));
                     (!recorded.is_some_and(|row| row.is_in(&body))).then_some(EDITED)
                 }
             };
@@ -528,7 +528,7 @@ impl Comparison<'_> {
                 let Some(table) = GuardedTable::named(&recorded.table) else {
                     continue;
                 };
-                let key = recorded.key(&Columns::of(connection, table)?);
+                let key = recorded.key(&Columns::read(connection, table)?);
                 let newest = newest_record(connection, table.name, &key)?.map(|(event, _)| event);
                 let problem = match newest {
                     Some(newest) if newest > seq => None,
@@ -549,7 +549,7 @@ impl Comparison<'_> {
     fn records(&mut self) -> Result<(), rusqlite::Error> {
         let connection = self.connection;
         for table in &GUARDED {
-            let columns = Columns::of(connection, table)?;
+            let columns = Columns::read(connection, table)?;
             let (has_key, key) = (columns.has_key("x", "r.row_key"), columns.key_of("x"));
             let sql = format!(
                 "SELECT r.row_key FROM recorded_rows r WHERE r.table_name = '{name}'
@@ -631,7 +631,7 @@ pub(crate) fn adopt_rows(connection: &Connection) -> Result<(), rusqlite::Error>
             return Ok(());
         };
         for table in &GUARDED {
-            let columns = Columns::of(connection, table).map_err(fail)?;
+            let columns = Columns::read(connection, table).map_err(fail)?;
             let sql = format!("SELECT {} FROM {} AS x", columns.key_of("x"), table.name);
             let changes: Vec<Change> = texts(connection, &sql, fail)?
                 .into_iter()

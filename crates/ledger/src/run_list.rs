@@ -100,7 +100,7 @@ struct Selection {
 }
 
 impl Selection {
-    fn of(filter: &RunFilter) -> Self {
+    fn from_filter(filter: &RunFilter) -> Self {
         let mut conditions = Vec::new();
         let mut values = Vec::new();
         let mut add = |condition: &'static str, name: &'static str, value: Option<String>| {
@@ -228,7 +228,7 @@ impl Ledger {
         page: Page,
         key: &str,
     ) -> Result<Vec<RunUsageRow>, LedgerError> {
-        let selection = Selection::of(filter);
+        let selection = Selection::from_filter(filter);
         let (most, skip) = (to_limit(page.most), to_limit(page.skip));
         self.connection
             .prepare_cached(&selection.list())
@@ -245,7 +245,7 @@ impl Ledger {
     ///
     /// Fails when the database cannot be read.
     pub fn count_runs(&self, filter: &RunFilter) -> Result<u64, LedgerError> {
-        let selection = Selection::of(filter);
+        let selection = Selection::from_filter(filter);
         self.connection
             .prepare_cached(&selection.count())
             .and_then(|mut select| {
@@ -380,7 +380,7 @@ mod tests {
                 run: run.clone(),
                 provider: "p".to_owned(),
                 model: model.to_owned(),
-                request: crucible_model::Digest::of(b"q"),
+                request: crucible_model::Digest::compute(b"q"),
                 ts: at("2026-01-02T00:00:01Z"),
                 tokens: 100,
                 cost: MicroDollars(50),

@@ -241,7 +241,7 @@ mod tests {
                     .once("g"),
             )
             .unwrap();
-        let gone = json!({ "digest": Digest::of(b"never kept") });
+        let gone = json!({ "digest": Digest::compute(b"never kept") });
         ledger
             .append(
                 NewEvent::new(run.clone(), at, "r", "E", gone)

@@ -457,13 +457,13 @@ mod tests {
                 .unwrap();
             assert_eq!(id, 1, "from version {version}");
             let receipt = NewSpecReceipt {
-                project: Digest::of(b"project"),
+                project: Digest::compute(b"project"),
                 spec: "spec".to_owned(),
                 sequence: 1,
                 receipt_id: "design-20260131-093000-0001".to_owned(),
                 phase: "design".to_owned(),
                 status: "success".to_owned(),
-                digest: Digest::of(b"{}"),
+                digest: Digest::compute(b"{}"),
                 outputs: Vec::new(),
                 at: "2026-01-31T09:30:00Z".parse().unwrap(),
                 clock: crucible_model::ClockSource::System,

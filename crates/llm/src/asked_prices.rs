@@ -30,14 +30,14 @@ impl AskedPrices {
     }
 
     /// The model whose price applies if this model answered, and the cost in millionths of a dollar.
-    pub(crate) fn of(
+    pub(crate) fn price(
         &self,
         answered: &str,
         input_tokens: u64,
         output_tokens: u64,
     ) -> Option<(&str, u64)> {
         match self.0.iter().find(|(model, _)| model == answered) {
-            Some((model, price)) => Some((model, price.of(input_tokens, output_tokens)?)),
+            Some((model, price)) => Some((model, price.cost(input_tokens, output_tokens)?)),
             // A service may report a more specific name than the requested one.
             None => self.dearest(input_tokens, output_tokens),
         }
@@ -48,7 +48,7 @@ impl AskedPrices {
         let costs = self
             .0
             .iter()
-            .map(|(model, price)| Some((model.as_str(), price.of(input_tokens, output_tokens)?)));
+            .map(|(model, price)| Some((model.as_str(), price.cost(input_tokens, output_tokens)?)));
         costs
             .collect::<Option<Vec<_>>>()?
             .into_iter()
@@ -85,11 +85,11 @@ mod tests {
     #[test]
     fn unknown_answering_model_costs_the_most() {
         let both = prices(&[("cheap", price(1, 1)), ("dear", price(9, 9))]);
-        assert_eq!(both.of("cheap", 1, 1), Some(("cheap", 2)));
-        assert_eq!(both.of("dear", 1, 1), Some(("dear", 18)));
-        assert_eq!(both.of("cheap-2026-01-01", 1, 1), Some(("dear", 18)));
+        assert_eq!(both.price("cheap", 1, 1), Some(("cheap", 2)));
+        assert_eq!(both.price("dear", 1, 1), Some(("dear", 18)));
+        assert_eq!(both.price("cheap-2026-01-01", 1, 1), Some(("dear", 18)));
         assert_eq!(
-            prices(&[("one", price(1, 1))]).of("another name of it", 1, 1),
+            prices(&[("one", price(1, 1))]).price("another name of it", 1, 1),
             Some(("one", 2))
         );
     }
@@ -101,12 +101,12 @@ mod tests {
         assert_eq!(
             (
                 some.most(1, 1),
-                some.of("unknown", 1, 1),
-                some.of("other", 1, 1)
+                some.price("unknown", 1, 1),
+                some.price("other", 1, 1)
             ),
             (None, None, None)
         );
-        assert_eq!(some.of("known", 1, 1), Some(("known", 2)));
+        assert_eq!(some.price("known", 1, 1), Some(("known", 2)));
         assert_eq!(prices(&[("known", price(1, 1))]).without_price(), None);
     }
 }

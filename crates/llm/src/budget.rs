@@ -228,9 +228,9 @@ impl CallBudget {
     ) -> Result<Reservation, ReservationError> {
         let request = match &self.book {
             // Nobody reads it there.
-            Reservations::InProcess(_) => Digest::of(b""),
+            Reservations::InProcess(_) => Digest::compute(b""),
             Reservations::Stored(_) => {
-                let request = RecordedRequest::of(inv).key();
+                let request = RecordedRequest::from_invocation(inv).key();
                 request.map_err(|error| ReservationError::Unavailable {
                     detail: error.to_string(),
                 })?
@@ -380,7 +380,7 @@ pub struct Asks {
 impl Asks {
     /// Reads the properties of a backend.
     #[must_use]
-    pub fn of(backend: &Backend) -> Self {
+    pub fn from_backend(backend: &Backend) -> Self {
         Self {
             provider: backend.provider(),
             max_output_tokens: backend.max_output_tokens(),
@@ -404,7 +404,12 @@ impl Backend {
             speaker: self.speaker().clone(),
             origin: self.origin(),
             parameters: self.parameters().clone(),
-            inner: Box::new(Budgeted::new(self.clone(), Asks::of(&self), budget, prices)),
+            inner: Box::new(Budgeted::new(
+                self.clone(),
+                Asks::from_backend(&self),
+                budget,
+                prices,
+            )),
         };
         Self::new(parts).with_phase_models(self.phase_models().clone())
     }
@@ -431,7 +436,7 @@ impl<B> Budgeted<B> {
         } = self.asks;
         let fallbacks = inv.fallback_models(provider, extra.fallbacks)?;
         let price = |model: &str| match origin {
-            Origin::Live => self.prices.of(provider, model),
+            Origin::Live => self.prices.price(provider, model),
             Origin::Recording | Origin::Unpaid => Price::NOTHING,
         };
         let models = [inv.model.as_str()].into_iter().chain(fallbacks);
@@ -450,7 +455,7 @@ impl<B> Budgeted<B> {
         reported.or_else(|| {
             let (input, output) = result.tokens()?;
             prices
-                .of(&result.model_used, input, output)
+                .price(&result.model_used, input, output)
                 .map(|(_, cost)| cost)
         })
     }

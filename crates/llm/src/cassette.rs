@@ -186,7 +186,7 @@ impl fmt::Debug for RecordedMessage {
 impl RecordedRequest {
     /// The request of an invocation, without the parts that do not determine its answer.
     #[must_use]
-    pub fn of(inv: &LlmInvocation) -> Self {
+    pub fn from_invocation(inv: &LlmInvocation) -> Self {
         let messages = inv.messages.iter();
         Self {
             model: inv.model.clone(),
@@ -231,7 +231,7 @@ impl Cassette {
         let (mut calls, mut digests) = (Vec::new(), Vec::new());
         for (line, bytes) in (2..).zip(lines) {
             calls.push(parse_call(line, bytes)?);
-            digests.push(Digest::of(bytes));
+            digests.push(Digest::compute(bytes));
         }
         Ok(Self {
             header,

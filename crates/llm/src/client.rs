@@ -91,7 +91,7 @@ impl ModelClient {
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
         let fallbacks = backend.extra().fallbacks;
-        let asks = Asks::of(&backend);
+        let asks = Asks::from_backend(&backend);
         let budgeted = Budgeted::new(backend, asks, budget, Arc::clone(&prices));
         let attempts = Retried::new(budgeted, retry).within(retries);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
@@ -143,7 +143,7 @@ impl ModelClient {
     ///
     /// Fails if the metadata has no canonical form.
     pub fn key(&self, inv: &LlmInvocation) -> Result<Digest, CanonicalError> {
-        let mut request = RecordedRequest::of(inv);
+        let mut request = RecordedRequest::from_invocation(inv);
         if request.model.is_empty() {
             self.model_for(&inv.phase_id).clone_into(&mut request.model);
         }
@@ -196,11 +196,11 @@ impl ModelClient {
         models: &[impl AsRef<str>],
         allowed: Duration,
     ) -> LlmReceipt {
-        let price = |model: &str| (model.to_owned(), self.prices.of(self.provider, model));
+        let price = |model: &str| (model.to_owned(), self.prices.price(self.provider, model));
         let prices = AskedPrices::new(models.iter().map(|model| price(model.as_ref())));
         let priced = result
             .tokens()
-            .and_then(|(input, output)| prices.of(&result.model_used, input, output));
+            .and_then(|(input, output)| prices.price(&result.model_used, input, output));
         let line = priced.and_then(|(model, _)| self.prices.line(self.provider, model));
         let receipt = LlmReceipt::of_answer(result, allowed, line);
         match self.origin {

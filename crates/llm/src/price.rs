@@ -31,7 +31,7 @@ impl Price {
 
     /// The cost in millionths of a dollar, rounded up; none if the price is unknown.
     #[must_use]
-    pub fn of(self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
+    pub fn cost(self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
         match self {
             Self::Unknown => None,
             Self::PerMillionTokens { input, output } => {
@@ -79,7 +79,7 @@ impl PriceTable {
 
     /// The price of a model.
     #[must_use]
-    pub fn of(&self, provider: &str, model: &str) -> Price {
+    pub fn price(&self, provider: &str, model: &str) -> Price {
         self.line(provider, model)
             .map_or(Price::Unknown, |line| line.price)
     }
@@ -131,7 +131,7 @@ mod tests {
             ("openai/gpt-4*".to_owned(), line(2)),
             ("openai/*".to_owned(), line(3)),
         ]));
-        let input = |provider, model| match table.of(provider, model) {
+        let input = |provider, model| match table.price(provider, model) {
             Price::PerMillionTokens { input, .. } => input,
             Price::Unknown => 0,
         };
@@ -180,9 +180,9 @@ mod tests {
             input: 1,
             output: u64::MAX,
         };
-        assert_eq!(price.of(1, 0), Some(1));
-        assert_eq!(price.of(0, u64::MAX), Some(u64::MAX));
-        assert_eq!(Price::Unknown.of(5, 5), None);
+        assert_eq!(price.cost(1, 0), Some(1));
+        assert_eq!(price.cost(0, u64::MAX), Some(u64::MAX));
+        assert_eq!(Price::Unknown.cost(5, 5), None);
     }
 
     #[test]

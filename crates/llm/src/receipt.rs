@@ -150,7 +150,7 @@ fn cost(result: &LlmResult, price: Option<&ListedPrice>) -> Option<Cost> {
         });
     }
     let (listed, (input, output)) = price.zip(result.tokens())?;
-    let micro_dollars = listed.price.of(input, output)?;
+    let micro_dollars = listed.price.cost(input, output)?;
     Some(Cost {
         micro_dollars,
         basis: CostBasis::Estimated,

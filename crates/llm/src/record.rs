@@ -142,7 +142,7 @@ impl CassetteWriter {
 
     fn append(&self, entry: &Entry) -> Result<(), CassetteError> {
         let line = entry.to_line()?;
-        let digest = Digest::of(line.trim_ascii_end());
+        let digest = Digest::compute(line.trim_ascii_end());
         // Held while writing, so that the lines of parallel calls are complete and separate.
         let mut state = self.lock();
         fs::append_durable(&self.path, &line)?;
@@ -267,8 +267,9 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
             *sent += sent_of(&attempts);
             return Ok(self.cleaned(outcome).0?);
         };
-        let request = to_canonical_json(&RecordedRequest::of(&inv)).map_err(CassetteError::from)?;
-        let key = Digest::of(&request);
+        let request = to_canonical_json(&RecordedRequest::from_invocation(&inv))
+            .map_err(CassetteError::from)?;
+        let key = Digest::compute(&request);
         if let Some(outcome) = writer.take_reusable(&key) {
             // It was redacted before it was written, but maybe by an older program with fewer rules.
             return Ok(self.cleaned(outcome.into_result()).0?);

@@ -43,7 +43,7 @@ impl Upstream {
     ///
     /// [`LlmError::Misconfiguration`] if there is no such provider, if it has no server, or if its address or
     /// its key cannot be used.
-    pub fn of(
+    pub fn from_settings(
         name: &str,
         settings: &ProviderSettings,
         env: &Environment,
@@ -115,26 +115,26 @@ mod tests {
     #[test]
     fn address_ends_before_its_version() {
         for base in ["http://h:1/v1", "http://h:1", "http://h:1/v1/"] {
-            let upstream = Upstream::of("gateway", &settings(base, ""), &env()).unwrap();
+            let upstream = Upstream::from_settings("gateway", &settings(base, ""), &env()).unwrap();
             assert_eq!(
                 (upstream.origin.as_str(), upstream.key.is_none()),
                 ("http://h:1", true)
             );
         }
-        let vendor = Upstream::of("gemini-cli", &settings("", "KEY"), &env()).unwrap();
+        let vendor = Upstream::from_settings("gemini-cli", &settings("", "KEY"), &env()).unwrap();
         assert_eq!(vendor.origin, "https://generativelanguage.googleapis.com");
     }
 
     #[test]
     fn missing_key_and_foreign_address_are_refused() {
-        let missing = Upstream::of("anthropic", &settings("http://h", "NONE"), &env());
+        let missing = Upstream::from_settings("anthropic", &settings("http://h", "NONE"), &env());
         assert!(missing.is_err_and(|error| error.to_string().contains("NONE")));
         let foreign = ProviderSettings {
             address: AddressOrigin::Project,
             ..settings("http://h", "KEY")
         };
-        let foreign = Upstream::of("anthropic", &foreign, &env());
+        let foreign = Upstream::from_settings("anthropic", &foreign, &env());
         assert!(foreign.is_err_and(|error| error.to_string().contains("project")));
-        assert!(Upstream::of("replay", &settings("http://h", ""), &env()).is_err());
+        assert!(Upstream::from_settings("replay", &settings("http://h", ""), &env()).is_err());
     }
 }

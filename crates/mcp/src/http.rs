@@ -87,7 +87,7 @@ impl HttpServer {
             .with_max_request_body_bytes(MAX_REQUEST);
         let sessions = Arc::new(LocalSessionManager::default());
         let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
-        let token = Arc::new(Digest::of(access.token.expose().as_bytes()));
+        let token = Arc::new(Digest::compute(access.token.expose().as_bytes()));
         let router = Router::new()
             .route_service(PATH, service)
             .layer(from_fn_with_state(token, with_token));
@@ -123,7 +123,7 @@ async fn with_token(
 ) -> Response<Body> {
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if given.is_some_and(|given| Digest::of(given) == *token) {
+    if given.is_some_and(|given| Digest::compute(given) == *token) {
         return next.run(request).await;
     }
     let mut response = Response::new(Body::from("the token is missing or wrong"));

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The value has no canonical form, for example a map with keys that are not strings or a number
 /// that is not finite.
 #[derive(Debug, thiserror::Error)]
-#[error("this value has no canonical JSON form: {0}")]
+#[error("cannot serialize the value as canonical JSON: {0}")]
 pub struct CanonicalError(#[from] serde_json::Error);
 
 /// Writes `value` as RFC 8785 canonical JSON, without a final newline.

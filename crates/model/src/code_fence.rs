@@ -15,7 +15,7 @@ pub struct CodeFence<'a> {
 impl<'a> CodeFence<'a> {
     /// Reads a line as a fence. It may be indented by three blanks at the most: further in, it is code itself.
     #[must_use]
-    pub fn of(line: &'a str) -> Option<Self> {
+    pub fn parse(line: &'a str) -> Option<Self> {
         let text = line.trim_start_matches(' ');
         let is_near = line.len() - text.len() <= 3 && !text.starts_with('\t');
         Self::indented(text).filter(|_| is_near)
@@ -84,7 +84,7 @@ pub fn unfenced(text: &str) -> &str {
 
 fn inside(text: &str) -> Option<&str> {
     let (first, rest) = text.split_once('\n')?;
-    let open = CodeFence::of(first)?;
+    let open = CodeFence::parse(first)?;
     let end = open.end();
     // Models forget the line break before the closing fence.
     let inner = rest.trim_end_matches(open.mark);
@@ -105,7 +105,7 @@ mod tests {
             ("``` a b \r\n", 3, "a b"),
             ("~~~ a`b", 3, "a`b"),
         ] {
-            let fence = CodeFence::of(line).unwrap();
+            let fence = CodeFence::parse(line).unwrap();
             assert_eq!((fence.length(), fence.info()), (length, info), "{line:?}");
             assert_eq!(CodeFence::indented(line), Some(fence));
         }
@@ -114,7 +114,7 @@ mod tests {
         }
         for line in ["    ```", "\t```", " \t```"] {
             assert!(
-                CodeFence::of(line).is_none() && CodeFence::indented(line).is_some(),
+                CodeFence::parse(line).is_none() && CodeFence::indented(line).is_some(),
                 "{line:?}"
             );
         }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn block_ends_only_at_matching_fence() {
-        let fence = |line| CodeFence::of(line).unwrap();
+        let fence = |line| CodeFence::parse(line).unwrap();
         for (open, later, closes, holds) in [
             ("```rust", "```", true, false),
             ("```", "````", true, false),

@@ -27,7 +27,7 @@ impl Digest {
 
     /// The digest of `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
@@ -37,7 +37,7 @@ impl Digest {
     ///
     /// Fails when the value has no canonical form.
     pub fn of_canonical<T: Serialize>(value: &T) -> Result<Self, CanonicalError> {
-        Ok(Self::of(&to_canonical_json(value)?))
+        Ok(Self::compute(&to_canonical_json(value)?))
     }
 
     /// The first twelve hexadecimal digits, for people.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn empty_input_has_the_published_digest() {
-        let empty = Digest::of(b"");
+        let empty = Digest::compute(b"");
         assert_eq!(
             empty.to_string(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn refuses_other_spellings() {
-        let upper = Digest::of(b"").to_string().to_uppercase();
+        let upper = Digest::compute(b"").to_string().to_uppercase();
         for bad in ["", "abc", &upper, &"g".repeat(64), &"é".repeat(32)] {
             assert_eq!(bad.parse::<Digest>(), Err(DigestError), "{bad:?}");
         }

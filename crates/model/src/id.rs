@@ -80,7 +80,10 @@ mod tests {
 
     #[test]
     fn run_id_is_a_plain_directory_name() {
-        let id = RunId::new("2026-01-31T09:30:00Z".parse().unwrap(), Digest::of(b"goal"));
+        let id = RunId::new(
+            "2026-01-31T09:30:00Z".parse().unwrap(),
+            Digest::compute(b"goal"),
+        );
         assert_eq!(id.as_str().parse(), Ok(id.clone()));
         for bad in ["", ".", "..", "a/b", "A", "-a", "a b", &"a".repeat(65)] {
             assert!(bad.parse::<RunId>().is_err(), "{bad:?}");

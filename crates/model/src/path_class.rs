@@ -51,7 +51,7 @@ pub enum Denial {
 impl PathRoles {
     /// The roles of the file at `path`.
     #[must_use]
-    pub fn of(path: &RepoPath) -> Self {
+    pub fn from_path(path: &RepoPath) -> Self {
         let lower = path.as_str().to_ascii_lowercase();
         let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let mut roles = Self(0);
@@ -378,7 +378,7 @@ mod tests {
     use crate::PathRole::{Document, Generated, TestSettings, ToolSettings};
 
     fn roles(path: &str) -> PathRoles {
-        PathRoles::of(&path.parse().unwrap())
+        PathRoles::from_path(&path.parse().unwrap())
     }
 
     #[test]

@@ -137,13 +137,13 @@ impl PromptBuilder {
 /// Sixteen hexadecimal digits that depend on every byte of the name and the content. Should the content hold
 /// them by a miracle, the marker is hashed on until it does not.
 fn marker(name: &str, content: &str) -> String {
-    let mut digest = Digest::of(format!("{}:{name}{content}", name.len()).as_bytes());
+    let mut digest = Digest::compute(format!("{}:{name}{content}", name.len()).as_bytes());
     loop {
         let marker: String = digest.to_string().chars().take(16).collect();
         if !content.contains(&marker) {
             return marker;
         }
-        digest = Digest::of(digest.to_string().as_bytes());
+        digest = Digest::compute(digest.to_string().as_bytes());
     }
 }
 

@@ -104,7 +104,8 @@ impl SarifRun<'_> {
             Level::Warning => "warning",
             Level::Info => "note",
         };
-        let same = Digest::of(format!("{}\n{file}\n{}", finding.code, finding.subject).as_bytes());
+        let same =
+            Digest::compute(format!("{}\n{file}\n{}", finding.code, finding.subject).as_bytes());
         let mut result = json!({
             "ruleId": finding.code,
             "level": level,

@@ -82,7 +82,7 @@ impl SourcePattern {
 pub fn is_source(path: &RepoPath) -> bool {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     LANGUAGES.contains(&extension.as_str())
-        && PathRoles::of(path).has_none()
+        && PathRoles::from_path(path).has_none()
         && !path.segments().any(|name| name.starts_with('.'))
         && denied_place(path, Denial::Changed).is_none()
 }

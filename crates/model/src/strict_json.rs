@@ -65,7 +65,7 @@ pub fn read<T>(
     let wrong = |detail: String| StrictFault::WrongShape { detail };
     let UniqueJson(value) = serde_json::from_str(text)
         .map_err(|error| wrong(short_line(&error.to_string(), MAX_SHOWN)))?;
-    let read = Fields::of(value, "the reply".to_owned()).and_then(from);
+    let read = Fields::new(value, "the reply".to_owned()).and_then(from);
     read.map_err(|misfit| wrong(misfit.0))
 }
 
@@ -120,7 +120,7 @@ impl Fields {
     /// # Errors
     ///
     /// [`SchemaMismatch`] where it is something else.
-    pub fn of(value: Value, place: String) -> Result<Self, SchemaMismatch> {
+    pub fn new(value: Value, place: String) -> Result<Self, SchemaMismatch> {
         match value {
             Value::Object(map) => Ok(Self { place, map }),
             other => Err(SchemaMismatch::new(
@@ -153,7 +153,7 @@ impl Fields {
     ///
     /// [`SchemaMismatch`] where it is something else.
     pub fn object(&mut self, key: &'static str) -> Result<Self, SchemaMismatch> {
-        Self::of(self.take(key)?, self.place_of(key))
+        Self::new(self.take(key)?, self.place_of(key))
     }
 
     /// A text of at most so many characters.

@@ -168,7 +168,7 @@ pub fn rank_with(
     }
     let nothing_shared = scored.iter().all(|file| file.parts.relevance() == 0);
     let mut budget = shares::Room::new(limits, &scored);
-    let mut package = package::Package::of(&scored, limits, limits.outlines && !everything);
+    let mut package = package::Package::new(&scored, limits, limits.outlines && !everything);
     let mut left = Vec::new();
     let mut ranking = Ranking {
         chosen: Vec::new(),
@@ -266,7 +266,7 @@ fn key(file: &Scored) -> (bool, std::cmp::Reverse<u64>, FileClass, &RepoPath) {
 fn is_root_manifest(candidate: &Candidate) -> bool {
     candidate.class == FileClass::Manifest
         && !candidate.path.as_str().contains('/')
-        && PathRoles::of(&candidate.path).has(PathRole::Project)
+        && PathRoles::from_path(&candidate.path).has(PathRole::Project)
 }
 
 fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
@@ -407,7 +407,7 @@ mod tests {
         let goal = Goal::new(goal);
         let look = |(path, text): &(&str, &str)| {
             let path: RepoPath = path.parse().unwrap();
-            let class = FileClass::of(&path);
+            let class = FileClass::from_path(&path);
             goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
         let candidates = files.iter().map(look).collect();
@@ -685,7 +685,7 @@ mod tests {
         let goal = Goal::new(goal);
         let look = |(path, text): &(&str, &str)| {
             let path: RepoPath = path.parse().unwrap();
-            let class = FileClass::of(&path);
+            let class = FileClass::from_path(&path);
             goal.look_at(path, class, text.len() as u64, Some(text.as_bytes()))
         };
         let limits = RankLimits {
@@ -807,7 +807,7 @@ mod tests {
         let goal = Goal::new("parser");
         let look = |path: &str| {
             let path: RepoPath = path.parse().unwrap();
-            let class = FileClass::of(&path);
+            let class = FileClass::from_path(&path);
             goal.look_at(path, class, 40, None)
         };
         let limits = RankLimits {

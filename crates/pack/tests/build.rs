@@ -44,7 +44,7 @@ fn reasons(pack: &ContextPack) -> Vec<(&str, OmittedReason)> {
 
 #[test]
 fn mandatory_documents_come_first_and_once() {
-    let source = Fake::of(&CONTRACT);
+    let source = Fake::from_files(&CONTRACT);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
     let wanted = request(vec![full("src/a.rs"), full("AGENTS.md")], 10, 1000);
     let pack = build(&wanted, &contract, "slug", &source).unwrap();
@@ -66,7 +66,7 @@ fn mandatory_documents_come_first_and_once() {
 
 #[test]
 fn oversized_mandatory_documents_fail_unread() {
-    let source = Fake::of(&CONTRACT);
+    let source = Fake::from_files(&CONTRACT);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
     for (files, bytes) in [(3, 1000), (10, 22), (0, 0)] {
         let error = build(&request(vec![], files, bytes), &contract, "slug", &source).unwrap_err();
@@ -107,7 +107,7 @@ fn replacements_can_make_a_mandatory_document_too_large() {
 
 #[test]
 fn unusable_required_document_is_an_error() {
-    let missing = Fake::of(&CONTRACT[1..]);
+    let missing = Fake::from_files(&CONTRACT[1..]);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
     let wanted = request(vec![], 10, 1000);
     let error = build(&wanted, &contract, "slug", &missing).unwrap_err();
@@ -120,14 +120,14 @@ fn unusable_required_document_is_an_error() {
         Node::File(b"SECRET-KEY".to_vec()),
         Node::Directory,
     ] {
-        let source = Fake::of(&CONTRACT).with("AGENTS.md", node);
+        let source = Fake::from_files(&CONTRACT).with("AGENTS.md", node);
         let error = build(&wanted, &contract, "slug", &source).unwrap_err();
         assert!(
             matches!(error, PackError::MandatoryRefused { .. }),
             "{error}"
         );
     }
-    let source = Fake::of(&CONTRACT).with("AGENTS.md", Node::Unreadable);
+    let source = Fake::from_files(&CONTRACT).with("AGENTS.md", Node::Unreadable);
     assert!(matches!(
         build(&wanted, &contract, "slug", &source),
         Err(PackError::MandatoryUnreadable(_))
@@ -136,7 +136,7 @@ fn unusable_required_document_is_an_error() {
 
 #[test]
 fn contract_documents_are_optional_elsewhere() {
-    let source = Fake::of(&[("PATCH_README.md", "p")]).with("AGENTS.md", Node::Outward);
+    let source = Fake::from_files(&[("PATCH_README.md", "p")]).with("AGENTS.md", Node::Outward);
     let mandatory = Mandatory::where_present(&["src/x.rs"]).unwrap();
     assert!(build(&request(vec![], 9, 99), &mandatory, "slug", &source).is_err());
     let mandatory = Mandatory::where_present::<&str>(&[]).unwrap();
@@ -154,7 +154,7 @@ fn contract_documents_are_optional_elsewhere() {
 
 #[test]
 fn every_omitted_path_has_a_row() {
-    let source = Fake::of(&[("sub/build/a", "x"), ("build", "script"), ("a", "x")])
+    let source = Fake::from_files(&[("sub/build/a", "x"), ("build", "script"), ("a", "x")])
         .with("out", Node::Outward)
         .with("dir", Node::Directory)
         .with("locked", Node::Unreadable)
@@ -234,7 +234,7 @@ fn every_omitted_path_has_a_row() {
 
 #[test]
 fn secret_across_a_cut_is_omitted() {
-    let source = Fake::of(&[
+    let source = Fake::from_files(&[
         ("a", "0123456789SECRET-KEY"),
         ("b", "0123456789SECRET-KEY\nx\n"),
     ]);
@@ -263,7 +263,7 @@ fn secret_across_a_cut_is_omitted() {
 #[test]
 fn long_secret_across_cut_is_recognised() {
     let key = format!("BEGIN-KEY{}END-KEY\n", "x".repeat(1000));
-    let source = Fake::of(&[("a", &key)]);
+    let source = Fake::from_files(&[("a", &key)]);
     for budget in [1, 9, 500] {
         let pack = pack(&request(vec![full("a")], 9, budget), &source);
         assert_eq!(reasons(&pack), [("a", OmittedReason::Denied)], "{budget}");
@@ -271,7 +271,7 @@ fn long_secret_across_cut_is_recognised() {
     // The wanted line ends where the first read of a file does.
     let before = "x\n".repeat((64 * 1024 - 10) / 2);
     let key = format!("{before}BEGIN-KEY\n{}END-KEY\n", "y".repeat(900));
-    let source = Fake::of(&[("b", &key)]);
+    let source = Fake::from_files(&[("b", &key)]);
     let last = before.lines().count() as u64 + 1;
     let pack = pack(&request(vec![lines("b", &[[last, last]])], 9, 100), &source);
     assert_eq!(reasons(&pack), [("b", OmittedReason::Denied)]);
@@ -279,7 +279,7 @@ fn long_secret_across_cut_is_recognised() {
 
 #[test]
 fn a_file_secret_by_name_is_never_opened() {
-    let source = Fake::of(&[(".env", "x")]);
+    let source = Fake::from_files(&[(".env", "x")]);
     pack(
         &request(vec![full(".env"), lines(".env", &[[1, 1]])], 9, 100),
         &source,
@@ -354,7 +354,7 @@ fn line_search_over_huge_files_is_bounded() {
 
 #[test]
 fn every_target_in_link_chain_is_checked() {
-    let source = Fake::of(&[("a", "a")])
+    let source = Fake::from_files(&[("a", "a")])
         .with(
             "over-build",
             Node::Chain {
@@ -412,7 +412,7 @@ fn denied_places_apply_at_any_depth_and_case() {
         "node_modules",
         "__pycache__",
     ];
-    let mut source = Fake::of(&[("src/builder.rs", "x")]);
+    let mut source = Fake::from_files(&[("src/builder.rs", "x")]);
     let mut wanted = vec!["src/builder.rs".to_owned()];
     for place in places {
         for path in [
@@ -470,7 +470,7 @@ fn encoding_replacements_are_reported() {
 
 #[test]
 fn odd_ranges_have_one_meaning() {
-    let source = Fake::of(&[("a", "1\n2\n3\n4\n5\n6\n")]);
+    let source = Fake::from_files(&[("a", "1\n2\n3\n4\n5\n6\n")]);
     let cases: [(&[[u64; 2]], &str); 5] = [
         (&[[2, 4], [3, 5]], "2\n3\n4\n5\n"),
         (&[[5, 5], [1, 2], [5, 5]], "1\n2\n5\n"),
@@ -508,7 +508,7 @@ fn line_search_depth_is_bounded() {
 
 #[test]
 fn lines_over_the_budget_are_noticed_early() {
-    let source = Fake::of(&[("a", &"line\n".repeat(1_000_000))]);
+    let source = Fake::from_files(&[("a", &"line\n".repeat(1_000_000))]);
     let pack = pack(
         &request(vec![lines("a", &[[1, 1_000_000]])], 9, 1_000),
         &source,
@@ -519,7 +519,7 @@ fn lines_over_the_budget_are_noticed_early() {
 
 #[test]
 fn snippets_are_clamped_and_merged() {
-    let source = Fake::of(&CONTRACT);
+    let source = Fake::from_files(&CONTRACT);
     let needs = vec![lines("src/b.rs", &[[3, 99], [1, 1]])];
     let pack_one = pack(&request(needs, 9, 100), &source);
     assert_eq!(pack_one.files[0].content, "one\nthree\nfour");
@@ -541,7 +541,7 @@ fn snippets_are_clamped_and_merged() {
 
 #[test]
 fn needs_for_one_path_are_one_need() {
-    let source = Fake::of(&CONTRACT);
+    let source = Fake::from_files(&CONTRACT);
     let needs = vec![
         lines("src/b.rs", &[[4, 4]]),
         full("src/a.rs"),
@@ -559,7 +559,7 @@ fn needs_for_one_path_are_one_need() {
 
 #[test]
 fn invalid_need_has_row_and_spares_others() {
-    let source = Fake::of(&CONTRACT);
+    let source = Fake::from_files(&CONTRACT);
     for (bad, good) in [
         (lines("src/b.rs", &[[5, 1]]), lines("src/b.rs", &[[1, 2]])),
         (lines("src/b.rs", &[]), lines("src/b.rs", &[[1, 2]])),
@@ -619,7 +619,7 @@ fn broken_and_cyclic_links_are_reported() {
 
 #[test]
 fn budget_is_used_in_order() {
-    let source = Fake::of(&[
+    let source = Fake::from_files(&[
         ("a", "12345"),
         ("b", "x"),
         ("c", "one\ntwo\n"),
@@ -644,7 +644,7 @@ fn budget_is_used_in_order() {
 
 #[test]
 fn a_cut_keeps_characters_whole_and_is_marked() {
-    let source = Fake::of(&[("a", "é€")]);
+    let source = Fake::from_files(&[("a", "é€")]);
     let cut = pack(&request(vec![full("a")], 9, 4), &source);
     assert_eq!(
         (cut.files[0].content.as_str(), cut.files[0].truncated),
@@ -678,7 +678,7 @@ fn replaced_bytes_are_reported() {
 
 #[test]
 fn ten_thousand_needs_end_in_ten_thousand_rows() {
-    let source = Fake::of(&[("a", "x")]);
+    let source = Fake::from_files(&[("a", "x")]);
     let needs = (0..10_000)
         .map(|n| full(&format!("/{}-{n}", "p".repeat(300))))
         .collect();
@@ -691,7 +691,7 @@ fn ten_thousand_needs_end_in_ten_thousand_rows() {
 fn a_reason_cannot_forge_provenance_over_lines() {
     let mut wanted = request(vec![full("a")], 9, 100);
     wanted.reason = format!("x\nmandatory_contract{}", "y".repeat(1_000));
-    let pack = pack(&wanted, &Fake::of(&[("a", "x")]));
+    let pack = pack(&wanted, &Fake::from_files(&[("a", "x")]));
     assert!(
         pack.files[0].why.starts_with("requested:x mandatory") && pack.files[0].why.len() < 220
     );
@@ -701,7 +701,7 @@ fn a_reason_cannot_forge_provenance_over_lines() {
 fn pack_round_trips_without_unknown_fields() {
     let pack = pack(
         &request(vec![full("src/a.rs"), full("gone")], 9, 3),
-        &Fake::of(&CONTRACT),
+        &Fake::from_files(&CONTRACT),
     );
     let bytes = pack.to_bytes().unwrap();
     assert_eq!(ContextPack::parse(&bytes).unwrap(), pack);
@@ -731,7 +731,7 @@ mod properties {
             max_bytes in 0u64..80,
             binary in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            let source = Fake::of(&[("a", "1\n22\n333\n"), ("b", "é€😀\r\n"), ("dir/c", ""), ("s", "SECRET-KEY")])
+            let source = Fake::from_files(&[("a", "1\n22\n333\n"), ("b", "é€😀\r\n"), ("dir/c", ""), ("s", "SECRET-KEY")])
                 .with("bin", Node::File(binary))
                 .with("big", Node::Huge(5_000_000));
             let needs: Vec<_> = wanted.iter().map(|(path, whole, ranges)| {

@@ -56,7 +56,7 @@ const HARMLESS: [&str; 5] = [
 ];
 
 fn has_one_of(path: &RepoPath, wanted: &[PathRole]) -> bool {
-    let roles = PathRoles::of(path);
+    let roles = PathRoles::from_path(path);
     wanted.iter().any(|role| roles.has(*role))
 }
 

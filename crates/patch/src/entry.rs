@@ -108,7 +108,7 @@ pub(crate) fn stated_entry_findings(
             found.push(Finding::error(BINARY, path.as_str(), hint));
         }
         // A source that is given as binary would be judged by nothing.
-        Content::Binary if !is_named || Language::of(path).is_some() => {
+        Content::Binary if !is_named || Language::from_path(path).is_some() => {
             let hint = match is_named {
                 true => "a source file is changed as text only".to_owned(),
                 false => format!(

@@ -82,7 +82,7 @@ pub fn judge_paths(proposal: &Proposal, policy: &Policy) -> Verdict {
 
 /// Files that are never only added to: settings, and what a package manager or a hook reads.
 fn is_settled(path: &RepoPath) -> bool {
-    let roles = PathRoles::of(path);
+    let roles = PathRoles::from_path(path);
     let is_setting = is_manifest(path)
         || is_ci(path)
         || is_lockfile(path)
@@ -112,7 +112,7 @@ fn is_release_note(path: &RepoPath) -> bool {
     let is_note = match path.extension() {
         Some("md") => true,
         Some("cfg" | "ini" | "json" | "lock" | "toml" | "xml") | None => false,
-        Some(_) => directory != ".changeset" && Language::of(path).is_none(),
+        Some(_) => directory != ".changeset" && Language::from_path(path).is_none(),
     };
     is_note && RELEASE_NOTES.contains(&directory) && !path.file_name().starts_with('.')
 }
@@ -142,11 +142,11 @@ fn takes_no_place(path: &RepoPath) -> bool {
         .iter()
         .any(|end| name.ends_with(end));
     let is_looked_up = LOOKED_UP.contains(&stem) || shadows_stdlib(path);
-    is_document(path) || (Language::of(path).is_some() && !is_header && !is_looked_up)
+    is_document(path) || (Language::from_path(path).is_some() && !is_header && !is_looked_up)
 }
 
 fn is_document(path: &RepoPath) -> bool {
-    PathRoles::of(path).has(PathRole::Document)
+    PathRoles::from_path(path).has(PathRole::Document)
 }
 
 /// How many dropped definitions are looked for in all touched files: each takes a pass over their text.
@@ -543,12 +543,12 @@ impl Judge<'_> {
                 "the file is the same afterwards; leave it out",
             );
         }
-        if let (Some(language), Some(old_path)) = (Language::of(path), old_path)
+        if let (Some(language), Some(old_path)) = (Language::from_path(path), old_path)
             && !self.policy.names(path)
             && !is_test_path(path)
             && matches!(file.change, Change::Modify | Change::Rename { .. })
         {
-            let language_before = Language::of(old_path).unwrap_or(language);
+            let language_before = Language::from_path(old_path).unwrap_or(language);
             if !test_code(language_before, old).survives_in(&test_code(language, new)) {
                 let naming = self.policy.source.naming_hint();
                 let hint =
@@ -561,7 +561,7 @@ impl Judge<'_> {
     /// Whether nobody can miss a definition: nothing outside of its file knows it, and no touched file mentions it any more.
     fn is_unused(&self, path: &RepoPath, name: &str) -> bool {
         let is_private = |old: &Vec<u8>| {
-            Language::of(path).is_some_and(|language| is_private(language, old, name))
+            Language::from_path(path).is_some_and(|language| is_private(language, old, name))
         };
         self.before.get(path).is_some_and(is_private)
             && !self.after.values().any(|new| mentions(new, name))
@@ -579,7 +579,7 @@ impl Judge<'_> {
             let stays = matches!(file.change, Change::Modify | Change::Rename { .. });
             let before = file.old_path().filter(|_| stays);
             if let Some((path, old)) = before.and_then(|path| self.before.get_key_value(path))
-                && let Some(language) = Language::of(path)
+                && let Some(language) = Language::from_path(path)
                 && self.after.contains_key(&file.path)
             {
                 for (definition, count) in definitions(language, old) {
@@ -589,7 +589,7 @@ impl Judge<'_> {
                 }
             }
             if let (Some(new), Some(language)) =
-                (self.after.get(&file.path), Language::of(&file.path))
+                (self.after.get(&file.path), Language::from_path(&file.path))
             {
                 for (definition, count) in definitions(language, new) {
                     balance.entry(definition).or_insert((0, None)).0 +=

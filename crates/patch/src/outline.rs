@@ -27,8 +27,8 @@ pub struct OutlineItem {
 /// The items of a source file in the order of the text; nothing where it has no grammar or does not follow it.
 #[must_use]
 pub fn outline(path: &RepoPath, text: &str) -> Option<Vec<OutlineItem>> {
-    let parsed = Parsed::of(Grammar::of(path)?, text).ok()?;
-    let outline = Outline::of(&parsed, Branches::Closed);
+    let parsed = Parsed::parse(Grammar::from_path(path)?, text).ok()?;
+    let outline = Outline::new(&parsed, Branches::Closed);
     let starts: Vec<usize> = std::iter::once(0)
         .chain(text.match_indices('\n').map(|(at, _)| at + 1))
         .collect();

@@ -232,7 +232,7 @@ const CONSTANT_TIME: [&str; 8] = [
 /// Returns the sinks that a change brings into one file; `before` is absent in a new file. Tests have none.
 #[must_use]
 pub fn new_sinks(path: &RepoPath, before: Option<&[u8]>, after: &[u8]) -> Vec<Sink> {
-    let Some(language) = Language::of(path).filter(|_| !is_test_path(path)) else {
+    let Some(language) = Language::from_path(path).filter(|_| !is_test_path(path)) else {
         return Vec::new();
     };
     let old = found(language, before.unwrap_or_default());

@@ -30,7 +30,7 @@ pub(crate) fn judge_added(
     let texts: Vec<Text<'_>> = patch
         .files
         .iter()
-        .filter_map(|file| Text::of(file, before, after))
+        .filter_map(|file| Text::new(file, before, after))
         .collect();
     let mut findings = constructs(&texts, policy);
     findings.extend(hidden_characters(patch, policy, after));
@@ -48,8 +48,8 @@ struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    fn of(file: &'a FilePatch, before: &'a Files, after: &'a Files) -> Option<Self> {
-        let language = Language::of(&file.path).filter(|_| file.content == Content::Text)?;
+    fn new(file: &'a FilePatch, before: &'a Files, after: &'a Files) -> Option<Self> {
+        let language = Language::from_path(&file.path).filter(|_| file.content == Content::Text)?;
         // What is copied stays where it was.
         let old = file
             .old_path()
@@ -87,13 +87,13 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     {
         let mut counts = Counts::new();
         if let Some((path, old)) = text.old {
-            let role = Role::of(text.language, path, Some(old));
+            let role = Role::new(text.language, path, Some(old));
             for detection in detections(text.language, role, old) {
                 *counts.entry(detection).or_default() -= 1;
             }
         }
         if let Some(new) = text.new {
-            let role = Role::of(text.language, &text.file.path, text.old.map(|(_, old)| old));
+            let role = Role::new(text.language, &text.file.path, text.old.map(|(_, old)| old));
             for detection in detections(text.language, role, new) {
                 *counts.entry(detection).or_default() += 1;
             }

@@ -138,7 +138,7 @@ impl Git {
         let files = touched.iter().zip(&edits).map(|(file, edit)| AppliedFile {
             path: file.path.clone(),
             status: file.status,
-            after: edit.after.as_deref().map(Digest::of),
+            after: edit.after.as_deref().map(Digest::compute),
             notes: notes.remove(&file.path).unwrap_or_default(),
         });
         Ok(AppliedTree {
@@ -254,7 +254,7 @@ impl Touched {
         let is_there = |form: &&Form| form.before == found;
         Ok(self.forms.iter().find(is_there).map(|form| TreeEdit {
             path: self.path.clone(),
-            before: found.as_deref().map(Digest::of),
+            before: found.as_deref().map(Digest::compute),
             after: form.after.clone(),
             new_file: self.new_file,
         }))
@@ -262,7 +262,7 @@ impl Touched {
 
     /// Describes a file that an earlier process changed.
     fn applied(&self, top: &Path) -> Result<AppliedFile, TreeEditError> {
-        let after = self.read(top)?.as_deref().map(Digest::of);
+        let after = self.read(top)?.as_deref().map(Digest::compute);
         Ok(AppliedFile {
             path: self.path.clone(),
             status: self.status,
@@ -279,7 +279,7 @@ impl Touched {
 
 /// Returns whether a record names only files of this change with their contents in it.
 fn is_of(claim: &EditClaim, touched: &[Touched]) -> bool {
-    let digest = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::of);
+    let digest = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(Digest::compute);
     claim.edits.iter().all(|edit| {
         touched
             .iter()

@@ -49,7 +49,7 @@ pub(crate) struct Stat {
 
 impl Stat {
     /// What git would note of a file.
-    pub(crate) fn of(meta: &Metadata) -> Self {
+    pub(crate) fn from_metadata(meta: &Metadata) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

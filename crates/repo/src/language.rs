@@ -11,7 +11,7 @@ pub fn count_languages(listing: &[String]) -> Vec<(&'static str, u64)> {
     let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
     for path in listing {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let is_written = FileKind::of(path).is_some_and(|kind| kind != FileKind::Lock);
+        let is_written = FileKind::from_path(path).is_some_and(|kind| kind != FileKind::Lock);
         if is_written && let Some(language) = source_language(name) {
             *counts.entry(language).or_default() += 1;
         }

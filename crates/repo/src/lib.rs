@@ -88,8 +88,8 @@ pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeCha
 pub use tree_edit::{
     ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile,
     GuardedPlaces, LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RegeneratedContent,
-    TreeEdit, TreeEditError, TreeFile, edit_tree, read_tree_file, recover_tree_edit,
-    recover_tree_edit_with, tree_edit_under_way,
+    TreeEdit, TreeEditError, TreeFile, edit_tree, pending_tree_edit, read_tree_file,
+    recover_tree_edit, recover_tree_edit_with,
 };
 pub use tree_reader::{PathState, TreeReader};
 pub use work_clone::WorkClone;

@@ -37,7 +37,7 @@ impl WorkClone {
     /// # Errors
     ///
     /// Fails when the source is neither, has no such commit on any ref, or git fails. Partial output stays.
-    pub async fn of(
+    pub async fn create(
         sandbox: Arc<Sandbox>,
         env: &Environment,
         source: &Path,

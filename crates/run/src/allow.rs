@@ -108,7 +108,7 @@ pub async fn allow(
         ..record.settings.clone()
     };
     check_named(git.top(), &record.repo_slug, &record.goal, &settings)?;
-    let before = Permissions::of(journal.events()?);
+    let before = Permissions::from_events(journal.events()?);
     if places.files.iter().all(|path| before.files.contains(path))
         && places
             .directories
@@ -168,7 +168,7 @@ pub(crate) struct Permissions {
 
 impl Permissions {
     /// What these events tell.
-    pub(crate) fn of(events: &[EventRecord]) -> Self {
+    pub(crate) fn from_events(events: &[EventRecord]) -> Self {
         let mut all = Self::default();
         for event in events.iter().filter(|event| is_allowance(event)) {
             all.files.extend(list(event, "files"));

@@ -28,7 +28,7 @@ impl RunBundle {
             Ok(run) => ledger.events(Some(&run))?,
             Err(_) => Vec::new(),
         };
-        let accounted = RecordedFiles::of(&events);
+        let accounted = RecordedFiles::from_events(&events);
         Ok(Self {
             left_out: unrecorded(dir, &events),
             bytes: failure_bundle(dir.root(), &|path| accounted.has(path))?,

@@ -152,7 +152,7 @@ fn is_code(path: &Path) -> bool {
     let Ok(known) = RepoPath::from_bytes(path.as_os_str().as_bytes()) else {
         return true;
     };
-    let roles = PathRoles::of(&known);
+    let roles = PathRoles::from_path(&known);
     !roles.has(PathRole::Document)
         && !roles.has(PathRole::Generated)
         && !crucible_secrets::is_secret_file(known.as_str())

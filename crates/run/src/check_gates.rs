@@ -11,8 +11,8 @@ use crucible_model::{Code, Finding, Verdict, counted};
 use crucible_repo::Git;
 use crucible_sandbox::Strength;
 use crucible_verify::{
-    CouldNotRun, GateEnd, GateId, GateLevel, GateOutcome, GateRun, GateSpec, TestStatus, TestTally,
-    could_not_run, judge_run,
+    GateEnd, GateId, GateLevel, GateOutcome, GateRun, GateSpec, NotRunReason, TestStatus,
+    TestTally, could_not_run, judge_run,
 };
 
 use crate::error::RunError;
@@ -111,7 +111,7 @@ pub async fn check_gates(
 }
 
 fn state(run: &GateRun, end: &str, excerpt: &str) -> GateState {
-    if let Some(CouldNotRun { cause, remedy }) = could_not_run(run) {
+    if let Some(NotRunReason { cause, remedy }) = could_not_run(run) {
         return GateState::CouldNotRun { cause, remedy };
     }
     let judged = judge_run(run);

@@ -181,7 +181,7 @@ impl WrittenDocument {
         write_atomic(path, bytes)?;
         Ok(Self {
             path: shown.display().to_string(),
-            digest: Digest::of(bytes),
+            digest: Digest::compute(bytes),
             bytes: bytes.len(),
         })
     }

@@ -143,7 +143,7 @@ impl<'a> Demo<'a> {
         let git = world.repository(&self.repository).await?;
         let options = options(self.provider, self.backend.speaker().model.clone());
         let id = create(world, &git, options, &mut self.ledger, observer).await?;
-        Ok(RunDir::of(&world.runs_root, &id))
+        Ok(RunDir::new(&world.runs_root, &id))
     }
 
     /// Advances the run, and lands its change if it is verified. `settings` are those of the repository.

@@ -324,7 +324,7 @@ fn served(runtime: &Runtime<'_>, seen: &mut Diagnosis, config: &Settings, found:
     let roles = RunRole::ALL
         .into_iter()
         .filter(|role| chosen.service(*role) == Service::ApiAgent);
-    for (role, program) in roles.filter_map(|role| Some((role, commands.of(role).first()?))) {
+    for (role, program) in roles.filter_map(|role| Some((role, commands.command(role).first()?))) {
         let place = runtime.env.find_program(program);
         seen.programs.push(ProgramCheck {
             purpose: format!("the role {}", role.name()),

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn the_same_fields_under_another_version_are_refused() {
         let signature = |version: &str| {
-            let plan = crucible_model::Digest::of(b"plan");
+            let plan = crucible_model::Digest::compute(b"plan");
             json!({ "schema_version": version, "plan": plan, "reviews": {} })
                 .to_string()
                 .into_bytes()

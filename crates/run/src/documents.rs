@@ -300,7 +300,7 @@ pub fn parse_record(bytes: &[u8]) -> Option<RunRecord> {
 /// Returns whether a run of this id has a directory. Nothing is restored or removed.
 #[must_use]
 pub fn existing_run(runs_root: &std::path::Path, id: &RunId) -> Option<RunDir> {
-    let dir = RunDir::of(runs_root, id);
+    let dir = RunDir::new(runs_root, id);
     dir.has(layout::RUN).then_some(dir)
 }
 

@@ -222,7 +222,7 @@ impl EventKind {
 
     /// Returns the kind with this name, if it is a known one.
     #[must_use]
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -333,14 +333,14 @@ mod tests {
     #[test]
     fn event_kind_names_are_unique() {
         for (at, kind) in EventKind::ALL.into_iter().enumerate() {
-            assert_eq!(EventKind::of(kind.name()), Some(kind));
+            assert_eq!(EventKind::parse(kind.name()), Some(kind));
             assert_eq!(kind as usize, at);
         }
         assert_eq!(
             EventKind::ALL.last().map(|last| *last as usize + 1),
             Some(EventKind::ALL.len())
         );
-        assert_eq!(EventKind::of("NOTED"), None);
+        assert_eq!(EventKind::parse("NOTED"), None);
         assert_eq!(attempt_key(3, AttemptStep::Ended), "attempt-3-ended");
         assert_eq!(asked_key(&attempt_step(3)), "attempt-3-asked");
         assert_eq!(attempt_number("attempt-3-asked-2"), Some(3));

@@ -58,7 +58,7 @@ pub(crate) struct SurveyCache(Mutex<Option<Arc<Survey>>>);
 
 impl SurveyCache {
     /// Surveys the current checkout, which is `base.commit` if given.
-    async fn of(
+    async fn survey(
         &self,
         world: &RunContext<'_>,
         git: &Git,
@@ -143,7 +143,7 @@ impl<'w> GateWorkspace<'w> {
         git: &Git,
         base: TrialSetup<'w>,
     ) -> Result<Self, RunError> {
-        let survey = base.surveys.of(world, git, &base).await?;
+        let survey = base.surveys.survey(world, git, &base).await?;
         Ok(Self {
             world,
             base,
@@ -532,7 +532,7 @@ pub(crate) fn by_tracked_path(path: &Path) -> Option<String> {
         const KEYS: [&str; 8] = [
             ".pem", ".key", ".crt", ".cer", ".der", ".p12", ".pfx", ".jks",
         ];
-        PathRoles::of(&path).has(PathRole::Test)
+        PathRoles::from_path(&path).has(PathRole::Test)
             && KEYS.iter().any(|end| path.file_name().ends_with(end))
     };
     by_path(path).filter(|_| !text.parse().is_ok_and(is_fixture))

@@ -77,10 +77,10 @@ pub(crate) struct Change {
 
 impl PatchVerdict {
     pub(crate) fn refused(finding: Finding) -> Self {
-        Self::of(Verdict::new(vec![finding]))
+        Self::from_verdict(Verdict::new(vec![finding]))
     }
 
-    fn of(verdict: Verdict) -> Self {
+    fn from_verdict(verdict: Verdict) -> Self {
         Self {
             patch: None,
             verdict,
@@ -250,7 +250,7 @@ async fn judge_reading(
         Err(refusal) => {
             return Ok(PatchVerdict {
                 patch: diff_of(&proposal),
-                ..PatchVerdict::of(refusal)
+                ..PatchVerdict::from_verdict(refusal)
             });
         }
     };
@@ -259,7 +259,7 @@ async fn judge_reading(
         Err(error) => {
             return Ok(PatchVerdict {
                 patch: diff_of(&proposal),
-                ..PatchVerdict::of(too_large(places, error)?)
+                ..PatchVerdict::from_verdict(too_large(places, error)?)
             });
         }
     };
@@ -424,11 +424,11 @@ async fn judge_diff(
     let places = judge_paths(&proposal, policy);
     let before = match may_read(&places, &paths) {
         Ok(limit) => git.files_at(base, &paths, limit).await,
-        Err(refusal) => return Ok(PatchVerdict::of(refusal)),
+        Err(refusal) => return Ok(PatchVerdict::from_verdict(refusal)),
     };
     let before = match before {
         Ok(before) => before,
-        Err(error) => return Ok(PatchVerdict::of(too_large(places, error)?)),
+        Err(error) => return Ok(PatchVerdict::from_verdict(too_large(places, error)?)),
     };
     match apply(&proposal, &before) {
         Ok(after) => judge_patch(git, base, policy, patch.to_vec(), &before, &after).await,
@@ -458,7 +458,7 @@ pub(crate) async fn judge_patch(
     if verdict.outcome() == Outcome::Fail {
         return Ok(PatchVerdict {
             patch: Some(bytes),
-            ..PatchVerdict::of(verdict)
+            ..PatchVerdict::from_verdict(verdict)
         });
     }
     // Neither needs the other, and both wait for git.
@@ -478,7 +478,7 @@ pub(crate) async fn judge_patch(
         Err(error) => {
             return Ok(PatchVerdict {
                 patch: Some(bytes),
-                ..PatchVerdict::of(too_large(verdict, error)?)
+                ..PatchVerdict::from_verdict(too_large(verdict, error)?)
             });
         }
     };
@@ -490,7 +490,7 @@ pub(crate) async fn judge_patch(
     Ok(PatchVerdict {
         patch: Some(bytes),
         change,
-        ..PatchVerdict::of(verdict)
+        ..PatchVerdict::from_verdict(verdict)
     })
 }
 

@@ -118,7 +118,7 @@ impl HeldOut {
                 })?;
                 let bytes = read_regular_up_to(&from, MAX_FILE)
                     .map_err(|error| unreadable(&from, &error))?;
-                let digest = Digest::of(&bytes);
+                let digest = Digest::compute(&bytes);
                 held_out.files.push(HeldOutFile { from, at, digest });
             }
             held_out.places.push(real);

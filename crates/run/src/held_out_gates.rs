@@ -60,7 +60,7 @@ fn contents(held_out: &HeldOut) -> Result<VariantFiles, RunError> {
             Err(error) if error.is_not_found() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        if Digest::of(&bytes) != file.digest {
+        if Digest::compute(&bytes) != file.digest {
             return Err(RunError::HeldOutChanged {
                 path: file.from.clone(),
             });
@@ -127,7 +127,7 @@ async fn run(
     };
     let base = TrialSetup {
         python_paths: &analysis.python_paths,
-        ..TrialSetup::of(record, &analysis.gates, &surveys)
+        ..TrialSetup::new(record, &analysis.gates, &surveys)
     };
     let mut runs: Vec<Vec<GateRun>> = Vec::new();
     for copied in [
@@ -159,7 +159,10 @@ async fn run(
     } else {
         HeldOutPlacement::New
     };
-    let digests = contents.values().map(|bytes| Digest::of(bytes)).collect();
+    let digests = contents
+        .values()
+        .map(|bytes| Digest::compute(bytes))
+        .collect();
     let (without, with) = match runs.as_slice() {
         [without, with] => (without.as_slice(), with.as_slice()),
         _ => (&[][..], &[][..]),

@@ -103,7 +103,7 @@ pub(crate) struct EventLine {
 impl EventLine {
     /// Returns the kind of the event, if it is a known one.
     pub(crate) fn kind(&self) -> Option<EventKind> {
-        EventKind::of(&self.event)
+        EventKind::parse(&self.event)
     }
 }
 
@@ -263,7 +263,7 @@ impl<'a> Journal<'a> {
     pub(crate) fn record_file_with(&mut self, mut entry: Entry<'_>) -> Result<Digest, RunError> {
         let path = entry.path;
         let bytes = self.dir.read(path)?;
-        let digest = Digest::of(&bytes);
+        let digest = Digest::compute(&bytes);
         if let Value::Object(fields) = &mut entry.body {
             fields.insert("digest".to_owned(), digest.to_string().into());
         }
@@ -288,7 +288,7 @@ impl<'a> Journal<'a> {
         if self.has("source") || !self.dir.has(path) {
             return Ok(());
         }
-        let body = serde_json::json!({ "digest": Digest::of(&self.dir.read(path)?) });
+        let body = serde_json::json!({ "digest": Digest::compute(&self.dir.read(path)?) });
         let key = "source".to_owned();
         self.record(Entry {
             role: "operator",
@@ -420,7 +420,7 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
     for (path, digest) in recorded {
         let present = dir
             .read_if_there(path)?
-            .map(|bytes| Digest::of(&bytes).to_string());
+            .map(|bytes| Digest::compute(&bytes).to_string());
         if present.as_deref() != Some(digest) {
             edited.push(path.to_owned());
         }
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn restore_command_is_shell_safe() {
-        let digest = Digest::of(b"x").to_string();
+        let digest = Digest::compute(b"x").to_string();
         let recorded = |path: &str| event(path, serde_json::json!({ "digest": digest }));
         let log = event(
             "attempts/001/outcome.json",

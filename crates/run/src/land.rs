@@ -260,7 +260,7 @@ async fn land_recorded(
         schema_version: LandingVersion::V1,
         commit: commit.oid,
         tree,
-        patch: Digest::of(&patch),
+        patch: Digest::compute(&patch),
         message: begun.message,
     };
     dir.write_json_recorded(layout::LANDING, &landing)?;
@@ -323,7 +323,7 @@ async fn pass_full_gates(
     };
     let full = GateLevel::Full;
     let mut record = record.clone();
-    Permissions::of(journal.events()?).extend_attempts(&mut record);
+    Permissions::from_events(journal.events()?).extend_attempts(&mut record);
     let verified = verify_outcome(world, dir, &record, outcome, full, journal.observer()?).await;
     let (again, trial) = verified?;
     let failed_before = |finding: &Finding| {
@@ -406,14 +406,14 @@ fn begin(
     journal: &mut Journal<'_>,
 ) -> Result<(), RunError> {
     let head = journal.ledger()?.head()?;
-    let plan = Digest::of(&dir.read(layout::PLAN)?);
-    let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
+    let plan = Digest::compute(&dir.read(layout::PLAN)?);
+    let report = Digest::compute(&dir.read(layout::VERIFY_REPORT)?);
     let message = format!(
         "{text}\n\n{RUN_TRAILER}: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\n{LEDGER_TRAILER}: {}:{}\n",
         record.run_id, head.seq, head.hash
     );
     let mut body = serde_json::json!({
-        "message": message, "patch": Digest::of(patch), "name": identity.name, "email": identity.email
+        "message": message, "patch": Digest::compute(patch), "name": identity.name, "email": identity.email
     });
     if let (false, Value::Object(fields)) = (full.is_empty(), &mut body) {
         fields.insert("full_gates".to_owned(), serde_json::json!(full));

@@ -125,7 +125,7 @@ pub struct RunDir {
 impl RunDir {
     /// The directory of a run below the run root.
     #[must_use]
-    pub fn of(runs_root: &Path, id: &RunId) -> Self {
+    pub fn new(runs_root: &Path, id: &RunId) -> Self {
         Self {
             root: runs_root.join(id.as_str()),
         }
@@ -271,14 +271,14 @@ impl RunDir {
     /// Writes a file that is held nowhere else. It is on disk when this returns.
     pub(crate) fn write(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
         fs::write_beneath(&self.root, relative, bytes)?;
-        Ok(Digest::of(bytes))
+        Ok(Digest::compute(bytes))
     }
 
     /// Writes a file whose bytes go into the ledger with its event, or that is derived from the ledger. It is
     /// not flushed: after a crash it is restored, or created again if no event records it.
     pub(crate) fn write_recorded(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
         fs::write_beneath_unflushed(&self.root, relative, bytes)?;
-        Ok(Digest::of(bytes))
+        Ok(Digest::compute(bytes))
     }
 
     /// Flushes files that were just written without it, and their directories.

@@ -109,7 +109,7 @@ pub fn check_ledger(
         ));
     }
     for run in unknown_runs(&world.runs_root, ledger)? {
-        let hint = "its directory holds events, and the ledger knows none of them: the ledger was emptied or replaced, or the directory belongs to another one";
+        let hint = "its directory has events that the ledger lacks: the ledger was emptied or replaced, or the run belongs to another ledger; restore the ledger, or move the directory away";
         verdict.push(Finding::warning(RUN_UNKNOWN, format!("run {run}"), hint));
     }
     // The digests of a damaged ledger prove nothing.

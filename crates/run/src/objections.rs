@@ -173,7 +173,7 @@ impl<'r> PreparedObjection<'r> {
             gates: std::slice::from_ref(if is_alone { lone } else { gate }),
             python_paths: &by.analysis.python_paths,
             other: (!is_alone).then_some(&other),
-            ..TrialSetup::of(by.record, &by.analysis.gates, by.surveys)
+            ..TrialSetup::new(by.record, &by.analysis.gates, by.surveys)
         };
         let tried = TrialContext {
             change: on.change,

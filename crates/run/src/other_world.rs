@@ -43,7 +43,7 @@ pub(crate) struct OtherWorld {
 impl OtherWorld {
     /// The second world of the verification of `tree` in a run.
     pub(crate) fn new(run: &str, tree: &str) -> Self {
-        let digest = Digest::of(format!("{run} {tree}").as_bytes()).to_string();
+        let digest = Digest::compute(format!("{run} {tree}").as_bytes()).to_string();
         let digits = digest.rsplit(':').next().unwrap_or(&digest);
         let letters = |from: usize| -> String {
             let digits = digits.chars().skip(from).take(7);

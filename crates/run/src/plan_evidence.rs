@@ -78,7 +78,7 @@ pub(crate) fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunE
     }
     // One that cannot be read shows no approval either.
     let is_read = dir.read_document::<Signature>(layout::SIGNATURE).is_ok();
-    if is_read && is_signature_valid(dir, Digest::of(plan))? {
+    if is_read && is_signature_valid(dir, Digest::compute(plan))? {
         return Ok(Verdict::default());
     }
     let hint = "The plan or its reviews changed after signing; start a new run.";
@@ -105,7 +105,7 @@ pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict
         ));
     }
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
-    if report.plan_digest != Some(Digest::of(plan)) {
+    if report.plan_digest != Some(Digest::compute(plan)) {
         return Ok(refuse(
             "The report belongs to another plan; verify this one.",
         ));

@@ -102,7 +102,7 @@ impl ReplayPolicy {
     /// # Errors
     ///
     /// Fails if a setting cannot be used.
-    pub fn of(settings: &Settings) -> Result<Self, Failure> {
+    pub fn from_settings(settings: &Settings) -> Result<Self, Failure> {
         let run = &settings.run;
         let (calls, budget) = (settings.budget.calls, limits(settings)?);
         Ok(Self {

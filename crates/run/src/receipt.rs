@@ -45,7 +45,7 @@ pub(crate) struct PhaseReceipt {
 
 impl RunReceipt {
     /// The receipt of a run with these events.
-    pub(crate) fn of(record: &RunRecord, events: &[EventRecord]) -> Self {
+    pub(crate) fn new(record: &RunRecord, events: &[EventRecord]) -> Self {
         let phases = events
             .iter()
             .filter_map(|event| phase(record, event))
@@ -66,7 +66,7 @@ pub(crate) fn write(
     record: &RunRecord,
     events: &[EventRecord],
 ) -> Result<(), RunError> {
-    dir.write_json_recorded(layout::RECEIPT, &RunReceipt::of(record, events))
+    dir.write_json_recorded(layout::RECEIPT, &RunReceipt::new(record, events))
         .map(drop)
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseRece
             .unwrap_or(&event.role)
             .to_owned()
     };
-    let phase_id = match EventKind::of(&event.event) {
+    let phase_id = match EventKind::parse(&event.event) {
         Some(EventKind::ModelAnswered | EventKind::ModelFailed) => role(),
         _ => return None,
     };
@@ -203,7 +203,7 @@ mod tests {
             fn receipt_names_strategy_and_models(
                 events in proptest::collection::vec(events(), 0..12),
             ) {
-                let receipt = RunReceipt::of(&record(Path::new("/r"), &[]), &events);
+                let receipt = RunReceipt::new(&record(Path::new("/r"), &[]), &events);
                 let document = serde_json::to_value(&receipt).unwrap();
                 prop_assert_eq!(&document["pipeline"]["execution_strategy"], "controlled");
                 let told = events.iter().filter(|event| event.body.get(LLM).is_some_and(Value::is_object)).count();

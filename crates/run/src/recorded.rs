@@ -60,7 +60,7 @@ pub(crate) fn is_allowance(event: &EventRecord) -> bool {
 
 /// Returns the state of a run by its events alone; `None` without events.
 pub(crate) fn state_of_events(events: &[EventRecord]) -> Option<RunState> {
-    let state = |event: &EventRecord| match EventKind::of(&event.event) {
+    let state = |event: &EventRecord| match EventKind::parse(&event.event) {
         Some(EventKind::RepositoryAnalysed) => RunState::Analysed,
         Some(EventKind::ContextPacked) => RunState::Context,
         Some(EventKind::PlanDrafted) => RunState::Planned,
@@ -102,6 +102,6 @@ pub(crate) fn is_recorded(
     let recorded = event.body.get("digest").and_then(Value::as_str);
     let present = dir
         .read_if_there(path)?
-        .map(|bytes| Digest::of(&bytes).to_string());
+        .map(|bytes| Digest::compute(&bytes).to_string());
     Ok(recorded.is_some() && recorded == present.as_deref())
 }

@@ -72,7 +72,7 @@ pub async fn replay(
         runs_root: temp_dir.path().join("runs"),
         tmp: temp_dir.path().join("tmp"),
     };
-    let replayed = RunDir::of(&inner.runs_root, &record.run_id);
+    let replayed = RunDir::new(&inner.runs_root, &record.run_id);
     write_initial_files(&replayed, &record)?;
     let mut anew = Ledger::open(&temp_dir.path().join("ledger.db"))?;
     let events = ledger.events(Some(&record.run_id))?;
@@ -164,7 +164,10 @@ fn compare(
     as_recorded.push(layout::CASSETTE.to_owned());
     for path in paths {
         let digest = |dir: &RunDir| {
-            Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)))
+            Ok::<_, RunError>(
+                dir.read_if_there(&path)?
+                    .map(|bytes| Digest::compute(&bytes)),
+            )
         };
         match (digest(dir)?, digest(replayed)?) {
             (None, None) => {}

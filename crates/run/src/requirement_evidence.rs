@@ -134,7 +134,7 @@ async fn landed_runs(
         let Some(task) = record.task.as_ref().filter(is_of_spec) else {
             continue;
         };
-        let dir = RunDir::of(&world.runs_root, &row.id);
+        let dir = RunDir::new(&world.runs_root, &row.id);
         let checked = verify_record(world, &dir, ledger, None).await?;
         let first = checked
             .verdict

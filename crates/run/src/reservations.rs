@@ -178,7 +178,7 @@ fn recorded_calls(events: &[EventRecord]) -> u64 {
 
 /// Returns whether an event records a call that requires a booking.
 fn was_booked(event: &EventRecord) -> bool {
-    match EventKind::of(&event.event) {
+    match EventKind::parse(&event.event) {
         Some(EventKind::ModelAnswered) => true,
         // What the budget, a setting or the request itself refused was never booked.
         Some(EventKind::ModelFailed) => {
@@ -237,7 +237,7 @@ mod tests {
         worst: Amount,
         limits: &BudgetLimits,
     ) -> Result<Ticket, ReservationError> {
-        let request = Digest::of(b"request");
+        let request = Digest::compute(b"request");
         book.reserve(
             &PlannedCall {
                 provider: "gateway",

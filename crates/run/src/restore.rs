@@ -90,7 +90,7 @@ impl Present {
     }
 
     fn is_whole(&self, digest: &Digest) -> bool {
-        matches!(self, Self::File(bytes) if Digest::of(bytes) == *digest)
+        matches!(self, Self::File(bytes) if Digest::compute(bytes) == *digest)
     }
 
     fn put_back(&self, dir: &RunDir, path: &str, whole: &[u8]) -> Result<Option<String>, RunError> {
@@ -108,7 +108,7 @@ impl Present {
 
 /// Returns the content with this digest, if known. Content edited in the ledger is ignored.
 fn bytes_of(ledger: &Ledger, digest: &Digest) -> Result<Option<Vec<u8>>, RunError> {
-    if *digest == Digest::of(b"") {
+    if *digest == Digest::compute(b"") {
         return Ok(Some(Vec::new()));
     }
     match ledger.artifact(digest) {
@@ -144,7 +144,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
             let recorded_digest = recorded
                 .get(path.as_str())
                 .and_then(|digest| digest.parse().ok());
-            let of_review = || Digest::of(rejection_review(outcome).as_bytes());
+            let of_review = || Digest::compute(rejection_review(outcome).as_bytes());
             let is_refused_review = name == attempt::REVIEW && outcome.end.is_refused();
             recorded_digest
                 .or_else(|| is_refused_review.then(of_review))
@@ -156,7 +156,7 @@ fn restore_of_attempts(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Strin
         // An edited original is not copied.
         if let Some(bytes) = dir
             .read_if_there(&original)?
-            .filter(|bytes| Digest::of(bytes) == digest)
+            .filter(|bytes| Digest::compute(bytes) == digest)
         {
             restored.extend(restore_file(dir, copy, &bytes)?);
         }

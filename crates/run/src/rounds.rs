@@ -112,7 +112,7 @@ mod tests {
             chosen_from: None,
             asked_for: None,
             read_as: None,
-            answer: Digest::of(&number.to_be_bytes()),
+            answer: Digest::compute(&number.to_be_bytes()),
             patch: None,
             again: None,
             findings: Vec::new(),

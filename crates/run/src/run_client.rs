@@ -252,7 +252,7 @@ fn by_command(world: &RunContext<'_>, dir: &RunDir) -> Result<Backend, RunError>
 /// Returns the backend of a service that is not a model, and whose answers cost nothing by themselves: a person, a
 /// command of the user, or a council, whose own calls count one by one.
 fn without_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
-    let name = model_placeholder(&Service::of(provider))
+    let name = model_placeholder(&Service::from_name(provider))
         .unwrap_or(provider)
         .to_owned();
     Backend::new(BackendParts {

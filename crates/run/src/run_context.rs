@@ -59,7 +59,7 @@ impl RunContext<'_> {
             root: self.runs_root.clone(),
         };
         let id = id.parse().map_err(|_| none())?;
-        let dir = RunDir::of(&self.runs_root, &id);
+        let dir = RunDir::new(&self.runs_root, &id);
         if !dir.root().exists() {
             finish_rename(&self.runs_root, &id)?;
         }

@@ -97,7 +97,7 @@ pub async fn create(
         now.commit,
         crucible_host::random::token()?
     );
-    let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
+    let run_id = RunId::new(created_at, Digest::compute(begun_with.as_bytes()));
     let repo = git.top().to_string_lossy();
     let past = PastRuns::similar_to(&options.goal, ledger, &repo, layout::FIND_RESULT)?;
     let slug = git.name();

@@ -199,7 +199,9 @@ pub(crate) fn status_of(
     for path in LISTED {
         artifacts.push(ArtifactStatus {
             path,
-            digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)),
+            digest: dir
+                .read_if_there(path)?
+                .map(|bytes| Digest::compute(&bytes)),
         });
     }
     let mut edited = journal::edited(dir, events)?;
@@ -270,7 +272,7 @@ pub(crate) fn status_of(
         .iter()
         .filter(|event| event.event == EventKind::OutboxPrompted.name());
     let of_plan = attempts
-        .get(Permissions::of(events).attempts..)
+        .get(Permissions::from_events(events).attempts..)
         .unwrap_or_default();
     let budgets = BudgetStatus {
         calls: booked.usage.calls,
@@ -377,15 +379,19 @@ pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
 
 /// What a run's files and the ledger's events say of its progress.
 pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress, RunError> {
-    let digest =
-        |path: &str| Ok::<_, RunError>(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)));
+    let digest = |path: &str| {
+        Ok::<_, RunError>(
+            dir.read_if_there(path)?
+                .map(|bytes| Digest::compute(&bytes)),
+        )
+    };
     let review = |path: &str| -> Result<Option<(ReviewVerdict, Digest)>, RunError> {
         let Some(bytes) = dir.read_if_there(path)? else {
             return Ok(None);
         };
         Ok(Review::parse_verdict(&String::from_utf8_lossy(&bytes)).ok())
     };
-    let allowances = Permissions::of(events);
+    let allowances = Permissions::from_events(events);
     let draft = digest(layout::PLAN_DRAFT)?;
     let reviews = [
         review(layout::REVIEW_CONTRACT)?,
@@ -456,7 +462,7 @@ pub(crate) fn is_signature_valid(dir: &RunDir, plan: Digest) -> Result<bool, Run
             return Ok(false);
         }
         if let Some(bytes) = dir.read_if_there(path)? {
-            now.insert(path.clone(), Digest::of(&bytes));
+            now.insert(path.clone(), Digest::compute(&bytes));
         }
     }
     let local = [layout::REVIEW_CONTRACT, layout::REVIEW_COST]
@@ -554,7 +560,7 @@ mod tests {
         assert_eq!(answers_used(&dir).unwrap(), 0);
         let line = |event: &str, path: &str| {
             serde_json::json!({
-                "event": event, "hash": Digest::of(b"x"), "path": path, "role": "r", "seq": 1,
+                "event": event, "hash": Digest::compute(b"x"), "path": path, "role": "r", "seq": 1,
                 "ts": "2026-01-31T09:30:00Z",
             })
             .to_string()

@@ -138,7 +138,7 @@ pub(crate) async fn measure(
         let old = tried.base_files.get(path).map(Vec::as_slice);
         let found = mutants(path, old, bytes);
         all.extend(found.into_iter().map(|mutant| {
-            let digest = Digest::of(mutant.text.as_bytes());
+            let digest = Digest::compute(mutant.text.as_bytes());
             (digest, path, mutant)
         }));
     }

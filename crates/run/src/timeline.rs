@@ -89,7 +89,7 @@ pub fn timeline(events: &[EventRecord]) -> Vec<TimelinePart> {
 pub fn first_end(events: &[EventRecord]) -> Option<u64> {
     events
         .iter()
-        .find(|event| EventKind::of(&event.event).is_some_and(is_end))
+        .find(|event| EventKind::parse(&event.event).is_some_and(is_end))
         .map(|event| event.seq)
 }
 
@@ -103,7 +103,7 @@ const fn is_end(kind: EventKind) -> bool {
 fn stages(events: &[EventRecord]) -> Vec<TimelinePart> {
     let mut parts: Vec<(Stage, TimelinePart)> = Vec::new();
     for event in events {
-        let Some(kind) = EventKind::of(&event.event) else {
+        let Some(kind) = EventKind::parse(&event.event) else {
             continue;
         };
         let open = parts

@@ -14,8 +14,8 @@ use crucible_model::{ByteLimit, Digest, Verdict};
 use crucible_repo::{DirtyEntry, Git, Oid, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, BehaviorCatalogCheck, CouldNotRun, FailureEvidence, Gate, GateEnd, GateId, GateInput,
-    GateLevel, GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser,
+    Baseline, BehaviorCatalogCheck, FailureEvidence, Gate, GateEnd, GateId, GateInput, GateLevel,
+    GateObserver, GateOrigin, GateOutcome, GateRun, GateSpec, JudgedRun, Normaliser, NotRunReason,
     PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestStatus, TestTally,
     VerifyReport, cannot_compile, concerns_compiling, could_not_run, excerpt,
     failed_by_environment, judge_run, judge_run_after, judge_set, logs, may_show_progress, report,
@@ -136,7 +136,7 @@ impl<'b> TrialSetup<'b> {
     }
 
     /// The base of a run.
-    pub(crate) fn of(
+    pub(crate) fn new(
         record: &'b RunRecord,
         gates: &'b [GateSpec],
         surveys: &'b SurveyCache,
@@ -413,7 +413,7 @@ impl TrialResult {
         };
         let mut aside = Vec::new();
         for run in self.gate_runs() {
-            let set_aside_reason = |found: CouldNotRun| {
+            let set_aside_reason = |found: NotRunReason| {
                 (
                     beginning(&self.normaliser.apply(found.cause.as_bytes())),
                     found.remedy,
@@ -652,7 +652,7 @@ impl TrialResult {
                 patch: Some(layout::PATCH.to_owned()),
                 ..ReportPaths::default()
             },
-            plan_digest: Some(Digest::of(&dir.read(layout::PLAN)?)),
+            plan_digest: Some(Digest::compute(&dir.read(layout::PLAN)?)),
             patch_digest: outcome.patch,
             tree: self.tree.clone(),
         }))
@@ -886,7 +886,7 @@ mod tests {
             chosen_from: None,
             asked_for: None,
             read_as: None,
-            answer: Digest::of(b"a"),
+            answer: Digest::compute(b"a"),
             patch: None,
             again: None,
             findings: Vec::new(),

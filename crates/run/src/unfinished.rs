@@ -42,7 +42,7 @@ impl UnfinishedRun {
         dir.create()?;
         Ok(Self {
             dir,
-            named: RunDir::of(runs_root, id),
+            named: RunDir::new(runs_root, id),
             _turn: turn,
         })
     }
@@ -68,7 +68,7 @@ pub(crate) fn finish_rename(runs_root: &Path, id: &RunId) -> Result<(), RunError
     let _turn = turn(runs_root, TurnPurpose::Change)?;
     // Whoever was at it may have done so meanwhile.
     if unfinished.has(layout::RUN) {
-        fs::rename(unfinished.root(), RunDir::of(runs_root, id).root())?;
+        fs::rename(unfinished.root(), RunDir::new(runs_root, id).root())?;
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn settle_all(runs_root: &Path, ledger: &Ledger) -> Result<(), RunError> {
         let (Some(id), true) = (id, entry.file_type().is_ok_and(|kind| kind.is_dir())) else {
             continue;
         };
-        let named = RunDir::of(runs_root, &id);
+        let named = RunDir::new(runs_root, &id);
         match ledger.run(&id)? {
             Some(_) if !named.root().exists() => fs::rename(&entry.path(), named.root())?,
             Some(_) => {}

@@ -65,7 +65,7 @@ pub(crate) async fn verify(
         .collect();
     let base = TrialSetup {
         python_paths: &python_paths,
-        ..TrialSetup::of(by.record, &by.analysis.gates, by.surveys)
+        ..TrialSetup::new(by.record, &by.analysis.gates, by.surveys)
     };
     let edits_tests = by.plan.names.iter().any(is_test_path);
     let tests = if edits_tests {
@@ -304,7 +304,7 @@ async fn before_full(
         "verifier",
         "running the gates of level `full` before the change, to compare with",
     );
-    let base = TrialSetup::of(by.record, &by.analysis.gates, by.surveys);
+    let base = TrialSetup::new(by.record, &by.analysis.gates, by.surveys);
     let mut before = run(
         world,
         by.git,

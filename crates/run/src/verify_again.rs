@@ -71,7 +71,7 @@ pub async fn verify_again(
 ) -> Result<VerifiedAgain, RunError> {
     let mut record = dir.record()?;
     let events = ledger.events(Some(&record.run_id))?;
-    Permissions::of(&events).extend_attempts(&mut record);
+    Permissions::from_events(&events).extend_attempts(&mut record);
     if let Some(path) = edited(dir, &events)?.first() {
         return Err(edited_since(dir, &events, path));
     }

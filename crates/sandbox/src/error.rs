@@ -107,7 +107,9 @@ pub enum SandboxError {
         detail: String,
     },
     /// The operating system refused a step of supervision.
-    #[error("{action}: {source}; try again, and check the limits on processes and open files")]
+    #[error(
+        "{action} failed: {source}; try again, and check the limits on processes and open files"
+    )]
     Supervision {
         /// The step.
         action: &'static str,

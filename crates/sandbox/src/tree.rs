@@ -185,7 +185,7 @@ fn children_by_search(parent: i32) -> Vec<Pid> {
 }
 
 fn stat(pid: Pid) -> Option<ProcessStat> {
-    ProcessStat::of(pid.as_raw_nonzero().get())
+    ProcessStat::read(pid.as_raw_nonzero().get())
 }
 
 #[cfg(test)]

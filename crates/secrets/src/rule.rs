@@ -188,7 +188,7 @@ impl WrittenRule {
     }
 
     /// One of which only these fields are known.
-    fn of(fields: &'static str) -> Self {
+    fn parse(fields: &'static str) -> Self {
         // One line, in the form that TOML and JSON share.
         let list = fields
             .split_once(KEYWORDS)
@@ -211,7 +211,10 @@ impl WrittenRule {
 
 /// Returns the built-in rules with only their keywords parsed.
 pub(crate) fn written(text: &'static str) -> Vec<WrittenRule> {
-    text.split(HEADING).skip(1).map(WrittenRule::of).collect()
+    text.split(HEADING)
+        .skip(1)
+        .map(WrittenRule::parse)
+        .collect()
 }
 
 const HEADING: &str = "\n[[rule]]";

@@ -51,7 +51,7 @@ impl Scanner {
     #[must_use]
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Scanner> =
-            LazyLock::new(|| Scanner::of(rule::written(BUILTIN_RULES)));
+            LazyLock::new(|| Scanner::from_rules(rule::written(BUILTIN_RULES)));
         &BUILTIN
     }
 
@@ -60,7 +60,7 @@ impl Scanner {
     /// # Errors
     /// When the text is not a TOML document of rules, a rule contradicts itself, or two have one id.
     pub fn from_toml(text: &str) -> Result<Self, RulesError> {
-        Ok(Self::of(
+        Ok(Self::from_rules(
             rule::parse(text)?
                 .into_iter()
                 .map(WrittenRule::read)
@@ -68,7 +68,7 @@ impl Scanner {
         ))
     }
 
-    fn of(rules: Vec<WrittenRule>) -> Self {
+    fn from_rules(rules: Vec<WrittenRule>) -> Self {
         let keywords = Keywords::new(rules.iter().map(|rule| &rule.keywords[..]));
         Self { rules, keywords }
     }

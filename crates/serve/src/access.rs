@@ -64,7 +64,7 @@ impl Access {
             cookie: format!("crucible-{port}"),
             session,
             rights,
-            link: Mutex::new(Some(Digest::of(link.expose().as_bytes()))),
+            link: Mutex::new(Some(Digest::compute(link.expose().as_bytes()))),
         }
     }
 
@@ -110,7 +110,7 @@ impl Access {
 
     /// Checks the cookie. Digests are compared, so the time does not depend on how much of a guess is right.
     pub(crate) fn check_session(&self, headers: &HeaderMap) -> Result<(), Denial> {
-        let session = Digest::of(self.session.expose().as_bytes());
+        let session = Digest::compute(self.session.expose().as_bytes());
         let mut cookies = headers
             .get_all(header::COOKIE)
             .iter()
@@ -118,7 +118,7 @@ impl Access {
             .flat_map(|value| value.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
         let is_ours = |(name, value): (&str, &str)| {
-            name == self.cookie && Digest::of(value.as_bytes()) == session
+            name == self.cookie && Digest::compute(value.as_bytes()) == session
         };
         match cookies.any(is_ours) {
             true => Ok(()),
@@ -129,7 +129,7 @@ impl Access {
     /// Exchanges the token of the link for the cookie, once.
     pub(crate) fn exchange(&self, token: &str) -> Result<String, Denial> {
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        if *link != Some(Digest::of(token.as_bytes())) {
+        if *link != Some(Digest::compute(token.as_bytes())) {
             return Err(Denial::Link);
         }
         *link = None;

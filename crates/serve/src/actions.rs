@@ -121,7 +121,7 @@ impl OpenForms {
             forms.pop_front();
         }
         forms.push_back(OpenForm {
-            token: Digest::of(token.as_bytes()),
+            token: Digest::compute(token.as_bytes()),
             action: action.clone(),
             opened: now,
         });
@@ -143,7 +143,7 @@ impl OpenForms {
                 .map(|(_, value)| value.into_owned())
                 .unwrap_or_default()
         };
-        let token = Digest::of(field("token").as_bytes());
+        let token = Digest::compute(field("token").as_bytes());
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         forms.retain(|form| now.duration_since(form.opened) < FORM_LIFE);
         let place = forms.iter().position(|form| form.token == token);
@@ -168,7 +168,7 @@ mod tests {
         RunAction {
             run: "run-00001".parse().unwrap(),
             kind: RunActionKind::Land,
-            digest: Digest::of(b"patch"),
+            digest: Digest::compute(b"patch"),
         }
     }
 

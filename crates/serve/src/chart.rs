@@ -64,7 +64,7 @@ impl Chart {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        Self::of("Runs by week and outcome", weeks, text, |runs| {
+        Self::new("Runs by week and outcome", weeks, text, |runs| {
             counted(runs, "run")
         })
     }
@@ -79,7 +79,7 @@ impl Chart {
                 &[("cost", day.totals.micro_dollars)],
             );
         }
-        Self::of(
+        Self::new(
             "Cost by week",
             weeks,
             |parts| money(&sum(parts)),
@@ -93,7 +93,7 @@ impl Chart {
         for day in &costs.outcomes {
             add(&mut weeks, day.day.as_str(), &[("open", day.elapsed_ms)]);
         }
-        Self::of(
+        Self::new(
             "Time of runs by week",
             weeks,
             |parts| duration(&sum(parts)),
@@ -102,7 +102,7 @@ impl Chart {
     }
 
     /// Draws the weeks. `text` describes one week, and `height` the highest bar.
-    fn of(
+    fn new(
         label: &str,
         mut weeks: BTreeMap<Week, Parts>,
         text: impl Fn(&Parts) -> String,
@@ -169,7 +169,7 @@ fn add(weeks: &mut BTreeMap<Week, Parts>, day: &str, values: &[(&'static str, u6
         return;
     };
     let parts = weeks
-        .entry(Week::of(instant))
+        .entry(Week::from_instant(instant))
         .or_insert_with(|| values.iter().map(|(class, _)| (*class, 0)).collect());
     for (part, (_, value)) in parts.iter_mut().zip(values) {
         part.1 = part.1.saturating_add(*value);
@@ -187,7 +187,7 @@ mod tests {
         for day in ["2026-01-05", "2026-01-11", "2026-01-12", "no day"] {
             add(&mut weeks, day, &[("cost", 1)]);
         }
-        let chart = Chart::of(
+        let chart = Chart::new(
             "x",
             weeks,
             |parts| sum(parts).to_string(),
@@ -215,7 +215,7 @@ mod tests {
             "2026-01-05",
             &[("a", u64::MAX), ("b", u64::MAX), ("c", 1)],
         );
-        let chart = Chart::of(
+        let chart = Chart::new(
             "x",
             weeks,
             |parts| sum(parts).to_string(),

@@ -51,7 +51,7 @@ pub use json_output::{
     ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview,
 };
 pub use json_output::{
-    NextStep, PhaseSummary, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
+    NextStep, PhaseCondition, PhaseSummary, STATUS_SCHEMA, SpecStatus, StatusProblem, StepReason,
     pending_fixups, spec_status,
 };
 pub use outline::{

@@ -101,7 +101,7 @@ impl SpecProject {
             path: root.to_owned(),
             source,
         })?;
-        let key = Digest::of(path.as_os_str().as_encoded_bytes());
+        let key = Digest::compute(path.as_os_str().as_encoded_bytes());
         Ok(*self.key.get_or_init(|| key))
     }
 

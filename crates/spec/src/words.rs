@@ -3,23 +3,23 @@
 use crucible_llm::dollars;
 use crucible_model::counted;
 
-use crate::json_output::{Standing, StepReason};
+use crate::json_output::{PhaseCondition, StepReason};
 use crate::phase_id::PhaseId;
 use crate::receipt::PhaseStatus;
 use crate::workspace::{SpecHistory, SpecStanding, WorkspaceCounts, WorkspaceSpec};
 
-impl Standing {
+impl PhaseCondition {
     /// The state of a phase.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Standing::Success => "done",
-            Standing::Failed => "failed",
-            Standing::Stale => "stale",
-            Standing::Changed => "changed",
-            Standing::Damaged => "damaged",
-            Standing::DryRun => "dry run",
-            Standing::NotRun => "not run",
+            PhaseCondition::Success => "done",
+            PhaseCondition::Failed => "failed",
+            PhaseCondition::Stale => "stale",
+            PhaseCondition::Changed => "changed",
+            PhaseCondition::Damaged => "damaged",
+            PhaseCondition::DryRun => "dry run",
+            PhaseCondition::NotRun => "not run",
         }
     }
 }

@@ -54,7 +54,7 @@ impl LiveLine {
     ///
     /// Where the tests were not started by `cargo xtask test --live`.
     #[must_use]
-    pub fn of(test: &'static str, prompt: &'static str) -> Self {
+    pub fn new(test: &'static str, prompt: &'static str) -> Self {
         let path = variable("CRUCIBLE_LIVE_SUMMARY").expect(HOW_TO_RUN);
         let file = File::options()
             .create(true)

@@ -94,7 +94,7 @@ impl Event {
 /// Plays a reply to a request for an answer.
 pub(crate) async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body> {
     let dialect = dialect(request);
-    let good = |content: Content, finish: Finish| Pieces::of(dialect, request, &content, finish);
+    let good = |content: Content, finish: Finish| Pieces::new(dialect, request, &content, finish);
     let text = |text: String| good(Content::Text(text), Finish::Done);
     match reply {
         Reply::Answer(answer) => text(answer).whole(),
@@ -180,7 +180,12 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(dialect: &dyn Dialect, request: &SeenRequest, content: &Content, finish: Finish) -> Self {
+    fn new(
+        dialect: &dyn Dialect,
+        request: &SeenRequest,
+        content: &Content,
+        finish: Finish,
+    ) -> Self {
         if request.is_streamed() {
             let events = dialect.events(request, content, finish);
             let pieces = events

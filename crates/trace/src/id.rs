@@ -55,7 +55,7 @@ impl fmt::Display for SpanId {
 
 /// The first hexadecimal digits of the digest of a text.
 fn digits(text: &str, number: usize) -> String {
-    let mut digits = Digest::of(text.as_bytes()).to_string();
+    let mut digits = Digest::compute(text.as_bytes()).to_string();
     digits.truncate(number);
     digits
 }
@@ -77,7 +77,7 @@ mod tests {
         let run: RunId = "a".parse().unwrap();
         let trace = TraceId::of_run(&run, None);
         assert_eq!(trace, TraceId::of_run(&run, None));
-        assert_ne!(trace, TraceId::of_run(&run, Some(Digest::of(b"x"))));
+        assert_ne!(trace, TraceId::of_run(&run, Some(Digest::compute(b"x"))));
         assert_ne!(trace, TraceId::of_run(&"b".parse().unwrap(), None));
         assert_ne!(trace.span("run"), trace.span("call/1"));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! OpenTelemetry traces of runs, derived from the ledger.
 //!
-//! [`RunTrace::of`] turns a [`RunView`] into spans: the run, its stages, attempts, questions, model calls, gates and
+//! [`RunTrace::new`] turns a [`RunView`] into spans: the run, its stages, attempts, questions, model calls, gates and
 //! variants. [`to_json`] and [`to_protobuf`] encode them as OTLP. [`Collector`] is where the environment of the user asks to
 //! send them, and [`Delivery`] sends them from a thread of its own.
 //!

@@ -58,7 +58,7 @@ struct Builder<'r> {
 impl RunTrace {
     /// Derives the trace of a run.
     #[must_use]
-    pub fn of(run: &RunView, content: Content) -> Self {
+    pub fn new(run: &RunView, content: Content) -> Self {
         let first = run.events.first().map(|event| event.hash);
         let mut builder = Builder {
             run,
@@ -381,7 +381,7 @@ mod tests {
 
     fn encoded(run: &Json, content: Content) -> String {
         let view: RunView = serde_json::from_value(run.clone()).unwrap();
-        let trace = RunTrace::of(&view, content);
+        let trace = RunTrace::new(&view, content);
         to_json(
             &trace.id,
             &trace.spans,
@@ -440,8 +440,8 @@ mod tests {
     #[test]
     fn spans_are_one_tree_and_sum_up_to_the_run() {
         let view: RunView = serde_json::from_value(sample()).unwrap();
-        let trace = RunTrace::of(&view, Content::Omitted);
-        assert_eq!(trace, RunTrace::of(&view, Content::Omitted));
+        let trace = RunTrace::new(&view, Content::Omitted);
+        assert_eq!(trace, RunTrace::new(&view, Content::Omitted));
         let ids: BTreeSet<String> = trace.spans.iter().map(|span| span.id.to_string()).collect();
         assert_eq!(ids.len(), trace.spans.len());
         let (root, rest) = trace.spans.split_first().unwrap();
@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn closed_spans_follow_the_known_event() {
         let view: RunView = serde_json::from_value(sample()).unwrap();
-        let trace = RunTrace::of(&view, Content::Omitted);
+        let trace = RunTrace::new(&view, Content::Omitted);
         let names = |known| {
             let spans = trace.closed_after(known);
             spans.into_iter().map(|span| span.name).collect::<Vec<_>>()
@@ -488,7 +488,7 @@ mod tests {
         run["exchanges"][0]["asked_at"] = json!("9999-12-30T00:00:00Z");
         run["events"] = json!([]);
         let view: RunView = serde_json::from_value(run).unwrap();
-        let trace = RunTrace::of(&view, Content::Included);
+        let trace = RunTrace::new(&view, Content::Included);
         assert!(trace.spans.iter().all(|span| span.started <= span.ended));
         assert!(
             !to_json(

@@ -31,7 +31,7 @@ pub(super) enum Palette {
 
 impl Palette {
     /// Follows the environment.
-    pub(super) fn of(env: &Environment) -> Self {
+    pub(super) fn from_env(env: &Environment) -> Self {
         if env
             .get_os("NO_COLOR")
             .is_some_and(|value| !value.is_empty())

@@ -70,7 +70,7 @@ impl<S: Fn() -> Result<BoardContent, Failure>> BoardView<S> {
         Ok(Self {
             content,
             board,
-            palette: Palette::of(env),
+            palette: Palette::from_env(env),
         })
     }
 

@@ -124,7 +124,7 @@ impl JudgedRun {
             let list = self
                 .tests
                 .as_ref()
-                .and_then(|tests| tests.of(&finding.code));
+                .and_then(|tests| tests.list(&finding.code));
             list.is_some_and(|list| {
                 self.tests
                     .as_ref()

@@ -76,7 +76,7 @@ pub use results_from::{
 };
 pub use run::{GateObserver, GateSetting, Logs, NoopObserver, logs, run_gates};
 pub use runner::{
-    Call, CommandOutput, CouldNotRun, DetectError, DetectedGate, ReportContext, ReportPlace,
+    Call, CommandOutput, DetectError, DetectedGate, NotRunReason, ReportContext, ReportPlace,
     Reporting, Runner, RunnerFiles, Tool, TreeView, cannot_compile, concerns_compiling,
     could_not_run, detect, install_hint, runners,
 };

@@ -13,7 +13,7 @@ use crate::runner::{Call, command, runner_of};
 /// supported, or runs no files of this language.
 #[must_use]
 pub fn lone_test_command(gate: &[String], path: &RepoPath) -> Option<Vec<String>> {
-    let call = Call::of(gate)?;
+    let call = Call::parse(gate)?;
     let file = path.as_str().rsplit('/').next()?;
     let is_python = path.extension() == Some("py");
     let args = match runner_of(gate)?.id() {
@@ -100,7 +100,7 @@ mod tests {
     use crate::gate::GateEnd;
     use crate::judge::tests::run_of;
 
-    fn of(gate: &str, path: &str) -> Option<String> {
+    fn command(gate: &str, path: &str) -> Option<String> {
         let words: Vec<String> = gate.split(' ').map(str::to_owned).collect();
         Some(lone_test_command(&words, &path.parse().unwrap())?.join(" "))
     }
@@ -133,7 +133,7 @@ mod tests {
             ("sh check.sh", "tests/test_a.py", None),
             ("python3 manage.py test", "tests/test_a.py", None),
         ] {
-            assert_eq!(of(gate, path).as_deref(), lone, "{gate}");
+            assert_eq!(command(gate, path).as_deref(), lone, "{gate}");
         }
     }
 

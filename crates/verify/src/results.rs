@@ -130,7 +130,7 @@ fn ended_with_failed_tests(run: &GateRun) -> bool {
         .iter()
         .any(|word| word == "-k" || word == "--keep-going");
     let is_runner = RUNNERS.contains(&program) || program.starts_with("python");
-    if !is_runner || program == "make" && goes_on || TestResults::is_of_unknown_script(run) {
+    if !is_runner || program == "make" && goes_on || TestResults::is_unknown_script(run) {
         return false;
     }
     let tally = TestTally::read(run);
@@ -154,7 +154,7 @@ fn cut(name: &str) -> String {
     if name.len() <= MAX_NAME {
         return name.to_owned();
     }
-    let digest = Digest::of(name.as_bytes()).to_string();
+    let digest = Digest::compute(name.as_bytes()).to_string();
     let mark = digest.rsplit(':').next().unwrap_or(&digest);
     let mark: String = mark.chars().take(16).collect();
     let mut end = MAX_NAME - mark.len() - "…".len();

@@ -54,7 +54,7 @@ pub struct LogView {
 }
 
 impl LogView {
-    fn of(log: &GateLog) -> Self {
+    fn from_log(log: &GateLog) -> Self {
         // The log itself has no known secrets. It is redacted by the rules of today, with what is before its end.
         let read = log.bytes.len().saturating_sub(16 * MAX_LOG);
         let text = RedactedText::from_bytes(log.bytes.get(read..).unwrap_or_default());
@@ -92,7 +92,7 @@ pub struct FindingView {
 }
 
 impl FindingView {
-    pub(crate) fn of(finding: &Finding) -> Self {
+    pub(crate) fn from_finding(finding: &Finding) -> Self {
         Self {
             code: RedactedText::new(finding.code.as_str()),
             level: finding.level,
@@ -120,9 +120,9 @@ fn line_of(subject: &str) -> Option<u64> {
 }
 
 impl AttemptView {
-    pub(crate) fn of(attempt: &AttemptDocuments) -> Self {
+    pub(crate) fn from_attempt(attempt: &AttemptDocuments) -> Self {
         let outcome = &attempt.outcome;
-        let is_recorded = |bytes: &[u8], digest| Some(Digest::of(bytes)) == digest;
+        let is_recorded = |bytes: &[u8], digest| Some(Digest::compute(bytes)) == digest;
         let answer = attempt.answer.as_deref();
         let shown_answer = answer.filter(|text| is_recorded(text.as_bytes(), Some(outcome.answer)));
         let patch = attempt.patch.as_deref();
@@ -134,12 +134,16 @@ impl AttemptView {
             answer_digest: outcome.answer,
             answer: shown_answer.map(RedactedText::new),
             patch_digest: outcome.patch,
-            diff: shown_patch.map(DiffView::of),
+            diff: shown_patch.map(DiffView::from_patch),
             is_edited: answer != shown_answer || patch != shown_patch,
-            findings: outcome.findings.iter().map(FindingView::of).collect(),
+            findings: outcome
+                .findings
+                .iter()
+                .map(FindingView::from_finding)
+                .collect(),
             output: RedactedText::new(&outcome.output),
-            verification: attempt.report.as_ref().map(VerificationView::of),
-            logs: attempt.logs.iter().map(LogView::of).collect(),
+            verification: attempt.report.as_ref().map(VerificationView::from_report),
+            logs: attempt.logs.iter().map(LogView::from_log).collect(),
         }
     }
 }
@@ -152,7 +156,7 @@ mod tests {
     fn log_is_redacted_and_cut_at_a_line() {
         let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6");
         let log = |text: &str| {
-            LogView::of(&GateLog {
+            LogView::from_log(&GateLog {
                 name: "stdout.log",
                 bytes: text.as_bytes().to_vec(),
             })

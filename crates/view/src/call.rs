@@ -138,7 +138,7 @@ pub struct ExchangeView {
 }
 
 impl ExchangeView {
-    pub(crate) fn of(exchange: &Exchange) -> Self {
+    pub(crate) fn from_exchange(exchange: &Exchange) -> Self {
         let cost = exchange.cost.as_ref();
         Self {
             event: exchange.seq,

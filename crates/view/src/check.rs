@@ -122,7 +122,7 @@ pub struct HeldOutResultView {
 }
 
 impl SecondWorldView {
-    pub(crate) fn of(world: &SecondWorld) -> Self {
+    pub(crate) fn from_world(world: &SecondWorld) -> Self {
         let gate = |gate: &WorldGate| WorldGateView {
             id: RedactedText::new(&gate.id),
             outcome: gate.outcome,
@@ -140,7 +140,7 @@ impl SecondWorldView {
 }
 
 impl CandidatesView {
-    pub(crate) fn of(choice: &CandidateChoice) -> Self {
+    pub(crate) fn from_choice(choice: &CandidateChoice) -> Self {
         let rows = choice.compared.iter().map(|row| CandidateView {
             attempt: row.attempt,
             witnesses: row.witnesses,
@@ -156,7 +156,7 @@ impl CandidatesView {
 }
 
 impl ObjectionsView {
-    pub(crate) fn of(check: &Objections) -> Self {
+    pub(crate) fn from_check(check: &Objections) -> Self {
         let has_witness = |one: &&Objection| one.outcome == ObjectionOutcome::Witness;
         let witnesses = check.objections.iter().filter(has_witness).count();
         Self {
@@ -164,13 +164,17 @@ impl ObjectionsView {
             unusable: check.unusable.as_deref().map(RedactedText::new),
             witnesses: witnesses as u64,
             not_judged: check.not_judged,
-            objections: check.objections.iter().map(ObjectionView::of).collect(),
+            objections: check
+                .objections
+                .iter()
+                .map(ObjectionView::from_objection)
+                .collect(),
         }
     }
 }
 
 impl ObjectionView {
-    fn of(one: &Objection) -> Self {
+    fn from_objection(one: &Objection) -> Self {
         let text = RedactedText::new;
         Self {
             outcome: one.outcome,
@@ -188,7 +192,7 @@ impl ObjectionView {
 
 impl HeldOutView {
     /// Returns the held-out tests; `None` if the run has none.
-    pub(crate) fn of(files: usize, report: Option<&HeldOutReport>) -> Option<Self> {
+    pub(crate) fn new(files: usize, report: Option<&HeldOutReport>) -> Option<Self> {
         let result = report.map(|report| HeldOutResultView {
             outcome: report.outcome,
             passed: report.passed,
@@ -217,7 +221,7 @@ mod tests {
         advice["outcome"] = "advice".into();
         let check = json!({ "policy": "blocking", "unusable": "no answer", "not_judged": 4, "objections": [objection, advice] });
         let check: Objections = serde_json::from_value(check).unwrap();
-        let view = serde_json::to_value(ObjectionsView::of(&check)).unwrap();
+        let view = serde_json::to_value(ObjectionsView::from_check(&check)).unwrap();
         assert_eq!(
             (&view["witnesses"], &view["not_judged"], &view["policy"]),
             (&json!(1), &json!(4), &json!("blocking"))
@@ -241,20 +245,20 @@ mod tests {
         let read: SecondWorld = serde_json::from_value(world.clone()).unwrap();
         same(
             &world,
-            serde_json::to_value(SecondWorldView::of(&read)).unwrap(),
+            serde_json::to_value(SecondWorldView::from_world(&read)).unwrap(),
         );
         let read: CandidateChoice = serde_json::from_value(choice.clone()).unwrap();
         same(
             &choice,
-            serde_json::to_value(CandidatesView::of(&read)).unwrap(),
+            serde_json::to_value(CandidatesView::from_choice(&read)).unwrap(),
         );
 
-        let report = json!({ "schema_version": "crucible-held-out-v1", "files": [Digest::of(b"t")], "passed": 3, "failed": 0,
+        let report = json!({ "schema_version": "crucible-held-out-v1", "files": [Digest::compute(b"t")], "passed": 3, "failed": 0,
             "outcome": "passed" });
         let report: HeldOutReport = serde_json::from_value(report).unwrap();
-        let view = HeldOutView::of(1, Some(&report)).unwrap();
+        let view = HeldOutView::new(1, Some(&report)).unwrap();
         let result = view.result.unwrap();
         assert_eq!((view.files, result.passed, result.digests.len()), (1, 3, 1));
-        assert_eq!(HeldOutView::of(0, None), None);
+        assert_eq!(HeldOutView::new(0, None), None);
     }
 }

@@ -88,8 +88,8 @@ pub struct RunFacts {
 impl CompareView {
     /// Compares two runs.
     #[must_use]
-    pub fn of(a: &RunView, b: &RunView) -> Self {
-        let (a, b) = (RunFacts::of(a), RunFacts::of(b));
+    pub fn new(a: &RunView, b: &RunView) -> Self {
+        let (a, b) = (RunFacts::from_run(a), RunFacts::from_run(b));
         let different = a
             .values()
             .into_iter()
@@ -114,7 +114,7 @@ impl CompareView {
 }
 
 impl RunFacts {
-    fn of(run: &RunView) -> Self {
+    fn from_run(run: &RunView) -> Self {
         let summary = &run.summary;
         let last = run.attempts.iter().rfind(|attempt| attempt.diff.is_some());
         let diff = last.and_then(|attempt| attempt.diff.as_ref());

@@ -46,7 +46,7 @@ pub struct OmittedView {
 
 impl ContextView {
     /// Returns the context; `None` if no pack was built yet.
-    pub(crate) fn of(documents: &RunDocuments) -> Option<Self> {
+    pub(crate) fn from_documents(documents: &RunDocuments) -> Option<Self> {
         let pack = documents.pack.as_ref()?;
         let omitted = |path: &str, reason: &str| OmittedView {
             path: RedactedText::new(path),

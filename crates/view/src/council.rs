@@ -72,7 +72,7 @@ pub struct SeatView {
 
 impl CouncilView {
     /// Reads the council of an event, if a council answered. A deliberation of another version is left out.
-    pub(crate) fn of(event: &EventRecord) -> Option<Self> {
+    pub(crate) fn from_event(event: &EventRecord) -> Option<Self> {
         let council = event.body.get(COUNCIL)?;
         let text =
             |value: &serde_json::Value| RedactedText::new(value.as_str().unwrap_or_default());

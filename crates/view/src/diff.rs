@@ -79,7 +79,7 @@ pub enum LineChange {
 
 impl DiffView {
     /// Lays out a patch. Secrets are looked for in the whole patch before it is split into lines.
-    pub(crate) fn of(patch: &[u8]) -> Self {
+    pub(crate) fn from_patch(patch: &[u8]) -> Self {
         let text = RedactedText::from_bytes(patch);
         let Ok(parsed) = parse(text.as_str().as_bytes()) else {
             return Self {
@@ -184,8 +184,8 @@ mod tests {
     const PATCH: &str = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,4 +1,5 @@\n one\n-two\n-three\n+zwei\n+drei\n+vier\n four\n";
 
     #[test]
-    fn removed_and_added_lines_stand_side_by_side() {
-        let diff = DiffView::of(PATCH.as_bytes());
+    fn removed_and_added_lines_are_paired() {
+        let diff = DiffView::from_patch(PATCH.as_bytes());
         assert_eq!((diff.added, diff.removed, diff.hidden_rows), (3, 2, 0));
         let shown: Vec<String> = diff.files[0].hunks[0]
             .rows
@@ -214,8 +214,10 @@ mod tests {
     #[test]
     fn secret_in_a_patch_is_replaced() {
         let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6");
-        let shown =
-            serde_json::to_string(&DiffView::of(PATCH.replace("zwei", &token).as_bytes())).unwrap();
+        let shown = serde_json::to_string(&DiffView::from_patch(
+            PATCH.replace("zwei", &token).as_bytes(),
+        ))
+        .unwrap();
         assert!(
             !shown.contains(&token) && shown.contains("[secret:"),
             "{shown}"
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_patch_is_shown_unchanged() {
-        let diff = DiffView::of(b"\xff not a patch");
+        let diff = DiffView::from_patch(b"\xff not a patch");
         assert!(diff.files.is_empty() && diff.raw.is_some());
     }
 }

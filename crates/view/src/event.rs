@@ -24,7 +24,7 @@ pub struct EventView {
 }
 
 impl EventView {
-    pub(crate) fn of(event: &EventRecord) -> Self {
+    pub(crate) fn from_event(event: &EventRecord) -> Self {
         Self {
             seq: event.seq,
             at: event.ts,
@@ -52,7 +52,7 @@ pub struct ChainView {
 }
 
 impl ChainView {
-    pub(crate) fn of(
+    pub(crate) fn new(
         head: ChainHead,
         altered_events: Vec<u64>,
         row_faults: &[String],

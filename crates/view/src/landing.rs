@@ -18,7 +18,7 @@ pub struct LandingView {
 }
 
 impl LandingView {
-    pub(crate) fn of(landing: &Landing) -> Self {
+    pub(crate) fn from_landing(landing: &Landing) -> Self {
         Self {
             commit: RedactedText::new(landing.commit.as_ref()),
             tree: RedactedText::new(landing.tree.as_ref()),
@@ -37,7 +37,7 @@ pub struct StatementView {
 }
 
 impl StatementView {
-    pub(crate) fn of(payload: &[u8]) -> Self {
+    pub(crate) fn from_payload(payload: &[u8]) -> Self {
         let value: Value = serde_json::from_slice(payload).unwrap_or_default();
         let text =
             |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -54,7 +54,13 @@ impl LedgerView {
     pub fn verify(ledger: &Ledger) -> Result<Self, LedgerError> {
         let verdict = ledger.verify(&[])?;
         Ok(Self {
-            findings: Some(verdict.findings().iter().map(FindingView::of).collect()),
+            findings: Some(
+                verdict
+                    .findings()
+                    .iter()
+                    .map(FindingView::from_finding)
+                    .collect(),
+            ),
             is_verified: Some(verdict.passes()),
             ..Self::read(ledger)?
         })

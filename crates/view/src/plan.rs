@@ -54,9 +54,9 @@ pub struct ReviewView {
 
 impl PlanView {
     /// Returns the plan; `None` if none is drafted yet.
-    pub(crate) fn of(documents: &RunDocuments) -> Option<Self> {
+    pub(crate) fn from_documents(documents: &RunDocuments) -> Option<Self> {
         let text = documents.plan.as_deref()?;
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::compute(text.as_bytes());
         let signature = documents.signature.as_ref();
         let reviews = documents.reviews.iter().map(|review| ReviewView {
             path: RedactedText::new(review.path),

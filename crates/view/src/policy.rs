@@ -69,7 +69,7 @@ impl PolicyView {
         let runs: Vec<PolicyRun> = list
             .runs
             .iter()
-            .map(|run| PolicyRun::of(run, ledger, runs_root, policy))
+            .map(|run| PolicyRun::new(run, ledger, runs_root, policy))
             .collect();
         let count = |answer| runs.iter().filter(|run| run.answer == answer).count() as u64;
         Ok(Self {
@@ -84,7 +84,7 @@ impl PolicyView {
 }
 
 impl PolicyRun {
-    fn of(run: &RunSummary, ledger: &Ledger, runs_root: &Path, policy: &ReplayPolicy) -> Self {
+    fn new(run: &RunSummary, ledger: &Ledger, runs_root: &Path, policy: &ReplayPolicy) -> Self {
         let rules = match run.outcome {
             RunOutcome::Verified | RunOutcome::Landed => {
                 rules_of(&run.run_id, ledger, runs_root, policy)

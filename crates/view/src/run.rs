@@ -123,11 +123,11 @@ impl RunView {
         }
         let head = ledger.head()?;
         let altered = ledger.altered_events(run)?;
-        let chain = ChainView::of(head, altered, &read.row_faults, &read.status.edited);
-        Ok(Some(Self::of(&read, summary, chain)))
+        let chain = ChainView::new(head, altered, &read.row_faults, &read.status.edited);
+        Ok(Some(Self::new(&read, summary, chain)))
     }
 
-    fn of(read: &RunDocuments, summary: RunSummary, chain: ChainView) -> Self {
+    fn new(read: &RunDocuments, summary: RunSummary, chain: ChainView) -> Self {
         let status = &read.status;
         let text = RedactedText::new;
         Self {
@@ -144,7 +144,7 @@ impl RunView {
                 action: text(&owed.action),
                 target: text(&owed.target),
             }),
-            failure: status.failure.as_ref().map(FindingView::of),
+            failure: status.failure.as_ref().map(FindingView::from_finding),
             budgets: status.budgets,
             artifacts: status
                 .artifacts
@@ -154,25 +154,40 @@ impl RunView {
                     digest: artifact.digest,
                 })
                 .collect(),
-            context: ContextView::of(read),
-            baseline: read.baseline.iter().map(GateView::of).collect(),
-            plan: PlanView::of(read),
-            attempts: read.attempts.iter().map(AttemptView::of).collect(),
-            landing_verification: read.landing_report.as_ref().map(VerificationView::of),
-            held_out: HeldOutView::of(
+            context: ContextView::from_documents(read),
+            baseline: read.baseline.iter().map(GateView::from_gate).collect(),
+            plan: PlanView::from_documents(read),
+            attempts: read
+                .attempts
+                .iter()
+                .map(AttemptView::from_attempt)
+                .collect(),
+            landing_verification: read
+                .landing_report
+                .as_ref()
+                .map(VerificationView::from_report),
+            held_out: HeldOutView::new(
                 status.run.settings.held_out.files.len(),
                 read.held_out.as_ref(),
             ),
-            landing: read.landing.as_ref().map(LandingView::of),
+            landing: read.landing.as_ref().map(LandingView::from_landing),
             statements: read
                 .statements
                 .iter()
-                .map(|payload| StatementView::of(payload))
+                .map(|payload| StatementView::from_payload(payload))
                 .collect(),
             model_calls: read.calls.iter().map(CallView::of_row).collect(),
-            exchanges: read.exchanges.iter().map(ExchangeView::of).collect(),
-            councils: read.events.iter().filter_map(CouncilView::of).collect(),
-            events: read.events.iter().map(EventView::of).collect(),
+            exchanges: read
+                .exchanges
+                .iter()
+                .map(ExchangeView::from_exchange)
+                .collect(),
+            councils: read
+                .events
+                .iter()
+                .filter_map(CouncilView::from_event)
+                .collect(),
+            events: read.events.iter().map(EventView::from_event).collect(),
             parts: timeline(&read.events),
             first_end: first_end(&read.events),
             chain,

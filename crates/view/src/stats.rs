@@ -62,12 +62,12 @@ impl StatsKey {
     }
 
     /// The value of a run; empty if it has none or if its start record is of another version.
-    fn of(self, run: &RunSummary) -> RedactedText {
+    fn value(self, run: &RunSummary) -> RedactedText {
         match self {
             Self::Model => run.model.clone().unwrap_or_default(),
             Self::Agent => run.agent.clone().unwrap_or_default(),
             Self::Repository => run.repo.clone(),
-            Self::Week => RedactedText::new(&Week::of(run.created_at).first_day()),
+            Self::Week => RedactedText::new(&Week::from_instant(run.created_at).first_day()),
         }
     }
 }
@@ -107,20 +107,20 @@ impl StatsView {
         keys: &[StatsKey],
     ) -> Result<Self, LedgerError> {
         let query = ListQuery { filter, page: None };
-        Ok(Self::of(&RunList::read(ledger, &query)?.runs, keys))
+        Ok(Self::new(&RunList::read(ledger, &query)?.runs, keys))
     }
 
     /// Returns the statistics of these runs.
     #[must_use]
-    pub fn of(runs: &[RunSummary], keys: &[StatsKey]) -> Self {
+    pub fn new(runs: &[RunSummary], keys: &[StatsKey]) -> Self {
         let group = |by: &StatsKey| {
             let mut groups: BTreeMap<RedactedText, Vec<&RunSummary>> = BTreeMap::new();
             for run in runs {
-                groups.entry(by.of(run)).or_default().push(run);
+                groups.entry(by.value(run)).or_default().push(run);
             }
             let mut rows: Vec<StatsRow> = groups
                 .into_iter()
-                .map(|(key, runs)| StatsRow::of(key, &runs))
+                .map(|(key, runs)| StatsRow::new(key, &runs))
                 .collect();
             if *by != StatsKey::Week {
                 rows.sort_by_key(|row| std::cmp::Reverse(row.runs));
@@ -130,14 +130,14 @@ impl StatsView {
         let all: Vec<&RunSummary> = runs.iter().collect();
         Self {
             schema_version: "crucible-stats-v1".to_owned(),
-            all: StatsRow::of(RedactedText::default(), &all),
+            all: StatsRow::new(RedactedText::default(), &all),
             groups: keys.iter().map(group).collect(),
         }
     }
 }
 
 impl StatsRow {
-    fn of(key: RedactedText, runs: &[&RunSummary]) -> Self {
+    fn new(key: RedactedText, runs: &[&RunSummary]) -> Self {
         let mut row = Self {
             key,
             runs: runs.len() as u64,
@@ -200,7 +200,7 @@ mod tests {
             run("c", RunOutcome::Verified, Some("n"), "2026-01-12", 40),
             run("d", RunOutcome::Open, None, "2026-01-12", 7),
         ];
-        let stats = StatsView::of(&runs, &StatsKey::ALL);
+        let stats = StatsView::new(&runs, &StatsKey::ALL);
         assert_eq!((stats.all.runs, stats.all.totals.micro_dollars), (4, 77));
         assert_eq!(stats.all.verified_percent, Some(66));
         assert_eq!(stats.all.micro_dollars_per_verified, Some(38));
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn no_runs_have_no_shares() {
-        let stats = StatsView::of(&[], &[StatsKey::Week]);
+        let stats = StatsView::new(&[], &[StatsKey::Week]);
         assert_eq!(stats.all, StatsRow::default());
         assert!(stats.groups[0].rows.is_empty());
         let open = [run(
@@ -231,7 +231,7 @@ mod tests {
             "2026-01-05",
             u64::MAX / 10,
         )];
-        let all = StatsView::of(&open, &[]).all;
+        let all = StatsView::new(&open, &[]).all;
         assert_eq!(
             (all.verified_percent, all.micro_dollars_per_verified),
             (None, None)

@@ -152,7 +152,7 @@ pub struct GateView {
 }
 
 impl GateView {
-    pub(crate) fn of(gate: &BaselineGate) -> Self {
+    pub(crate) fn from_gate(gate: &BaselineGate) -> Self {
         Self {
             id: RedactedText::new(&gate.id),
             command: RedactedText::new(&gate.command),
@@ -164,7 +164,7 @@ impl GateView {
 }
 
 impl VerificationView {
-    pub(crate) fn of(report: &VerifyReport) -> Self {
+    pub(crate) fn from_report(report: &VerifyReport) -> Self {
         let text = RedactedText::new;
         let is_passed = report.result == VerifyResult::Pass;
         let shown = if is_passed {
@@ -191,7 +191,7 @@ impl VerificationView {
             results: report
                 .isolation
                 .iter()
-                .map(|row| GateResultView::of(row, report))
+                .map(|row| GateResultView::new(row, report))
                 .collect(),
             failures: report
                 .failures
@@ -203,8 +203,12 @@ impl VerificationView {
                     ))
                 })
                 .collect(),
-            warnings: report.warnings.iter().map(FindingView::of).collect(),
-            tests: report.tests.iter().map(TestsView::of).collect(),
+            warnings: report
+                .warnings
+                .iter()
+                .map(FindingView::from_finding)
+                .collect(),
+            tests: report.tests.iter().map(TestsView::from_tests).collect(),
             isolation: report
                 .isolation
                 .iter()
@@ -227,10 +231,13 @@ impl VerificationView {
                     })
                     .collect(),
             }),
-            strength: report.strength.as_ref().map(StrengthView::of),
-            second_world: report.second_world.as_ref().map(SecondWorldView::of),
-            candidates: report.candidates.as_ref().map(CandidatesView::of),
-            objections: report.objections.as_ref().map(ObjectionsView::of),
+            strength: report.strength.as_ref().map(StrengthView::from_strength),
+            second_world: report
+                .second_world
+                .as_ref()
+                .map(SecondWorldView::from_world),
+            candidates: report.candidates.as_ref().map(CandidatesView::from_choice),
+            objections: report.objections.as_ref().map(ObjectionsView::from_check),
             sinks: report
                 .sinks
                 .iter()
@@ -246,11 +253,11 @@ impl VerificationView {
 }
 
 impl GateResultView {
-    fn of(row: &GateIsolation, report: &VerifyReport) -> Self {
+    fn new(row: &GateIsolation, report: &VerifyReport) -> Self {
         let gate = row.gate.as_str();
         let refused = report.failures.iter().filter(|failure| failure.id == gate);
         let tests = report.tests.iter().find(|tests| tests.gate == row.gate);
-        let groups = tests.map(|tests| TestsView::of(tests).groups);
+        let groups = tests.map(|tests| TestsView::from_tests(tests).groups);
         Self {
             id: RedactedText::new(gate),
             isolation: RedactedText::new(row.level.name()),
@@ -267,7 +274,7 @@ impl GateResultView {
 }
 
 impl StrengthView {
-    fn of(strength: &Strength) -> Self {
+    fn from_strength(strength: &Strength) -> Self {
         let survivors = strength.survivors.iter().map(|survivor| SurvivorView {
             at: RedactedText::new(&survivor.at),
             what: RedactedText::new(&survivor.what),
@@ -285,7 +292,7 @@ impl StrengthView {
 }
 
 impl TestsView {
-    fn of(tests: &GateTests) -> Self {
+    fn from_tests(tests: &GateTests) -> Self {
         let groups: [(&str, &TestList); 8] = [
             ("fixed", &tests.fixed),
             ("still failing", &tests.still_failing),

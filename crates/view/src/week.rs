@@ -13,7 +13,7 @@ pub struct Week(i64);
 impl Week {
     /// Returns the week of an instant.
     #[must_use]
-    pub fn of(instant: Timestamp) -> Self {
+    pub fn from_instant(instant: Timestamp) -> Self {
         // The first of January 1970 was a Thursday.
         Self((instant.unix_millis().div_euclid(DAY_MS) + 3).div_euclid(7))
     }
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn week_begins_on_monday() {
-        let week = |text: &str| Week::of(text.parse().unwrap());
+        let week = |text: &str| Week::from_instant(text.parse().unwrap());
         let monday = week("2026-01-05T00:00:00Z");
         assert_eq!(monday, week("2026-01-11T23:59:59.999Z"));
         assert!(monday < week("2026-01-12T00:00:00Z"));

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn problems_are_sorted_and_deduplicated() {
-        let workspace = Workspace::of(
+        let workspace = Workspace::from_files(
             &[
                 ("crates/b/src/lib.rs", "fn b() {}"),
                 ("crates/a/src/lib.rs", "fn a() {}"),

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn reach_of(files: &[(&str, &str)], path: &str) -> Option<Reach> {
-        let workspace = Workspace::of(files, vec![Package::sample("crucible-a")]);
+        let workspace = Workspace::from_files(files, vec![Package::sample("crucible-a")]);
         walk(&workspace).get(path).copied()
     }
 

@@ -127,7 +127,7 @@ impl Workspace {
 
     /// A workspace made in memory.
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)], packages: Vec<Package>) -> Self {
+    pub(super) fn from_files(files: &[(&str, &str)], packages: Vec<Package>) -> Self {
         let files = files
             .iter()
             .map(|(path, text)| {

@@ -37,7 +37,7 @@ impl Node {
             return Ok(node);
         }
         let venv = Venv::at(root.tools().join("node"));
-        if let Some(node) = Self::of(root, &venv) {
+        if let Some(node) = Self::find(root, &venv) {
             return Ok(node);
         }
         eprintln!(
@@ -52,7 +52,7 @@ impl Node {
         if let Err(error) = own {
             eprintln!("no Node.js from Python packages: {error}");
         }
-        Self::of(root, &venv).ok_or_else(|| TaskError::Missing {
+        Self::find(root, &venv).ok_or_else(|| TaskError::Missing {
             what: format!("Node.js {OLDEST_MAJOR} or newer, with npm"),
             fix: "Install both, so that `node` and `npm` are on the PATH; or install python3 with its \
                   `venv` module, so that this task can."
@@ -88,7 +88,7 @@ impl Node {
             })
     }
 
-    fn of(root: &Root, venv: &Venv) -> Option<Self> {
+    fn find(root: &Root, venv: &Venv) -> Option<Self> {
         let folder = venv.package(root, IMPORTED_AS)?;
         let program = new_enough(root, folder.join("bin/node"))?;
         let script = folder.join("lib/node_modules/npm/bin/npm-cli.js");

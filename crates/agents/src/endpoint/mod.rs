@@ -287,7 +287,7 @@ impl Shared {
         body: Body,
     ) -> Result<Response<Body>, Refusal> {
         let path = uri.path();
-        let Some(route) = Route::of(self.wire, method.as_str(), path) else {
+        let Some(route) = Route::parse(self.wire, method.as_str(), path) else {
             return Err(Refusal::new(
                 404,
                 format!("{method} {path} is not forwarded"),
@@ -459,7 +459,7 @@ impl Shared {
             reader: UsageReader::new(api, is_stream),
             price: self
                 .prices
-                .of(self.upstream.provider, &bounded_request.model),
+                .price(self.upstream.provider, &bounded_request.model),
             exchange,
             answer_bytes: Vec::new(),
             reservation: Some(reservation),
@@ -567,7 +567,7 @@ impl Shared {
         request: Digest,
     ) -> Result<Reservation, Refusal> {
         let Upstream { provider, .. } = self.upstream;
-        let price = self.prices.of(provider, &bounded_request.model);
+        let price = self.prices.price(provider, &bounded_request.model);
         let limits = self.budget.limits();
         if limits.micro_dollars != Limit::Unlimited && price == Price::Unknown {
             return Err(Refusal::new(
@@ -588,7 +588,7 @@ impl Shared {
             calls: 1,
             tokens: input.saturating_add(bounded_request.output),
             micro_dollars: price
-                .of(input.saturating_mul(CACHE_FACTOR), bounded_request.output)
+                .cost(input.saturating_mul(CACHE_FACTOR), bounded_request.output)
                 .unwrap_or_default(),
         };
         let planned = PlannedCall {
@@ -736,7 +736,8 @@ impl ForwardedAnswer {
             return;
         };
         let usage = self.reader.usage();
-        let cost = usage.and_then(|usage: Usage| self.price.of(usage.priced_input(), usage.output));
+        let cost =
+            usage.and_then(|usage: Usage| self.price.cost(usage.priced_input(), usage.output));
         self.exchange.tokens = usage.map(|usage| (usage.sent(), usage.output));
         self.exchange.micro_dollars = cost;
         let end = CallEnd {

@@ -37,7 +37,7 @@ pub(super) enum Api {
 
 impl Route {
     /// What a request is for; `None` if the wire does not have it.
-    pub(super) fn of(wire: Wire, method: &str, path: &str) -> Option<Self> {
+    pub(super) fn parse(wire: Wire, method: &str, path: &str) -> Option<Self> {
         if matches!((method, path), ("HEAD" | "GET", "/")) {
             return Some(Self::Probe);
         }
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn each_wire_has_its_own_paths() {
-        let of = |wire, path| Route::of(wire, "POST", path);
+        let of = |wire, path| Route::parse(wire, "POST", path);
         assert_eq!(
             of(Wire::Anthropic, "/v1/messages"),
             Some(Route::Answer(Api::Messages))
@@ -460,7 +460,7 @@ mod tests {
             "/v1/models/qwen/qwen3:free",
         ] {
             assert_eq!(
-                Route::of(Wire::OpenAi, "GET", path),
+                Route::parse(Wire::OpenAi, "GET", path),
                 Some(Route::Models),
                 "{path}"
             );
@@ -475,7 +475,7 @@ mod tests {
             "/v1/models/a\\..\\files",
             "/v1/modelsx",
         ] {
-            assert_eq!(Route::of(Wire::OpenAi, "GET", path), None, "{path}");
+            assert_eq!(Route::parse(Wire::OpenAi, "GET", path), None, "{path}");
         }
         assert_eq!(
             forwarded_query("alt=sse&key=k&x=1&beta=true"),

@@ -82,7 +82,7 @@ async fn repeated_or_foreign_approval_does_not_count() {
         |change| change.approvals[1].sig.clear(),
         // An approval of another plan, of another run, and of a change on another base.
         |change| change.base = "c".repeat(40),
-        |change| change.plan.plan = Digest::of(b"another plan"),
+        |change| change.plan.plan = Digest::compute(b"another plan"),
         |change| change.run = "20261127-093001-abcdef".parse::<RunId>().unwrap(),
     ];
     for (at, edit) in edits.into_iter().enumerate() {

@@ -240,7 +240,7 @@ async fn private_key_text_is_never_quoted() {
 
 #[tokio::test]
 async fn signer_outside_policy_is_refused() {
-    let sample = Sample::of(change()).await;
+    let sample = Sample::new(change()).await;
     let other = new_signer(&sample.room.path().join("other")).await;
     let judged = crate::sample::judge(
         &policy_of(&other),

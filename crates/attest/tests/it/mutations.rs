@@ -233,7 +233,7 @@ async fn signed_statement_must_satisfy_the_policy() {
 async fn accepted_refusal_must_be_in_the_policy() {
     let mut change = change();
     change.accepted = vec!["verify-nothing-fixed".to_owned()];
-    let sample = Sample::of(change).await;
+    let sample = Sample::new(change).await;
     for (listed, expected) in [
         ("\"verify-nothing-fixed\"", &[][..]),
         ("\"verify-change-not-noticed\"", &["attest-accepted"]),
@@ -558,6 +558,7 @@ mod properties {
 #[test]
 fn judgement_is_a_function_of_its_input() {
     let World { sample, .. } = &*WORLD;
-    let judged = || Digest::of(format!("{:?}", sample.judge_at("2000-01-01T00:00:00Z")).as_bytes());
+    let judged =
+        || Digest::compute(format!("{:?}", sample.judge_at("2000-01-01T00:00:00Z")).as_bytes());
     assert_eq!(judged(), judged());
 }

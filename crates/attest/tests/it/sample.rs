@@ -55,7 +55,7 @@ pub(crate) fn name_of(commit: &[u8]) -> String {
 }
 
 pub(crate) fn change() -> Change {
-    let digest = |text: &str| Digest::of(text.as_bytes());
+    let digest = |text: &str| Digest::compute(text.as_bytes());
     let gate = |id: &str, isolation| GateResult {
         id: id.to_owned(),
         result: GateVerdict::Passed,
@@ -140,7 +140,7 @@ pub(crate) fn policy_of(signer: &Signer) -> String {
 }
 
 impl Sample {
-    pub(crate) async fn of(change: Change) -> Self {
+    pub(crate) async fn new(change: Change) -> Self {
         let temp_dir = tempfile::tempdir().unwrap();
         let signer = new_signer(temp_dir.path()).await;
         Self::signed_by(change, &signer, temp_dir).await

@@ -80,7 +80,7 @@ fn spec_proof() -> SpecProof {
 async fn version_of_the_predicate_follows_its_fields() {
     let mut change = change();
     change.spec = Some(spec_proof());
-    let sample = Sample::of(change).await;
+    let sample = Sample::new(change).await;
     assert_eq!(codes(&sample.judge()), Vec::<String>::new());
     // A signer states the wrong version: the fields of one under the name of the other.
     let signer = new_signer(&sample.room.path().join("other")).await;

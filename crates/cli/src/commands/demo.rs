@@ -47,7 +47,7 @@ impl Demo {
         }
         let outcome = app.block_on(async {
             let dir = demo.create(&mut story).await?;
-            story.text = DemoStory::of(dir.clone());
+            story.text = DemoStory::from_dir(dir.clone());
             let config = app.config(&repo, &[])?;
             let (state, landing) = demo.finish(&config, &dir, &mut story).await?;
             Ok((dir, state, landing))

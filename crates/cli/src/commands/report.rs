@@ -49,7 +49,7 @@ impl Report {
         };
         let path = app.absolute(file);
         write_atomic(&path, text.as_bytes())?;
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::compute(text.as_bytes());
         if app.output.is_json() {
             let document = serde_json::json!({ "schema_version": "crucible-report-v1", "path": path, "digest": digest, "size": text.len() });
             app.output.json(&document)?;

@@ -302,7 +302,7 @@ impl Exec {
             all: run_by_git,
             failure: Some(error.to_string()),
         });
-        let left = Left::of(&here, &before, of_git);
+        let left = Left::new(&here, &before, of_git);
         // Also of a command that was interrupted.
         let completed = ran.inspect_err(|_| left.print_notes(app))?;
         if app.output.is_json() {
@@ -539,7 +539,7 @@ struct Left {
 
 impl Left {
     /// Looks at what came or changed since; paths are shown as they are called from `here`.
-    fn of(here: &Path, before: &[DirectoryState], of_git: OfGit) -> Self {
+    fn new(here: &Path, before: &[DirectoryState], of_git: OfGit) -> Self {
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         let shown = |state: &DirectoryState, path: &str| {
             let path = state.root().join(path);

@@ -88,7 +88,7 @@ impl Stats {
             Some(ledger) => RunList::read(&ledger, &query)?,
             None => RunList::empty(),
         };
-        let stats = StatsView::of(&list.runs, &keys);
+        let stats = StatsView::new(&list.runs, &keys);
         app.output.show(
             || &stats,
             || {
@@ -176,7 +176,7 @@ fn replay(app: &App, query: &ListQuery, file: Option<&Path>) -> Result<ExitStatu
         None => None,
         Some(file) => Some(policy_file(app, file)?),
     };
-    let policy = ReplayPolicy::of(settings.as_ref().unwrap_or(&here))?;
+    let policy = ReplayPolicy::from_settings(settings.as_ref().unwrap_or(&here))?;
     let ledger = app.required_ledger()?;
     let view = PolicyView::read(&ledger, &app.runs_root(&here)?, query, &policy)?;
     app.output.show(

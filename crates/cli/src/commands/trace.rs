@@ -59,7 +59,7 @@ impl Export {
             true => Content::Included,
             false => Content::Omitted,
         };
-        let trace = RunTrace::of(&view, content);
+        let trace = RunTrace::new(&view, content);
         let resource = Resource::of_version(env!("CARGO_PKG_VERSION"), Vec::new());
         let bytes = match self.format {
             TraceFormat::Json => {
@@ -79,7 +79,7 @@ impl Export {
             || {
                 serde_json::json!({
                     "schema_version": "crucible-trace-v1", "path": path, "trace_id": trace.id.to_string(),
-                    "spans": trace.spans.len(), "digest": Digest::of(&bytes), "size": bytes.len()
+                    "spans": trace.spans.len(), "digest": Digest::compute(&bytes), "size": bytes.len()
                 })
             },
             || {

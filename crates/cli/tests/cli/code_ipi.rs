@@ -178,8 +178,8 @@ impl Scene {
         ));
         let mut scene = Self {
             base: repo.head(),
-            home_before: Snapshot::of([&fixture.home()]),
-            git_before: Snapshot::of([]),
+            home_before: Snapshot::take([&fixture.home()]),
+            git_before: Snapshot::take([]),
             task: task.clone(),
             repo,
             fixture,
@@ -203,7 +203,7 @@ impl Scene {
     /// What of `.git` runs later.
     fn git_files(&self) -> Snapshot {
         let git = self.repo.path().join(".git");
-        Snapshot::of([&git.join("hooks"), &git.join("config")])
+        Snapshot::take([&git.join("hooks"), &git.join("config")])
     }
 
     /// The commands that the texts ask the agent to run.
@@ -338,9 +338,9 @@ impl Scene {
         for (name, value) in &self.variables {
             call = call.env(name, value);
         }
-        let before = Snapshot::of([self.repo.path()]);
+        let before = Snapshot::take([self.repo.path()]);
         let ended = call.run();
-        before.is_still(&Snapshot::of([self.repo.path()]));
+        before.is_still(&Snapshot::take([self.repo.path()]));
         let status = ended.json();
         // The agent has run every command and has come to its end.
         assert!(
@@ -439,7 +439,7 @@ impl Scene {
         effects.extend(self.git_before.touched(&self.git_files()));
         effects.extend(
             self.home_before
-                .touched(&Snapshot::of([&self.fixture.home()])),
+                .touched(&Snapshot::take([&self.fixture.home()])),
         );
         let outside = fs::read_dir(self.fixture.path("outside")).unwrap();
         effects.extend(outside.map(|entry| entry.unwrap().path().display().to_string()));

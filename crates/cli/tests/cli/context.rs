@@ -128,7 +128,7 @@ fn request_of_a_run_rebuilds_its_pack() {
     let fixture = Fixture::with(&server);
     fixture.start(repo.path()).ok();
     let artifacts = fixture.runs()[0].join("artifacts");
-    let before = Snapshot::of([repo.path()]);
+    let before = Snapshot::take([repo.path()]);
     let built = fixture
         .call(["context", "build", "--request"])
         .arg(artifacts.join("file_request.json"))
@@ -145,7 +145,7 @@ fn request_of_a_run_rebuilds_its_pack() {
         "{}",
         built.stdout
     );
-    before.is_still(&Snapshot::of([repo.path()]));
+    before.is_still(&Snapshot::take([repo.path()]));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn pack_output_states_what_was_left_out() {
     );
     let document = to_file(&["--json"]).json();
     assert_eq!(document["schema_version"], "crucible-context-build-v1");
-    let digest = crucible_model::Digest::of(printed.stdout.as_bytes()).to_string();
+    let digest = crucible_model::Digest::compute(printed.stdout.as_bytes()).to_string();
     assert_eq!(document["pack"]["digest"], digest.as_str());
     assert_eq!(
         (&document["files"], &document["content_bytes"]),

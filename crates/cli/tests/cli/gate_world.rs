@@ -37,7 +37,7 @@ fn write(path: PathBuf, content: &str) {
 /// A run of the good change, and what it printed on the way.
 #[track_caller]
 fn verified(fixture: &Fixture, original: &Path, strength: &str) -> String {
-    let before = Snapshot::of([original]);
+    let before = Snapshot::take([original]);
     let ran = fixture
         .start_call(original)
         .args(["--max-iterations", "1", "--sandbox", strength])
@@ -48,7 +48,7 @@ fn verified(fixture: &Fixture, original: &Path, strength: &str) -> String {
     if strength == "required" {
         assert_eq!(codes(&status, 1), [""; 0]);
     }
-    before.is_still(&Snapshot::of([original]));
+    before.is_still(&Snapshot::take([original]));
     stderr
 }
 

@@ -59,14 +59,14 @@ fn landing_twice_creates_one_commit() {
         .run(["run", "land", &run.id, "--json"])
         .ok()
         .json();
-    let repo = Snapshot::of([run.repo.path()]);
+    let repo = Snapshot::take([run.repo.path()]);
     let second = run
         .fixture
         .run(["run", "land", &run.id, "--json"])
         .ok()
         .json();
     assert_eq!(first, second);
-    repo.is_still(&Snapshot::of([run.repo.path()]));
+    repo.is_still(&Snapshot::take([run.repo.path()]));
     assert_eq!(run.repo.git(["rev-list", "--count", "HEAD"]), "2");
     assert_eq!(run.fixture.status()["state"], "landed");
     run.fixture.run(["run", "advance", &run.id]).ok();
@@ -512,7 +512,7 @@ fn landing_gates_run_first_and_can_refuse() {
         let run = fixture.start(repo.path()).ok().json();
         assert_eq!(run["state"], "verified", "no attempt is tried with it");
         let id = id_of(&run);
-        let before = Snapshot::of([repo.path()]);
+        let before = Snapshot::take([repo.path()]);
         let land = fixture.run(["run", "land", &id, "--json"]);
         if lands {
             land.ok();
@@ -551,7 +551,7 @@ fn landing_gates_run_first_and_can_refuse() {
                     (&json!("FAIL"), &json!("full"))
                 );
             }
-            before.is_still(&Snapshot::of([repo.path()]));
+            before.is_still(&Snapshot::take([repo.path()]));
         }
     }
 }

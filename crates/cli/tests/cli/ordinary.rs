@@ -47,7 +47,7 @@ impl Who {
         if let Some(directory) = asked.get_current_dir() {
             command.current_dir(directory);
         }
-        Call::of(command)
+        Call::from_command(command)
     }
 
     pub(crate) fn name(&self) -> &'static str {

@@ -178,7 +178,10 @@ fn refused_patch_is_stored_reviewed_and_briefed() {
     );
     let review = std::fs::read_to_string(run.join("reviews/review_patch.md")).unwrap();
     assert!(review.contains("\nVerdict: BLOCK\n"), "{review}");
-    let subject = format!("Subject: {}", crucible_model::Digest::of(bad.as_bytes()));
+    let subject = format!(
+        "Subject: {}",
+        crucible_model::Digest::compute(bad.as_bytes())
+    );
     assert!(
         review.contains(&subject) && review.contains("patch-path-outside-scope"),
         "{review}"

@@ -20,7 +20,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn of(repo: RepoBuilder) -> Self {
+    fn from_repo(repo: RepoBuilder) -> Self {
         let fixture = Fixture::new();
         std::fs::write(fixture.path("policy.json"), POLICY).unwrap();
         Self {
@@ -30,7 +30,7 @@ impl Bench {
     }
 
     fn new() -> Self {
-        Self::of(RepoBuilder::new().files([
+        Self::from_repo(RepoBuilder::new().files([
             ("src/a.txt", "one\ntwo\nthree\n"),
             ("src/gone.txt", "gone\n"),
             ("src/generated/g.txt", "made\n"),
@@ -99,7 +99,7 @@ fn applied_patch_changes_files_without_staging() {
         .call_from("apply", &patch, &bench.repo.path().join("src/generated"))
         .ok()
         .json();
-    let digest = |bytes: &[u8]| crucible_model::Digest::of(bytes).to_string();
+    let digest = |bytes: &[u8]| crucible_model::Digest::compute(bytes).to_string();
     assert_eq!(
         report,
         json!({ "schema_version": "crucible-patch-apply-v1", "verdict": "pass", "findings": [], "files": [
@@ -163,7 +163,7 @@ fn unusual_valid_patches_apply_byte_for_byte() {
     let odd = "\u{2028}\u{c} \u{85}one\r\n++ b/x\n-- a/x\ndiff --git a/y b/y\nend\n";
     let latin = b"caf\xe9 \xff\n";
     let (spaced, quoted) = ("src/a b.txt", "src/t\tab \"q\" caf\u{e9}.txt");
-    let bench = Bench::of(
+    let bench = Bench::from_repo(
         RepoBuilder::new()
             .file("src/odd.txt", odd)
             .file("src/latin.txt", latin)
@@ -202,7 +202,7 @@ fn unusual_valid_patches_apply_byte_for_byte() {
 
 #[test]
 fn every_known_trick_is_refused_and_touches_nothing() {
-    let bench = Bench::of(RepoBuilder::new().files([
+    let bench = Bench::from_repo(RepoBuilder::new().files([
         ("src/a.txt", "one\ntwo\nthree\n"),
         ("src/generated/g.txt", "made\n"),
         ("secret/s.txt", "s\n"),
@@ -242,7 +242,7 @@ fn every_known_trick_is_refused_and_touches_nothing() {
         ("a place that git looks for", change().replace("@@ -1,3 +1,3 @@", "@@ -2,3 +2,3 @@"), "answer-does-not-apply", "src/a.txt"),
         ("a denied ending", new("src/q.SQL", "100644"), "patch-suffix-denied", "src/q.SQL"),
     ];
-    let before = Snapshot::of([bench.repo.path()]);
+    let before = Snapshot::take([bench.repo.path()]);
     for (what, patch, code, subject) in tricks {
         let checked = bench.call("check", &patch).exits(1).json();
         let applied = bench.call("apply", &patch).exits(1).json();
@@ -255,13 +255,13 @@ fn every_known_trick_is_refused_and_touches_nothing() {
             found(&checked)
         );
     }
-    before.is_still(&Snapshot::of([bench.repo.path()]));
+    before.is_still(&Snapshot::take([bench.repo.path()]));
 }
 
 #[test]
 fn removals_have_a_limit_too() {
     let long: String = (0..401).map(|line| format!("{line}\n")).collect();
-    let bench = Bench::of(RepoBuilder::new().file("src/gone.txt", &long));
+    let bench = Bench::from_repo(RepoBuilder::new().file("src/gone.txt", &long));
     let removed: String = long.lines().map(|line| format!("-{line}\n")).collect();
     let patch = format!(
         "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1,401 +0,0 @@\n{removed}"

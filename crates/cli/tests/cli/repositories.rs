@@ -15,10 +15,10 @@ use crate::support::{
 #[track_caller]
 fn refused(directory: &Path, code: i32, says: &str) {
     let fixture = Fixture::new();
-    let before = Snapshot::of([directory, &fixture.home()]);
+    let before = Snapshot::take([directory, &fixture.home()]);
     let message = fixture.start(directory).exits(code).message();
     assert!(message.contains(says), "{message}");
-    before.is_still(&Snapshot::of([directory, &fixture.home()]));
+    before.is_still(&Snapshot::take([directory, &fixture.home()]));
     assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
     assert_eq!(
         fixture.run(["run", "list", "--json"]).ok().json()["runs"]

@@ -173,7 +173,7 @@ fn read_only_disk_fails_and_run_resumes() {
             .ok()
             .json(),
     );
-    let before = Snapshot::of([repo.path(), &fixture.data()]);
+    let before = Snapshot::take([repo.path(), &fixture.data()]);
     let refused = |words: &[&str]| {
         let (code, said) = read_only(&fixture, words);
         assert_ne!(code, 0, "{words:?}: {said}");
@@ -186,16 +186,16 @@ fn read_only_disk_fails_and_run_resumes() {
             says.iter().any(|says| said.to_lowercase().contains(says)),
             "{words:?}: {said}"
         );
-        before.is_still(&Snapshot::of([repo.path(), &fixture.data()]));
+        before.is_still(&Snapshot::take([repo.path(), &fixture.data()]));
     };
     refused(&["run", "advance", &id]);
     refused(&["run", "new", GOAL, "--repo", path]);
     assert_eq!(server.requests().len(), 0);
     fixture.run(["run", "advance", &id]).ok();
-    let before = Snapshot::of([repo.path()]);
+    let before = Snapshot::take([repo.path()]);
     let (code, said) = read_only(&fixture, &["run", "land", &id]);
     assert!(code != 0 && said.to_lowercase().contains("read"), "{said}");
-    before.is_still(&Snapshot::of([repo.path()]));
+    before.is_still(&Snapshot::take([repo.path()]));
     fixture.run(["run", "land", &id]).ok();
     assert_eq!(server.requests().len(), 1);
 }

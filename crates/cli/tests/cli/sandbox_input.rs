@@ -210,7 +210,7 @@ fn stopped_program_gives_the_terminal_back_meanwhile() {
 
 /// A program that types into its terminal would type into the user's shell, were it the same.
 #[test]
-fn nothing_is_typed_into_the_users_terminal() {
+fn confined_program_cannot_type_into_users_terminal() {
     let fixture = Fixture::new();
     let script = "python3 - <<'PY'\nimport fcntl, glob, os, termios\nfor fd in (0, 1, 2):\n    for letter in b'evil\\n':\n        try:\n            \
                   fcntl.ioctl(fd, termios.TIOCSTI, bytes([letter]))\n            print('typed')\n        except OSError as error:\n            pass\n\

@@ -99,7 +99,7 @@ fn without_control_groups_each_process_is_bounded() {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    let ran = Call::of(command).run().ok().json();
+    let ran = Call::from_command(command).run().ok().json();
     assert_eq!(
         (
             ran["isolation"]["resources"].as_str(),

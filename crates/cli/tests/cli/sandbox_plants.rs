@@ -103,7 +103,7 @@ impl<'d> Room<'d> {
             .envs([("GIT_AUTHOR_EMAIL", mail), ("GIT_COMMITTER_EMAIL", mail)])
             .envs(variables.iter().cloned())
             .current_dir(self.place.join("R"));
-        Call::of(command).run()
+        Call::from_command(command).run()
     }
 
     fn set_up(&self, script: &str) {

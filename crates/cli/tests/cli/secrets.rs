@@ -224,7 +224,7 @@ fn scanner_names_the_place_without_the_value() {
     )
     .unwrap();
     std::fs::write(directory.join("clean.py"), "x = 1\n").unwrap();
-    let before = Snapshot::of([&directory]);
+    let before = Snapshot::take([&directory]);
     let ran = fixture
         .call(["secrets", "scan", "--json"])
         .arg(&directory)
@@ -246,5 +246,5 @@ fn scanner_names_the_place_without_the_value() {
         .arg(directory.join("clean.py"))
         .run()
         .ok();
-    before.is_still(&Snapshot::of([&directory]));
+    before.is_still(&Snapshot::take([&directory]));
 }

@@ -244,14 +244,14 @@ fn skill_init_writes_once_and_lists_existing_files() {
         first.stdout
     );
     let root = setup.root();
-    let before = Snapshot::of([root.as_path()]);
+    let before = Snapshot::take([root.as_path()]);
     let second = setup.run(["skill", "init"]).ok();
     assert!(
         second.stdout.contains("is there already") && !second.stdout.contains("wrote"),
         "{}",
         second.stdout
     );
-    before.is_still(&Snapshot::of([root.as_path()]));
+    before.is_still(&Snapshot::take([root.as_path()]));
     let other = Setup::empty();
     let call = other
         .fixture
@@ -271,7 +271,7 @@ fn skill_history_is_complete_and_bounded() {
     let setup = Setup::begun();
     setup.propose("good").run().ok();
     let mut ledger = Ledger::open(&setup.fixture.data().join("ledger.db")).unwrap();
-    let project = Digest::of(
+    let project = Digest::compute(
         setup
             .root()
             .canonicalize()
@@ -284,7 +284,7 @@ fn skill_history_is_complete_and_bounded() {
         at: "2026-01-02T03:04:05Z".parse().unwrap(),
         clock: ClockSource::System,
     };
-    let (skill, test) = (Digest::of(b"skill"), Digest::of(b"test"));
+    let (skill, test) = (Digest::compute(b"skill"), Digest::compute(b"test"));
     let large = json!({ "said": "x".repeat(20_000) });
     for attempt in 0..60 {
         let new = NewSkillBuild {

@@ -265,12 +265,12 @@ mod exhaustive {
                 }
             });
             let setup = Setup::new();
-            let before = Snapshot::of([&setup.root()]);
+            let before = Snapshot::take([&setup.root()]);
             let ran = setup.claude(&server).arg("--json").run().exits(1);
             let document = setup.document(&ran);
             assert!(codes(&document).contains(&code), "{document:#}");
             assert_eq!(document["failure"], "GATE_VIOLATION");
-            before.is_still(&Snapshot::of([&setup.root()]));
+            before.is_still(&Snapshot::take([&setup.root()]));
             assert_eq!(
                 setup.show()["builds"][0]["failure"]["kind"],
                 "GATE_VIOLATION"
@@ -379,7 +379,7 @@ fn command_may_write_only_the_two_files() {
     for (script, code, found) in bad {
         let setup = Setup::new();
         setup.script(&script, "agent_disk_mib = 8\n");
-        let before = Snapshot::of([&setup.root()]);
+        let before = Snapshot::take([&setup.root()]);
         let call = setup.build("command").arg("--json");
         let call = if code == 10 {
             call.args(["--timeout", "2"])
@@ -400,7 +400,7 @@ fn command_may_write_only_the_two_files() {
         // Who did not come to the end is not blamed for what is missing besides.
         let alone = code != 10 || codes(&document) == ["forge-agent-timeout"];
         assert!(alone, "{script}: {document:#}");
-        before.is_still(&Snapshot::of([&setup.root()]));
+        before.is_still(&Snapshot::take([&setup.root()]));
         assert_eq!(setup.show()["status"], "PROPOSED", "{script}");
     }
 }
@@ -503,7 +503,7 @@ fn existing_files_are_adopted_as_is() {
     );
     setup.fixture.user_config("[forge]\nagent = \"as-is\"\n");
     setup.run(["skill", "build", "count_lines"]).exits(2);
-    let before = Snapshot::of([&setup.root()]);
+    let before = Snapshot::take([&setup.root()]);
     let taken = setup.document(&setup.build("as-is").arg("--json").run().ok());
     assert_eq!(
         (taken["status"].as_str(), taken["agent"].as_str()),
@@ -513,7 +513,7 @@ fn existing_files_are_adopted_as_is() {
         (taken["diff"].as_str(), &taken["findings"]),
         (Some(""), &json!([]))
     );
-    before.is_still(&Snapshot::of([&setup.root()]));
+    before.is_still(&Snapshot::take([&setup.root()]));
     assert_eq!(setup.show()["status"], "BUILT");
     // It is told of each attempt that failed what was found.
     let stdout = setup.run(["skill", "show", "count_lines"]).ok().stdout;
@@ -558,13 +558,13 @@ fn build_answer_with_a_secret_is_refused() {
         (TEST_PATH, TEST),
     ]))]);
     let setup = Setup::at(Fixture::with(&server));
-    let before = Snapshot::of([&setup.root()]);
+    let before = Snapshot::take([&setup.root()]);
     let document = setup.document(&setup.build("whole-file").arg("--json").run().exits(8));
     assert_eq!(codes(&document), ["forge-scope-secret"]);
     assert!(
         !document.to_string().contains(&token) && !setup.kept(&document["log"]).contains(&token)
     );
-    before.is_still(&Snapshot::of([&setup.root()]));
+    before.is_still(&Snapshot::take([&setup.root()]));
 }
 
 #[test]
@@ -598,11 +598,11 @@ fn answer_without_both_files_fails_the_build() {
     for (text, code, kind) in table {
         let server = FakeApi::start([Reply::Answer(text.clone())]);
         let setup = Setup::at(Fixture::with(&server));
-        let before = Snapshot::of([&setup.root()]);
+        let before = Snapshot::take([&setup.root()]);
         let document = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
         assert!(codes(&document).contains(&code), "{text}: {document:#}");
         assert_eq!(document["failure"], kind, "{text}");
-        before.is_still(&Snapshot::of([&setup.root()]));
+        before.is_still(&Snapshot::take([&setup.root()]));
     }
     let server = FakeApi::start([Reply::Status(500)]);
     let setup = Setup::at(Fixture::with(&server));
@@ -675,12 +675,12 @@ fn at_work(setup: &Setup) -> Child {
 fn concurrent_build_is_refused_and_killed_one_recorded() {
     for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
         let setup = Setup::new();
-        let before = Snapshot::of([&setup.root()]);
+        let before = Snapshot::take([&setup.root()]);
         let mut first = at_work(&setup);
         setup.build("command").run().exits(9);
         kill(Pid::from_raw(i32::try_from(first.id()).unwrap()), signal).unwrap();
         assert_eq!(first.wait().unwrap().code(), code);
-        before.is_still(&Snapshot::of([&setup.root()]));
+        before.is_still(&Snapshot::take([&setup.root()]));
         if signal == Signal::SIGINT {
             assert_eq!(setup.show()["builds"][0]["status"], "ABORTED");
         }

@@ -82,7 +82,7 @@ impl Setup {
 
     fn project(&self) -> Digest {
         let root = self.fixture.path("project").canonicalize().unwrap();
-        Digest::of(root.as_os_str().as_encoded_bytes())
+        Digest::compute(root.as_os_str().as_encoded_bytes())
     }
 
     fn json(&self, words: &[&str]) -> Value {

@@ -186,7 +186,7 @@ fn edited_ledger_prevents_skill_runs() {
 fn replaced_digest_in_ledger_gives_no_trust() {
     let setup = Setup::new();
     setup.skills.write("trusted", EVIL);
-    let evil = Digest::of(&std::fs::read(setup.skills.file("trusted")).unwrap());
+    let evil = Digest::compute(&std::fs::read(setup.skills.file("trusted")).unwrap());
     let good = "(SELECT skill_digest FROM builds b JOIN skill_proposals s ON s.id = b.proposal_id WHERE s.name = 'trusted')";
     for edit in [
         format!("UPDATE promotions SET skill_digest = '{evil}' WHERE skill_digest = {good}"),

@@ -58,7 +58,7 @@ impl Skills {
         let ledger = Ledger::open(&self.fixture.data().join("ledger.db")).unwrap();
         (
             ledger,
-            Digest::of(self.root().as_os_str().as_encoded_bytes()),
+            Digest::compute(self.root().as_os_str().as_encoded_bytes()),
         )
     }
 
@@ -118,7 +118,7 @@ impl Skills {
             at: "2026-01-02T03:04:05Z".parse().unwrap(),
             clock: ClockSource::System,
         };
-        let digest = |path: PathBuf| Digest::of(&std::fs::read(path).unwrap());
+        let digest = |path: PathBuf| Digest::compute(&std::fs::read(path).unwrap());
         let (skill, test) = (
             digest(self.file(name)),
             digest(self.root().join(format!("tests/test_skill_{name}.py"))),
@@ -299,7 +299,7 @@ fn verified_skill_is_promoted_run_and_demoted() {
     assert_eq!(promoted["change"]["approved_by"], "Ada Example");
     assert_eq!(skills.status("count"), "TRUSTED");
     let registry = std::fs::read_to_string(skills.registry()).unwrap();
-    let digest = Digest::of(&std::fs::read(skills.file("count")).unwrap());
+    let digest = Digest::compute(&std::fs::read(skills.file("count")).unwrap());
     assert!(
         registry.starts_with('#') && registry.contains(&format!("sha256: \"{digest}\"")),
         "{registry}"
@@ -465,9 +465,9 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {}");
     let written = std::fs::read_to_string(skills.registry()).unwrap();
-    let digest = Digest::of(&std::fs::read(skills.file("one")).unwrap()).to_string();
+    let digest = Digest::compute(&std::fs::read(skills.file("one")).unwrap()).to_string();
     let put = |text: &str| std::fs::write(skills.registry(), text).unwrap();
-    put(&written.replace(&digest, &Digest::of(b"other").to_string()));
+    put(&written.replace(&digest, &Digest::compute(b"other").to_string()));
     skills
         .outcome("one")
         .is(1, "REFUSED", "forge-registry-differs");
@@ -643,7 +643,7 @@ fn tampered_promotion_prevents_skill_runs() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {'is': 'good'}");
     skills.write("one", "return {'is': 'evil'}");
-    let evil = Digest::of(&std::fs::read(skills.file("one")).unwrap());
+    let evil = Digest::compute(&std::fs::read(skills.file("one")).unwrap());
     let database = rusqlite_at(&skills);
     let text = std::fs::read(&database).unwrap();
     let good = {

@@ -104,7 +104,7 @@ impl Setup {
     }
 
     fn project(&self) -> Digest {
-        Digest::of(
+        Digest::compute(
             self.root()
                 .canonicalize()
                 .unwrap()
@@ -134,8 +134,8 @@ impl Setup {
             .begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec()))
             .unwrap();
         let end = SkillBuildEnd::Succeeded {
-            skill: Digest::of(&self.read(SKILL)),
-            test: Digest::of(&self.read(TEST)),
+            skill: Digest::compute(&self.read(SKILL)),
+            test: Digest::compute(&self.read(TEST)),
         };
         ledger.end_skill_build(&row, moment, &end).unwrap();
     }
@@ -242,18 +242,18 @@ fn codes(document: &Value) -> Vec<&str> {
 #[test]
 fn skill_passing_every_gate_is_verified_and_recorded() {
     let setup = Setup::built_with(Some(EXAMPLES));
-    let before = Snapshot::of([setup.root().as_path()]);
+    let before = Snapshot::take([setup.root().as_path()]);
     let ran = setup.verify().args(["--full", "--json"]).run().ok();
-    before.is_still(&Snapshot::of([setup.root().as_path()]));
+    before.is_still(&Snapshot::take([setup.root().as_path()]));
     let document = checked(&ran);
     assert_eq!(document["findings"], json!([]));
     assert_eq!(
         document["skill_digest"],
-        json!(Digest::of(&setup.read(SKILL)))
+        json!(Digest::compute(&setup.read(SKILL)))
     );
     assert_eq!(
         document["test_digest"],
-        json!(Digest::of(&setup.read(TEST)))
+        json!(Digest::compute(&setup.read(TEST)))
     );
     assert_eq!(
         (&document["level"], &document["status"]),
@@ -456,9 +456,9 @@ fn skill_test_is_confined_by_sandbox() {
             ledger = data.join("ledger.db"),
         ),
     );
-    let before = Snapshot::of([setup.root().as_path(), setup.fixture.home().as_path()]);
+    let before = Snapshot::take([setup.root().as_path(), setup.fixture.home().as_path()]);
     let document = checked(&setup.verify().arg("--json").run());
-    before.is_still(&Snapshot::of([
+    before.is_still(&Snapshot::take([
         setup.root().as_path(),
         setup.fixture.home().as_path(),
     ]));
@@ -507,8 +507,8 @@ fn file_replaced_during_verification_has_no_effect() {
     assert_eq!(output.status.code(), Some(0));
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(
-        stdout.contains(&Digest::of(&skill).to_string())
-            && stdout.contains(&Digest::of(&test).to_string())
+        stdout.contains(&Digest::compute(&skill).to_string())
+            && stdout.contains(&Digest::compute(&test).to_string())
     );
     // Nobody can answer for the file that is there now.
     let refused = setup

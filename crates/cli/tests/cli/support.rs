@@ -250,7 +250,7 @@ pub(crate) struct Call {
 
 impl Call {
     /// A call of a command that was put together elsewhere.
-    pub(crate) fn of(command: Command) -> Self {
+    pub(crate) fn from_command(command: Command) -> Self {
         Self { command }
     }
 
@@ -381,7 +381,7 @@ pub(crate) struct Snapshot(BTreeMap<Vec<u8>, String>);
 
 impl Snapshot {
     /// Everything below these directories.
-    pub(crate) fn of<const N: usize>(roots: [&Path; N]) -> Self {
+    pub(crate) fn take<const N: usize>(roots: [&Path; N]) -> Self {
         let mut entries = BTreeMap::new();
         for root in roots {
             look_at(root, &mut entries);
@@ -417,7 +417,7 @@ fn look_at(path: &Path, entries: &mut BTreeMap<Vec<u8>, String>) {
     let content = if kind.is_symlink() {
         format!("to {:?}", std::fs::read_link(path).unwrap())
     } else if kind.is_file() {
-        Digest::of(&std::fs::read(path).unwrap()).to_string()
+        Digest::compute(&std::fs::read(path).unwrap()).to_string()
     } else {
         String::new()
     };
@@ -437,7 +437,7 @@ fn look_at(path: &Path, entries: &mut BTreeMap<Vec<u8>, String>) {
 
 /// A snapshot of a repository and of the user's home.
 pub(crate) fn snapshot(repo: &TestRepo, fixture: &Fixture) -> Snapshot {
-    Snapshot::of([repo.path(), &fixture.home()])
+    Snapshot::take([repo.path(), &fixture.home()])
 }
 
 /// A server that always gives this answer.

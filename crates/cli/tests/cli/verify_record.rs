@@ -94,7 +94,7 @@ impl Landed {
 #[test]
 fn landed_run_verifies_without_changes() {
     let run = Landed::new();
-    let places = || Snapshot::of([run.repo.path(), &run.fixture.data().join("runs")]);
+    let places = || Snapshot::take([run.repo.path(), &run.fixture.data().join("runs")]);
     let before = places();
     assert_eq!(run.found(0), BTreeSet::new());
     let said = run

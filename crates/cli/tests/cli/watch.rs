@@ -172,7 +172,7 @@ fn verify_runs_gates_again_and_full_runs_all() {
     );
     let id = id_of(&status);
     let dir = fixture.data().join("runs").join(&id);
-    let before = crate::support::Snapshot::of([repo.path(), &dir]);
+    let before = crate::support::Snapshot::take([repo.path(), &dir]);
     let lite = fixture.run(["verify", "--run", &id, "--json"]).ok().json();
     assert_eq!(lite["schema_version"], "crucible-verify-v1");
     assert_eq!(lite["verdict"], "pass");
@@ -190,7 +190,7 @@ fn verify_runs_gates_again_and_full_runs_all() {
     assert_eq!(full["report"]["gate"], "full");
     assert_eq!(full["report"]["commands"].as_array().unwrap().len(), 2);
     assert!(full["findings"].to_string().contains("slow"), "{full}");
-    before.is_still(&crate::support::Snapshot::of([repo.path(), &dir]));
+    before.is_still(&crate::support::Snapshot::take([repo.path(), &dir]));
     assert_eq!(
         std::fs::read_dir(fixture.data().join("tmp"))
             .unwrap()

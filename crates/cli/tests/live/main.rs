@@ -104,7 +104,7 @@ fn kinds(story: &Value) -> Vec<&str> {
 
 #[test]
 fn model_builds_skill_up_to_its_gates() {
-    let mut line = LiveLine::of(
+    let mut line = LiveLine::new(
         "a skill in whole files",
         "a skill that returns a text in capitals, and its test",
     );
@@ -191,7 +191,7 @@ fn model_builds_skill_up_to_its_gates() {
 
 #[test]
 fn advice_of_model_is_stored_and_decides_nothing() {
-    let line = LiveLine::of(
+    let line = LiveLine::new(
         "advice",
         "what to change after an attempt that changed nothing",
     );

@@ -12,7 +12,8 @@ pub(super) fn verdict(prior: &Positions, current: &Positions, threshold: f64) ->
         && prior.iter().all(|(seat, before)| {
             current.get(seat).is_some_and(|now| {
                 before == now
-                    || Shingles::of(before.as_str()).resemblance(&Shingles::of(now.as_str()))
+                    || Shingles::from_text(before.as_str())
+                        .resemblance(&Shingles::from_text(now.as_str()))
                         >= threshold
             })
         });

@@ -174,7 +174,7 @@ impl<'f> ActiveLoop<'f> {
     /// Keeps a turn for the trace, if there is one.
     fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, answer: &CallAnswer) {
         if self.caller.config().observability == Observability::On {
-            let turn = Turn::of(seat, kind, text, answer);
+            let turn = Turn::new(seat, kind, text, answer);
             self.turns
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

@@ -107,7 +107,7 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
 }
 
 fn seat(value: Value, place: String) -> Result<CouncilSeat, SchemaMismatch> {
-    let mut fields = Fields::of(value, place)?;
+    let mut fields = Fields::new(value, place)?;
     let seat = CouncilSeat {
         role: one_of(&mut fields, "role", CouncilRole::ALL, CouncilRole::as_str)?,
         system_prompt: Untrusted::new(fields.text("system_prompt", MAX_TEXT)?),

@@ -361,7 +361,7 @@ async fn debate_with_one_position_fails() {
 }
 
 #[tokio::test]
-async fn schema_backend_gets_seat_names() {
+async fn structured_output_request_lists_seat_names() {
     let server = debating(
         &SEATS,
         r#"{"critique":"No, the costs are wrong.","targets":["creative"]}"#,

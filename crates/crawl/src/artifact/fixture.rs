@@ -146,7 +146,7 @@ pub(crate) fn plan_document() -> PlanV1 {
         schema: PlanV1::SCHEMA.to_owned(),
         created_at: instant(),
         plan_hash: PlanV1::hash_of(&steps),
-        prompt_hash: ShortHash::of(b"prompts"),
+        prompt_hash: ShortHash::compute(b"prompts"),
         repo: PlanRepository::from(&repo_at()),
         detected: Detected {
             build_system: "cargo".to_owned(),
@@ -170,7 +170,7 @@ pub(crate) fn recipe_document() -> RecipeV1 {
     RecipeV1 {
         schema: RecipeV1::SCHEMA.to_owned(),
         created_at: instant(),
-        source_plan_hash: ShortHash::of(b"steps"),
+        source_plan_hash: ShortHash::compute(b"steps"),
         repo: PlanRepository::from(&repo_at()),
         build_system: "cargo".to_owned(),
         toolchain: Toolchain {
@@ -205,10 +205,10 @@ pub(crate) fn manifest_document() -> ManifestV1 {
             kind: "plan".to_owned(),
             filename: "plan.json".to_owned(),
             schema: PlanV1::SCHEMA.to_owned(),
-            content_hash: ShortHash::of(b"plan"),
+            content_hash: ShortHash::compute(b"plan"),
         }],
-        plan_hash: ShortHash::of(b"steps"),
-        prompt_hash: ShortHash::of(b"prompts"),
+        plan_hash: ShortHash::compute(b"steps"),
+        prompt_hash: ShortHash::compute(b"prompts"),
         reproducibility: Reproducibility {
             gpt_model: "one".to_owned(),
             claude_model: "two".to_owned(),

@@ -19,8 +19,8 @@ pub struct ShortHashError;
 impl ShortHash {
     /// Computes the short hash of bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Digest::of(bytes).short())
+    pub fn compute(bytes: &[u8]) -> Self {
+        Self(Digest::compute(bytes).short())
     }
 
     /// The digits.

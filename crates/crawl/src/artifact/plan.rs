@@ -53,7 +53,7 @@ impl PlanV1 {
     #[must_use]
     pub fn hash_of(steps: &[PlanStep]) -> ShortHash {
         let steps: Vec<String> = steps.iter().map(PlanStep::compact_json).collect();
-        ShortHash::of(format!("[{}]", steps.join(",")).as_bytes())
+        ShortHash::compute(format!("[{}]", steps.join(",")).as_bytes())
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn empty_steps_hash_is_of_empty_array() {
-        assert_eq!(PlanV1::hash_of(&[]), ShortHash::of(b"[]"));
+        assert_eq!(PlanV1::hash_of(&[]), ShortHash::compute(b"[]"));
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl CheckedArtifact {
                 problems,
             });
         }
-        let content_hash = ShortHash::of(&json);
+        let content_hash = ShortHash::compute(&json);
         let json = String::from_utf8_lossy(&json).into_owned();
         Ok(Self {
             kind,

@@ -192,7 +192,7 @@ fn checked_reply<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, 
     let refused = |why: ReplyFault| DebateError::Reply {
         owner: phase.owner(),
         phase,
-        digest: Digest::of(result.raw_response.as_bytes()),
+        digest: Digest::compute(result.raw_response.as_bytes()),
         why,
     };
     // Checked before anything of the answer is parsed or reported. The client has already removed plain

@@ -15,8 +15,8 @@ use crate::safety::{accepted_forms, accepted_variables};
 /// A part of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
-    /// Our own words.
-    Ours(&'static str),
+    /// Fixed text of the template.
+    FixedText(&'static str),
     /// The command forms that the safety rules accept for the detected build system.
     Forms,
     /// The variables that the safety rules accept.
@@ -54,7 +54,7 @@ impl Template {
     }
 }
 
-use Part::{Forms, Ours, Slot as Show, Variables};
+use Part::{FixedText, Forms, Slot as Show, Variables};
 
 const PLANNER: &str = "You plan how software is built from its source. Your plans are deterministic and safe: no command needs \
     root, uses the network while it builds, or writes outside of the workspace. A program reads your answer: answer \
@@ -65,16 +65,16 @@ const CRITIC: &str = "You review build plans: are they safe, complete and correc
     JSON object and nothing else.\n";
 
 const RULES: &[Part] = &[
-    Ours(
+    FixedText(
         "\nRules for every step:\n\
          - `cmd` is a single command in one of these forms. It begins word for word as quoted; what follows stands behind the colon, \
          and no other option is accepted. N is a number, NAME a plain name, PATH a relative path, OUT and DIR one that is written, \
          DIR a directory of its own such as `build`; `[...]` may be left out, `a|b` is one of both:\n",
     ),
     Forms,
-    Ours("\n- `env` may set: "),
+    FixedText("\n- `env` may set: "),
     Variables,
-    Ours(
+    FixedText(
         ". No other variable, and none before the command.\n\
          - Words are separated by single blanks. No quotes, `$`, `*`, `~` or backslashes.\n\
          - No chaining and no redirection: no `&&`, `||`, `;`, `|`, `<`, `>`.\n\
@@ -83,7 +83,7 @@ const RULES: &[Part] = &[
     ),
 ];
 
-const PLAN_FORM: &[Part] = &[Ours(
+const PLAN_FORM: &[Part] = &[FixedText(
     "\nForm of the answer, as plain JSON without fences:\n\
      {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"one short sentence\"}, \"steps\": [{\"name\": \"short name\", \
      \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"one short sentence\"}], \"warnings\": []}\n\
@@ -105,11 +105,13 @@ static DRAFT: Template = Template {
     system: PLANNER,
     user: &[
         &[
-            Ours("A build plan for an open-source repository is wanted. This is known of it:\n"),
+            FixedText(
+                "A build plan for an open-source repository is wanted. This is known of it:\n",
+            ),
             Show(Slot::Repository),
             Show(Slot::Readme),
             Show(Slot::BuildFiles),
-            Ours(
+            FixedText(
                 "\nTask: write the plan for the build system that was detected. List every program that the steps use. Put the \
                  steps in their order: get what the build declares, build, test. Leave out what the build does not need.\n",
             ),
@@ -123,12 +125,12 @@ static CRITIQUE: Template = Template {
     system: CRITIC,
     user: &[
         &[
-            Ours("A build plan is to be reviewed. It is for this repository:\n"),
+            FixedText("A build plan is to be reviewed. It is for this repository:\n"),
             Show(Slot::Repository),
             Show(Slot::Readme),
-            Ours("\nThe plan, written by another model. Check it, do not trust it:\n"),
+            FixedText("\nThe plan, written by another model. Check it, do not trust it:\n"),
             Show(Slot::Plan),
-            Ours(
+            FixedText(
                 "\nTask: check the plan for\n\
                  1. safety: a step that breaks a rule below;\n\
                  2. missing steps: what this build system plainly needs;\n\
@@ -138,7 +140,7 @@ static CRITIQUE: Template = Template {
             ),
         ],
         RULES,
-        &[Ours(
+        &[FixedText(
             "\nForm of the answer, as plain JSON without fences. For a plan without faults:\n\
              {\"issues\": [], \"suggestions\": [], \"approved\": true}\n\
              For one with faults:\n\
@@ -155,11 +157,11 @@ static REVISION: Template = Template {
     system: PLANNER,
     user: &[
         &[
-            Ours("Your build plan was reviewed. The plan:\n"),
+            FixedText("Your build plan was reviewed. The plan:\n"),
             Show(Slot::Plan),
-            Ours("\nThe review:\n"),
+            FixedText("\nThe review:\n"),
             Show(Slot::Critique),
-            Ours(
+            FixedText(
                 "\nTask: write the whole plan again. Mend every error. You may decline a warning; say why in `warnings`. Keep \
                  what nobody objected to.\n",
             ),
@@ -173,20 +175,20 @@ static SYNTHESIS: Template = Template {
     system: PLANNER,
     user: &[
         &[
-            Ours("The debate about a build plan is over. In short:\n"),
+            FixedText("The debate about a build plan is over. In short:\n"),
             Show(Slot::Summary),
-            Ours("\nThe last revision of the plan:\n"),
+            FixedText("\nThe last revision of the plan:\n"),
             Show(Slot::Plan),
-            Ours("\nIssues that nobody resolved:\n"),
+            FixedText("\nIssues that nobody resolved:\n"),
             Show(Slot::Unresolved),
-            Ours(
+            FixedText(
                 "\nTask: write the final plan. Start from the last revision and copy all of its steps; change or leave out one \
                  only where the debate asks for it. No new ideas: no step that is not in the last revision. Name what stays \
                  unresolved in `warnings`.\n",
             ),
         ],
         RULES,
-        &[Ours(
+        &[FixedText(
             "\nForm of the answer, as plain JSON without fences:\n\
              {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"one short sentence\"}, \"steps\": [{\"name\": \"short \
              name\", \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"one short sentence\"}], \"warnings\": \
@@ -220,7 +222,7 @@ fn add(
     material: &[Material],
 ) -> PromptBuilder {
     match part {
-        Ours(words) => prompt.ours(words),
+        FixedText(words) => prompt.ours(words),
         Forms => prompt.ours(accepted_forms(system)),
         Variables => prompt.ours(accepted_variables()),
         Show(slot) => {
@@ -249,7 +251,7 @@ pub(super) fn hashed_parts() -> Vec<String> {
         let template = template(phase);
         pieces.extend([phase.id().to_owned(), template.system.to_owned()]);
         pieces.extend(template.parts().map(|part| match part {
-            Ours(words) => (*words).to_owned(),
+            FixedText(words) => (*words).to_owned(),
             Forms => "{forms}".to_owned(),
             Variables => accepted_variables().to_owned(),
             Show(slot) => format!("{{{slot:?}}}"),
@@ -278,5 +280,5 @@ pub(super) fn hash_of(pieces: &[String]) -> ShortHash {
         .iter()
         .map(|piece| format!("{}:{piece}\n", piece.len()))
         .collect();
-    ShortHash::of(framed.as_bytes())
+    ShortHash::compute(framed.as_bytes())
 }

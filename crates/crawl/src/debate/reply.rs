@@ -204,7 +204,7 @@ impl Reply for CritiqueReply {
 
     fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
         let issues = fields.list("issues", MAX_ITEMS, |value, place| {
-            let mut fields = Fields::of(value, place)?;
+            let mut fields = Fields::new(value, place)?;
             let issue = Issue {
                 severity: fields.one_of("severity", &Severity::NAMES)?,
                 step_name: fields.text("step_name", MAX_NAME)?,
@@ -213,7 +213,7 @@ impl Reply for CritiqueReply {
             fields.done().map(|()| issue)
         })?;
         let suggestions = fields.list("suggestions", MAX_ITEMS, |value, place| {
-            let mut fields = Fields::of(value, place)?;
+            let mut fields = Fields::new(value, place)?;
             let suggestion = Suggestion {
                 action: fields.one_of("action", &Action::NAMES)?,
                 step_name: fields.text("step_name", MAX_NAME)?,
@@ -301,7 +301,7 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
     };
     needs.done()?;
     let steps = fields.list("steps", MAX_ITEMS, |value, place| {
-        step(Fields::of(value, place)?)
+        step(Fields::new(value, place)?)
     })?;
     if steps.is_empty() {
         return Err(SchemaMismatch::new("`steps` of the reply", "is empty"));
@@ -334,13 +334,13 @@ fn step(mut fields: Fields) -> Result<PlanStep, SchemaMismatch> {
 
 fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, SchemaMismatch> {
     let pairs = if value.is_object() {
-        let entries = Fields::of(value, place.to_owned())?.entries();
+        let entries = Fields::new(value, place.to_owned())?.entries();
         entries
             .map(|(name, value, place)| Ok((name, strict::text(value, &place, MAX_TEXT)?)))
             .collect()
     } else {
         strict::list(value, place, MAX_VARIABLES, |value, place| {
-            let mut fields = Fields::of(value, place)?;
+            let mut fields = Fields::new(value, place)?;
             let pair = (
                 fields.words("name", MAX_NAME)?,
                 fields.text("value", MAX_TEXT)?,

@@ -98,7 +98,7 @@ fn schemas_use_only_common_features() {
     }
 }
 
-/// The parser accepts what a schema allows, and prompts show it in the same form.
+/// The parser and the schema accept the same documents, except for fields with a default.
 #[test]
 fn schemas_and_parsers_agree() {
     for (index, (schema, good)) in schemas().into_iter().enumerate() {
@@ -128,8 +128,8 @@ fn schemas_and_parsers_agree() {
                     );
                     assert!(!validator.is_valid(&bad), "{at}/{key} = {wrong}");
                 }
-                let mut without = good.clone();
-                without
+                let mut with_missing_key = good.clone();
+                with_missing_key
                     .pointer_mut(&at)
                     .unwrap()
                     .as_object_mut()
@@ -137,16 +137,17 @@ fn schemas_and_parsers_agree() {
                     .remove(&key);
                 let has_default = key == "env" || key == "note";
                 assert_eq!(
-                    read(index, &without.to_string()).is_ok(),
+                    read(index, &with_missing_key.to_string()).is_ok(),
                     has_default,
                     "{at} without {key}"
                 );
-                assert!(!validator.is_valid(&without), "{at} without {key}");
+                assert!(!validator.is_valid(&with_missing_key), "{at} without {key}");
             }
-            let mut more = good.clone();
-            more.pointer_mut(&at).unwrap()["more"] = json!("x");
+            let mut with_extra_key = good.clone();
+            with_extra_key.pointer_mut(&at).unwrap()["more"] = json!("x");
             assert!(
-                read(index, &more.to_string()).is_err() && !validator.is_valid(&more),
+                read(index, &with_extra_key.to_string()).is_err()
+                    && !validator.is_valid(&with_extra_key),
                 "{at}"
             );
         }
@@ -183,11 +184,11 @@ fn parts(phase: DebatePhase) -> Vec<Part> {
 }
 
 #[test]
-fn each_prompt_shows_its_material() {
+fn each_prompt_contains_its_inputs() {
     let slots = |phase| -> Vec<Slot> {
         let slot = |part: Part| match part {
             Part::Slot(slot) => Some(slot),
-            Part::Ours(_) | Part::Forms | Part::Variables => None,
+            Part::FixedText(_) | Part::Forms | Part::Variables => None,
         };
         parts(phase).into_iter().filter_map(slot).collect()
     };
@@ -207,10 +208,10 @@ fn each_prompt_shows_its_material() {
 }
 
 #[test]
-fn no_prompt_speaks_of_rounds_or_budgets() {
+fn prompts_do_not_mention_rounds_or_budgets() {
     for phase in DebatePhase::ALL {
         for part in parts(phase) {
-            if let Part::Ours(words) = part {
+            if let Part::FixedText(words) = part {
                 for word in ["round", "token", "2000", "4000", "limit"] {
                     assert!(!words.contains(word), "{phase}: {word}");
                 }
@@ -219,10 +220,10 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
     }
 }
 
-/// Change it only together with a prompt, a schema or a limit: it distinguishes plans of different
+/// Update this hash when a prompt, a schema or a limit changes. It tells plans apart that have different
 /// prompts.
 #[test]
-fn the_prompt_hash_is_this_one() {
+fn prompt_hash_is_unchanged() {
     assert_eq!(prompt_hash(), prompt_hash());
     assert_eq!(prompt_hash().as_str(), "821d347fa9ae");
 }
@@ -237,9 +238,9 @@ fn prompt_hash_covers_every_piece_and_limit() {
         let mut changed = pieces.clone();
         changed[index].push('.');
         seen.push(super::prompts::hash_of(&changed));
-        let mut less = pieces.clone();
-        less.remove(index);
-        seen.push(super::prompts::hash_of(&less));
+        let mut with_part_removed = pieces.clone();
+        with_part_removed.remove(index);
+        seen.push(super::prompts::hash_of(&with_part_removed));
     }
     seen.sort();
     let count = seen.len();
@@ -249,7 +250,7 @@ fn prompt_hash_covers_every_piece_and_limit() {
     for phase in DebatePhase::ALL {
         assert!(words.contains(&format!("{phase}={}", phase.tokens())));
         for part in parts(phase) {
-            if let Part::Ours(ours) = part {
+            if let Part::FixedText(ours) = part {
                 assert!(words.contains(ours));
             }
         }
@@ -284,17 +285,17 @@ fn suggestion_outcome_comes_from_plans() {
         ("modify", "b", false),
         ("modify", "c", false),
     ] {
-        let said = json!({
+        let critique_json = json!({
             "issues": [], "approved": false,
             "suggestions": [{"action": action, "step_name": step, "description": "d"}],
         });
-        let critique = CritiqueReply::read(&said.to_string()).unwrap();
-        let mut settled = super::SuggestionOutcomes::default();
-        settled.add_revision(&old, &critique, &new);
+        let critique = CritiqueReply::read(&critique_json.to_string()).unwrap();
+        let mut outcomes = super::SuggestionOutcomes::default();
+        outcomes.add_revision(&old, &critique, &new);
         assert_eq!(
-            (settled.accepted.len(), settled.rejected.len()),
+            (outcomes.accepted.len(), outcomes.rejected.len()),
             (usize::from(taken), usize::from(!taken)),
-            "{said}"
+            "{critique_json}"
         );
     }
 }

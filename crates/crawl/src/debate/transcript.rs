@@ -83,7 +83,7 @@ const MAX_KEPT: usize = 256 * 1024;
 pub(super) fn withheld_notice(reply: &str) -> String {
     format!(
         "[withheld: the reply holds what looks like a secret; its digest is {}]",
-        Digest::of(reply.as_bytes())
+        Digest::compute(reply.as_bytes())
     )
 }
 

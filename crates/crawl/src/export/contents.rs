@@ -111,7 +111,7 @@ fn judge_manifest(
     let manifest: ManifestV1 =
         serde_json::from_str(artifact.json()).map_err(|_| wrong("its manifest is invalid"))?;
     let is_hashed = |artifact: &&CheckedArtifact| {
-        ShortHash::of(artifact.json().as_bytes()) == *artifact.content_hash()
+        ShortHash::compute(artifact.json().as_bytes()) == *artifact.content_hash()
     };
     let listed: Vec<ManifestArtifact> = others
         .iter()

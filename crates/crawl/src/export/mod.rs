@@ -88,7 +88,7 @@ pub enum ExportError {
         path: PathBuf,
     },
     /// The directory belongs to the system.
-    #[error("the output directory {} is or is inside the system directory {system}{}; choose one of your own",
+    #[error("the output directory {} is in the system directory {system}{}; choose a directory of your own",
             path.display(), by_way_of(path, real))]
     System {
         /// The given path.

@@ -21,7 +21,7 @@ use crate::safety::{CommandLine, command_lines};
 ///
 /// `source_dir` is the workspace itself, `.`. If the build system works a level below, the other two are relative to that
 /// directory; a directory named by a step is relative to the step's directory.
-pub(super) fn of(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
+pub(super) fn workspace_layout(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
     let system = plan
         .detected
         .build_system
@@ -108,7 +108,7 @@ mod tests {
         let mut plan = fixture::plan_document();
         plan.detected.build_system = system.to_owned();
         plan.steps = commands.iter().map(|cmd| fixture::step("x", cmd)).collect();
-        let layout = of(&plan, dir);
+        let layout = workspace_layout(&plan, dir);
         assert_eq!(layout.source_dir, ".");
         (layout.build_dir, layout.install_dir)
     }
@@ -194,7 +194,11 @@ mod tests {
         ] {
             plan.steps = vec![fixture::step("x", cmd)];
             cwd.clone_into(&mut plan.steps[0].cwd);
-            assert_eq!(of(&plan, "lib").build_dir, build_dir, "{cmd} in {cwd}");
+            assert_eq!(
+                workspace_layout(&plan, "lib").build_dir,
+                build_dir,
+                "{cmd} in {cwd}"
+            );
         }
     }
 

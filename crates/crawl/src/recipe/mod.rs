@@ -22,7 +22,7 @@ pub(crate) fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestam
         .steps
         .iter()
         .map(|step| NormalizedCommand {
-            phase: phase::of(&step.cmd),
+            phase: phase::classify(&step.cmd),
             cmd: step.cmd.clone(),
             cwd: step.cwd.clone(),
         })
@@ -53,7 +53,7 @@ pub(crate) fn derive_recipe(plan: &PlanV1, inspection: &Inspection, at: Timestam
         build_system: plan.detected.build_system.clone(),
         toolchain: toolchain(plan, &commands, constraints),
         environment,
-        workspace_layout: layout::of(plan, &inspection.build_dir),
+        workspace_layout: layout::workspace_layout(plan, &inspection.build_dir),
         normalized_commands: commands,
         notes: notes.join("\n"),
     }

@@ -20,7 +20,7 @@ use CommandPhase::{Build, Clean, Configure, Fetch, Install, Test};
 /// | `./configure`, `autoreconf`, `autoconf`, `automake`, `mkdir` | configure |
 /// | `ctest`, `pytest` | test |
 /// | `cp`, `install` | install |
-pub(super) fn of(cmd: &str) -> CommandPhase {
+pub(super) fn classify(cmd: &str) -> CommandPhase {
     let words: Vec<&str> = cmd.split_whitespace().collect();
     of_words(&words)
 }
@@ -223,7 +223,7 @@ mod tests {
             (Build, ""),
         ];
         for (phase, cmd) in table {
-            assert_eq!(of(cmd), phase, "{cmd}");
+            assert_eq!(classify(cmd), phase, "{cmd}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Ver
         ));
     }
     let claims_safe = plan.safety_validated && plan.safety_violations.is_empty();
-    if claims_safe != safety.valid() {
+    if claims_safe != safety.is_valid() {
         safety.verdict.push(Finding::warning(
             CLAIM_DIFFERS,
             format!("safety_validated: {}", plan.safety_validated),

@@ -17,10 +17,10 @@ mod finding;
 mod forms;
 mod grammar;
 mod judge;
+mod parsed_lines;
 mod paths;
 mod programs;
 mod seed;
-mod spoken;
 mod words;
 mod workspace;
 
@@ -40,7 +40,7 @@ pub use seed::allowed_prefixes;
 pub use workspace::Workspace;
 
 pub(crate) use command_line::CommandLine;
-pub(crate) use spoken::command_lines;
+pub(crate) use parsed_lines::command_lines;
 
 /// More steps than this give a warning.
 const MANY_STEPS: usize = 10;
@@ -49,7 +49,7 @@ const MAX_STEPS: usize = 4096;
 /// A command with more characters than this gives a warning.
 const LONG_COMMAND: usize = 500;
 /// A detection with a lower confidence gives a warning.
-const SURE_ENOUGH: f64 = 0.80;
+const MIN_CONFIDENCE: f64 = 0.80;
 
 /// The verdict of the rules on a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct PlanSafety {
 impl PlanSafety {
     /// Whether no finding rejects the plan.
     #[must_use]
-    pub fn valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.verdict.passes()
     }
 
@@ -96,21 +96,21 @@ impl PlanSafety {
 #[must_use]
 pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety {
     let mut findings = Vec::new();
-    let system = judge_frame(plan, &mut findings);
+    let system = judge_build_system_and_step_count(plan, &mut findings);
     if plan.steps.len() > MAX_STEPS {
         let count = format!("{} steps", plan.steps.len());
-        let hint = format!("a plan has at most {MAX_STEPS} steps; none of these was judged");
+        let hint = format!("the limit is {MAX_STEPS} steps; no step was judged; shorten the plan");
         findings.push(Finding::error(finding::STEPS_TOO_MANY, count, hint));
         return PlanSafety {
             verdict: Verdict::new(findings),
         };
     }
-    let links = Links::of(workspace);
+    let links = Links::from_workspace(workspace);
     let created = plan.steps.iter().flat_map(|step| {
         let directories = programs::environments(&step.cmd).into_iter();
         directories.map(|directory| format!("{}/{directory}", step.cwd))
     });
-    let links_of_others = links.with_environments(created);
+    let links_with_environments = links.with_environments(created);
     // The directories where an earlier step installs everything that package.json declares.
     let mut installed = BTreeSet::new();
     for (index, step) in plan.steps.iter().enumerate() {
@@ -120,15 +120,15 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
         };
         let mut sink = FindingSink::new(label, &mut findings);
         let directory = paths::normal(&step.cwd);
-        let here = workspace
+        let declared_entry = workspace
             .declared
             .iter()
             .find(|(declared, _)| paths::normal(declared) == directory);
-        let packages = here
+        let packages = declared_entry
             .map(|(_, packages)| packages)
             .filter(|_| installed.contains(&directory));
         let links = if programs::environments(&step.cmd).is_empty() {
-            &links_of_others
+            &links_with_environments
         } else {
             &links
         };
@@ -151,14 +151,17 @@ pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety 
 }
 
 /// Judges everything except the steps; returns the build system whose commands are allowed.
-fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem> {
+fn judge_build_system_and_step_count(
+    plan: &PlanV1,
+    findings: &mut Vec<Finding>,
+) -> Option<BuildSystem> {
     let name = short_line(&plan.detected.build_system, 60);
     let system = plan.detected.build_system.parse().ok();
     match system {
         None => findings.push(Finding::error(
             finding::SYSTEM_INVALID,
             &name,
-            format!("the build system is one of: {}", BuildSystem::ALL.map(BuildSystem::as_str).join(", ")),
+            format!("use one of these build systems: {}", BuildSystem::ALL.map(BuildSystem::as_str).join(", ")),
         )),
         Some(BuildSystem::Unknown) => findings.push(Finding::warning(
             finding::SYSTEM_UNKNOWN,
@@ -168,7 +171,7 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
         Some(_) => {}
     }
     // Written so that NaN also gives a warning.
-    let is_sure = plan.detected.confidence >= SURE_ENOUGH;
+    let is_sure = plan.detected.confidence >= MIN_CONFIDENCE;
     if !is_sure {
         findings.push(Finding::warning(
             finding::CONFIDENCE_LOW,
@@ -180,7 +183,7 @@ fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem
         findings.push(Finding::error(
             finding::STEPS_MISSING,
             "steps",
-            "a plan has at least one step",
+            "the plan has no steps; add at least one",
         ));
     }
     if plan.steps.len() > MANY_STEPS {
@@ -234,7 +237,7 @@ fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, sink: &mut Finding
             sink.refuse(
                 finding::CWD_REFUSED,
                 cwd,
-                format!("cwd is a directory of the workspace: {}", refusal.hint),
+                format!("cwd must be a directory of the workspace: {}", refusal.hint),
             );
             false
         }
@@ -251,10 +254,10 @@ fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, sink: &mut Finding
 }
 
 fn stays_inside(root: &Path, cwd: &str) -> bool {
-    let only_names = Path::new(cwd)
+    let has_only_names = Path::new(cwd)
         .components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    only_names && root.join(cwd).starts_with(root)
+    has_only_names && root.join(cwd).starts_with(root)
 }
 
 fn judge_command(
@@ -285,14 +288,18 @@ fn judge_command(
         }
     }
     let Some(system) = system else { return };
-    let begins = seed::has_allowed_prefix(command, system);
+    let has_prefix = seed::has_allowed_prefix(command, system);
     let prefixes = allowed_prefixes(system);
-    let by_words = |words: &Vec<&str>| {
+    let begins_with_prefix = |words: &Vec<&str>| {
         prefixes
             .iter()
             .any(|prefix| words::begin_with(words, prefix))
     };
-    if !begins || words.as_ref().is_some_and(|words| !by_words(words)) {
+    if !has_prefix
+        || words
+            .as_ref()
+            .is_some_and(|words| !begins_with_prefix(words))
+    {
         let allowed = prefixes
             .iter()
             .map(|prefix| prefix.trim_end())
@@ -300,14 +307,14 @@ fn judge_command(
             .join(", ");
         let hint = match variable_of(command) {
             Some((name, value)) if environment::is_allowed(name) => format!(
-                "a variable is an entry of the step's `env`: {}; the command begins with one of: {allowed}",
+                "put the variable into the step's `env`: {}; begin the command with one of: {allowed}",
                 environment::entry(name, value)
             ),
             Some((name, _)) => format!(
                 "{name} is not one of the harmless variables (docs/codes/build.md), so leave it out; the command begins with one of: \
                  {allowed}"
             ),
-            None => format!("a command of {system} begins with one of: {allowed}"),
+            None => format!("begin a command of {system} with one of: {allowed}"),
         };
         sink.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
     } else if let Some(words) = words {

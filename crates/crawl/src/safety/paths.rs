@@ -147,7 +147,7 @@ const TOO_DEEP: PathRefusal = PathRefusal::new(PATH_INVALID, "the path has more 
 pub(super) struct Links(BTreeSet<String>);
 
 impl Links {
-    pub(super) fn of(workspace: &Workspace) -> Self {
+    pub(super) fn from_workspace(workspace: &Workspace) -> Self {
         Self(
             workspace
                 .links

@@ -48,7 +48,7 @@ impl PageKey<'_> {
     /// The key of the page.
     fn key(self) -> String {
         let text = format!("{}{}{}", self.query, self.max_results, self.page);
-        ShortHash::of(text.as_bytes()).to_string()
+        ShortHash::compute(text.as_bytes()).to_string()
     }
 
     /// The page, if the cache has a valid one. A cache error counts as a missing page.

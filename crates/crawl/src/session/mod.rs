@@ -90,9 +90,9 @@ impl CrawlSession {
         query: Option<&str>,
         config: &ConfigSnapshot,
     ) -> Result<Self, SessionError> {
-        abort_dead_sessions(&mut ledger, locks, Moment::of(clock.as_ref()))?;
+        abort_dead_sessions(&mut ledger, locks, Moment::now(clock.as_ref()))?;
         let new = NewCrawl {
-            moment: Moment::of(clock.as_ref()),
+            moment: Moment::now(clock.as_ref()),
             query: query.map(redacted),
             config_snapshot: config.json().to_owned(),
         };
@@ -291,7 +291,7 @@ impl Transcript for CrawlSession {
 
 impl RecordedSession {
     fn moment(&self) -> Moment {
-        Moment::of(self.clock.as_ref())
+        Moment::now(self.clock.as_ref())
     }
 
     fn message(&mut self, message: &RedactedMessage) -> Result<(), SessionError> {

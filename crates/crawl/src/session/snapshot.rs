@@ -39,7 +39,7 @@ impl ConfigSnapshot {
     /// # Errors
     ///
     /// Never in practice: names and values are strings.
-    pub fn of<K: Into<String>, V: Into<String>>(
+    pub fn new<K: Into<String>, V: Into<String>>(
         settings: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, CanonicalError> {
         let values = settings
@@ -99,12 +99,17 @@ mod tests {
     use super::*;
 
     fn snapshot(settings: &[(&str, &str)]) -> serde_json::Value {
-        serde_json::from_str(ConfigSnapshot::of(settings.iter().copied()).unwrap().json()).unwrap()
+        serde_json::from_str(
+            ConfigSnapshot::new(settings.iter().copied())
+                .unwrap()
+                .json(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn snapshot_lists_settings_in_name_order() {
-        let snapshot = ConfigSnapshot::of([
+        let snapshot = ConfigSnapshot::new([
             ("llm.provider", "gateway"),
             ("crawl.clone_base", "https://github.com"),
         ]);

@@ -254,7 +254,7 @@ fn check_review(
             skill,
             review.by(),
             review.reason(),
-            Moment::of(world.clock),
+            Moment::now(world.clock),
         )?;
     }
     let triggers = needs_review(ledger, skill)?;
@@ -304,7 +304,7 @@ fn begin(
         }
     };
     let new = NewSkillBuild {
-        moment: Moment::of(world.clock),
+        moment: Moment::now(world.clock),
         proposal: skill.id,
         agent: agent.name(),
     };
@@ -419,7 +419,7 @@ impl Attempt<'_> {
             build: self.build,
             outcome,
             diff,
-            packet: Digest::of(packet.as_str().as_bytes()),
+            packet: Digest::compute(packet.as_str().as_bytes()),
             log,
             receipt: ran.receipt,
             facts: ran.facts,
@@ -594,7 +594,7 @@ impl Attempt<'_> {
         kind: SkillArtifactKind,
         bytes: &[u8],
     ) -> Result<Digest, LedgerError> {
-        let moment = Moment::of(self.world.clock);
+        let moment = Moment::now(self.world.clock);
         ledger.keep_skill_artifact(
             self.build.proposal,
             Some(self.build.id),
@@ -614,7 +614,7 @@ impl Attempt<'_> {
                 serde_json::to_value(failure).unwrap_or_else(|_| json!({ "kind": "UNKNOWN" })),
             ),
         };
-        ledger.end_skill_build(&self.build, Moment::of(self.world.clock), &end)
+        ledger.end_skill_build(&self.build, Moment::now(self.world.clock), &end)
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn settle_builds(
             },
             None => SkillBuildEnd::Aborted(json!({ "interrupted": true })),
         };
-        ledger.end_skill_build(&build, Moment::of(world.clock), &end)?;
+        ledger.end_skill_build(&build, Moment::now(world.clock), &end)?;
     }
     match remove_file(&place) {
         Err(error) if !error.is_not_found() => Err(error.into()),
@@ -146,7 +146,7 @@ impl BuildFiles {
     /// Whether the project holds both files as they were promised.
     fn is_there(&self, project: &ForgeProject, paths: &SkillPaths) -> bool {
         let holds = |path: &RepoPath, digest: Digest| {
-            read_skill_file(project, path).is_ok_and(|bytes| Digest::of(&bytes) == digest)
+            read_skill_file(project, path).is_ok_and(|bytes| Digest::compute(&bytes) == digest)
         };
         holds(&paths.skill, self.skill) && holds(&paths.test, self.test)
     }
@@ -209,7 +209,7 @@ mod tests {
             let mut ledger = Ledger::open(&directory.path().join("ledger.db")).unwrap();
             let new = NewSkill {
                 moment: moment(),
-                project: Digest::of(b"project"),
+                project: Digest::compute(b"project"),
                 name: "count_it".to_owned(),
                 description: "Counts.".to_owned(),
                 io_schema: json!({ "input": {}, "output": {} }),
@@ -233,7 +233,11 @@ mod tests {
 
         fn project(&self) -> ForgeProject {
             let root = self.directory.path().join("project");
-            ForgeProject::new(root, Digest::of(b"project"), "skillset".parse().unwrap())
+            ForgeProject::new(
+                root,
+                Digest::compute(b"project"),
+                "skillset".parse().unwrap(),
+            )
         }
 
         fn files(&self) -> [BuiltFile; 2] {
@@ -241,7 +245,7 @@ mod tests {
             paths.files().map(|path| BuiltFile {
                 path: path.clone(),
                 bytes: path.as_str().as_bytes().to_vec(),
-                digest: Digest::of(path.as_str().as_bytes()),
+                digest: Digest::compute(path.as_str().as_bytes()),
                 before: None,
             })
         }

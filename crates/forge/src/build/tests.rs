@@ -52,7 +52,11 @@ async fn agent_with_unreadable_copy_counts_as_failed() {
         temp_dir.path().join("home"),
     );
     crucible_host::fs::create_dir_all(&root.join("src/skillset/skills")).unwrap();
-    let project = ForgeProject::new(root, Digest::of(b"project"), "skillset".parse().unwrap());
+    let project = ForgeProject::new(
+        root,
+        Digest::compute(b"project"),
+        "skillset".parse().unwrap(),
+    );
     let mut ledger = Ledger::open(&temp_dir.path().join("ledger.db")).unwrap();
     let env = Environment::from_pairs::<&str, &str>([], "/");
     let clock = PinnedClock("2026-01-31T09:30:00Z".parse().unwrap());
@@ -66,7 +70,7 @@ async fn agent_with_unreadable_copy_counts_as_failed() {
     };
     let proposal = ledger
         .propose_skill(&NewSkill {
-            moment: Moment::of(&clock),
+            moment: Moment::now(&clock),
             project: *project.key(),
             name: "count_it".to_owned(),
             description: "Counts.".to_owned(),

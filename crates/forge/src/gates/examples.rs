@@ -39,7 +39,9 @@ impl ForgeGate for Examples {
             return Ok(GateAnswer::default());
         };
         if site.skill.text.is_err() {
-            return Ok(GateAnswer::of(site.skill.judged(|_| Verdict::default())));
+            return Ok(GateAnswer::from_verdict(
+                site.skill.judged(|_| Verdict::default()),
+            ));
         }
         let code = SkillCode {
             paths: site.paths.clone(),
@@ -82,7 +84,7 @@ impl ForgeGate for Examples {
                 )),
             }
         }
-        let mut answer = GateAnswer::of(verdict);
+        let mut answer = GateAnswer::from_verdict(verdict);
         answer
             .facts
             .insert("examples".to_owned(), json!(examples.len()));

@@ -102,7 +102,7 @@ pub enum GateError {
 
 impl GateAnswer {
     /// An answer that a text alone gives.
-    pub(super) fn of(verdict: Verdict) -> Self {
+    pub(super) fn from_verdict(verdict: Verdict) -> Self {
         Self {
             verdict,
             ..Self::default()

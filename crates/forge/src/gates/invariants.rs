@@ -17,6 +17,6 @@ impl ForgeGate for Invariants {
         let verdict = site
             .skill
             .judged(|source| check_invariants(source, site.name, site.paths, site.class));
-        Ok(GateAnswer::of(verdict))
+        Ok(GateAnswer::from_verdict(verdict))
     }
 }

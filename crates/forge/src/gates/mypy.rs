@@ -38,7 +38,7 @@ impl ForgeGate for Mypy {
     async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
-            return Ok(GateAnswer::of(too_large));
+            return Ok(GateAnswer::from_verdict(too_large));
         }
         let files = site.sources().map(|source| source.path.as_str());
         let scratch = site.scratch_for("mypy")?;
@@ -99,7 +99,7 @@ fn switched_off(source: &PythonSource) -> Verdict {
         let node = cursor.node();
         let place = || place_of(node);
         match node.kind() {
-            "comment" => match Silence::of(source.of(node)) {
+            "comment" => match Silence::parse(source.node_text(node)) {
                 Some(Silence::All) => verdict.push(Finding::error(
                     Code::new("forge-silenced"),
                     place(),
@@ -112,7 +112,7 @@ fn switched_off(source: &PythonSource) -> Verdict {
                 )),
                 None => {}
             },
-            "identifier" if SWITCHES.contains(&source.of(node)) => verdict.push(Finding::error(
+            "identifier" if SWITCHES.contains(&source.node_text(node)) => verdict.push(Finding::error(
                 Code::new("forge-silenced"),
                 place(),
                 "Remove the directive that disables the type checker.",
@@ -139,7 +139,7 @@ enum Silence {
 
 impl Silence {
     /// As mypy reads comments: `# mypy: …` sets options for the file, `# type: ignore` may follow other words after a `#`.
-    fn of(comment: &str) -> Option<Self> {
+    fn parse(comment: &str) -> Option<Self> {
         let parts = comment.split('#').map(str::trim_start);
         let mut found = None;
         for part in parts {
@@ -172,14 +172,14 @@ mod tests {
             "# mypy: ignore-errors",
             "#mypy: x",
         ] {
-            assert_eq!(Silence::of(all), Some(Silence::All), "{all}");
+            assert_eq!(Silence::parse(all), Some(Silence::All), "{all}");
         }
         assert_eq!(
-            Silence::of("# type: ignore[attr-defined]"),
+            Silence::parse("# type: ignore[attr-defined]"),
             Some(Silence::Named)
         );
         assert_eq!(
-            Silence::of("# type: ignore [x]  # why"),
+            Silence::parse("# type: ignore [x]  # why"),
             Some(Silence::Named)
         );
         for none in [
@@ -188,7 +188,7 @@ mod tests {
             "# ignore",
             "# a mypy: note",
         ] {
-            assert_eq!(Silence::of(none), None, "{none}");
+            assert_eq!(Silence::parse(none), None, "{none}");
         }
         let text = "from typing import no_type_check\nx = 1  # type: ignore[assignment]\ny = 2  # type: ignore\n";
         let source = PythonSource::parse(text.as_bytes()).unwrap();

@@ -32,6 +32,6 @@ impl ForgeGate for Policy {
                 ));
             }
         }
-        Ok(GateAnswer::of(verdict))
+        Ok(GateAnswer::from_verdict(verdict))
     }
 }

@@ -41,7 +41,7 @@ impl ForgeGate for Pytest {
     async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
-            return Ok(GateAnswer::of(too_large));
+            return Ok(GateAnswer::from_verdict(too_large));
         }
         let (run, report) = tests(site, "pytest", &[site.test.path.as_str()]).await?;
         let mut verdict = judge(

@@ -33,7 +33,7 @@ impl ForgeGate for Ruff {
     async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
-            return Ok(GateAnswer::of(too_large));
+            return Ok(GateAnswer::from_verdict(too_large));
         }
         let files = site.sources().map(|source| source.path.as_str());
         let scratch = site.scratch_for("ruff")?;

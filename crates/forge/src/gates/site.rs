@@ -36,7 +36,7 @@ impl GateSource {
         let text = PythonSource::parse(&bytes);
         Self {
             path: path.clone(),
-            digest: Digest::of(&bytes),
+            digest: Digest::compute(&bytes),
             bytes,
             text,
         }

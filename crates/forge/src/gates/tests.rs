@@ -46,8 +46,12 @@ impl Setup {
         let root = directory.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("copy")).unwrap();
         let package: PackageName = "skillset".parse().unwrap();
-        let project = ForgeProject::new(root.join("copy"), Digest::of(b"project"), package.clone());
-        Skeleton::of(&package)
+        let project = ForgeProject::new(
+            root.join("copy"),
+            Digest::compute(b"project"),
+            package.clone(),
+        );
+        Skeleton::from_package(&package)
             .unwrap()
             .write(&project, &root.join("home"))
             .unwrap();
@@ -88,7 +92,7 @@ impl Setup {
         };
         let name: SkillName = "word_count".parse().unwrap();
         let package: PackageName = "skillset".parse().unwrap();
-        let paths = SkillPaths::of(&package, &name).unwrap();
+        let paths = SkillPaths::new(&package, &name).unwrap();
         self.write(paths.skill.as_str(), &self.skill);
         self.write(paths.test.as_str(), &self.test);
         let read = |path: &crucible_model::RepoPath| {

@@ -117,7 +117,7 @@ impl<'s> Judge<'s> {
             let node = cursor.node();
             match node.kind() {
                 "class_definition" => classes.push(node),
-                "identifier" if self.source.of(node) == BASE => {
+                "identifier" if self.source.node_text(node) == BASE => {
                     bases += 1;
                     // Once in the import, once in the class.
                     if bases > 2 {
@@ -157,7 +157,7 @@ impl<'s> Judge<'s> {
                 "attribute" => {
                     let word = node
                         .child_by_field_name("attribute")
-                        .map(|word| self.source.of(word))
+                        .map(|word| self.source.node_text(word))
                         .unwrap_or_default();
                     if ATTRIBUTES.contains(&word) || word == "execute" {
                         self.say(
@@ -179,7 +179,7 @@ impl<'s> Judge<'s> {
     fn class(&mut self, node: Node<'s>, name: &SkillName, paths: &SkillPaths, class: SideEffect) {
         let field = |field| node.child_by_field_name(field);
         let called = field("name")
-            .map(|name| self.source.of(name))
+            .map(|name| self.source.node_text(name))
             .unwrap_or_default();
         if called != paths.class || field("type_parameters").is_some() {
             self.say(
@@ -189,8 +189,12 @@ impl<'s> Judge<'s> {
                 &format!("Call the class `{}`.", paths.class),
             );
         }
-        let bases = field("superclasses")
-            .map(|bases| self.source.of(bases).split_whitespace().collect::<String>());
+        let bases = field("superclasses").map(|bases| {
+            self.source
+                .node_text(bases)
+                .split_whitespace()
+                .collect::<String>()
+        });
         if bases.as_deref() != Some("(BaseSkill)") {
             self.say(
                 node,
@@ -221,7 +225,7 @@ impl<'s> Judge<'s> {
                 "function_definition" => {
                     let called = function
                         .child_by_field_name("name")
-                        .map(|name| self.source.of(name))
+                        .map(|name| self.source.node_text(name))
                         .unwrap_or_default();
                     if MAGIC.contains(&called) {
                         self.say(
@@ -281,7 +285,7 @@ impl<'s> Judge<'s> {
         {
             let mut rest = vec![*member];
             while let Some(node) = rest.pop() {
-                if node.kind() == "identifier" && self.source.of(node) == attribute {
+                if node.kind() == "identifier" && self.source.node_text(node) == attribute {
                     mentions += 1;
                 }
                 rest.extend(node.named_children(&mut node.walk()));
@@ -292,7 +296,7 @@ impl<'s> Judge<'s> {
             if let Some(assignment) = assignment
                 && assignment
                     .child_by_field_name("left")
-                    .is_some_and(|left| self.source.of(left) == attribute)
+                    .is_some_and(|left| self.source.node_text(left) == attribute)
             {
                 bound.push(assignment);
             }
@@ -312,7 +316,7 @@ impl<'s> Judge<'s> {
             .and_then(|right| self.source.literal(right));
         let typed = only
             .child_by_field_name("type")
-            .is_none_or(|kind| matches!(self.source.of(kind), "str" | "ClassVar[str]"));
+            .is_none_or(|kind| matches!(self.source.node_text(kind), "str" | "ClassVar[str]"));
         match value {
             Some(value) if mentions == 1 && typed => match expected {
                 Some(expected) if value != expected => {
@@ -330,15 +334,20 @@ impl<'s> Judge<'s> {
     fn is_execute(&self, function: Node<'s>) -> bool {
         let squeezed = |field| {
             let node: Option<Node<'_>> = function.child_by_field_name(field);
-            node.map(|node| self.source.of(node).split_whitespace().collect::<String>())
-                .unwrap_or_default()
+            node.map(|node| {
+                self.source
+                    .node_text(node)
+                    .split_whitespace()
+                    .collect::<String>()
+            })
+            .unwrap_or_default()
         };
         let parameters = squeezed("parameters");
         let shape = matches!(
             parameters.as_str(),
             "(self,inputs:dict[str,Any])" | "(self,inputs:dict[str,Any],)"
         ) && squeezed("return_type") == "dict[str,Any]"
-            && !self.source.of(function).starts_with("async");
+            && !self.source.node_text(function).starts_with("async");
         let mut rest: Vec<Node<'_>> = function.child_by_field_name("body").into_iter().collect();
         while let Some(node) = rest.pop() {
             match node.kind() {

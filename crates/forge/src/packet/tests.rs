@@ -10,7 +10,7 @@ fn row(class: SideEffect) -> SkillRow {
     let at: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
     SkillRow {
         id: 7,
-        project: Digest::of(b"project"),
+        project: Digest::compute(b"project"),
         name: "fetch_title".to_owned(),
         description: "Tells the title of a page.".to_owned(),
         io_schema: json!({"input": {"type": "object"}, "output": {"type": "object"}}),
@@ -33,7 +33,7 @@ impl Setup {
     fn new(class: SideEffect) -> Self {
         let (name, package): (SkillName, PackageName) =
             ("fetch_title".parse().unwrap(), "skillset".parse().unwrap());
-        let paths = SkillPaths::of(&package, &name).unwrap();
+        let paths = SkillPaths::new(&package, &name).unwrap();
         Self {
             name,
             package,
@@ -65,7 +65,7 @@ fn equal_parts_give_equal_bytes() {
     let mut later = Setup::new(SideEffect::ReadOnly);
     later.skill.id = 8;
     later.skill.updated_at = "2027-01-02T03:04:05Z".parse().unwrap();
-    later.skill.project = Digest::of(b"elsewhere");
+    later.skill.project = Digest::compute(b"elsewhere");
     assert_eq!(first, later.packet(AnswerForm::WritesFiles, None));
     for part in [
         "src/skillset/skills/fetch_title.py",

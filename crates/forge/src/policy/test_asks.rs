@@ -38,7 +38,7 @@ struct Function<'s> {
 pub(super) fn judge(source: &PythonSource) -> Verdict {
     let mut functions: Vec<Function<'_>> = Vec::new();
     let mut executes = false;
-    let names = Names::of(source);
+    let names = Names::from_source(source);
     // A node with the function that it stands in. The stack keeps deep texts off the machine's own.
     let mut open = vec![(source.root(), None::<usize>)];
     while let Some((node, mut within)) = open.pop() {
@@ -46,7 +46,7 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
             "function_definition" => {
                 let name = node
                     .child_by_field_name("name")
-                    .map(|name| source.of(name))
+                    .map(|name| source.node_text(name))
                     .unwrap_or_default();
                 let line = node.start_position().row + 1;
                 // What stands in a function inside of another is the outer one's, which alone is called by a name of the file.
@@ -71,7 +71,7 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
             "call" => {
                 let callee = node.child_by_field_name("function");
                 let word = callee.map(|callee| {
-                    source.of(callee.child_by_field_name("attribute").unwrap_or(callee))
+                    source.node_text(callee.child_by_field_name("attribute").unwrap_or(callee))
                 });
                 let word = word.unwrap_or_default();
                 executes |= word == EXECUTE;

@@ -22,7 +22,11 @@ fn parts() -> ProposalParts {
 }
 
 fn project() -> ForgeProject {
-    ForgeProject::new("/p".into(), Digest::of(b"p"), "skillset".parse().unwrap())
+    ForgeProject::new(
+        "/p".into(),
+        Digest::compute(b"p"),
+        "skillset".parse().unwrap(),
+    )
 }
 
 fn moment() -> Moment {
@@ -45,11 +49,11 @@ fn examples_are_stored_outside_the_specification() {
         .collect();
     assert_eq!(kinds, ["SKILL_SPEC", "NOTE"]);
     let spec = proposal.spec(&project()).unwrap();
-    assert_eq!(artifacts[0].digest, Digest::of(&spec));
+    assert_eq!(artifacts[0].digest, Digest::compute(&spec));
     let shown = String::from_utf8(spec).unwrap();
     assert!(!shown.contains("held back"), "{shown}");
     let held_out = HeldOutExample::document(&parts().examples);
-    assert_eq!(artifacts[1].digest, Digest::of(&held_out));
+    assert_eq!(artifacts[1].digest, Digest::compute(&held_out));
     let again = SkillProposal::new(parts())
         .unwrap()
         .record(&mut ledger, &project(), moment());
@@ -113,7 +117,7 @@ fn secret_in_any_text_is_refused_unquoted() {
 }
 
 #[test]
-fn a_description_is_one_line_that_says_something() {
+fn empty_multiline_or_long_description_is_rejected() {
     let with = |description: &str| {
         SkillProposal::new(ProposalParts {
             description: description.to_owned(),

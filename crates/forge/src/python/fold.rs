@@ -42,9 +42,12 @@ impl Fold<'_, '_> {
             "concatenated_string" => self.all(&parts(node), depth)?.concat(),
             "parenthesized_expression" => self.text(*parts(node).first()?, depth + 1)?,
             "named_expression" => self.text(part("value")?, depth + 1)?,
-            "identifier" => self.text(self.names.only_value(self.source.of(node))?, depth + 1)?,
+            "identifier" => self.text(
+                self.names.only_value(self.source.node_text(node))?,
+                depth + 1,
+            )?,
             "binary_operator" => {
-                let operator = self.source.of(part("operator")?);
+                let operator = self.source.node_text(part("operator")?);
                 let both = (
                     self.text(part("left")?, depth + 1)?,
                     self.text(part("right")?, depth + 1)?,
@@ -79,7 +82,7 @@ impl Fold<'_, '_> {
             function.child_by_field_name("object")?,
             function.child_by_field_name("attribute")?,
         );
-        match (self.source.of(word), given.as_slice()) {
+        match (self.source.node_text(word), given.as_slice()) {
             ("joinpath", _) => {
                 let mut all = vec![self.text(object, depth + 1)?];
                 all.extend(self.all(&given, depth)?);
@@ -100,9 +103,15 @@ impl Fold<'_, '_> {
         let (mut raw, mut value) = (false, String::new());
         for part in node.children(&mut node.walk()) {
             match part.kind() {
-                "string_start" => raw = self.source.of(part).to_ascii_lowercase().contains('r'),
+                "string_start" => {
+                    raw = self
+                        .source
+                        .node_text(part)
+                        .to_ascii_lowercase()
+                        .contains('r')
+                }
                 "string_content" => {
-                    let text = self.source.of(part);
+                    let text = self.source.node_text(part);
                     value.push_str(&if raw {
                         text.to_owned()
                     } else {
@@ -194,7 +203,7 @@ mod tests {
 
     fn said(text: &str) -> Option<String> {
         let source = PythonSource::parse(text.as_bytes()).unwrap();
-        let names = Names::of(&source);
+        let names = Names::from_source(&source);
         let last = *parts(source.root()).last().unwrap();
         let assignment = parts(last).first().copied().unwrap();
         source.fold(assignment.child_by_field_name("right").unwrap(), &names)

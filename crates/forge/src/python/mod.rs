@@ -162,7 +162,7 @@ impl PythonSource {
     }
 
     /// The text of a node.
-    pub(crate) fn of(&self, node: Node<'_>) -> &str {
+    pub(crate) fn node_text(&self, node: Node<'_>) -> &str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
@@ -181,11 +181,11 @@ impl PythonSource {
                     match part.kind() {
                         "string_start" => {
                             prefix = self
-                                .of(part)
+                                .node_text(part)
                                 .trim_end_matches(['"', '\''])
                                 .to_ascii_lowercase()
                         }
-                        "string_content" => value.push_str(self.of(part)),
+                        "string_content" => value.push_str(self.node_text(part)),
                         "string_end" => {}
                         _ => return None,
                     }

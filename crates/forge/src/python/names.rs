@@ -49,7 +49,7 @@ pub(crate) enum AliasLimit {
 
 impl<'s> Names<'s> {
     /// The names of a file.
-    pub(crate) fn of(source: &'s PythonSource) -> Self {
+    pub(crate) fn from_source(source: &'s PythonSource) -> Self {
         let mut names = Self {
             source,
             meanings: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl<'s> Names<'s> {
         };
         match node.kind() {
             "identifier" => {
-                let name = self.source.of(node);
+                let name = self.source.node_text(node);
                 let mut found = self.meanings.get(name).cloned().unwrap_or_default();
                 // A built-in keeps its meaning even where the file binds the same name: somewhere it may not be bound yet.
                 if crate::policy::is_sensitive_builtin(name) && !self.is_local(node) {
@@ -100,7 +100,7 @@ impl<'s> Names<'s> {
                 let Some(attribute) = node.child_by_field_name("attribute") else {
                     return BTreeSet::new();
                 };
-                let word = self.source.of(attribute);
+                let word = self.source.node_text(attribute);
                 let extend = |base: &String| {
                     let has_capacity = base.split('.').count() < MAX_WORDS;
                     has_capacity.then(|| format!("{base}.{word}"))
@@ -156,7 +156,7 @@ impl<'s> Names<'s> {
 
     /// Whether a name is bound in a function around it, so that Python looks nowhere else.
     fn is_local(&self, node: Node<'_>) -> bool {
-        let name = self.source.of(node);
+        let name = self.source.node_text(node);
         if self.outer.contains(name) || !self.own.contains(name) {
             return false;
         }
@@ -192,7 +192,7 @@ impl<'s> Names<'s> {
                         .filter(|first| first.kind() == "identifier"),
                     _ => part.child_by_field_name("name"),
                 };
-                named.is_some_and(|named| self.source.of(named) == name)
+                named.is_some_and(|named| self.source.node_text(named) == name)
             })
         });
         let body = function
@@ -206,7 +206,7 @@ impl<'s> Names<'s> {
                             assignment.kind() == "assignment"
                                 && assignment
                                     .child_by_field_name("left")
-                                    .is_some_and(|left| self.source.of(left) == name)
+                                    .is_some_and(|left| self.source.node_text(left) == name)
                         })
                 })
             })
@@ -256,14 +256,14 @@ impl<'s> Names<'s> {
             }
             "function_definition" | "class_definition" => {
                 if let Some(name) = field("name") {
-                    let name = self.source.of(name);
+                    let name = self.source.node_text(name);
                     self.own.insert(name);
                     self.texts.entry(name).or_default().0 += 1;
                     if node.kind() == "function_definition" {
                         self.members.insert(name);
                         let first =
                             field("parameters").and_then(|list| parts(list).first().copied());
-                        if first.is_some_and(|first| self.source.of(first) == "self") {
+                        if first.is_some_and(|first| self.source.node_text(first) == "self") {
                             self.methods.insert(name);
                         }
                     } else {
@@ -290,7 +290,7 @@ impl<'s> Names<'s> {
                     .into_iter()
                     .filter(|child| child.kind() == "identifier")
                 {
-                    let name = self.source.of(name);
+                    let name = self.source.node_text(name);
                     if node.kind() != "dotted_name" {
                         self.own.insert(name);
                     }
@@ -318,7 +318,7 @@ impl<'s> Names<'s> {
     ) {
         match left.kind() {
             "identifier" => {
-                let name = self.source.of(left);
+                let name = self.source.node_text(left);
                 self.own.insert(name);
                 let known = self.texts.entry(name).or_default();
                 *known = (known.0 + 1, right);
@@ -353,10 +353,10 @@ impl<'s> Names<'s> {
     fn member(&mut self, node: Node<'s>, left: Node<'s>) {
         let object = left
             .child_by_field_name("object")
-            .map(|object| self.source.of(object));
+            .map(|object| self.source.node_text(object));
         let word = left.child_by_field_name("attribute");
         if let (Some("self" | "cls"), Some(word)) = (object, word) {
-            self.members.insert(self.source.of(word));
+            self.members.insert(self.source.node_text(word));
         }
         let outer = node
             .parent()
@@ -365,7 +365,7 @@ impl<'s> Names<'s> {
         if left.kind() == "identifier"
             && outer.is_some_and(|outer| outer.kind() == "class_definition")
         {
-            self.members.insert(self.source.of(left));
+            self.members.insert(self.source.node_text(left));
         }
     }
 
@@ -419,7 +419,12 @@ pub(crate) struct Import<'s> {
 
 /// What an import statement binds; a star binds `*`.
 pub(crate) fn imports<'s>(source: &'s PythonSource, node: Node<'s>) -> Vec<Import<'s>> {
-    let squeezed = |node| source.of(node).split_whitespace().collect::<String>();
+    let squeezed = |node| {
+        source
+            .node_text(node)
+            .split_whitespace()
+            .collect::<String>()
+    };
     let from = node.child_by_field_name("module_name").map(squeezed);
     let mut found = Vec::new();
     for name in node
@@ -436,8 +441,8 @@ pub(crate) fn imports<'s>(source: &'s PythonSource, node: Node<'s>) -> Vec<Impor
         let Some(path) = path else { continue };
         let first = path
             .named_child(0)
-            .map_or(source.of(path), |first| source.of(first));
-        let binds = alias.map_or(first, |alias| source.of(alias));
+            .map_or(source.node_text(path), |first| source.node_text(first));
+        let binds = alias.map_or(first, |alias| source.node_text(alias));
         found.push(match &from {
             Some(module) => {
                 let joint = if module.ends_with('.') { "" } else { "." };

@@ -87,7 +87,7 @@ pub(super) async fn ask(
         build: request.build,
         verification: request.verification,
         model: advice.model,
-        packet: Digest::of(request.packet.as_bytes()),
+        packet: Digest::compute(request.packet.as_bytes()),
         proposed: Untrusted::new(proposed),
         left_out_chars: advice.left_out_chars as u64,
         cut_chars: cut as u64,

@@ -181,7 +181,7 @@ pub async fn research(
         note.advice = match given {
             Ok(stored_advice) => {
                 let bytes = to_canonical_json(&stored_advice)?;
-                let moment = Moment::of(world.clock);
+                let moment = Moment::now(world.clock);
                 let kind = SkillArtifactKind::Note;
                 let digest =
                     ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, moment)?;
@@ -202,7 +202,7 @@ pub async fn research(
         Some(note.build),
         kind,
         &bytes,
-        Moment::of(world.clock),
+        Moment::now(world.clock),
     )?;
     let unreviewed = needs_review(ledger, &skill)?;
     Ok(ResearchOutcome {

@@ -42,7 +42,7 @@ fn moment() -> Moment {
 fn project() -> ForgeProject {
     ForgeProject::new(
         "/p".into(),
-        Digest::of(b"project"),
+        Digest::compute(b"project"),
         "skillset".parse().unwrap(),
     )
 }
@@ -110,7 +110,7 @@ impl Setup {
 
     /// An attempt whose files were built and whose gates came out so.
     fn verified(&mut self, failed_gates: &[(SkillGate, Value)]) {
-        let digest = Digest::of(b"x");
+        let digest = Digest::compute(b"x");
         let build = self.build(&SkillBuildEnd::Succeeded {
             skill: digest,
             test: digest,
@@ -370,7 +370,7 @@ async fn newest_unresolved_failure_is_researched() {
         (note.diagnosis.kind, note.attempt, note.failures_in_a_row),
         (FailureKind::BuildError, 3, 3)
     );
-    let digest = Digest::of(b"x");
+    let digest = Digest::compute(b"x");
     setup.build(&SkillBuildEnd::Succeeded {
         skill: digest,
         test: digest,
@@ -608,7 +608,7 @@ fn failed_attempt_keeps_findings_on_existing_files() {
         assert!(retry.standing.unwrap().as_str().contains("no-untyped-def"));
     }
     // Files that nobody judged yet are not spoken of with the words for others.
-    let digest = Digest::of(b"y");
+    let digest = Digest::compute(b"y");
     setup.build(&SkillBuildEnd::Succeeded {
         skill: digest,
         test: digest,
@@ -638,7 +638,7 @@ fn third_consecutive_failure_requires_review() {
     setup.build(&failed(FailureKind::BuildError));
     assert_eq!(setup.needs_review(), [EscalationTrigger::RepeatedFailure]);
     // A success in between begins the count anew.
-    let digest = Digest::of(b"x");
+    let digest = Digest::compute(b"x");
     setup.build(&SkillBuildEnd::Succeeded {
         skill: digest,
         test: digest,

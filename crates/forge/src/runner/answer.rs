@@ -168,13 +168,13 @@ pub(super) fn read(completed: &Completed, secrets: &ProvidedSecrets<'_>) -> Skil
     match serde_json::from_slice::<UniqueJson>(&completed.stdout.bytes) {
         Ok(UniqueJson(Value::Object(answer))) if answer.len() == 1 => {
             let (kind, value) = answer.into_iter().next().unwrap_or_default();
-            of(&kind, value, secrets)
+            redacted_end(&kind, value, secrets)
         }
         Ok(_) | Err(_) => broken("it wrote something else where its result belongs".to_owned()),
     }
 }
 
-fn of(kind: &str, value: Value, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
+fn redacted_end(kind: &str, value: Value, secrets: &ProvidedSecrets<'_>) -> SkillEnd {
     // Nothing is cut before the secrets are out of it: what is left of one that was cut is found by nobody.
     let text = |key: &str, most: usize| {
         let redacted =
@@ -233,7 +233,7 @@ mod tests {
 
     fn answered(answer: &Value, secrets: &[(SecretName, Secret)]) -> SkillEnd {
         let (kind, value) = answer.as_object().unwrap().iter().next().unwrap();
-        of(kind, value.clone(), &ProvidedSecrets::new(secrets).unwrap())
+        redacted_end(kind, value.clone(), &ProvidedSecrets::new(secrets).unwrap())
     }
 
     fn key() -> [(SecretName, Secret); 1] {

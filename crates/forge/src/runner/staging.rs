@@ -21,8 +21,8 @@ use crucible_host::fs::{
 use crucible_host::lock::{Lock, LockError};
 use crucible_model::{ByteLimit, Digest, RepoPath};
 use crucible_repo::{
-    EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, edit_tree, recover_tree_edit,
-    tree_edit_under_way,
+    EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, edit_tree, pending_tree_edit,
+    recover_tree_edit,
 };
 use crucible_secrets::{is_secret_directory, is_secret_file};
 use tokio::time::sleep;
@@ -162,7 +162,7 @@ impl Staging {
                 self.files.insert(
                     below,
                     Copied {
-                        digest: Digest::of(&content),
+                        digest: Digest::compute(&content),
                         stamp,
                     },
                 );
@@ -265,7 +265,7 @@ impl Staging {
                         .map_err(|_| unfit("its name cannot be used in a project"))?;
                     let bytes = read_regular_up_to(&self.top().join(&below), ByteLimit(MAX_BYTES))?;
                     let before = copied.map(|copied| copied.digest);
-                    if before != Some(Digest::of(&bytes)) {
+                    if before != Some(Digest::compute(&bytes)) {
                         edits.push(TreeEdit {
                             path,
                             before,
@@ -321,7 +321,7 @@ pub(super) async fn recover(
         return Ok(());
     }
     let _alone = alone(project, home, paths).await?;
-    if tree_edit_under_way(&place)?.is_some() {
+    if pending_tree_edit(&place)?.is_some() {
         let ours = |claim: &EditClaim| is_ours(claim, places);
         let journal = EditJournal {
             path: &place,
@@ -366,7 +366,7 @@ fn journal_place(
 }
 
 fn purpose(paths: &SkillPaths) -> Digest {
-    Digest::of(format!("crucible skill run {}", paths.module).as_bytes())
+    Digest::compute(format!("crucible skill run {}", paths.module).as_bytes())
 }
 
 /// Whether a record is of files below these places alone.
@@ -471,7 +471,8 @@ mod tests {
             let root = dir.path().canonicalize().unwrap().join("project");
             std::fs::create_dir_all(root.join("notes/sub")).unwrap();
             std::fs::create_dir_all(dir.path().join("home")).unwrap();
-            let project = ForgeProject::new(root, Digest::of(b"p"), "skillset".parse().unwrap());
+            let project =
+                ForgeProject::new(root, Digest::compute(b"p"), "skillset".parse().unwrap());
             let paths = project.paths(&"word_count".parse().unwrap()).unwrap();
             let fixture = Self {
                 dir,

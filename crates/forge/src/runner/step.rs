@@ -318,7 +318,7 @@ fn take(
     trust: Option<&PromotionRow>,
 ) -> Taken {
     let read = read_skill_file(project, &paths.skill);
-    let skill = read.as_deref().ok().map(Digest::of);
+    let skill = read.as_deref().ok().map(Digest::compute);
     let verdict = judge_bytes(name, status, trust, &read, skill.as_ref());
     Taken {
         skill,
@@ -372,7 +372,7 @@ fn judge_bytes(
 /// Whether the test is the approved one. It is not run with the skill, so another test is reported and refuses nothing.
 fn judge_test(name: &SkillName, read: &Result<Vec<u8>, String>, trust: &PromotionRow) -> Verdict {
     let what = match read {
-        Ok(bytes) if Digest::of(bytes) == trust.test => return Verdict::default(),
+        Ok(bytes) if Digest::compute(bytes) == trust.test => return Verdict::default(),
         Ok(_) => "is not the one that was promoted with it".to_owned(),
         Err(why) => format!("cannot be read: {why}"),
     };
@@ -542,10 +542,10 @@ fn record(
         })
         .collect();
     ledger.record_skill_run(&NewSkillRun {
-        moment: Moment::of(world.clock),
+        moment: Moment::now(world.clock),
         proposal: row.id,
         promotion: report.promotion,
-        skill: report.skill.unwrap_or_else(|| Digest::of(b"")),
+        skill: report.skill.unwrap_or_else(|| Digest::compute(b"")),
         outcome: report.outcome,
         findings: json!(findings),
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
@@ -568,8 +568,8 @@ mod tests {
             to: SkillStatus::Trusted,
             approved_by: "Ada".to_owned(),
             reason: "read".to_owned(),
-            skill: Digest::of(skill),
-            test: Digest::of(b"test"),
+            skill: Digest::compute(skill),
+            test: Digest::compute(b"test"),
             at: "2026-01-02T03:04:05Z".parse().unwrap(),
         }
     }
@@ -586,8 +586,11 @@ mod tests {
         fn new() -> Self {
             let temp_dir = tempfile::tempdir().unwrap();
             let root = temp_dir.path().canonicalize().unwrap();
-            let project =
-                ForgeProject::new(root.clone(), Digest::of(b"p"), "skillset".parse().unwrap());
+            let project = ForgeProject::new(
+                root.clone(),
+                Digest::compute(b"p"),
+                "skillset".parse().unwrap(),
+            );
             let name: SkillName = "word_count".parse().unwrap();
             let paths = project.paths(&name).unwrap();
             let file = root.join(paths.skill.as_str());

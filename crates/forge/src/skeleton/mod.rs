@@ -72,7 +72,7 @@ impl Skeleton {
     /// # Errors
     ///
     /// Never in practice: the package's name is a plain path component.
-    pub fn of(package: &PackageName) -> Result<Self, RepoPathError> {
+    pub fn from_package(package: &PackageName) -> Result<Self, RepoPathError> {
         let texts = [
             (SETTINGS.to_owned(), include_str!("files/pyproject.toml")),
             (
@@ -121,7 +121,7 @@ impl Skeleton {
         };
         let journal = EditJournal {
             path: &path,
-            purpose: Digest::of(b"crucible skill init"),
+            purpose: Digest::compute(b"crucible skill init"),
             agrees: &ours,
         };
         // What a killed process left is finished or taken back before anybody looks at what is there.

@@ -27,8 +27,8 @@ impl Setup {
 
     fn lay(&self, package: &str) -> Result<WrittenSkeleton, SkeletonError> {
         let package: PackageName = package.parse().unwrap();
-        let project = ForgeProject::new(self.root(), Digest::of(b"project"), package.clone());
-        Skeleton::of(&package)
+        let project = ForgeProject::new(self.root(), Digest::compute(b"project"), package.clone());
+        Skeleton::from_package(&package)
             .unwrap()
             .write(&project, &self.directory.path().join("home"))
     }

@@ -18,8 +18,8 @@ fn row(status: VerificationStatus) -> VerificationRow {
             .map(|gate| gate.as_str().to_owned())
             .to_vec(),
         status,
-        skill: Digest::of(b"skill"),
-        test: Digest::of(b"test"),
+        skill: Digest::compute(b"skill"),
+        test: Digest::compute(b"test"),
         started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
         ended_at: None,
     }
@@ -27,8 +27,8 @@ fn row(status: VerificationStatus) -> VerificationRow {
 
 fn files(skill: &[u8], test: &[u8]) -> [(RepoPath, Result<Digest, String>); 2] {
     [
-        ("s.py".parse().unwrap(), Ok(Digest::of(skill))),
-        ("t.py".parse().unwrap(), Ok(Digest::of(test))),
+        ("s.py".parse().unwrap(), Ok(Digest::compute(skill))),
+        ("t.py".parse().unwrap(), Ok(Digest::compute(test))),
     ]
 }
 
@@ -178,7 +178,7 @@ fn trust_ends_with_consecutive_failures() {
             .iter()
             .map(|(outcome, promotion)| SkillRunRow {
                 promotion: Some(*promotion),
-                skill: Digest::of(b"skill"),
+                skill: Digest::compute(b"skill"),
                 outcome: *outcome,
                 findings: serde_json::json!([]),
                 duration_ms: 1,

@@ -13,8 +13,8 @@ use crucible_host::lock::LockError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_repo::{
     CopyEntry, EditClaim, EditJournal, EditObstacle, EditRecovery, EditedFile, LinkPolicy, NewFile,
-    OmitReason, TreeEdit, TreeEditError, WorkspaceChange, edit_tree, read_tree_file,
-    recover_tree_edit, tree_edit_under_way,
+    OmitReason, TreeEdit, TreeEditError, WorkspaceChange, edit_tree, pending_tree_edit,
+    read_tree_file, recover_tree_edit,
 };
 use crucible_secrets::Scanner;
 
@@ -143,7 +143,7 @@ impl SkillWorkspace {
             Err(TreeEditError::Blocked { .. }) => return Err(changed()),
             read => read?.bytes.ok_or_else(changed)?,
         };
-        let digest = Digest::of(&read);
+        let digest = Digest::compute(&read);
         if judged != Some(digest) {
             return Err(changed());
         }
@@ -214,7 +214,7 @@ pub(crate) fn recover_copy_back(
     paths: &SkillPaths,
 ) -> Result<EditRecovery, CopyBackError> {
     let place = journal_place(project, home, paths)?;
-    if tree_edit_under_way(&place)?.is_none() {
+    if pending_tree_edit(&place)?.is_none() {
         return Ok(EditRecovery::Nothing);
     }
     let ours = |claim: &EditClaim| is_ours(claim, paths);
@@ -238,7 +238,7 @@ fn journal_place(
 }
 
 fn purpose(paths: &SkillPaths) -> Digest {
-    Digest::of(format!("crucible skill build {}", paths.module).as_bytes())
+    Digest::compute(format!("crucible skill build {}", paths.module).as_bytes())
 }
 
 /// Whether a record is of these two files alone.

@@ -61,7 +61,7 @@ impl Setup {
     fn project(&self) -> ForgeProject {
         ForgeProject::new(
             self.top(),
-            Digest::of(b"project"),
+            Digest::compute(b"project"),
             "skillset".parse().unwrap(),
         )
     }
@@ -688,14 +688,14 @@ fn a_kill_leaves_both_files_or_neither() {
 fn bring_back_for_ever(directory: &Path) {
     let project = ForgeProject::new(
         directory.join("project"),
-        Digest::of(b"project"),
+        Digest::compute(b"project"),
         "skillset".parse().unwrap(),
     );
     let paths = project.paths(&"word_len".parse().unwrap()).unwrap();
     let home = directory.join("home");
     let mut content = std::fs::read(project.root().join(SKILL)).unwrap();
     loop {
-        let before = Digest::of(&content);
+        let before = Digest::compute(&content);
         content = if content == b"0\n" {
             b"1\n".to_vec()
         } else {
@@ -704,7 +704,7 @@ fn bring_back_for_ever(directory: &Path) {
         let files = paths.files().map(|path| BuiltFile {
             path: path.clone(),
             bytes: content.clone(),
-            digest: Digest::of(&content),
+            digest: Digest::compute(&content),
             before: Some(before),
         });
         copy_back(&project, &home, &paths, &files).unwrap();

@@ -24,7 +24,7 @@ pub(crate) fn judged(bytes: &[u8], class: SideEffect) -> Verdict {
         read_paths: vec!["logs/".parse().unwrap()],
     };
     let name = "demo".parse().unwrap();
-    let paths = SkillPaths::of(&"skillset".parse().unwrap(), &name).unwrap();
+    let paths = SkillPaths::new(&"skillset".parse().unwrap(), &name).unwrap();
     let mut verdict = check_policy(&source, &SkillPolicy::default(), class, &grants);
     verdict.merge(check_invariants(&source, &name, &paths, class));
     verdict

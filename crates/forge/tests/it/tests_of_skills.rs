@@ -12,7 +12,7 @@ use crucible_forge::{PythonSource, SkillPaths, SkillPolicy, check_test_policy};
 const HEAD: &str = "import pytest\n\nfrom skillset.skills.demo import DemoSkill\n\n\n";
 
 fn codes(text: &str) -> BTreeSet<String> {
-    let paths = SkillPaths::of(&"skillset".parse().unwrap(), &"demo".parse().unwrap()).unwrap();
+    let paths = SkillPaths::new(&"skillset".parse().unwrap(), &"demo".parse().unwrap()).unwrap();
     let source = match PythonSource::parse(text.as_bytes()) {
         Ok(source) => source,
         Err(fault) => return [fault.finding().code.as_str().to_owned()].into(),

@@ -196,7 +196,7 @@ impl Ledger {
     }
 
     fn unedited(&self, row: CrawlArtifactRow) -> Result<CrawlArtifactRow, LedgerError> {
-        if Digest::of(row.content.as_bytes()) == row.digest
+        if Digest::compute(row.content.as_bytes()) == row.digest
             && row.digest.short() == row.content_hash
         {
             return Ok(row);

@@ -122,7 +122,7 @@ impl SkillRow {
         let Ok(told) = EventBody::deserialize(event) else {
             return false;
         };
-        let schemas = to_canonical_json(&self.io_schema).map(|text| Digest::of(&text));
+        let schemas = to_canonical_json(&self.io_schema).map(|text| Digest::compute(&text));
         told.project == self.project
             && told.name == self.name
             && told.side_effect_class == self.side_effect
@@ -213,7 +213,7 @@ impl Ledger {
         };
         let body = serde_json::json!({
             "project": new.project, "name": new.name, "side_effect_class": new.side_effect, "grants": new.grants, "spec": spec,
-            "held_out": held_out, "io_schema": Digest::of(io_schema.as_bytes()),
+            "held_out": held_out, "io_schema": Digest::compute(io_schema.as_bytes()),
         });
         let mut event = new.moment.event(run, ROLE, EVENT, body);
         event.artifacts = digests;

@@ -41,7 +41,7 @@ fn each_event_follows_the_one_before_it() {
     let sealed = json!({
         "schema_version": "crucible-event-v1", "prev": first.prev, "seq": 1, "run": first.run, "ts": first.ts,
         "role": "chair", "event": "step-done", "path": "artifacts/1.md", "key": null,
-        "artifacts_digest": Digest::of(b"[]"), "body_digest": Digest::of(&body),
+        "artifacts_digest": Digest::compute(b"[]"), "body_digest": Digest::compute(&body),
     });
     assert_eq!(Digest::of_canonical(&sealed).unwrap(), first.hash);
 }
@@ -90,7 +90,7 @@ fn oversized_or_unknown_input_is_refused_without_writing() {
         ledger.append(event(1).about("p".repeat(5000))),
         Err(LedgerError::TooLarge { part: "path", .. })
     ));
-    let unknown = Digest::of(b"never stored");
+    let unknown = Digest::compute(b"never stored");
     assert!(
         matches!(ledger.append(event(1).with_artifact(unknown)), Err(LedgerError::UnknownArtifact { digest }) if digest == unknown)
     );
@@ -118,7 +118,7 @@ fn artifacts_are_stored_once_under_their_digest() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let digest = ledger.put_artifact("log", b"bytes").unwrap();
-    assert_eq!(digest, Digest::of(b"bytes"));
+    assert_eq!(digest, Digest::compute(b"bytes"));
     assert_eq!(ledger.put_artifact("other", b"bytes").unwrap(), digest);
     assert_eq!(
         ledger.artifact(&digest).unwrap().as_deref(),
@@ -176,7 +176,7 @@ fn budget_survives_restart_and_is_never_exceeded() {
         run: run_id(),
         provider: "gateway".to_owned(),
         model: "m".to_owned(),
-        request: Digest::of(b"request"),
+        request: Digest::compute(b"request"),
         ts: instant(),
         tokens: 100,
         cost: MicroDollars(5),

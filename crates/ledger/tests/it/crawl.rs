@@ -366,7 +366,7 @@ fn a_call_that_fails_has_changed_nothing() {
     );
     assert_eq!(
         ledger
-            .artifact(&Digest::of(b"{\"only\":\"here\"}"))
+            .artifact(&Digest::compute(b"{\"only\":\"here\"}"))
             .unwrap(),
         None
     );

@@ -15,7 +15,7 @@ use crate::common::{instant, place};
 pub(crate) const REQUIRED: [&str; 5] = ["ruff", "mypy", "pytest", "policy", "invariants"];
 
 pub(crate) fn project() -> Digest {
-    Digest::of(b"a project")
+    Digest::compute(b"a project")
 }
 
 pub(crate) fn moment() -> Moment {
@@ -52,8 +52,8 @@ pub(crate) fn build(ledger: &mut Ledger, proposal: u64) -> Result<SkillBuildRow,
 
 pub(crate) fn succeeded() -> SkillBuildEnd {
     SkillBuildEnd::Succeeded {
-        skill: Digest::of(b"skill"),
-        test: Digest::of(b"test"),
+        skill: Digest::compute(b"skill"),
+        test: Digest::compute(b"test"),
     }
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn verification(proposal: u64, build: u64) -> NewVerification {
         build,
         level: VerificationLevel::Skill,
         required: REQUIRED.map(str::to_owned).to_vec(),
-        skill: Digest::of(b"skill"),
-        test: Digest::of(b"test"),
+        skill: Digest::compute(b"skill"),
+        test: Digest::compute(b"test"),
     }
 }
 
@@ -78,8 +78,8 @@ pub(crate) fn promotion(proposal: u64, verification: u64) -> NewPromotion {
         to: SkillStatus::Trusted,
         approved_by: "a maintainer".to_owned(),
         reason: "read it".to_owned(),
-        skill: Digest::of(b"skill"),
-        test: Digest::of(b"test"),
+        skill: Digest::compute(b"skill"),
+        test: Digest::compute(b"test"),
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn run(ledger: &mut Ledger, proposal: u64) {
         moment: moment(),
         proposal,
         promotion,
-        skill: Digest::of(b"skill"),
+        skill: Digest::compute(b"skill"),
         outcome: SkillRunOutcome::Succeeded,
         findings: json!([]),
         duration_ms: 3,
@@ -171,7 +171,7 @@ fn skill_steps_to_trust_are_in_chain() {
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
     let builds = ledger.skill_builds(id).unwrap();
     assert_eq!(builds[0].failure, Some(why));
-    assert_eq!(builds[1].skill, Some(Digest::of(b"skill")));
+    assert_eq!(builds[1].skill, Some(Digest::compute(b"skill")));
 
     let checked = ledger
         .begin_verification(&verification(id, second.id))
@@ -213,7 +213,7 @@ fn skill_steps_to_trust_are_in_chain() {
         moment: moment(),
         proposal: id,
         promotion: Some(row.event),
-        skill: Digest::of(b"skill"),
+        skill: Digest::compute(b"skill"),
         outcome: SkillRunOutcome::Succeeded,
         findings: json!([]),
         duration_ms: 40,
@@ -292,7 +292,7 @@ fn step_from_wrong_status_is_refused_without_changes() {
     // The same name in another project is another skill.
     ledger
         .propose_skill(&NewSkill {
-            project: Digest::of(b"another"),
+            project: Digest::compute(b"another"),
             ..proposal("word_count")
         })
         .unwrap();

@@ -137,7 +137,7 @@ fn trust_requires_newest_verification_of_same_files() {
         checks.push(checked.id);
     }
     let good = promotion(id, checks[1]);
-    let other = Digest::of(b"other");
+    let other = Digest::compute(b"other");
     let wrong = [
         ("an older verification", promotion(id, checks[0])),
         ("no such verification", promotion(id, 99)),
@@ -208,7 +208,7 @@ fn the_database_itself_refuses_what_the_program_would() {
     connection
         .execute_batch("PRAGMA foreign_keys = OFF")
         .unwrap();
-    let forged = Digest::of(b"forged");
+    let forged = Digest::compute(b"forged");
     for bad in [
         format!(
             "INSERT INTO promotions SELECT 1, proposal_id, verification_id, from_status, to_status, approved_by, reason,
@@ -324,7 +324,7 @@ fn run_names_the_promotion_it_relied_on() {
         moment: moment(),
         proposal: id,
         promotion,
-        skill: Digest::of(skill),
+        skill: Digest::compute(skill),
         outcome,
         findings: json!([]),
         duration_ms: 1,
@@ -375,7 +375,7 @@ fn trust_that_is_taken_away_is_gone() {
 
 #[test]
 fn forged_promotion_is_found_by_each_reader() {
-    let forged = Digest::of(b"forged");
+    let forged = Digest::compute(b"forged");
     let edits = [
         format!("UPDATE promotions SET skill_digest = '{forged}'"),
         "UPDATE promotions SET approved_by = 'somebody else'".to_owned(),

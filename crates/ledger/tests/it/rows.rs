@@ -13,7 +13,7 @@ fn call(run: &RunId) -> NewCall {
         run: run.clone(),
         provider: "gateway".to_owned(),
         model: "m".to_owned(),
-        request: Digest::of(b"request"),
+        request: Digest::compute(b"request"),
         ts: instant(),
         tokens: 100,
         cost: MicroDollars(5),
@@ -223,7 +223,7 @@ fn older_ledger(path: &std::path::Path) {
         other = other.path.display(),
         run = run_id(),
         zeroes = Digest::ZERO,
-        log = Digest::of(b"verified"),
+        log = Digest::compute(b"verified"),
     );
     raw.execute_batch(&sql).unwrap();
 }
@@ -269,7 +269,7 @@ fn older_ledger_verifies_and_guards_its_rows() {
         let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
         assert_eq!(
             verdict.findings()[0].subject,
-            format!("artifact {}", Digest::of(b"verified")),
+            format!("artifact {}", Digest::compute(b"verified")),
             "{sql}"
         );
     }

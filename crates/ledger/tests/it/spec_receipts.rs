@@ -6,7 +6,7 @@ use crucible_model::{ClockSource, Digest, RunId};
 use rusqlite::Connection;
 
 fn project() -> Digest {
-    Digest::of(b"a project")
+    Digest::compute(b"a project")
 }
 
 pub(crate) fn receipt(phase: &str, sequence: u64, content: &str) -> NewSpecReceipt {
@@ -17,8 +17,11 @@ pub(crate) fn receipt(phase: &str, sequence: u64, content: &str) -> NewSpecRecei
         receipt_id: format!("{phase}-20260131-093000-{sequence:04}"),
         phase: phase.to_owned(),
         status: "success".to_owned(),
-        digest: Digest::of(content.as_bytes()),
-        outputs: vec![("artifacts/10-design.md".to_owned(), Digest::of(b"design"))],
+        digest: Digest::compute(content.as_bytes()),
+        outputs: vec![(
+            "artifacts/10-design.md".to_owned(),
+            Digest::compute(b"design"),
+        )],
         at: instant(),
         clock: ClockSource::System,
         content: content.as_bytes().to_vec(),
@@ -49,7 +52,7 @@ fn receipt_is_found_by_phase_and_in_chain() {
     assert_eq!(messages, [("design", 3), ("requirements", 4)]);
     for (project, spec) in [
         (project(), "export.data"),
-        (Digest::of(b"another"), "Export.Data"),
+        (Digest::compute(b"another"), "Export.Data"),
     ] {
         assert_eq!(ledger.newest_spec_receipts(&project, spec).unwrap(), []);
     }
@@ -67,11 +70,11 @@ fn receipt_is_found_by_phase_and_in_chain() {
     );
     assert_eq!(
         events[1].body["digest"],
-        Digest::of(b"{\"n\":2}").to_string()
+        Digest::compute(b"{\"n\":2}").to_string()
     );
     assert_eq!(
         events[1].body["outputs"][0]["sha256"],
-        Digest::of(b"design").to_string()
+        Digest::compute(b"design").to_string()
     );
     assert_eq!(
         ledger
@@ -111,13 +114,13 @@ fn newest_receipts_of_all_specs_match_each() {
                 ledger.record_spec_receipt(&of_spec).unwrap();
             }
             let elsewhere = NewSpecReceipt {
-                project: Digest::of(b"another"),
+                project: Digest::compute(b"another"),
                 ..of_spec
             };
             ledger.record_spec_receipt(&elsewhere).unwrap();
         }
     }
-    for project in [project(), Digest::of(b"another")] {
+    for project in [project(), Digest::compute(b"another")] {
         let of_project = ledger.newest_spec_receipts_of_project(&project).unwrap();
         assert_eq!(of_project.len(), specs.len());
         for (spec, rows) in of_project {
@@ -186,7 +189,7 @@ fn every_spec_name_has_its_own_run() {
         .iter()
         .map(|name| spec_run_id(&project(), name).unwrap())
         .collect();
-    runs.push(spec_run_id(&Digest::of(b"another"), "export-data").unwrap());
+    runs.push(spec_run_id(&Digest::compute(b"another"), "export-data").unwrap());
     assert!(
         runs[0].as_str().starts_with("spec-export-data-"),
         "{}",
@@ -284,7 +287,7 @@ fn learned_receipt_is_never_reported_as_written() {
     // What a text says is not a word of the ledger's.
     written.outputs = vec![(
         r#"artifacts/","learned":true,""#.to_owned(),
-        Digest::of(b"tasks"),
+        Digest::compute(b"tasks"),
     )];
     ledger.learn_spec_receipt(&learned).unwrap();
     ledger.record_spec_receipt(&written).unwrap();

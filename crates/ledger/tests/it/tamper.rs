@@ -291,7 +291,7 @@ fn the_head_and_the_counter_are_checked_too() {
 
 #[test]
 fn artifacts_are_checked() {
-    let digest = Digest::of(b"the plan");
+    let digest = Digest::compute(b"the plan");
     let subject = format!("artifact {digest}");
     assert_first(
         "UPDATE artifacts SET bytes = x'00'",
@@ -329,7 +329,7 @@ fn reading_an_edited_artifact_is_an_error() {
     let ledger = Ledger::open(&place.path).unwrap();
     assert!(
         ledger
-            .artifact(&Digest::of(b"the plan"))
+            .artifact(&Digest::compute(b"the plan"))
             .unwrap_err()
             .to_string()
             .contains("edited")
@@ -473,7 +473,7 @@ mod properties {
                 && ledger.verify(&[]).is_ok_and(|verdict| verdict.passes())
             {
                 prop_assert_eq!(ledger.events(None).unwrap(), truth);
-                prop_assert_eq!(ledger.artifact(&Digest::of(b"the plan")).unwrap(), Some(b"the plan".to_vec()));
+                prop_assert_eq!(ledger.artifact(&Digest::compute(b"the plan")).unwrap(), Some(b"the plan".to_vec()));
             }
         }
     }

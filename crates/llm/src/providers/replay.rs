@@ -254,7 +254,7 @@ impl ReplayBackend {
 #[async_trait]
 impl LlmBackend for ReplayBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let request = RecordedRequest::of(&inv);
+        let request = RecordedRequest::from_invocation(&inv);
         let key = request.key().map_err(|error| {
             misconfigured(&inv.model, error.to_string(), "correct the metadata")
         })?;

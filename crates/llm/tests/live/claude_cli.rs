@@ -22,7 +22,7 @@ fn claude(base_url: String) -> Backend {
 
 #[tokio::test]
 async fn real_program_returns_answer_and_tokens() {
-    let mut summary = Summary::of(
+    let mut summary = Summary::new(
         "the real claude",
         "the capital of France, through the program",
     );
@@ -50,7 +50,7 @@ async fn real_program_returns_answer_and_tokens() {
 /// Nothing reaches the model: the server does not know the address.
 #[tokio::test]
 async fn real_program_failure_marked_success_is_error() {
-    let summary = Summary::of(
+    let summary = Summary::new(
         "the real claude, failing",
         "at an address that the server does not know",
     );

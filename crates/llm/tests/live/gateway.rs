@@ -13,7 +13,7 @@ use crate::support::{MAX_TOKENS, NO_LIMITS, Summary, ask, client, context, gatew
 
 #[tokio::test]
 async fn plain_question_gets_whole_answer() {
-    let mut summary = Summary::of("plain answer", "the capital of France");
+    let mut summary = Summary::new("plain answer", "the capital of France");
     let result = gateway()
         .invoke(ask("What is the capital of France?"))
         .await
@@ -36,7 +36,7 @@ async fn plain_question_gets_whole_answer() {
 
 #[tokio::test]
 async fn a_schema_holds_the_answer_to_its_form() {
-    let mut summary = Summary::of(
+    let mut summary = Summary::new(
         "held to a schema",
         "two facts as an object of a JSON Schema",
     );
@@ -72,7 +72,7 @@ async fn a_schema_holds_the_answer_to_its_form() {
 /// The one prompt longer than 256 tokens: the server refuses it before the model sees it.
 #[tokio::test]
 async fn a_prompt_beyond_the_context_is_unsupported() {
-    let summary = Summary::of(
+    let summary = Summary::new(
         "too long a prompt",
         "20,000 words, refused before the model sees one",
     );
@@ -93,7 +93,7 @@ async fn a_prompt_beyond_the_context_is_unsupported() {
 
 #[tokio::test]
 async fn live_answer_at_limit_is_cut_off() {
-    let mut summary = Summary::of("cut at its limit", "to count to fifty in six tokens");
+    let mut summary = Summary::new("cut at its limit", "to count to fifty in six tokens");
     let mut inv = ask("Count from 1 to 50, separated by commas.");
     inv.metadata.insert("max_tokens".to_owned(), json!(6));
     let result = gateway().invoke(inv).await.unwrap();
@@ -106,7 +106,7 @@ async fn live_answer_at_limit_is_cut_off() {
 
 #[tokio::test]
 async fn the_budget_settles_with_what_the_server_counted() {
-    let mut summary = Summary::of("budget", "two words, then once more over the budget");
+    let mut summary = Summary::new("budget", "two words, then once more over the budget");
     let budget = CallBudget::new(BudgetLimits {
         tokens: Limit::At(400),
         ..NO_LIMITS
@@ -134,7 +134,7 @@ async fn the_budget_settles_with_what_the_server_counted() {
 
 #[tokio::test]
 async fn recorded_calls_replay_equal_from_file_alone() {
-    let mut summary = Summary::of("record and replay", "a colour and an animal");
+    let mut summary = Summary::new("record and replay", "a colour and an animal");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cassette.jsonl");
     let live = gateway();

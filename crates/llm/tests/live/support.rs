@@ -104,9 +104,9 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Starts the summary of a test with this question.
-    pub(crate) fn of(test: &'static str, asked: &'static str) -> Self {
+    pub(crate) fn new(test: &'static str, asked: &'static str) -> Self {
         Self {
-            line: LiveLine::of(test, asked),
+            line: LiveLine::new(test, asked),
         }
     }
 

@@ -208,7 +208,7 @@ async fn a_huge_difference_is_shown_short_and_quickly() {
 #[test]
 fn request_key_covers_only_answer_inputs() {
     use crucible_llm::RecordedRequest;
-    let key = |inv: &LlmInvocation| RecordedRequest::of(inv).key().unwrap();
+    let key = |inv: &LlmInvocation| RecordedRequest::from_invocation(inv).key().unwrap();
     let base = ask("a");
     let elsewhere = LlmInvocation {
         spec_id: "other".to_owned(),
@@ -576,7 +576,7 @@ async fn recorded_line_digest_is_always_known() {
         .trim_ascii_end()
         .split(|byte| *byte == b'\n')
         .skip(1)
-        .map(Digest::of)
+        .map(Digest::compute)
         .collect();
     assert_eq!(Cassette::parse(&bytes).unwrap().lines, digests);
     assert_eq!(

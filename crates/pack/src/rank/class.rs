@@ -20,8 +20,8 @@ pub enum FileClass {
 impl FileClass {
     /// The class of the file at `path`.
     #[must_use]
-    pub fn of(path: &RepoPath) -> Self {
-        let roles = PathRoles::of(path);
+    pub fn from_path(path: &RepoPath) -> Self {
+        let roles = PathRoles::from_path(path);
         let is_any = |wanted: &[PathRole]| wanted.iter().any(|role| roles.has(*role));
         if is_any(&[PathRole::Generated, PathRole::Lockfile]) {
             Self::Generated
@@ -184,7 +184,11 @@ mod tests {
             ("contest.py", FileClass::Source),
         ];
         for (path, class) in cases {
-            assert_eq!(FileClass::of(&path.parse().unwrap()), class, "{path}");
+            assert_eq!(
+                FileClass::from_path(&path.parse().unwrap()),
+                class,
+                "{path}"
+            );
         }
     }
 

@@ -219,7 +219,8 @@ impl Goal {
                 });
             }
         }
-        let occurrences = Occurrences::of(patterns.iter().map(|pattern| pattern.text.as_str()));
+        let occurrences =
+            Occurrences::from_patterns(patterns.iter().map(|pattern| pattern.text.as_str()));
         let cut = GoalCut {
             bytes: (whole - goal.len()) as u64,
             names: dropped.len() as u64,
@@ -276,7 +277,7 @@ impl Goal {
         self.cut
     }
 
-    /// Examines one file. `class` is the result of [`FileClass::of`] for its path. `text` is its content or
+    /// Examines one file. `class` is the result of [`FileClass::from_path`] for its path. `text` is its content or
     /// the beginning of it, if known; at most 256 KiB are searched. Files can be examined in any order or in
     /// parallel.
     #[must_use]
@@ -435,11 +436,11 @@ impl Goal {
                 continue;
             } else if in_stem.contains(text) {
                 (NamePlace::Name, 150)
-            } else if stems.contains(&WordStem::of(text)) {
+            } else if stems.contains(&WordStem::from_word(text)) {
                 (NamePlace::Name, 100)
             } else if in_directories.contains(text) {
                 (NamePlace::Directory, 60)
-            } else if stems_above.contains(&WordStem::of(text)) {
+            } else if stems_above.contains(&WordStem::from_word(text)) {
                 (NamePlace::Directory, 30)
             } else {
                 continue;

@@ -22,7 +22,9 @@ pub(super) struct Occurrences {
 
 impl Occurrences {
     /// Nothing where there are no patterns, or more than an automaton holds.
-    pub(super) fn of<'a>(patterns: impl ExactSizeIterator<Item = &'a str>) -> Option<Self> {
+    pub(super) fn from_patterns<'a>(
+        patterns: impl ExactSizeIterator<Item = &'a str>,
+    ) -> Option<Self> {
         if patterns.len() == 0 {
             return None;
         }
@@ -120,7 +122,7 @@ mod tests {
             text in "[abABé ]{0,90}",
         ) {
             let mut told = Vec::new();
-            let all = Occurrences::of(patterns.iter().map(String::as_str)).unwrap();
+            let all = Occurrences::from_patterns(patterns.iter().map(String::as_str)).unwrap();
             all.each(text.as_bytes(), |pattern, start, end| told.push((pattern, start, end)));
             told.sort_unstable();
             let mut there = Vec::new();
@@ -138,6 +140,6 @@ mod tests {
 
     #[test]
     fn no_patterns_find_nothing() {
-        assert!(Occurrences::of([].into_iter()).is_none());
+        assert!(Occurrences::from_patterns([].into_iter()).is_none());
     }
 }

@@ -43,7 +43,7 @@ enum Nearness {
 impl Package {
     /// The package of the best of these files, which are sorted; of none where nothing shares anything with the goal, or where
     /// outlines are not asked for.
-    pub(super) fn of(scored: &[Scored], limits: &RankLimits, has_outlines: bool) -> Self {
+    pub(super) fn new(scored: &[Scored], limits: &RankLimits, has_outlines: bool) -> Self {
         let most = limits.max_total_bytes.0 / PART_OF_BYTES / OUTLINE;
         let files = limits.max_files.0 / PART_OF_FILES;
         let is_source = |file: &&Scored| {

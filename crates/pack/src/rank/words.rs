@@ -123,7 +123,7 @@ pub(super) fn split(name: &str) -> Vec<String> {
 
 /// What each of these lowercase words has in common with its other forms.
 pub(super) fn stems(words: &[String]) -> Vec<WordStem<'_>> {
-    words.iter().map(|word| WordStem::of(word)).collect()
+    words.iter().map(|word| WordStem::from_word(word)).collect()
 }
 
 /// What a lowercase word has in common with its other forms; at least three letters of it.
@@ -144,7 +144,7 @@ enum StemEnd {
 impl<'a> WordStem<'a> {
     /// Removes inflection endings; of a doubled final letter one remains.
     #[must_use]
-    pub fn of(word: &'a str) -> Self {
+    pub fn from_word(word: &'a str) -> Self {
         const ENDINGS: [&str; 9] = ["ings", "ing", "ers", "er", "ed", "es", "or", "s", "e"];
         let cut = |word: &'a str, ending: &str| {
             word.strip_suffix(ending)
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn related(one: &str, other: &str) -> bool {
-        WordStem::of(one) == WordStem::of(other)
+        WordStem::from_word(one) == WordStem::from_word(other)
     }
 
     #[test]
@@ -261,7 +261,11 @@ mod tests {
             "日本語",
             "yyyy",
         ] {
-            assert_eq!(WordStem::of(odd).begin.is_empty(), odd.is_empty(), "{odd}");
+            assert_eq!(
+                WordStem::from_word(odd).begin.is_empty(),
+                odd.is_empty(),
+                "{odd}"
+            );
         }
     }
 }

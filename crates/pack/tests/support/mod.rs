@@ -40,7 +40,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn from_files(files: &[(&str, &str)]) -> Self {
         let node = |(path, text): &(&str, &str)| {
             ((*path).to_owned(), Node::File(text.as_bytes().to_vec()))
         };

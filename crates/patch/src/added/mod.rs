@@ -73,7 +73,7 @@ fn rules(grammar: Grammar) -> &'static Rules {
     match grammar {
         Grammar::Python => &python::RULES,
         Grammar::Rust => &rust::RULES,
-        // C has no grammar here: see `Grammar::of`.
+        // C has no grammar here: see `Grammar::from_path`.
         Grammar::Go | Grammar::C => &go::RULES,
         Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => &script::RULES,
     }
@@ -109,7 +109,7 @@ pub(crate) fn only_adds_tests(
             names.insert(name);
         }
     }
-    let was = RemainingText::of(&old, taken);
+    let was = RemainingText::new(&old, taken);
     // What stands in a group is checked with it.
     let (mut taken, mut checked) = (Vec::new(), 0);
     for unit in units(&new, rules, &|line| !lines.contains(line.trim()))? {
@@ -128,7 +128,7 @@ pub(crate) fn only_adds_tests(
     new_imports
         .extend(&old_imports, &words)
         .map_err(|why| at(0, why))?;
-    let is = RemainingText::of(&new, taken);
+    let is = RemainingText::new(&new, taken);
     match was.first_difference(&is) {
         None => Ok(()),
         Some(line) => Err(NonTestChange {
@@ -223,7 +223,7 @@ fn is_free(name: &str, names: &BTreeSet<String>, words: &BTreeSet<&str>) -> bool
 }
 
 fn grammar(path: &RepoPath) -> Result<Grammar, NonTestChange> {
-    Grammar::of(path).ok_or(NonTestChange {
+    Grammar::from_path(path).ok_or(NonTestChange {
         line: 1,
         why: "tests of this language are not known one by one",
     })
@@ -237,7 +237,7 @@ fn text(bytes: &[u8]) -> Result<&str, NonTestChange> {
 }
 
 fn parsed(grammar: Grammar, text: &str) -> Result<Parsed<'_>, NonTestChange> {
-    Parsed::of(grammar, text).map_err(|why| match why {
+    Parsed::parse(grammar, text).map_err(|why| match why {
         ParseFailure::Error { line } => NonTestChange {
             line,
             why: "the file cannot be read as its language",
@@ -361,7 +361,7 @@ struct RemainingText<'t> {
 }
 
 impl<'t> RemainingText<'t> {
-    fn of(parsed: &Parsed<'t>, mut taken: Vec<Range<usize>>) -> Self {
+    fn new(parsed: &Parsed<'t>, mut taken: Vec<Range<usize>>) -> Self {
         taken.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
         let literals = literals(parsed);
         let mut lines = Vec::new();

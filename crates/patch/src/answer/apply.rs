@@ -128,7 +128,7 @@ fn without_definition(
     let (mark, text) = split_bom(before.unwrap_or_default());
     let target = std::str::from_utf8(text)
         .ok()
-        .and_then(|text| Target::of(path, text));
+        .and_then(|text| Target::parse(path, text));
     let target = target.ok_or_else(|| AnswerError::NoSuchDefinition {
         path: path.clone(),
         name: name.to_owned(),
@@ -142,7 +142,7 @@ fn without_definition(
 #[must_use]
 pub fn can_splice(path: &RepoPath, content: &[u8]) -> bool {
     let (_, content) = split_bom(content);
-    std::str::from_utf8(content).is_ok_and(|text| Target::of(path, text).is_some())
+    std::str::from_utf8(content).is_ok_and(|text| Target::parse(path, text).is_some())
 }
 
 /// Whether most of a file can be given as definitions. A script whose code runs at its own level, or stands within one call as in
@@ -151,7 +151,7 @@ pub fn can_splice(path: &RepoPath, content: &[u8]) -> bool {
 pub fn consists_of_definitions(path: &RepoPath, content: &[u8]) -> bool {
     let (_, content) = split_bom(content);
     std::str::from_utf8(content).is_ok_and(|text| {
-        Target::of(path, text).is_some_and(|target| target.is_mostly_definitions())
+        Target::parse(path, text).is_some_and(|target| target.is_mostly_definitions())
     })
 }
 
@@ -223,7 +223,7 @@ fn by_definition(
     let (mark, text) = split_bom(before.unwrap_or_default());
     let target = std::str::from_utf8(text)
         .ok()
-        .and_then(|text| Target::of(path, text));
+        .and_then(|text| Target::parse(path, text));
     let Some(target) = target.filter(|_| !text.trim_ascii().is_empty()) else {
         return whole(path, content, before);
     };
@@ -314,7 +314,7 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
         .split_inclusive(|byte| *byte == b'\n')
         .map(without_line_end)
         .collect();
-    match Ends::of(&old) {
+    match Ends::from_lines(&old) {
         Ends::Lf => out.extend_from_slice(content.as_bytes()),
         Ends::CrLf => new.iter().for_each(|line| push(&mut out, line, b"\r\n")),
         Ends::Mixed { most } => {
@@ -356,7 +356,7 @@ enum Ends {
 }
 
 impl Ends {
-    fn of(lines: &[&[u8]]) -> Self {
+    fn from_lines(lines: &[&[u8]]) -> Self {
         let ended = lines.iter().filter(|line| line.ends_with(b"\n")).count();
         let crlf = lines.iter().filter(|line| line.ends_with(b"\r\n")).count();
         match crlf {

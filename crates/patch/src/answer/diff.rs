@@ -67,8 +67,8 @@ fn is_fence(line: &str) -> bool {
 fn enclosed(body: &str) -> Option<&str> {
     let (first, rest) = body.split_once('\n')?;
     let (inner, last) = rest.trim_end().rsplit_once('\n')?;
-    let opens = CodeFence::of(first)?;
-    let closes = CodeFence::of(last)?;
+    let opens = CodeFence::parse(first)?;
+    let closes = CodeFence::parse(last)?;
     (closes.info().is_empty() && matches!(opens.info(), "" | "diff" | "patch"))
         .then(|| inner.trim_matches('\n'))
 }

@@ -58,7 +58,7 @@ pub enum AnswerError {
     },
     /// A piece of a file in a form that only takes whole files.
     #[error(
-        "the block for {path} holds only a part of it; answer with blocks that search and replace, or with the whole file"
+        "the block for {path} has only a part of the file; answer with search/replace blocks or with the whole file"
     )]
     PartOfFile {
         /// The file.

@@ -56,7 +56,7 @@ pub fn answer_blocks(text: &str) -> Result<Vec<AnswerBlock<'_>>, AnswerError> {
     for (number, line) in (1u64..).zip(text.split_inclusive('\n')) {
         let start = at;
         at += line.len();
-        let fence = CodeFence::of(line);
+        let fence = CodeFence::parse(line);
         match (open.last().copied(), fence) {
             (None, None) => {
                 if !line.trim().is_empty() {

@@ -197,7 +197,7 @@ fn halves(names: &str) -> Option<String> {
 
 /// Reads one hunk: as many lines as its header says where that gives a hunk, else as many as look like its lines.
 fn hunk(lines: &[&str], start: usize) -> Option<(LooseHunk, usize)> {
-    let header = lines.get(start).and_then(|line| Header::of(line));
+    let header = lines.get(start).and_then(|line| Header::parse(line));
     if let Some(header) = header
         && let Some((hunk, end)) = counted(lines, start + 1, header)
     {
@@ -313,7 +313,7 @@ struct Header {
 
 impl Header {
     /// Reads `@@ -line,count +line,count @@`.
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
         let (new, _) = rest.split_once(" @@")?;
         let range = |text: &str| -> Option<(usize, usize)> {

@@ -40,7 +40,7 @@ pub fn restore_lost_definitions(
         Proposal::Edits(edits) => edits
             .iter()
             .filter(|edit| matches!(edit.kind, EditKind::WholeFile { .. }))
-            .filter_map(|edit| FileChange::of(&edit.path, before, &after))
+            .filter_map(|edit| FileChange::new(&edit.path, before, &after))
             .collect(),
         Proposal::Diff(_) => Vec::new(),
     };
@@ -93,8 +93,8 @@ struct FileChange<'a> {
 }
 
 impl<'a> FileChange<'a> {
-    fn of(path: &'a RepoPath, before: &Files, after: &Files) -> Option<Self> {
-        let language = Language::of(path)?;
+    fn new(path: &'a RepoPath, before: &Files, after: &Files) -> Option<Self> {
+        let language = Language::from_path(path)?;
         let mut counts = BTreeMap::new();
         for (files, sign) in [(before, -1), (after, 1)] {
             for (definition, count) in files
@@ -111,7 +111,7 @@ impl<'a> FileChange<'a> {
 
     /// Which of the lost definitions `content` holds again: what is let go may take others with it.
     fn restored<'d>(&self, dropped: &[&'d Definition], content: &[u8]) -> Vec<&'d Definition> {
-        let now = Language::of(self.path)
+        let now = Language::from_path(self.path)
             .map(|language| definitions(language, content))
             .unwrap_or_default();
         dropped
@@ -136,7 +136,7 @@ fn spliced(
         std::str::from_utf8(new).ok()?,
     );
     let answer = new.replace("\r\n", "\n");
-    let spliced = Target::of(path, old)?
+    let spliced = Target::parse(path, old)?
         .splice(path, &answer, Coverage::OfAll { gone: removed })
         .ok()?;
     (spliced.found > 0).then(|| [mark, spliced.text.as_bytes()].concat())

@@ -21,7 +21,7 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
             });
         }
         if !is_search_marker(line) {
-            match CodeFence::of(line) {
+            match CodeFence::parse(line) {
                 Some(fence) if fence.info().is_empty() => {}
                 Some(fence) => {
                     above = name::in_info(fence.info(), number, expected)?

@@ -103,10 +103,10 @@ fn diff_in(text: &str) -> Option<Found<'_>> {
     let before = lines.get(..start)?;
     let fences = before
         .iter()
-        .filter(|line| CodeFence::of(line).is_some())
+        .filter(|line| CodeFence::parse(line).is_some())
         .count();
     let opening = before.iter().rev().find(|line| !line.trim().is_empty());
-    let opening = opening.and_then(|line| CodeFence::of(line));
+    let opening = opening.and_then(|line| CodeFence::parse(line));
     match opening.filter(|_| fences == 1) {
         None if fences == 0 => Some(Found::One(text.get(offset(start)..)?)),
         // It stands amid some code, or behind it.
@@ -114,7 +114,7 @@ fn diff_in(text: &str) -> Option<Found<'_>> {
         Some(fence) => {
             let is_end = |line: &&str| {
                 !line.starts_with([' ', '\t'])
-                    && CodeFence::of(line).is_some_and(|end| fence.is_closed_by(end))
+                    && CodeFence::parse(line).is_some_and(|end| fence.is_closed_by(end))
             };
             let length = lines.get(start..)?.iter().position(is_end)?;
             let rest = lines.get(start + length + 1..)?;

@@ -103,7 +103,7 @@ fn unfenced(
             || line.starts_with("@@ ")
             || line.starts_with("diff --git ")
     };
-    let is_code = last.is_some_and(|path| Language::of(&path).is_some());
+    let is_code = last.is_some_and(|path| Language::from_path(&path).is_some());
     if !is_code || files.keys().any(is_document) || text.lines().any(is_of_other_format) {
         return Err(AnswerError::NoEdit);
     }

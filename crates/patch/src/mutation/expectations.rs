@@ -34,7 +34,7 @@ pub fn alter_expectations(
         return None;
     }
     let text = std::str::from_utf8(source).ok()?;
-    let parsed = Parsed::of(grammar, text).ok()?;
+    let parsed = Parsed::parse(grammar, text).ok()?;
     let mut edits: Vec<TextEdit> = code_tokens(&parsed)
         .into_iter()
         .filter(|leaf| is_test_file || is_in_test(&parsed, *leaf))

@@ -93,11 +93,11 @@ pub fn break_change(
     let Some(text) = parse(after) else {
         return only(Unbroken::Unparsed);
     };
-    let Ok(parsed) = Parsed::of(grammar, &text) else {
+    let Ok(parsed) = Parsed::parse(grammar, &text) else {
         return only(Unbroken::Unparsed);
     };
     let old_text = before.and_then(parse).unwrap_or_default();
-    let old = Parsed::of(grammar, &old_text)
+    let old = Parsed::parse(grammar, &old_text)
         .ok()
         .filter(|_| before.is_some());
     let changed = changed_lines(old.as_ref(), &parsed);
@@ -163,7 +163,7 @@ fn touched<'f, 't>(
 
 /// A name that occurs in no other text.
 fn mark_of(text: &str) -> String {
-    let digest = Digest::of(text.as_bytes()).to_string();
+    let digest = Digest::compute(text.as_bytes()).to_string();
     let hex = digest.rsplit(':').next().unwrap_or_default();
     format!("_broken_{}", hex.get(..12).unwrap_or_default())
 }

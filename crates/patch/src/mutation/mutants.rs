@@ -41,9 +41,9 @@ fn mutants_of(path: &RepoPath, before: Option<&[u8]>, after: &[u8]) -> Option<Ve
     }
     let grammar = Grammar::of_tested(path)?;
     let text = std::str::from_utf8(after).ok()?;
-    let parsed = Parsed::of(grammar, text).ok()?;
+    let parsed = Parsed::parse(grammar, text).ok()?;
     let old = before.map(std::str::from_utf8).transpose().ok()?;
-    let old = old.and_then(|old| Parsed::of(grammar, old).ok());
+    let old = old.and_then(|old| Parsed::parse(grammar, old).ok());
     let changed = changed_lines(old.as_ref(), &parsed);
     let all = functions(&parsed);
     let touched = touched(old.as_ref(), &all, &changed);
@@ -84,7 +84,7 @@ fn mutants_of(path: &RepoPath, before: Option<&[u8]>, after: &[u8]) -> Option<Ve
         });
     Some(
         mutants
-            .filter(|mutant| Parsed::of(grammar, &mutant.text).is_ok())
+            .filter(|mutant| Parsed::parse(grammar, &mutant.text).is_ok())
             .collect(),
     )
 }

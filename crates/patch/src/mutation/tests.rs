@@ -24,7 +24,10 @@ fn breaks(path: &str, before: &str, after: &str, functions: &[&str]) -> BrokenSo
         assert_eq!(source.functions, functions, "{path}");
         let text = source.text.clone().unwrap();
         let grammar = Grammar::of_tested(&path.parse().unwrap()).unwrap();
-        assert!(Parsed::of(grammar, &text).is_ok(), "{breakage:?}: {text}");
+        assert!(
+            Parsed::parse(grammar, &text).is_ok(),
+            "{breakage:?}: {text}"
+        );
     }
     broken(path, before, after, Breakage::Fails)
 }

@@ -112,7 +112,9 @@ pub fn new_names(path: &RepoPath, before: Option<&[u8]>, after: &[u8]) -> BTreeS
 /// The names in a source; nothing if it does not follow its grammar.
 fn names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
     let text = std::str::from_utf8(source).unwrap_or_default();
-    let Some(parsed) = Grammar::of(path).and_then(|grammar| Parsed::of(grammar, text).ok()) else {
+    let Some(parsed) =
+        Grammar::from_path(path).and_then(|grammar| Parsed::parse(grammar, text).ok())
+    else {
         return BTreeSet::new();
     };
     let found = code_tokens(&parsed)
@@ -127,7 +129,9 @@ fn names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
 #[must_use]
 pub fn signatures(path: &RepoPath, source: &[u8], names: &BTreeSet<String>) -> Vec<String> {
     let text = std::str::from_utf8(source).unwrap_or_default();
-    let Some(parsed) = Grammar::of(path).and_then(|grammar| Parsed::of(grammar, text).ok()) else {
+    let Some(parsed) =
+        Grammar::from_path(path).and_then(|grammar| Parsed::parse(grammar, text).ok())
+    else {
         return Vec::new();
     };
     let is_used = |name: &str| names.contains(name.rsplit('.').next().unwrap_or(name));
@@ -147,9 +151,9 @@ pub fn signatures(path: &RepoPath, source: &[u8], names: &BTreeSet<String>) -> V
 /// Returns a literal in one spelling, so that equal literals are equal texts; nothing if it is not a literal.
 #[must_use]
 pub fn normal_literal(path: &RepoPath, literal: &str) -> Option<String> {
-    let grammar = Grammar::of(path)?;
+    let grammar = Grammar::from_path(path)?;
     let text = format!("x = {}\n", literal.trim());
-    let parsed = Parsed::of(grammar, &text).ok()?;
+    let parsed = Parsed::parse(grammar, &text).ok()?;
     if parsed.root().named_child_count() != 1 {
         return None;
     }

@@ -70,14 +70,14 @@ pub fn proposed_test(
     name: &str,
     expected: &str,
 ) -> Result<ProposedTest, TestFault> {
-    let grammar = match Grammar::of(path) {
+    let grammar = match Grammar::from_path(path) {
         Some(grammar @ (Grammar::Python | Grammar::JavaScript)) => grammar,
         _ => return Err(TestFault::NoGrammar),
     };
     if text.len() > MAX_TEST {
         return Err(TestFault::Unparsed);
     }
-    let parsed = Parsed::of(grammar, text).map_err(|_| TestFault::Unparsed)?;
+    let parsed = Parsed::parse(grammar, text).map_err(|_| TestFault::Unparsed)?;
     let nodes = nodes(&parsed);
     let names_of_tests = statements(&parsed, &nodes, name)?;
     let imports = imports(&parsed, &nodes)?;

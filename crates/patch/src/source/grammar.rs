@@ -19,7 +19,7 @@ pub(super) fn scripts(source: &[u8]) -> impl Iterator<Item = Masked> + use<'_> {
         .into_iter()
         .filter_map(move |grammar| {
             let text = text?;
-            let parsed = Parsed::of(grammar, text).ok()?;
+            let parsed = Parsed::parse(grammar, text).ok()?;
             let mut out = source.to_vec();
             let mut literals: Vec<Range<usize>> = Vec::new();
             let mut cursor = parsed.root().walk();

@@ -113,7 +113,7 @@ enum Family {
 }
 
 impl Family {
-    fn of(path: &RepoPath) -> Self {
+    fn from_path(path: &RepoPath) -> Self {
         Self::of_name(path.segments().next_back().unwrap_or_default())
     }
 
@@ -153,7 +153,7 @@ pub(crate) fn included<'a>(
 ) -> Vec<(&'a RepoPath, Vec<Included>)> {
     let texts: Vec<Cow<'_, [u8]>> = files
         .iter()
-        .map(|(path, source)| with_plain_blanks(source, Family::of(path)))
+        .map(|(path, source)| with_plain_blanks(source, Family::from_path(path)))
         .collect();
     let files: Vec<(&RepoPath, &[u8])> = files
         .iter()
@@ -163,7 +163,7 @@ pub(crate) fn included<'a>(
     let mut families: Vec<BTreeSet<Family>> = files
         .iter()
         .map(|(path, source)| {
-            let mut families = BTreeSet::from([Family::of(path)]);
+            let mut families = BTreeSet::from([Family::from_path(path)]);
             // The ending says little: macros of an assembler do.
             if path.extension() == Some("inc") && has_any(source, &ASSEMBLER_MACROS) {
                 families.insert(Family::Assembly);
@@ -178,7 +178,7 @@ pub(crate) fn included<'a>(
     let mut round = 0;
     loop {
         let each = || files.iter().zip(&families);
-        let names = Names::of(
+        let names = Names::from_files(
             each().flat_map(|((_, source), families)| families.iter().map(|one| (*one, *source))),
         );
         let found: Vec<Found<'_>> = each()
@@ -232,7 +232,7 @@ fn read<'a>(
     families: &BTreeSet<Family>,
     names: &Names,
 ) -> Found<'a> {
-    let own = Family::of(path);
+    let own = Family::from_path(path);
     let mut found = Found {
         depth: path.segments().count() - 1,
         path,

@@ -19,7 +19,7 @@ pub(crate) enum Language {
 
 impl Language {
     /// The language of a file by its extension; none for everything else.
-    pub(crate) fn of(path: &RepoPath) -> Option<Self> {
+    pub(crate) fn from_path(path: &RepoPath) -> Option<Self> {
         match path.extension()?.to_ascii_lowercase().as_str() {
             "rs" => Some(Self::Rust),
             "py" | "pyi" => Some(Self::Python),

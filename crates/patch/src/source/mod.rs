@@ -32,7 +32,7 @@ pub(crate) use tricks::{Confidence, Detection, Role, Tampering, detections, may_
 /// The names that a source file defines; empty for a language whose definitions are not known.
 #[must_use]
 pub fn defined_names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
-    let known = Language::of(path).map(|language| definitions(language, source));
+    let known = Language::from_path(path).map(|language| definitions(language, source));
     known
         .into_iter()
         .flatten()
@@ -44,7 +44,7 @@ pub fn defined_names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
 /// for a language that is not known. A comment or another text defines none.
 #[must_use]
 pub fn defines_test(path: &RepoPath, source: &[u8], name: &str) -> Option<bool> {
-    let language = Language::of(path)?;
+    let language = Language::from_path(path)?;
     let masked = mask::mask(language, source);
     let tokens = token::tokens(&masked);
     let follows = |words: &[&str]| {

@@ -48,7 +48,7 @@ const OF_PRODUCTS: [&str; 7] = [
 /// Returns what a source of a compiled language says of itself.
 #[must_use]
 pub fn source_signs(path: &RepoPath, source: &[u8]) -> SourceSigns {
-    let language = Language::of(path).unwrap_or(Language::C);
+    let language = Language::from_path(path).unwrap_or(Language::C);
     let masked = mask(language, source);
     let tokens = tokens(&masked);
     let tests = if language == Language::Rust {
@@ -97,7 +97,7 @@ pub fn source_signs(path: &RepoPath, source: &[u8]) -> SourceSigns {
 /// Returns whether a file defines macros or functions whose names say that they assert.
 #[must_use]
 pub fn defines_assertions(path: &RepoPath, source: &[u8]) -> bool {
-    let language = Language::of(path).unwrap_or(Language::C);
+    let language = Language::from_path(path).unwrap_or(Language::C);
     definitions(language, source)
         .keys()
         .any(|definition| of_name(&definition.name) == Asserts::Clearly)

@@ -163,7 +163,7 @@ struct Frame<'t> {
 
 impl<'t> Outline<'t> {
     /// The outline of a parsed text.
-    pub(crate) fn of(parsed: &'t Parsed<'t>, branches: Branches) -> Self {
+    pub(crate) fn new(parsed: &'t Parsed<'t>, branches: Branches) -> Self {
         let ends = parsed.text.match_indices('\n').map(|(at, _)| at + 1);
         let lines = std::iter::once(0).chain(ends).collect();
         let mut outline = Self {

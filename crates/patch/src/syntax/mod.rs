@@ -56,16 +56,16 @@ pub(crate) enum Grammar {
 }
 
 impl Grammar {
-    /// The same as [`Self::of`], with the languages whose functions can only be broken and mutated.
+    /// The same as [`Self::from_path`], with the languages whose functions can only be broken and mutated.
     pub(crate) fn of_tested(path: &RepoPath) -> Option<Self> {
         match path.extension()?.to_ascii_lowercase().as_str() {
             "c" | "h" => Some(Self::C),
-            _ => Self::of(path),
+            _ => Self::from_path(path),
         }
     }
 
     /// The grammar of a file by its extension; none for everything else.
-    pub(crate) fn of(path: &RepoPath) -> Option<Self> {
+    pub(crate) fn from_path(path: &RepoPath) -> Option<Self> {
         match path.extension()?.to_ascii_lowercase().as_str() {
             "rs" => Some(Self::Rust),
             "py" | "pyi" => Some(Self::Python),
@@ -108,7 +108,7 @@ pub(crate) struct Parsed<'t> {
 
 impl<'t> Parsed<'t> {
     /// Parses `text`, or says why there is no tree without an error in it.
-    pub(crate) fn of(grammar: Grammar, text: &'t str) -> Result<Self, ParseFailure> {
+    pub(crate) fn parse(grammar: Grammar, text: &'t str) -> Result<Self, ParseFailure> {
         if text.len() > MAX_SYNTAX_BYTES {
             return Err(ParseFailure::TooMuch);
         }

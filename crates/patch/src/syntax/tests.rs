@@ -16,8 +16,8 @@ const ALL: [Grammar; 6] = [
 /// Each entry as `container/container/word name`, with its kind where it is not a definition.
 fn entries(grammar: Grammar, text: &str, branches: Branches) -> Vec<String> {
     let parsed =
-        Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}: {text}"));
-    let outline = Outline::of(&parsed, branches);
+        Parsed::parse(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}: {text}"));
+    let outline = Outline::new(&parsed, branches);
     let own = |entry: &Entry<'_>| match &entry.kind {
         Kind::Definition(definition) => {
             format!("{} {}", definition.word, definition.names.join("+"))
@@ -170,8 +170,8 @@ fn go() {
 #[test]
 fn lines_directly_above_definition_belong_to_it() {
     let lead = |grammar: Grammar, text: &str| {
-        let parsed = Parsed::of(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}"));
-        let outline = Outline::of(&parsed, Branches::Open);
+        let parsed = Parsed::parse(grammar, text).unwrap_or_else(|unparsed| panic!("{unparsed:?}"));
+        let outline = Outline::new(&parsed, Branches::Open);
         let last = outline.entries.last().unwrap();
         last.lead
             .iter()
@@ -199,7 +199,7 @@ fn lines_directly_above_definition_belong_to_it() {
 
 #[test]
 fn syntax_error_position_is_reported() {
-    let line = |grammar: Grammar, text: &str| match Parsed::of(grammar, text) {
+    let line = |grammar: Grammar, text: &str| match Parsed::parse(grammar, text) {
         Err(ParseFailure::Error { line }) => line,
         Err(ParseFailure::TooMuch) | Ok(_) => 0,
     };
@@ -215,7 +215,7 @@ fn syntax_error_position_is_reported() {
 fn too_large_a_text_is_not_parsed() {
     let text = " ".repeat(MAX_SYNTAX_BYTES + 1);
     assert!(matches!(
-        Parsed::of(Grammar::Rust, &text),
+        Parsed::parse(Grammar::Rust, &text),
         Err(ParseFailure::TooMuch)
     ));
 }
@@ -250,8 +250,8 @@ fn hostile_text_is_read_in_bounded_time() {
         (Grammar::Rust, "use a;".repeat(20_000)),
         (Grammar::Python, "# a\n".repeat(40_000)),
     ] {
-        if let Ok(parsed) = Parsed::of(grammar, &text) {
-            let outline = Outline::of(&parsed, Branches::Open);
+        if let Ok(parsed) = Parsed::parse(grammar, &text) {
+            let outline = Outline::new(&parsed, Branches::Open);
             for entry in outline
                 .entries
                 .iter()
@@ -281,8 +281,8 @@ fn hostile_text_is_read_in_bounded_time() {
     ] {
         let text = piece.repeat(20_000 / piece.len());
         for grammar in ALL {
-            if let Ok(parsed) = Parsed::of(grammar, &text) {
-                let _ = Outline::of(&parsed, Branches::Closed);
+            if let Ok(parsed) = Parsed::parse(grammar, &text) {
+                let _ = Outline::new(&parsed, Branches::Closed);
             }
         }
     }

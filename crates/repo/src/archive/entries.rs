@@ -202,7 +202,7 @@ fn judge(
     let pax = prelude.pax.unwrap_or_default();
     let own = header.path_bytes();
     let name = choose(pax.path, prelude.long_name, || Some(own.to_vec()))?.unwrap_or_default();
-    let refuse = |why: Refusal| why.of(&name);
+    let refuse = |why: Refusal| why.into_error(&name);
     // A reader without PAX support would find other entries after this one.
     if pax.size.is_some_and(|other| other != size) {
         return Err(refuse(Refusal::Contradiction));
@@ -252,7 +252,7 @@ fn choose(
     own: impl FnOnce() -> Option<Vec<u8>>,
 ) -> Result<Option<Vec<u8>>, ArchiveError> {
     match (pax, long) {
-        (Some(pax), Some(long)) if pax != long => Err(Refusal::Contradiction.of(&pax)),
+        (Some(pax), Some(long)) if pax != long => Err(Refusal::Contradiction.into_error(&pax)),
         (Some(name), _) | (None, Some(name)) => Ok(Some(name)),
         (None, None) => Ok(own()),
     }

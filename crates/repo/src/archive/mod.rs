@@ -207,7 +207,7 @@ pub fn unpack(
 
 impl Refusal {
     /// The error of an entry by this name.
-    fn of(self, name: &[u8]) -> ArchiveError {
+    fn into_error(self, name: &[u8]) -> ArchiveError {
         const SHOWN: usize = 200;
         let text = String::from_utf8_lossy(name);
         let shown: String = text.chars().take(SHOWN).collect();

@@ -52,7 +52,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Records, ArchiveError> {
             b"hdrcharset" if value != b"ISO-IR 10646 2000 UTF-8" => {
                 return Err(damaged("another character set"));
             }
-            _ if key.starts_with(b"GNU.sparse.") => return Err(Refusal::Kind.of(key)),
+            _ if key.starts_with(b"GNU.sparse.") => return Err(Refusal::Kind.into_error(key)),
             _ => false,
         };
         if twice {

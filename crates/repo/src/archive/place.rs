@@ -108,7 +108,7 @@ impl Unpacker {
             .collect();
         for (name, target) in &links {
             self.judge_link(name, target, &names)
-                .map_err(|why| why.of(name))?;
+                .map_err(|why| why.into_error(name))?;
         }
         for (name, target) in &links {
             if stop.load(Ordering::Relaxed) {
@@ -141,7 +141,7 @@ impl Unpacker {
             None => std::str::from_utf8(first).is_ok(),
         };
         if !is_fine || (is_itself_the_top && !matches!(kind, MemberKind::Directory)) {
-            return Err(Refusal::OtherTop.of(name.bytes()));
+            return Err(Refusal::OtherTop.into_error(name.bytes()));
         }
         if self.top.is_none() {
             self.top = Some(first.to_vec());
@@ -180,7 +180,7 @@ impl Unpacker {
 
     fn directory(&mut self, name: &MemberName, named: Named) -> Result<(), ArchiveError> {
         match self.directories.get_mut(name.bytes()) {
-            Some(Named::ByAnEntry) => Err(Refusal::Duplicate.of(name.bytes())),
+            Some(Named::ByAnEntry) => Err(Refusal::Duplicate.into_error(name.bytes())),
             Some(known) => {
                 *known = named;
                 Ok(())
@@ -240,16 +240,16 @@ impl Unpacker {
 
     fn hard_link(&mut self, name: &MemberName, target: &[u8]) -> Result<(), ArchiveError> {
         let known = MemberName::judge(target, &self.limits);
-        let target = known.map_err(|_| Refusal::LeadsOut.of(name.bytes()))?;
+        let target = known.map_err(|_| Refusal::LeadsOut.into_error(name.bytes()))?;
         if target.parts().next() != name.parts().next() {
-            return Err(Refusal::LeadsOut.of(name.bytes()));
+            return Err(Refusal::LeadsOut.into_error(name.bytes()));
         }
         match self.root.hard_link(&target.path(), &name.path()) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Err(Refusal::Duplicate.of(name.bytes())),
+            Err(Errno::EXIST) => return Err(Refusal::Duplicate.into_error(name.bytes())),
             // Nothing, a directory, or a link that is not created yet.
             Err(Errno::NOENT | Errno::PERM | Errno::NOTDIR | Errno::LOOP) => {
-                return Err(Refusal::HardLink.of(name.bytes()));
+                return Err(Refusal::HardLink.into_error(name.bytes()));
             }
             Err(errno) => return Err(self.fault("link", name.bytes(), errno)),
         }
@@ -266,7 +266,7 @@ impl Unpacker {
         }
         match self.links.insert(name.bytes().to_vec(), target) {
             None => Ok(()),
-            Some(_) => Err(Refusal::Duplicate.of(name.bytes())),
+            Some(_) => Err(Refusal::Duplicate.into_error(name.bytes())),
         }
     }
 
@@ -306,9 +306,9 @@ impl Unpacker {
     fn fault(&self, action: &'static str, entry: &[u8], errno: Errno) -> ArchiveError {
         match errno {
             Errno::EXIST | Errno::NOTDIR | Errno::ISDIR | Errno::LOOP => {
-                Refusal::Duplicate.of(entry)
+                Refusal::Duplicate.into_error(entry)
             }
-            Errno::NAMETOOLONG => Refusal::TooLong.of(entry),
+            Errno::NAMETOOLONG => Refusal::TooLong.into_error(entry),
             _ => self
                 .root
                 .fail(action, &crate::git::as_path(entry), errno)

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn each_status_has_its_error_with_githubs_words() {
+    fn http_status_maps_to_error_with_message() {
         assert!(matches!(error(401, "", WORDS), GhError::NotLoggedIn { .. }));
         assert!(matches!(error(404, "", ""), GhError::NotFound { .. }));
         assert!(matches!(

@@ -19,7 +19,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// Reads the settings that hold in a repository.
-    pub(super) fn of(entries: &[&Entry]) -> Self {
+    pub(super) fn from_entries(entries: &[&Entry]) -> Self {
         let mut addresses = Self::default();
         for entry in entries {
             let base = subsection(&entry.key);
@@ -198,7 +198,7 @@ mod tests {
             entry("remote.o.url", "gh:x.git"),
             entry("remote.pushdefault", "p"),
         ];
-        let addresses = Addresses::of(&entries.iter().collect::<Vec<_>>());
+        let addresses = Addresses::from_entries(&entries.iter().collect::<Vec<_>>());
         let replaced = addresses.rewritten_forms(b"gh:x.git");
         let expected = ["/m/p-x.git", "gh:x.git", "m.git"];
         let expected = expected.map(|text| text.as_bytes().to_owned());

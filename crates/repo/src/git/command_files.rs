@@ -17,11 +17,11 @@ use crucible_host::env::Environment;
 use super::command::as_path;
 use super::config_files::{canonical, path_in};
 use super::git_call::GitCall;
-use super::on_path::{SearchPath, is_builtin};
 use super::pieces::pieces;
 use super::programs::{
     NamedPath, SettingRole, library_variable, named_by, role, subsection, variable_role,
 };
+use super::search_path::{SearchPath, is_builtin};
 use super::shell::Script;
 
 /// Programs that run what an argument names. Versions may follow the name (`python3.12`).
@@ -165,7 +165,7 @@ pub(super) fn named_in_command(
     let value = value.strip_prefix(b"!").unwrap_or(value);
     let written = value.split(u8::is_ascii_whitespace).chain([value]);
     let written = written.map(<[u8]>::to_owned).collect();
-    Search::of(Script::parse(value).commands, written, value, base, env)
+    Search::named_paths(Script::parse(value).commands, written, value, base, env)
 }
 
 /// Returns what a helper for credentials names: a command, or the name of a program after `git-credential-`.
@@ -197,7 +197,7 @@ pub(super) fn named_in_alias(value: &[u8], base: &Path, env: &Environment) -> BT
     if calls.is_some_and(|calls| calls.iter().any(GitCall::is_harmless)) {
         commands.truncate(1);
     }
-    Search::of(commands, Vec::new(), b"", base, env)
+    Search::named_paths(commands, Vec::new(), b"", base, env)
 }
 
 /// Looks for what the words of a value name.
@@ -210,7 +210,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// Searches the words of commands, the words `written` without a shell, and the pieces of `text`.
-    fn of(
+    fn named_paths(
         mut commands: Vec<Vec<Vec<u8>>>,
         written: Vec<Vec<u8>>,
         text: &[u8],
@@ -415,7 +415,7 @@ impl<'a> Search<'a> {
         let assigned =
             assigned.map(|value| SearchPath::after_assignment(value, self.env, self.base));
         let paths: Vec<SearchPath> = assigned
-            .chain([SearchPath::of(self.env, self.base)])
+            .chain([SearchPath::new(self.env, self.base)])
             .collect();
         let subcommands = calls.iter().flatten().filter_map(GitCall::subcommand);
         let subcommands = subcommands.map(|name| ([b"git-", name].concat(), Use::Program));
@@ -435,7 +435,7 @@ impl<'a> Search<'a> {
                 if used == Use::Program {
                     self.named.extend(path.candidate_programs(&word));
                 } else {
-                    self.named.extend(path.found(&word));
+                    self.named.extend(path.find(&word));
                 }
             }
         }

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_read_by_its_headers() {
+    fn commit_headers_are_parsed() {
         let oid = |digit: &str| digit.repeat(40);
         let text = format!(
             "tree {}\nparent {}\nparent {}\nauthor A <a> 1 +0000\ncommitter A <a> 1 +0000\n\nTitle\n\nparent {}\n",

@@ -124,7 +124,7 @@ impl ConfigFiles {
             if !seen.insert(file.clone()) {
                 continue;
             }
-            for entry in self.of(&file) {
+            for entry in self.entries(&file) {
                 if let Some(other) = entry.included(&file, env) {
                     included.push(other.clone());
                     left.push(other);
@@ -136,7 +136,7 @@ impl ConfigFiles {
     }
 
     /// Returns the entries of one file.
-    pub(super) fn of(&self, file: &Path) -> &[Entry] {
+    pub(super) fn entries(&self, file: &Path) -> &[Entry] {
         self.entries.get(file).map_or(&[], Vec::as_slice)
     }
 

@@ -25,10 +25,10 @@ use super::git_dir::{is_git_directory, is_in_work_tree};
 use super::guard_conflict::GuardConflict;
 use super::links::{resolve, retain_incomplete_links, unguarded_link};
 use super::nested::{FoundRepositories, Repository, absent_repository, paths_in};
-use super::on_path::{SearchPath, programs_of_git};
 use super::programs::{
     NamedPath, SettingRole, library_variable, named_by, named_by_setting, role, variable_role,
 };
+use super::search_path::{SearchPath, git_subcommands};
 use super::{Git, config};
 use crate::error::RepoError;
 use crate::tree_edit::GuardedPlaces;
@@ -158,7 +158,7 @@ async fn guards_of(
     let settings = Settings::read(&runner, &env, &found).await?;
     let mut work_trees = Vec::new();
     for repository in &found.repositories {
-        work_trees.push(WorkTrees::of(repository, &settings, &runner, &directories).await?);
+        work_trees.push(WorkTrees::find(repository, &settings, &runner, &directories).await?);
     }
     let expected: Vec<Vec<PathBuf>> = found
         .repositories
@@ -252,13 +252,13 @@ impl Settings {
     }
 
     /// Returns the files that settings in `files` include, and all their entries.
-    fn of(&self, files: impl IntoIterator<Item = PathBuf>) -> (Vec<PathBuf>, Vec<&Entry>) {
+    fn entries_in(&self, files: impl IntoIterator<Item = PathBuf>) -> (Vec<PathBuf>, Vec<&Entry>) {
         self.files.reachable(files.into_iter().collect(), &self.env)
     }
 
     /// Returns the files that git reads everywhere, and their entries with those of the environment.
     fn shared(&self) -> (Vec<PathBuf>, Vec<&Entry>) {
-        let (mut files, mut entries) = self.of(self.shared.clone());
+        let (mut files, mut entries) = self.entries_in(self.shared.clone());
         files.extend(self.shared.iter().cloned());
         entries.extend(&self.in_environment);
         (files, entries)
@@ -282,14 +282,14 @@ struct WorkTrees {
 }
 
 impl WorkTrees {
-    async fn of(
+    async fn find(
         repository: &Repository,
         settings: &Settings,
         runner: &Result<Runner, RepoError>,
         directories: &[PathBuf],
     ) -> Result<Self, RepoError> {
         let mut tops = repository.tops.clone();
-        let (_, entries) = settings.of(repository.settings());
+        let (_, entries) = settings.entries_in(repository.settings());
         let named = entries.iter().filter(|entry| entry.key == b"core.worktree");
         tops.extend(named.map(|entry| repository.git_dir.join(as_path(&entry.value))));
         let mut trees = Self {
@@ -454,7 +454,7 @@ impl<'a> Scope<'a> {
     fn new(bases: BTreeSet<&'a Path>, entries: &[&Entry], settings: &'a Settings) -> Self {
         Self {
             bases,
-            addresses: Addresses::of(entries),
+            addresses: Addresses::from_entries(entries),
             settings,
         }
     }
@@ -499,11 +499,11 @@ impl Places {
         }
         let git_dirs = found.repositories.iter();
         bases.extend(git_dirs.map(|repository| &*repository.git_dir));
-        self.programs.extend(programs_of_git(&settings.env, &bases));
+        self.programs.extend(git_subcommands(&settings.env, &bases));
         let scope = Scope::new(bases, &[], settings);
         let mut entries = shared.to_vec();
         for repository in &found.repositories {
-            entries.extend(settings.of(repository.settings()).1);
+            entries.extend(settings.entries_in(repository.settings()).1);
         }
         let libraries = settings.env.pairs().filter_map(|(name, value)| {
             let interpreter = library_variable(name.to_str()?)??;
@@ -543,7 +543,7 @@ impl Places {
         self.all.extend(trees.unknown.iter().cloned());
         self.all
             .extend(trees.submodules.iter().map(|path| absent_repository(path)));
-        let (files, mut entries) = settings.of(repository.settings());
+        let (files, mut entries) = settings.entries_in(repository.settings());
         self.all.extend(files);
         entries.extend(shared);
         let mut bases: BTreeSet<&Path> = dirs.map(PathBuf::as_path).into();
@@ -659,7 +659,7 @@ impl Places {
                             }
                         }
                         None => {
-                            let programs = SearchPath::of(&scope.settings.env, base);
+                            let programs = SearchPath::new(&scope.settings.env, base);
                             for named in remote_helper(&address)
                                 .into_iter()
                                 .flat_map(|helper| programs.candidate_programs(&helper))

@@ -167,7 +167,7 @@ impl Git {
         let Ok(bytes) = read_regular_up_to(&path, MAX_KEPT) else {
             return Ok(None);
         };
-        let digest = Digest::of(&bytes);
+        let digest = Digest::compute(&bytes);
         if let Some(cached) = self
             .index
             .kept()

@@ -124,7 +124,7 @@ fn is_settled(noted: Stat, index: &Metadata) -> bool {
 }
 
 fn is_noted(noted: Stat, now: &Metadata) -> bool {
-    noted == Stat::of(now) && now.size() <= u64::from(u32::MAX)
+    noted == Stat::from_metadata(now) && now.size() <= u64::from(u32::MAX)
 }
 
 pub(crate) fn has_mode(mode: FileMode, now: &Metadata) -> bool {

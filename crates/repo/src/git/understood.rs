@@ -9,7 +9,7 @@ use crucible_host::env::Environment;
 
 use super::command::as_path;
 use super::git_call;
-use super::on_path::{SearchPath, is_builtin};
+use super::search_path::{SearchPath, is_builtin};
 
 /// Bytes of literal words outside of quotes, which a shell takes as they are.
 const LITERAL: &[u8] = b"/._-+=:,@%";
@@ -360,7 +360,7 @@ impl CommandContext<'_> {
             return true;
         } else {
             // Without one nothing is run.
-            match SearchPath::of(self.env, self.base).candidates(program) {
+            match SearchPath::new(self.env, self.base).candidates(program) {
                 (mut candidates, true) => candidates.pop().unwrap_or_default(),
                 _ => return true,
             }

@@ -156,12 +156,12 @@ impl Git {
         };
         // Removals first: a directory may make room for a file of its name.
         for change in changes {
-            if let (None, Some(oid)) = side.of(change) {
+            if let (None, Some(oid)) = side.blob_and_index_entry(change) {
                 line("0", oid, &change.path);
             }
         }
         for change in changes {
-            if let (Some((mode, oid)), _) = side.of(change) {
+            if let (Some((mode, oid)), _) = side.blob_and_index_entry(change) {
                 line(mode.as_str(), oid, &change.path);
             }
         }
@@ -210,7 +210,7 @@ enum Side {
 
 impl Side {
     /// Returns the entry of a path on this side, or on the other if it does not exist here.
-    fn of(self, change: &TreeChange) -> (Option<(FileMode, &Oid)>, Option<&Oid>) {
+    fn blob_and_index_entry(self, change: &TreeChange) -> (Option<(FileMode, &Oid)>, Option<&Oid>) {
         let (mode, here, there) = match self {
             Self::Old => (change.old_mode, &change.old_oid, &change.new_oid),
             Self::New => (change.new_mode, &change.new_oid, &change.old_oid),

@@ -81,5 +81,5 @@ fn look(place: &Path, mode: FileMode, oid: &Oid) -> Option<Stat> {
         FileMode::Symlink => read_link(place).ok()?.into_os_string().into_vec(),
         FileMode::Regular | FileMode::Executable => fs::read_regular_up_to(place, MAX_FILE).ok()?,
     };
-    has_name(oid, b"blob", &content).then(|| Stat::of(&meta))
+    has_name(oid, b"blob", &content).then(|| Stat::from_metadata(&meta))
 }

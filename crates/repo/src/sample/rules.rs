@@ -185,7 +185,7 @@ pub(super) fn always_read() -> impl Iterator<Item = &'static str> {
 impl FileKind {
     /// Returns the kind of the file at `path`, from the top; `None` if it is not read.
     #[must_use]
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         let name = path.rsplit('/').next().unwrap_or(path);
         if is_skipped_file(name) {
             None
@@ -269,20 +269,24 @@ mod tests {
     fn lists_equal_those_of_the_seed() {
         for name in ALWAYS.split_whitespace() {
             assert!(
-                FileKind::of(name).is_some_and(|kind| kind != FileKind::Source),
+                FileKind::from_path(name).is_some_and(|kind| kind != FileKind::Source),
                 "{name}"
             );
         }
         for extension in SOURCES.split_whitespace() {
             assert_eq!(
-                FileKind::of(&format!("a/b.{extension}")),
+                FileKind::from_path(&format!("a/b.{extension}")),
                 Some(FileKind::Source),
                 "{extension}"
             );
         }
         for extension in SKIPPED.split_whitespace() {
             assert!(is_skipped_file(&format!("a.{extension}")), "{extension}");
-            assert_eq!(FileKind::of(&format!("a.{extension}")), None, "{extension}");
+            assert_eq!(
+                FileKind::from_path(&format!("a.{extension}")),
+                None,
+                "{extension}"
+            );
         }
         for name in DIRECTORIES.split_whitespace() {
             assert!(is_skipped_directory(name), "{name}");
@@ -312,7 +316,7 @@ mod tests {
             assert!(!is_skipped_file(kept), "{kept}");
         }
         // Neither list names it for reading.
-        assert_eq!(FileKind::of("Pipfile.lock"), None);
+        assert_eq!(FileKind::from_path("Pipfile.lock"), None);
         for lock in [
             "flake.lock",
             "Gemfile.lock",
@@ -320,24 +324,27 @@ mod tests {
             "a.lock.json",
             "npm-shrinkwrap.json",
         ] {
-            assert_eq!(FileKind::of(lock), None, "{lock}");
+            assert_eq!(FileKind::from_path(lock), None, "{lock}");
         }
-        assert_eq!(FileKind::of("sub/package-lock.json"), Some(FileKind::Lock));
+        assert_eq!(
+            FileKind::from_path("sub/package-lock.json"),
+            Some(FileKind::Lock)
+        );
     }
 
     #[test]
     fn named_files_count_in_any_directory() {
-        assert_eq!(FileKind::of("a/b/Makefile"), Some(FileKind::Build));
+        assert_eq!(FileKind::from_path("a/b/Makefile"), Some(FileKind::Build));
         assert_eq!(
-            FileKind::of(".github/workflows/ci.yml"),
+            FileKind::from_path(".github/workflows/ci.yml"),
             Some(FileKind::Workflow)
         );
         assert_eq!(
-            FileKind::of("a/.github/workflows/ci.yml"),
+            FileKind::from_path("a/.github/workflows/ci.yml"),
             Some(FileKind::Source)
         );
         assert_eq!(
-            FileKind::of(".github/workflows/sub/ci.yml"),
+            FileKind::from_path(".github/workflows/sub/ci.yml"),
             Some(FileKind::Source)
         );
         for none in [
@@ -350,7 +357,7 @@ mod tests {
             "x.min.js",
             "a.js.map",
         ] {
-            assert_eq!(FileKind::of(none), None, "{none}");
+            assert_eq!(FileKind::from_path(none), None, "{none}");
         }
     }
 }

@@ -674,7 +674,7 @@ mod properties {
             for (path, content) in &shuffled {
                 put(first.path(), path, content);
             }
-            shuffled.sort_by_key(|(path, _)| crucible_model::Digest::of(format!("{seed}{path}").as_bytes()).short());
+            shuffled.sort_by_key(|(path, _)| crucible_model::Digest::compute(format!("{seed}{path}").as_bytes()).short());
             for (path, content) in &shuffled {
                 put(second.path(), path, content);
             }
@@ -688,11 +688,11 @@ mod properties {
             prop_assert!(sampling.listing.iter().all(|path| path.matches('/').count() <= depth));
             // Of a top larger than the bound only the files are listed that say how to build; there may be more of them than it allows.
             let only_how_to_build = sampling.unseen.contains("")
-                && sampling.listing.iter().all(|path| !path.contains('/') && FileKind::of(path).is_some());
+                && sampling.listing.iter().all(|path| !path.contains('/') && FileKind::from_path(path).is_some());
             prop_assert!(sampling.listing.len() <= entries || only_how_to_build);
             prop_assert!(sampling.tree_summary.lines().filter(|line| !line.starts_with("... and ")).count() <= names);
             for file in &sampling.files {
-                prop_assert_eq!(FileKind::of(&file.path), Some(file.kind));
+                prop_assert_eq!(FileKind::from_path(&file.path), Some(file.kind));
                 let is_cut = file.extent == SampleExtent::Beginning;
                 prop_assert!(!is_cut || sampling.is_truncated(), "{} is cut in silence", file.path);
                 let whole = &wanted[&file.path];
@@ -700,7 +700,7 @@ mod properties {
             }
             if !sampling.is_truncated() {
                 let readable = wanted.keys().filter(|path| {
-                    FileKind::of(path).is_some() && !path.split('/').any(|part| part == "target")
+                    FileKind::from_path(path).is_some() && !path.split('/').any(|part| part == "target")
                 });
                 let read = sampling.files.len() + sampling.skipped_binaries as usize;
                 prop_assert_eq!(readable.count(), read);

@@ -281,7 +281,7 @@ impl Work<'_> {
             }
             let mut target = File::from(make()?);
             target.write_all(buffer).map_err(fail)?;
-            let digest = (judging.digests == Digests::Wanted).then(|| Digest::of(buffer));
+            let digest = (judging.digests == Digests::Wanted).then(|| Digest::compute(buffer));
             (target, buffer.len() as u64, digest)
         } else {
             source.rewind().map_err(fail)?;

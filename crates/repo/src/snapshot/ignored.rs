@@ -227,7 +227,7 @@ fn look(
     let mut walk = Walk {
         root: &root,
         options: &options,
-        allowance: EntryBudget::of(&limits),
+        allowance: EntryBudget::from_limits(&limits),
     };
     let mut shown = BTreeSet::new();
     let mut parts = Vec::new();

@@ -126,7 +126,7 @@ impl TreeManifest {
             root: &root,
             limits,
             manifest: self,
-            allowance: EntryBudget::of(&above),
+            allowance: EntryBudget::from_limits(&above),
             found: BTreeMap::new(),
         };
         seen.look_at_all(excluded);

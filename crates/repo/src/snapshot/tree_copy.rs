@@ -169,7 +169,7 @@ struct Walked {
 
 impl Walked {
     fn walk(&mut self, from: &Root, options: &TreeCopyOptions) -> Result<(), RepoError> {
-        let mut allowance = EntryBudget::of(&options.limits);
+        let mut allowance = EntryBudget::from_limits(&options.limits);
         let mut left = vec![PathBuf::new()];
         while let Some(directory) = left.pop() {
             let is_top = directory.as_os_str().is_empty();

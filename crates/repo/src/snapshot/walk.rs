@@ -31,7 +31,7 @@ pub(super) struct EntryBudget {
 }
 
 impl EntryBudget {
-    pub(super) const fn of(limits: &TreeLimits) -> Self {
+    pub(super) const fn from_limits(limits: &TreeLimits) -> Self {
         Self {
             remaining_entries: limits.entries,
         }

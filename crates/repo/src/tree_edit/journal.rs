@@ -12,7 +12,7 @@ use crucible_model::{ByteLimit, Digest, RepoPath, to_canonical_json};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::look::Target;
+use super::edit_target::Target;
 use super::{ClaimedEdit, EditClaim, TreeEditError};
 use crate::beneath::Root;
 
@@ -62,9 +62,9 @@ pub(super) struct JournalEntry {
 
 /// The temporary names of a change beside a file.
 #[derive(Debug)]
-pub(super) struct BesideNames {
+pub(super) struct TemporaryNames {
     /// Where the new content waits, and after the exchange the old one.
-    pub(super) spare: PathBuf,
+    pub(super) swap_file: PathBuf,
     /// Holds the old content if there is nothing to exchange it with.
     pub(super) old: PathBuf,
 }
@@ -109,7 +109,7 @@ impl Journal {
             .map(|target| JournalEntry {
                 path: target.path.clone(),
                 before: target.before,
-                after: target.after.map(Digest::of),
+                after: target.after.map(Digest::compute),
             })
             .collect();
         Ok(Self {
@@ -203,11 +203,11 @@ impl Journal {
     }
 
     /// Returns the temporary names beside the file of this number.
-    pub(super) fn names(&self, index: usize) -> BesideNames {
+    pub(super) fn names(&self, index: usize) -> TemporaryNames {
         let name =
             |end: &str| PathBuf::from(format!(".crucible-edit-{}-{index}.{end}", self.token));
-        BesideNames {
-            spare: name("new"),
+        TemporaryNames {
+            swap_file: name("new"),
             old: name("old"),
         }
     }

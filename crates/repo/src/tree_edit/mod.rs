@@ -11,9 +11,9 @@
 //! a file that stays keeps its permission bits and its owner, and gets no bit that gives another user's rights. Extended
 //! attributes are not kept.
 
+mod edit_target;
 mod guarded_places;
 mod journal;
-mod look;
 mod recover;
 mod stage;
 mod swap;
@@ -29,13 +29,13 @@ use crucible_model::{ByteLimit, CanonicalError, Digest, RepoPath};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
+use edit_target::Target;
 use journal::{Journal, JournalStage};
-use look::Target;
 
 pub use guarded_places::GuardedPlaces;
 pub use recover::{
-    EditRecovery, RecoveredEdit, RegeneratedContent, recover_tree_edit, recover_tree_edit_with,
-    tree_edit_under_way,
+    EditRecovery, RecoveredEdit, RegeneratedContent, pending_tree_edit, recover_tree_edit,
+    recover_tree_edit_with,
 };
 
 /// The largest file that is replaced, in bytes: 16 MiB.
@@ -212,7 +212,7 @@ pub enum TreeEditError {
         "an interrupted change can be neither finished nor undone: {} ({cause}); fix the cause and try again, or check these files yourself and then remove its record {}",
         paths.join(", "), journal.display()
     )]
-    NotTakenBack {
+    NotRolledBack {
         /// The obstructing files: changed or unreachable.
         paths: Vec<String>,
         /// What is wrong with them.
@@ -260,7 +260,7 @@ pub fn read_tree_file(
     links: LinkPolicy,
     limit: ByteLimit,
 ) -> Result<TreeFile, TreeEditError> {
-    look::read(&Root::open(root)?, root, path, links, limit)
+    edit_target::read(&Root::open(root)?, root, path, links, limit)
 }
 
 /// Changes files below `root`: all of them, or none. Links are not followed. An interrupted attempt at the
@@ -275,7 +275,7 @@ pub fn edit_tree(
     edits: &[TreeEdit],
     journal: &EditJournal<'_>,
 ) -> Result<Vec<EditedFile>, TreeEditError> {
-    edit_watched(&Root::open(root)?, edits, journal, &mut |_| {})
+    edit_with_observer(&Root::open(root)?, edits, journal, &mut |_| {})
 }
 
 /// How far a change is.
@@ -284,7 +284,7 @@ enum EditStep {
     /// Every file was looked at.
     Checked,
     /// The journal is written.
-    Noted,
+    JournalWritten,
     /// The new content of this file is staged beside it.
     Staged(usize),
     /// The journal records that all new contents are staged.
@@ -300,7 +300,7 @@ enum EditStep {
 }
 
 /// [`edit_tree`], which reports every step to `watch`.
-fn edit_watched(
+fn edit_with_observer(
     root: &Root,
     edits: &[TreeEdit],
     place: &EditJournal<'_>,
@@ -311,7 +311,7 @@ fn edit_watched(
     let mut targets = Vec::new();
     let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
     for edit in edits {
-        let target = look::check(root, edit)?;
+        let target = edit_target::check(root, edit)?;
         let is_another = target
             .identity()
             .is_none_or(|identity| files.insert(identity));
@@ -331,7 +331,7 @@ fn edit_watched(
 
     let mut journal = Journal::new(random::token()?, place.purpose, root, &targets)?;
     journal.write(journal_path)?;
-    watch(EditStep::Noted);
+    watch(EditStep::JournalWritten);
     let staged = stage::stage(root, &targets, &journal, watch).and_then(|dirs| {
         journal.stage = JournalStage::Ready;
         journal.write(journal_path)?;
@@ -397,7 +397,7 @@ fn swap_all(
         targets.iter().zip(&journal.entries).zip(dirs).enumerate()
     {
         swap::put(dir, &journal.names(index), entry)
-            .map_err(|fault| fault.of(&target.path, dir, entry))?;
+            .map_err(|fault| fault.into_error(&target.path, dir, entry))?;
         watch(EditStep::Swapped(index));
     }
     for (dir, entry) in dirs.iter().zip(&journal.entries) {

@@ -13,8 +13,8 @@ use std::path::Path;
 use crucible_model::{Digest, RepoPath};
 use rustix::io::Errno;
 
-use super::journal::{BesideNames, Journal, JournalEntry, JournalStage};
-use super::look::{self, PathKind, read_edited_path};
+use super::edit_target::{self, PathKind, read_edited_path};
+use super::journal::{Journal, JournalEntry, JournalStage, TemporaryNames};
 use super::swap::{self, Fault};
 use super::{ClaimedEdit, EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, stage};
 use crate::beneath::Root;
@@ -104,7 +104,7 @@ pub fn recover_tree_edit_with(
     journal: &EditJournal<'_>,
     remade: RegeneratedContent<'_>,
 ) -> Result<RecoveredEdit, TreeEditError> {
-    recover_remaking(&Root::open(root)?, journal, remade)
+    recover_with_content(&Root::open(root)?, journal, remade)
 }
 
 /// Returns the claim of a change that may be in progress, if any. Nothing is changed or trusted.
@@ -112,7 +112,7 @@ pub fn recover_tree_edit_with(
 /// # Errors
 ///
 /// Fails when the journal cannot be read.
-pub fn tree_edit_under_way(journal: &Path) -> Result<Option<EditClaim>, TreeEditError> {
+pub fn pending_tree_edit(journal: &Path) -> Result<Option<EditClaim>, TreeEditError> {
     Ok(Journal::read(journal)?.map(|journal| journal.claim()))
 }
 
@@ -121,11 +121,11 @@ pub(super) fn recover(
     root: &Root,
     place: &EditJournal<'_>,
 ) -> Result<RecoveredEdit, TreeEditError> {
-    recover_remaking(root, place, &|_, _| None)
+    recover_with_content(root, place, &|_, _| None)
 }
 
 /// [`recover_tree_edit_with`] in a directory that is open.
-pub(super) fn recover_remaking(
+pub(super) fn recover_with_content(
     root: &Root,
     place: &EditJournal<'_>,
     remade: RegeneratedContent<'_>,
@@ -302,7 +302,7 @@ fn finish_all(root: &Root, journal: &Journal, states: &[EntryState]) -> Result<(
             Some(EntryState::Waits | EntryState::Bare)
         ) {
             finish(root, &journal.names(index), entry)
-                .map_err(|fault| fault.of(&entry.path, root, entry))?;
+                .map_err(|fault| fault.into_error(&entry.path, root, entry))?;
         }
     }
     Ok(())
@@ -327,7 +327,7 @@ fn remake_all(
             PathKind::Nothing | PathKind::Link | PathKind::Other | PathKind::TooLarge => None,
         };
         let content = remade(&entry.claimed(), old)
-            .filter(|content| Some(Digest::of(content)) == entry.after);
+            .filter(|content| Some(Digest::compute(content)) == entry.after);
         let Some(content) = content else {
             return Ok(false);
         };
@@ -348,7 +348,7 @@ fn remake_all(
             .map_err(|errno| root.fail("make", made.as_ref(), errno))?;
     }
     for (index, edit) in &edits {
-        stage::stage_one(root, &look::check(root, edit)?, journal, *index)?;
+        stage::stage_one(root, &edit_target::check(root, edit)?, journal, *index)?;
     }
     Ok(true)
 }
@@ -386,7 +386,7 @@ fn others(
 
 /// Returns the error for files that could not be restored.
 pub(super) fn rollback_error(paths: Vec<String>, cause: String, journal: &Path) -> TreeEditError {
-    TreeEditError::NotTakenBack {
+    TreeEditError::NotRolledBack {
         paths,
         cause,
         journal: journal.to_owned(),
@@ -433,7 +433,7 @@ pub(super) fn clear_one(
         Err(errno) => return Err(root.fail("open", entry.parent(), errno)),
     };
     let beside = journal.names(index);
-    for name in [&beside.spare, &beside.old] {
+    for name in [&beside.swap_file, &beside.old] {
         // A read-only file system refuses even to remove a missing file.
         let is_there = !matches!(dir.stat(name), Err(Errno::NOENT));
         match dir.unlink(name) {
@@ -460,7 +460,7 @@ pub(super) fn clear_one(
 fn put_back(
     root: &Root,
     journal: &Journal,
-    beside: &BesideNames,
+    beside: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<bool, Errno> {
     let dir = match root.below(entry.parent()) {
@@ -472,21 +472,21 @@ fn put_back(
     let Some(before) = entry.before else {
         let is_ours = entry.after.is_some() && target.digest() == entry.after;
         // While the new content is still staged, the file's content is foreign.
-        if is_ours && read_edited_path(&dir, &beside.spare)?.is_nothing() {
+        if is_ours && read_edited_path(&dir, &beside.swap_file)?.is_nothing() {
             dir.unlink(entry.name())?;
         }
         return Ok(true);
     };
     let mut holder = None;
-    for name in [&beside.old, &beside.spare] {
+    for name in [&beside.old, &beside.swap_file] {
         if read_edited_path(&dir, name)?.digest() == Some(before) {
             holder = Some(name);
         }
     }
     let Some(holder) = holder else {
         // The change did not reach this file, or it was restored; only a file with the new content is not.
-        let waits =
-            entry.after.is_some() && read_edited_path(&dir, &beside.spare)?.digest() == entry.after;
+        let waits = entry.after.is_some()
+            && read_edited_path(&dir, &beside.swap_file)?.digest() == entry.after;
         return Ok(waits || target.digest().is_none() || target.digest() != entry.after);
     };
     if target.is_nothing() {
@@ -500,13 +500,13 @@ fn put_back(
 }
 
 /// Finishes a file with its old content, or one that was set aside.
-fn finish(root: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<(), Fault> {
+fn finish(root: &Root, beside: &TemporaryNames, entry: &JournalEntry) -> Result<(), Fault> {
     let dir = root.below(entry.parent())?;
     if entry.before.is_some()
         && entry.after.is_some()
         && read_edited_path(&dir, entry.name())?.is_nothing()
     {
-        return swap::move_to_free(&dir, &beside.spare, entry.name());
+        return swap::move_to_free(&dir, &beside.swap_file, entry.name());
     }
     swap::put(&dir, beside, entry)?;
     Ok(dir.sync()?)
@@ -521,7 +521,7 @@ fn states(root: &Root, journal: &Journal) -> Result<Vec<EntryState>, TreeEditErr
 fn state(
     root: &Root,
     journal: &Journal,
-    beside: &BesideNames,
+    beside: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<EntryState, TreeEditError> {
     let dir = match root.below(entry.parent()) {
@@ -537,7 +537,7 @@ fn state(
     };
     let at =
         |name: &Path| read_edited_path(&dir, name).map_err(|errno| dir.fail("read", name, errno));
-    let (target, spare, old) = (at(entry.name())?, at(&beside.spare)?, at(&beside.old)?);
+    let (target, spare, old) = (at(entry.name())?, at(&beside.swap_file)?, at(&beside.old)?);
     let is_new = entry.after.is_some() && target.digest() == entry.after;
     let Some(before) = entry.before else {
         return Ok(if !spare.is_nothing() {

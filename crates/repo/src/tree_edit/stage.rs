@@ -7,17 +7,17 @@ use std::path::Path;
 
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 
+use super::edit_target::{Target, errno_of};
 use super::journal::Journal;
-use super::look::{Target, errno_of};
 use super::{EditObstacle, EditStep, NewFile, TreeEditError};
 use crate::beneath::Root;
 
-/// The bits of a new file.
+/// The permission bits of a new file.
 const PLAIN: u32 = 0o644;
-/// The bits of a new file that is executed.
+/// The permission bits of a new executable file.
 const EXECUTABLE: u32 = 0o755;
 
-/// Makes the missing directories and writes every new content, flushed and with its final mode. Gives the open directory of each file.
+/// Creates missing directories and writes each new file, flushed, in its final mode. Returns their directories.
 pub(super) fn stage(
     root: &Root,
     targets: &[Target<'_>],
@@ -45,7 +45,7 @@ pub(super) fn stage(
     Ok(dirs)
 }
 
-/// Writes the new content of one file again, in a directory that is there.
+/// Writes the new content of one file again. Its directory must exist.
 pub(super) fn stage_one(
     root: &Root,
     target: &Target<'_>,
@@ -72,7 +72,7 @@ fn write(
     journal: &Journal,
     index: usize,
 ) -> Result<(), TreeEditError> {
-    let spare = journal.names(index).spare;
+    let spare = journal.names(index).swap_file;
     let fail = |errno| dir.fail("write", &spare, errno);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     // Private to this user until complete, because the content may be confidential.
@@ -82,13 +82,13 @@ fn write(
     let mut file = File::from(fd);
     file.write_all(content)
         .map_err(|error| fail(errno_of(error)))?;
-    let made = file.metadata().map_err(|error| fail(errno_of(error)))?;
+    let file_metadata = file.metadata().map_err(|error| fail(errno_of(error)))?;
     let mut mode = match target.new_file {
         NewFile::Plain => PLAIN,
         NewFile::Executable => EXECUTABLE,
     };
     if let Some(meta) = &target.meta {
-        if (meta.uid(), meta.gid()) != (made.uid(), made.gid()) {
+        if (meta.uid(), meta.gid()) != (file_metadata.uid(), file_metadata.gid()) {
             let (owner, group) = (Uid::from_raw(meta.uid()), Gid::from_raw(meta.gid()));
             rustix::fs::fchown(&file, Some(owner), Some(group)).map_err(|_| {
                 TreeEditError::Blocked {

@@ -6,8 +6,8 @@ use crucible_model::{Digest, RepoPath};
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
-use super::journal::{BesideNames, JournalEntry};
-use super::look::read_edited_path;
+use super::edit_target::read_edited_path;
+use super::journal::{JournalEntry, TemporaryNames};
 use super::{EditObstacle, TreeEditError};
 use crate::beneath::Root;
 
@@ -21,7 +21,12 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The error for the file that the change names so.
-    pub(super) fn of(self, path: &RepoPath, dir: &Root, entry: &JournalEntry) -> TreeEditError {
+    pub(super) fn into_error(
+        self,
+        path: &RepoPath,
+        dir: &Root,
+        entry: &JournalEntry,
+    ) -> TreeEditError {
         match self {
             Self::Obstacle(why) => TreeEditError::Blocked {
                 path: path.clone(),
@@ -39,26 +44,27 @@ impl From<Errno> for Fault {
 }
 
 /// Makes the change of one file. When it fails, the file is as it was.
-pub(super) fn put(dir: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<(), Fault> {
+pub(super) fn put(dir: &Root, beside: &TemporaryNames, entry: &JournalEntry) -> Result<(), Fault> {
     let name = entry.name();
     match (entry.before, entry.after) {
         (None, None) => Ok(()),
-        (None, Some(_)) => move_to_free(dir, &beside.spare, name),
+        (None, Some(_)) => move_to_free(dir, &beside.swap_file, name),
         (Some(before), None) => set_aside(dir, name, &beside.old, before),
-        (Some(before), Some(_)) => match dir.rename(&beside.spare, name, RenameFlags::EXCHANGE) {
+        (Some(before), Some(_)) => match dir.rename(&beside.swap_file, name, RenameFlags::EXCHANGE)
+        {
             Ok(()) => {
-                if read_edited_path(dir, &beside.spare)
+                if read_edited_path(dir, &beside.swap_file)
                     .is_ok_and(|look| look.digest() == Some(before))
                 {
                     return Ok(());
                 }
-                dir.rename(&beside.spare, name, RenameFlags::EXCHANGE)?;
+                dir.rename(&beside.swap_file, name, RenameFlags::EXCHANGE)?;
                 Err(Fault::Obstacle(EditObstacle::Changed))
             }
             Err(Errno::NOENT) => Err(Fault::Obstacle(EditObstacle::Missing)),
             Err(errno) if cannot(errno) => {
                 set_aside(dir, name, &beside.old, before)?;
-                let put = move_to_free(dir, &beside.spare, name);
+                let put = move_to_free(dir, &beside.swap_file, name);
                 if put.is_err() {
                     move_to_free(dir, &beside.old, name)?;
                 }

@@ -62,11 +62,11 @@ impl Renaming {
 
 /// The purpose of these changes.
 fn purpose() -> Digest {
-    Digest::of(b"these tests")
+    Digest::compute(b"these tests")
 }
 
 /// The journal at this path, of a change that is ours whatever it claims.
-fn ours(path: &Path) -> EditJournal<'_> {
+fn journal_at(path: &Path) -> EditJournal<'_> {
     EditJournal {
         path,
         purpose: purpose(),
@@ -110,7 +110,7 @@ impl Fixture {
     }
 
     fn edit(&self, edits: &[TreeEdit]) -> Result<Vec<EditedFile>, TreeEditError> {
-        edit_tree(&self.root(), edits, &ours(&self.journal()))
+        edit_tree(&self.root(), edits, &journal_at(&self.journal()))
     }
 
     fn mode(&self, path: &str) -> u32 {
@@ -179,7 +179,7 @@ fn change(path: &str, before: &str, after: &str) -> TreeEdit {
 fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> TreeEdit {
     TreeEdit {
         path: path.parse().unwrap(),
-        before: before.map(|text| Digest::of(text.as_bytes())),
+        before: before.map(|text| Digest::compute(text.as_bytes())),
         after: after.map(|text| text.as_bytes().to_vec()),
         new_file: NewFile::Plain,
     }
@@ -503,10 +503,10 @@ fn race_after_check_is_detected() {
             edit("gone.txt", Some("g"), None),
         ];
         let mut theirs = BTreeMap::new();
-        let result = edit_watched(
+        let result = edit_with_observer(
             &renaming.open(&fixture.root()),
             &edits,
-            &ours(&fixture.journal()),
+            &journal_at(&fixture.journal()),
             &mut |step| {
                 if step == at {
                     meddle(&fixture);
@@ -554,9 +554,9 @@ fn race_during_set_aside_keeps_both_files() {
         }
     }));
     let root = Renaming::Plain.open(&fixture.root());
-    let result = edit_watched(&root, &edits, &ours(&fixture.journal()), &mut |_| {});
+    let result = edit_with_observer(&root, &edits, &journal_at(&fixture.journal()), &mut |_| {});
     match result {
-        Err(TreeEditError::NotTakenBack { paths, .. }) => assert_eq!(paths, ["b.txt"]),
+        Err(TreeEditError::NotRolledBack { paths, .. }) => assert_eq!(paths, ["b.txt"]),
         other => panic!("{other:?}"),
     }
     assert_eq!(std::fs::read(fixture.at("b.txt")).unwrap(), b"mine");
@@ -565,7 +565,7 @@ fn race_during_set_aside_keeps_both_files() {
     BEFORE_REFUSAL.set(Box::new(|_| {}));
     std::fs::remove_file(fixture.at("b.txt")).unwrap();
     assert_eq!(
-        recover::recover(&root, &ours(&fixture.journal()))
+        recover::recover(&root, &journal_at(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::RolledBack
@@ -578,7 +578,7 @@ fn race_during_set_aside_keeps_both_files() {
 fn parent_turned_link_is_not_followed() {
     for at in [
         EditStep::Checked,
-        EditStep::Noted,
+        EditStep::JournalWritten,
         EditStep::Staged(0),
         EditStep::Ready,
     ] {
@@ -587,10 +587,10 @@ fn parent_turned_link_is_not_followed() {
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("a.txt"), "a").unwrap();
         let edits = [change("src/a.txt", "a", "A"), change("z.txt", "z", "Z")];
-        let result = edit_watched(
+        let result = edit_with_observer(
             &Renaming::Full.open(&fixture.root()),
             &edits,
-            &ours(&fixture.journal()),
+            &journal_at(&fixture.journal()),
             &mut |step| {
                 if step == at {
                     std::fs::rename(fixture.at("src"), fixture.at("moved")).unwrap();
@@ -608,7 +608,7 @@ fn parent_turned_link_is_not_followed() {
             b"a",
             "{at:?}"
         );
-        if matches!(at, EditStep::Checked | EditStep::Noted) {
+        if matches!(at, EditStep::Checked | EditStep::JournalWritten) {
             assert!(result.is_err(), "{at:?}");
             assert_eq!(std::fs::read(fixture.at("z.txt")).unwrap(), b"z", "{at:?}");
         }
@@ -622,7 +622,7 @@ const DIES_AT: &str = "TREE_EDIT_DIES_AT";
 /// Set if the child's file system cannot exchange names.
 const IS_PLAIN: &str = "TREE_EDIT_IS_PLAIN";
 
-fn story() -> [TreeEdit; 4] {
+fn scenario_edits() -> [TreeEdit; 4] {
     [
         change("a.txt", "a", "A"),
         edit("new/dir/n.txt", None, Some("N")),
@@ -631,7 +631,7 @@ fn story() -> [TreeEdit; 4] {
     ]
 }
 
-fn story_desk() -> Fixture {
+fn scenario_fixture() -> Fixture {
     let fixture = Fixture::new(&[("a.txt", "a"), ("src/run.sh", "run"), ("old/gone.txt", "g")]);
     std::fs::set_permissions(fixture.at("src/run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
     fixture
@@ -679,10 +679,10 @@ fn play_child() -> Option<()> {
     let refused = step.clone();
     BEFORE_REFUSAL.set(Box::new(move |_| refused()));
     let root = renaming.open(&dir.join("project"));
-    edit_watched(
+    edit_with_observer(
         &root,
-        &story(),
-        &ours(&dir.join("context/journal.json")),
+        &scenario_edits(),
+        &journal_at(&dir.join("context/journal.json")),
         &mut |_| step(),
     )
     .unwrap();
@@ -696,9 +696,9 @@ fn kill_at_any_step_is_recovered() {
     if play_child().is_some() {
         return;
     }
-    let untouched = story_desk();
+    let untouched = scenario_fixture();
     let before = untouched.tree();
-    untouched.edit(&story()).unwrap();
+    untouched.edit(&scenario_edits()).unwrap();
     let after = untouched.tree();
     for renaming in [Renaming::Full, Renaming::Plain] {
         all_or_nothing_at_each_step(name, renaming, &before, &after);
@@ -713,11 +713,14 @@ fn all_or_nothing_at_each_step(
 ) {
     let mut ends = [0, 0];
     for step in 0.. {
-        let fixture = story_desk();
+        let fixture = scenario_fixture();
         let killed = killed_at(name, &fixture, renaming, step);
-        let recovery = recover::recover(&renaming.open(&fixture.root()), &ours(&fixture.journal()))
-            .unwrap()
-            .outcome;
+        let recovery = recover::recover(
+            &renaming.open(&fixture.root()),
+            &journal_at(&fixture.journal()),
+        )
+        .unwrap()
+        .outcome;
         fixture.assert_clean();
         let tree = &fixture.tree();
         assert!(
@@ -735,13 +738,13 @@ fn all_or_nothing_at_each_step(
         assert_eq!(fixture.mode("src/run.sh"), 0o755);
         // It happened once: a second recovery finds nothing to do.
         assert_eq!(
-            recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
+            recover_tree_edit(&fixture.root(), &journal_at(&fixture.journal()))
                 .unwrap()
                 .outcome,
             EditRecovery::Nothing
         );
         if tree == before {
-            fixture.edit(&story()).unwrap();
+            fixture.edit(&scenario_edits()).unwrap();
             assert_eq!(fixture.tree(), *after);
         }
         if killed.is_none() {
@@ -769,11 +772,13 @@ fn edit_after_kill_is_preserved() {
 fn edited_after_each_step(name: &str, renaming: Renaming) {
     for step in 0.. {
         for path in ["a.txt", "src/run.sh"] {
-            let fixture = story_desk();
+            let fixture = scenario_fixture();
             let killed = killed_at(name, &fixture, renaming, step);
             fixture.put(path, "mine");
-            let recovery =
-                recover::recover(&renaming.open(&fixture.root()), &ours(&fixture.journal()));
+            let recovery = recover::recover(
+                &renaming.open(&fixture.root()),
+                &journal_at(&fixture.journal()),
+            );
             assert!(recovery.is_ok(), "step {step}, {path}: {recovery:?}");
             assert_eq!(
                 std::fs::read(fixture.at(path)).unwrap(),
@@ -812,10 +817,10 @@ fn failed_change_is_not_finished_later() {
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = fixture.tree();
     let mut noted = Vec::new();
-    let result = edit_watched(
+    let result = edit_with_observer(
         &Renaming::Full.open(&fixture.root()),
         &edits,
-        &ours(&fixture.journal()),
+        &journal_at(&fixture.journal()),
         &mut |step| {
             if step == EditStep::Swapped(0) {
                 fixture.put("b.txt", "mine");
@@ -836,7 +841,7 @@ fn failed_change_is_not_finished_later() {
     fixture.put("b.txt", "b");
     for (index, path) in ["a.txt", "b.txt"].into_iter().enumerate() {
         fixture.put(
-            journal.names(index).spare.to_str().unwrap(),
+            journal.names(index).swap_file.to_str().unwrap(),
             &path[..1].to_uppercase(),
         );
     }
@@ -846,12 +851,12 @@ fn failed_change_is_not_finished_later() {
     )
     .unwrap();
     std::fs::rename(
-        fixture.root().join(journal.names(0).spare),
+        fixture.root().join(journal.names(0).swap_file),
         fixture.at("a.txt"),
     )
     .unwrap();
     assert_eq!(
-        recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
+        recover_tree_edit(&fixture.root(), &journal_at(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::RolledBack

@@ -43,7 +43,7 @@ async fn apply_from(repo: &Repo, directory: &Path, patch: &str) -> Result<Applie
         .await
         .unwrap();
     let journal = repo.dir.path().join("journal.json");
-    git.apply_to_work_tree(&produced, &journal, Digest::of(patch.as_bytes()))
+    git.apply_to_work_tree(&produced, &journal, Digest::compute(patch.as_bytes()))
         .await
 }
 
@@ -105,9 +105,9 @@ async fn apply_changes_files_and_stages_nothing() {
     assert_eq!(
         digests,
         [
-            Some(Digest::of(b"ONE\ntwo\n")),
+            Some(Digest::compute(b"ONE\ntwo\n")),
             None,
-            Some(Digest::of(b"new\n"))
+            Some(Digest::compute(b"new\n"))
         ]
     );
     assert_eq!(repo.read("a.txt"), "ONE\ntwo\n");
@@ -365,9 +365,9 @@ async fn filtered_file_is_not_removed() {
 /// A journal as a process leaves it that was killed while it changed `a.txt`.
 fn journal(repo: &Repo, purpose: &str, stage: &str) {
     let text = serde_json::json!({
-        "schema_version": "crucible-tree-edit-v1", "stage": stage, "purpose": Digest::of(purpose.as_bytes()),
+        "schema_version": "crucible-tree-edit-v1", "stage": stage, "purpose": Digest::compute(purpose.as_bytes()),
         "token": "0".repeat(32), "made": [], "entries": [{
-            "path": "a.txt", "before": Digest::of(b"one\ntwo\n"), "after": Digest::of(b"ONE\ntwo\n"),
+            "path": "a.txt", "before": Digest::compute(b"one\ntwo\n"), "after": Digest::compute(b"ONE\ntwo\n"),
         }],
     });
     std::fs::write(repo.dir.path().join("journal.json"), text.to_string()).unwrap();

@@ -56,10 +56,10 @@ impl Change {
     async fn new() -> Self {
         let repo = Repo::with(FILES);
         let patch = repo.diff(edit);
-        Self::of(repo, patch).await
+        Self::from_patch(repo, patch).await
     }
 
-    async fn of(repo: Repo, patch: Vec<u8>) -> Self {
+    async fn from_patch(repo: Repo, patch: Vec<u8>) -> Self {
         let git = repo.open().await;
         let base = repo.oid("HEAD");
         let run: RunId = "20260131t093000z-1f2e3d4c5b6a".parse().unwrap();
@@ -254,7 +254,7 @@ async fn landing_preserves_changes_in_other_files() {
         .concat(),
     );
     let patch = repo.diff(edit);
-    let change = Change::of(repo, patch).await;
+    let change = Change::from_patch(repo, patch).await;
     let repo = &change.repo;
     repo.write("other", "mine\n");
     repo.write("staged", "mine, staged\n");
@@ -333,7 +333,7 @@ async fn landing_works_in_linked_tree_and_detached() {
         top: repo.top.parent().unwrap().join("linked"),
         dir: repo.dir,
     };
-    let change = Change::of(linked, patch.clone()).await;
+    let change = Change::from_patch(linked, patch.clone()).await;
     change.land().await.unwrap();
     assert_eq!(change.repo.read("a"), "1\ntwo\n3\n");
     assert_eq!(change.repo.git(["status", "--porcelain"]), "");
@@ -341,7 +341,7 @@ async fn landing_works_in_linked_tree_and_detached() {
 
     let repo = Repo::with(FILES);
     repo.git(["checkout", "-q", "--detach"]);
-    let change = Change::of(repo, patch).await;
+    let change = Change::from_patch(repo, patch).await;
     change.land().await.unwrap();
     assert_eq!(change.repo.oid("HEAD^"), change.base);
     assert_eq!(change.repo.oid("main"), change.base);
@@ -357,7 +357,7 @@ async fn line_ends_that_git_converts_are_no_changes() {
     let patch =
         b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n"
             .to_vec();
-    let change = Change::of(repo, patch).await;
+    let change = Change::from_patch(repo, patch).await;
     change.land().await.unwrap();
     assert_eq!(change.repo.read("a.txt"), "1\r\ntwo\r\n");
     assert_eq!(change.repo.git(["status", "--porcelain"]), "");

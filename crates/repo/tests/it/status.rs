@@ -20,7 +20,7 @@ async fn dirty(repo: &Repo) -> Vec<(PathBuf, DirtyKind)> {
         .collect()
 }
 
-fn of(entries: &[(&str, DirtyKind)]) -> Vec<(PathBuf, DirtyKind)> {
+fn entries(entries: &[(&str, DirtyKind)]) -> Vec<(PathBuf, DirtyKind)> {
     entries
         .iter()
         .map(|(path, kind)| (PathBuf::from(path), *kind))
@@ -55,7 +55,7 @@ async fn every_kind_of_change_is_listed_once() {
         ("moved", Changed),
         ("new dir/file", Untracked),
     ];
-    assert_eq!(dirty(&repo).await, of(&expected));
+    assert_eq!(dirty(&repo).await, entries(&expected));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn status_ignores_settings_and_flags() {
         ("plain", DirtyKind::Changed),
         ("skipped", DirtyKind::Hidden),
     ];
-    assert_eq!(dirty(&repo).await, of(&expected));
+    assert_eq!(dirty(&repo).await, entries(&expected));
     repo.write("skipped", "s\n");
     assert!(
         dirty(&repo)
@@ -105,7 +105,7 @@ async fn unfinished_merge_is_reported() {
         .current_dir(&repo.top)
         .output();
     assert!(!merge.unwrap().status.success());
-    assert_eq!(dirty(&repo).await, of(&[("a", DirtyKind::Unmerged)]));
+    assert_eq!(dirty(&repo).await, entries(&[("a", DirtyKind::Unmerged)]));
     assert_eq!(repo.open().await.tracked_files().await.unwrap().len(), 1);
 }
 
@@ -228,7 +228,7 @@ async fn submodule_commit_is_a_change() {
             "m",
         ],
     );
-    assert_eq!(dirty(&repo).await, of(&[("sub", DirtyKind::Changed)]));
+    assert_eq!(dirty(&repo).await, entries(&[("sub", DirtyKind::Changed)]));
 }
 
 #[tokio::test]

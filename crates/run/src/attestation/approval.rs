@@ -101,7 +101,7 @@ impl ApprovalDocument {
             std::str::from_utf8(plan).map_err(|_| refused("the plan is not UTF-8".to_owned()));
         match Plan::parse(parsed?) {
             Ok(parsed) if parsed.status == PlanStatus::Signed => {
-                Self::sign(signer, run, Digest::of(plan), base).await
+                Self::sign(signer, run, Digest::compute(plan), base).await
             }
             Ok(_) => Err(refused(
                 "the plan is a draft; give artifacts/PLAN.md of the run directory".to_owned(),
@@ -164,7 +164,7 @@ pub async fn approve(
             state: state.name(),
         });
     }
-    let plan = Digest::of(&dir.read(layout::PLAN)?);
+    let plan = Digest::compute(&dir.read(layout::PLAN)?);
     let document = match source {
         ApprovalSource::Signer(signer) => {
             ApprovalDocument::sign(signer, &record.run_id, plan, &record.base_commit).await?

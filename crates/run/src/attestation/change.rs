@@ -30,9 +30,11 @@ pub(super) fn change_statement(
     message: &str,
     at: Timestamp,
 ) -> Result<Change, RunError> {
-    let digest = |path: &str| -> Result<Digest, RunError> { Ok(Digest::of(&dir.read(path)?)) };
+    let digest = |path: &str| -> Result<Digest, RunError> { Ok(Digest::compute(&dir.read(path)?)) };
     let optional = |path: &str| -> Result<Option<Digest>, RunError> {
-        Ok(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)))
+        Ok(dir
+            .read_if_there(path)?
+            .map(|bytes| Digest::compute(&bytes)))
     };
     let ledger = ledger_head(message).ok_or_else(|| {
         dir.malformed(
@@ -48,7 +50,7 @@ pub(super) fn change_statement(
         .collect();
     Ok(Change {
         run: record.run_id.clone(),
-        goal: Digest::of(record.goal.as_bytes()),
+        goal: Digest::compute(record.goal.as_bytes()),
         base: record.base_commit.to_string(),
         request: optional(layout::FILE_REQUEST)?,
         pack: optional(layout::CONTEXT_PACK)?,
@@ -90,7 +92,7 @@ fn spec_proof(dir: &RunDir, record: &RunRecord) -> Result<Option<SpecProof>, Run
         format: task.format.to_string(),
         task: task.task.clone(),
         requirements: ids.map(|requirement| requirement.id.clone()).collect(),
-        matrix: Digest::of(&bytes),
+        matrix: Digest::compute(&bytes),
         proven: matrix.counts.proven,
         partial: matrix.counts.partial,
         none: matrix.counts.none,
@@ -173,7 +175,7 @@ fn verification(dir: &RunDir, events: &[EventRecord]) -> Result<Verification, Ru
     }
     let (broken_change, strength) = measured(&attempt);
     Ok(Verification {
-        report: Digest::of(&bytes),
+        report: Digest::compute(&bytes),
         result,
         gates: gates.into_values().collect(),
         broken_change,

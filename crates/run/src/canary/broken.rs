@@ -112,7 +112,7 @@ fn changeable(tracked: &[TrackedFile]) -> impl Iterator<Item = (RepoPath, FileMo
 
 /// Returns whether a file stays unchanged: a test or the configuration of a tool.
 fn is_kept(path: &RepoPath) -> bool {
-    let roles = PathRoles::of(path);
+    let roles = PathRoles::from_path(path);
     [
         PathRole::Test,
         PathRole::TestSettings,
@@ -132,7 +132,7 @@ fn is_source(path: &RepoPath) -> bool {
         return false;
     };
     let extension = extension.to_ascii_lowercase();
-    let is_known = FileKind::of(path.as_str()) == Some(FileKind::Source)
+    let is_known = FileKind::from_path(path.as_str()) == Some(FileKind::Source)
         && !DATA.contains(&extension.as_str());
     is_known || MORE_SOURCES.contains(&extension.as_str())
 }

@@ -54,7 +54,7 @@ pub fn agents(
         .into_iter()
         .filter(|role| dispatch.service(*role) == Service::ApiAgent)
     {
-        if let Some(program) = agents.of(role).first() {
+        if let Some(program) = agents.command(role).first() {
             env.find_program(program).map_err(|error| {
                 Failure::usage(format!("the command that serves {}: {error}", role.name()))
                     .hint("Install it, or set [dispatch] plan_command, patch_command or agent_command; `crucible doctor` looks for them.")
@@ -172,7 +172,11 @@ pub(super) fn upstream(
     let Some(agent) = agent else { return Ok(None) };
     let provider = &agent.profile.provider;
     let settings = provider_settings(runtime, config, provider);
-    Ok(Some(Upstream::of(provider, &settings, runtime.env)?))
+    Ok(Some(Upstream::from_settings(
+        provider,
+        &settings,
+        runtime.env,
+    )?))
 }
 
 pub(super) fn require_valid(verdict: &Verdict, hint: &str) -> Result<(), Failure> {

@@ -247,7 +247,6 @@ fn usage(error: impl std::fmt::Display) -> Failure {
 /// Returns the error of a command that needs gates outside of a repository.
 #[must_use]
 pub fn no_repository(start: &Path) -> Failure {
-    Failure::usage(format!("{} is not in a git repository", start.display())).hint(
-        "Gates run on a copy of a repository's files; create one with `git init`, and commit.",
-    )
+    Failure::usage(format!("{} is not in a git repository", start.display()))
+        .hint("Create a repository with `git init`, and commit; gates run on a copy of its files.")
 }

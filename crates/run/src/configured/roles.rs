@@ -88,7 +88,8 @@ impl RoleBackends {
             .map_or(named, |fell_back| fell_back.fallback.as_str())
             .to_owned();
         for name in clients(dispatch.as_ref(), &provider) {
-            if models.contains_key(&name) || !matches!(Service::of(&name), Service::Model(_)) {
+            if models.contains_key(&name) || !matches!(Service::from_name(&name), Service::Model(_))
+            {
                 continue;
             }
             let chosen = named_provider(runtime, config, &name);

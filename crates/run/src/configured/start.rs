@@ -292,7 +292,7 @@ impl StartedRun {
             upstream,
         } = backends;
         Ok(Self {
-            dir: RunDir::of(&world.runs_root, &id),
+            dir: RunDir::new(&world.runs_root, &id),
             ledger,
             settings,
             models,

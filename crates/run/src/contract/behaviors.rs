@@ -240,7 +240,7 @@ fn pages<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f st
     for (name, text) in &files.pages {
         let path = page_path(name);
         let Some(id) = id_of_page(name) else {
-            let hint = "A page is called `B###-<slug>.md`: an id, then a-z, 0-9 and single `-`.";
+            let hint = "Rename the page to `B###-<slug>.md`: an id, then a-z, 0-9 and single `-`.";
             verdict.push(Finding::error(PAGE_NAME, path, hint));
             continue;
         };

@@ -119,7 +119,7 @@ pub enum Service {
 impl Service {
     /// The service of this name.
     #[must_use]
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
             "local_exec" => Self::LocalExec,
             "manual_outbox" => Self::ManualOutbox,
@@ -218,7 +218,7 @@ impl DispatchConfig {
     #[must_use]
     pub fn service(&self, role: RunRole) -> Service {
         match (self.role_providers.get(&role), role) {
-            (Some(provider), _) => Service::of(&provider.0),
+            (Some(provider), _) => Service::from_name(&provider.0),
             // Without objections nobody serves the last two.
             (
                 None,
@@ -230,7 +230,7 @@ impl DispatchConfig {
             ) => Service::LocalExec,
             (None, RunRole::Researcher) => Service::ManualOutbox,
             (None, RunRole::Chair | RunRole::Patchmaker | RunRole::Fixer) => {
-                Service::of(self.mode.name())
+                Service::from_name(self.mode.name())
             }
         }
     }

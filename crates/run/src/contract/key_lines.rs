@@ -288,7 +288,7 @@ struct Fences<'t> {
 impl<'t> Fences<'t> {
     /// Whether the line is neither a fence nor inside of a fenced block.
     fn is_open_text(&mut self, line: &'t str, number: u64) -> bool {
-        match (self.open, CodeFence::of(line)) {
+        match (self.open, CodeFence::parse(line)) {
             (None, None) => return true,
             (None, Some(found)) => self.open = Some((found, number)),
             (Some((open, _)), Some(found)) if open.is_closed_by(found) => self.open = None,

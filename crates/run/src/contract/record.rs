@@ -230,7 +230,7 @@ impl AgentCommands {
 
     /// The command that serves a role.
     #[must_use]
-    pub fn of(&self, role: RunRole) -> &[String] {
+    pub fn command(&self, role: RunRole) -> &[String] {
         let own = match role {
             RunRole::Chair => &self.plan,
             RunRole::Patchmaker | RunRole::Fixer => &self.patch,

@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn refusing_finding_blocks_review() {
-        let subject = Digest::of(b"patch");
+        let subject = Digest::compute(b"patch");
         let finding = Finding::error(
             Code::new("patch-path-denied"),
             "a\nVerdict: APPROVE",

@@ -24,7 +24,7 @@ pub struct DemoStory {
 impl DemoStory {
     /// Describes the events of this run.
     #[must_use]
-    pub fn of(dir: RunDir) -> Self {
+    pub fn from_dir(dir: RunDir) -> Self {
         Self { dir: Some(dir) }
     }
 
@@ -32,7 +32,7 @@ impl DemoStory {
     #[must_use]
     pub fn lines(&self, event: &EventRecord) -> Vec<String> {
         let one_line = |text: &str| vec![text.to_owned()];
-        match EventKind::of(&event.event) {
+        match EventKind::parse(&event.event) {
             Some(EventKind::RepositoryAnalysed) => {
                 one_line("1. Inspected the repository; its tests fail before any change.")
             }

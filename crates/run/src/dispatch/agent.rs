@@ -70,7 +70,7 @@ pub(crate) fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) ->
         if dispatch.service(role) != Service::ApiAgent {
             continue;
         }
-        let Some((program, arguments)) = agents.of(role).split_first() else {
+        let Some((program, arguments)) = agents.command(role).split_first() else {
             let hint = format!(
                 "No command is configured for this role; set [dispatch] {} or agent_command in your own configuration.",
                 if role == RunRole::Chair {
@@ -211,7 +211,7 @@ impl AgentBackend {
         let question = question(inv);
         fs::write_atomic(&prompt, question.as_bytes())?;
         let agents = &self.record.settings.agents;
-        let (program, arguments) = agents.of(call.role).split_first().ok_or_else(|| {
+        let (program, arguments) = agents.command(call.role).split_first().ok_or_else(|| {
             self.dir.malformed(
                 layout::RUN,
                 &format!("no command serves the role {}", call.role.name()),
@@ -381,7 +381,7 @@ impl LlmBackend for AgentBackend {
             .into_iter()
             .find(|role| role.name() == inv.phase_id);
         let call = role
-            .and_then(|role| Call::of(role, target))
+            .and_then(|role| Call::new(role, target))
             .ok_or_else(|| wrong(format!("{} owes nothing at {target:?}", inv.phase_id)))?;
         let temp_dir = fs::temp_dir_in(&self.dir.scratch(), "agent-")
             .map_err(|error| wrong(error.to_string()))?;
@@ -410,7 +410,7 @@ struct Call<'c> {
 
 impl<'c> Call<'c> {
     /// Returns what a role owes there, if anything.
-    fn of(role: RunRole, target: &'c str) -> Option<Self> {
+    fn new(role: RunRole, target: &'c str) -> Option<Self> {
         let action = match (role, target) {
             (RunRole::Chair, layout::FILE_REQUEST) => Action::FileRequest,
             (RunRole::Chair, layout::PLAN_DRAFT) => Action::PlanDraft,

@@ -251,7 +251,7 @@ impl CodingAgentBackend {
             .await
             .map_err(|error| wrap_error(&error))?;
         let gates = &self.record.settings.gates;
-        let base = TrialSetup::of(&self.record, gates, &self.surveys);
+        let base = TrialSetup::new(&self.record, gates, &self.surveys);
         let gate_world = GateWorkspace::survey(&world, &git, base)
             .await
             .map_err(|error| wrap_error(&error))?;

@@ -46,7 +46,7 @@ pub(crate) struct FileListing {
 
 impl FileListing {
     /// Lists the files of a repository; those that code would request come first.
-    pub(crate) fn of(ranked: &FileRequest, tracked: &[(RepoPath, u64)]) -> Self {
+    pub(crate) fn new(ranked: &FileRequest, tracked: &[(RepoPath, u64)]) -> Self {
         let mut listed: Vec<&str> = ranked.needs.iter().map(|need| need.path.as_str()).collect();
         let first: HashSet<&str> = listed.iter().copied().collect();
         listed.extend(

@@ -392,7 +392,7 @@ impl Engine<'_> {
         } else if there.flatten().as_deref() != Some(used) {
             self.dir.write(duty.target, used)?;
         }
-        Ok(Digest::of(used))
+        Ok(Digest::compute(used))
     }
 
     /// Lays a prompt for a person, once for each question.
@@ -542,7 +542,7 @@ impl Engine<'_> {
             .into_iter()
             .filter(|path| !is_recorded(path))
         {
-            let digest = Digest::of(&self.dir.read(&path)?);
+            let digest = Digest::compute(&self.dir.read(&path)?);
             logs.insert(path, digest);
         }
         Ok(logs)
@@ -553,7 +553,7 @@ impl Engine<'_> {
         let settings = &self.record.settings;
         match settings.role_models.get(role.name()) {
             Some(model) => model,
-            None => model_placeholder(&Service::of(name)).unwrap_or(&settings.model),
+            None => model_placeholder(&Service::from_name(name)).unwrap_or(&settings.model),
         }
     }
 }

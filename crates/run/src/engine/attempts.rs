@@ -80,7 +80,7 @@ impl Engine<'_> {
                     RunRole::Fixer
                 };
                 let proposed_by = self.client_of(role).unwrap_or_default();
-                return self.fail(&out_of_attempts(last, &Service::of(&proposed_by)));
+                return self.fail(&out_of_attempts(last, &Service::from_name(&proposed_by)));
             }
             if let Some(last) = of_plan
                 .last()
@@ -282,7 +282,7 @@ impl Engine<'_> {
         };
         let mut outcome = AttemptOutcome {
             read_as: judged.read_as,
-            patch: judged.patch.as_ref().map(|patch| Digest::of(patch)),
+            patch: judged.patch.as_ref().map(|patch| Digest::compute(patch)),
             ..attempt.outcome(end, answer)
         };
         if let Some(earlier) = attempt.earlier_of(&outcome) {
@@ -525,7 +525,7 @@ impl Engine<'_> {
         for name in [attempt::STDOUT, attempt::STDERR] {
             let log = attempt_file(number, name);
             if let Some(bytes) = self.dir.read_if_there(&log)? {
-                logs.insert(log, Digest::of(&bytes));
+                logs.insert(log, Digest::compute(&bytes));
             }
         }
         let body = serde_json::json!({ FILES: logs });
@@ -652,7 +652,7 @@ impl<'a> Attempt<'a> {
             chosen_from: None,
             asked_for: Some(self.format),
             read_as: None,
-            answer: Digest::of(answer.text.as_str().as_bytes()),
+            answer: Digest::compute(answer.text.as_str().as_bytes()),
             patch: None,
             again: None,
             findings: Vec::new(),
@@ -722,8 +722,8 @@ mod tests {
             chosen_from: None,
             asked_for: None,
             read_as: None,
-            answer: Digest::of(answer.as_bytes()),
-            patch: patch.map(|patch| Digest::of(patch.as_bytes())),
+            answer: Digest::compute(answer.as_bytes()),
+            patch: patch.map(|patch| Digest::compute(patch.as_bytes())),
             again: None,
             findings: Vec::new(),
             output: String::new(),
@@ -747,7 +747,7 @@ mod tests {
             assert!(!out_of_attempts(&last, &by).hint.contains("model"));
         }
         assert!(
-            out_of_attempts(&last, &Service::of("gateway"))
+            out_of_attempts(&last, &Service::from_name("gateway"))
                 .hint
                 .contains("another model")
         );

@@ -69,7 +69,7 @@ pub async fn advance<C: Clients>(
         world.clock,
         observer,
     )?;
-    let allowances = Permissions::of(journal.events()?);
+    let allowances = Permissions::from_events(journal.events()?);
     restore_initial_files(dir, &record, &journal)?;
     allowances.extend_attempts(&mut record);
     let dispatch = dir.read_document(layout::DISPATCH)?;
@@ -195,7 +195,7 @@ impl Engine<'_> {
             return Ok(());
         }
         self.journal.write_trace()?;
-        let accounted = RecordedFiles::of(self.journal.events()?);
+        let accounted = RecordedFiles::from_events(self.journal.events()?);
         let bytes = crucible_verify::failure_bundle(self.dir.root(), &|path| accounted.has(path))?;
         let digest = self.dir.write(layout::BUNDLE, &bytes)?;
         let body = serde_json::json!({ "digest": digest });
@@ -222,7 +222,7 @@ impl Engine<'_> {
     /// Runs the gates on a copy of the base as it is. Returns those that are used from then on.
     async fn trial(&mut self) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
         let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        let base = TrialSetup::of(&self.record, &self.record.settings.gates, &self.surveys);
+        let base = TrialSetup::new(&self.record, &self.record.settings.gates, &self.surveys);
         let observer = self.journal.observer()?;
         trial::run_base(self.world, &self.git, base, temp_dir.path(), observer).await
     }
@@ -236,7 +236,7 @@ impl Engine<'_> {
     ) -> Result<CanaryResult, RunError> {
         let temp_dir = temp_dir_in(&self.dir.scratch(), "trial-")?;
         let observer = self.journal.observer()?;
-        let base = TrialSetup::of(&self.record, gates, &self.surveys);
+        let base = TrialSetup::new(&self.record, gates, &self.surveys);
         let level = GateLevel::Lite;
         let on = CanaryContext {
             git: &self.git,

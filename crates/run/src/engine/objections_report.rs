@@ -38,7 +38,7 @@ impl Engine<'_> {
         let tests: Vec<Digest> = check
             .objections
             .iter()
-            .map(|one| Digest::of(one.test.text.as_bytes()))
+            .map(|one| Digest::compute(one.test.text.as_bytes()))
             .collect();
         let path = attempt_file(outcome.number, attempt::REPORT);
         let mut report: VerifyReport = self.dir.read_json(&path)?;

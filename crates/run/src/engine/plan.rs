@@ -114,7 +114,7 @@ impl Engine<'_> {
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<bool, RunError> {
-        let subject = Digest::of(&self.dir.read(layout::PLAN_DRAFT)?);
+        let subject = Digest::compute(&self.dir.read(layout::PLAN_DRAFT)?);
         let guardrails = self.guardrails()?;
         let results = self.dir.read_text(layout::EXPECTED_RESULTS)?;
         let reasons = self.dir.read_text(layout::REASONS)?;
@@ -209,13 +209,13 @@ impl Engine<'_> {
             let mut reviews = BTreeMap::new();
             for (path, event) in layout::REVIEWS.into_iter().zip(EventKind::REVIEWS) {
                 if self.is_made(&self.allowances.key(event.name()), path) {
-                    reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
+                    reviews.insert(path.to_owned(), Digest::compute(&self.dir.read(path)?));
                 }
             }
             let schema_version = SignatureVersion::V1;
             let signature = Signature {
                 schema_version,
-                plan: Digest::of(text.as_bytes()),
+                plan: Digest::compute(text.as_bytes()),
                 reviews,
             };
             self.dir

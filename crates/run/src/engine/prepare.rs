@@ -169,7 +169,7 @@ impl Engine<'_> {
             for note in workflows.notes() {
                 self.journal.note(&format!("  {note}"))?;
             }
-            let facts = RepoFacts::of(tracked.iter().filter_map(|file| file.path.to_str()));
+            let facts = RepoFacts::from_paths(tracked.iter().filter_map(|file| file.path.to_str()));
             let result = resolve(&self.record.goal, &facts, &workflows, &self.record.past);
             self.dir.write_json_recorded(layout::FIND_RESULT, &result)?;
         }

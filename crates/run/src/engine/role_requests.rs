@@ -94,7 +94,7 @@ impl Engine<'_> {
         let (ranked, not_asked) =
             crate::role::chair::file_request(&self.record, analysis, &tracked);
         let record = self.record.clone();
-        let listing = FileListing::of(&ranked, &tracked);
+        let listing = FileListing::new(&ranked, &tracked);
         let wanted = RoleRequest {
             role: RunRole::Chair,
             action: Action::FileRequest,

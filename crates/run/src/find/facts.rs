@@ -19,7 +19,7 @@ impl RepoFacts {
     /// Reads the paths of the tracked files, in any order. No file is read, so facts that only a manifest's
     /// content shows are unknown.
     #[must_use]
-    pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+    pub fn from_paths<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let mut listing: Vec<String> = paths.into_iter().map(str::to_owned).collect();
         listing.sort_unstable();
         let files = ProjectFiles::new(&listing, []);
@@ -55,7 +55,7 @@ mod tests {
             "core/src/lib.rs",
             "core/b.rs",
         ];
-        let facts = RepoFacts::of(paths);
+        let facts = RepoFacts::from_paths(paths);
         assert_eq!(facts.languages[0], "Rust", "the most frequent first");
         assert!(
             facts
@@ -67,7 +67,7 @@ mod tests {
             facts.build_systems,
             [BuildSystem::Cargo, BuildSystem::NodeYarn]
         );
-        assert_eq!(RepoFacts::of(paths.into_iter().rev()), facts);
-        assert_eq!(RepoFacts::of([]), RepoFacts::default());
+        assert_eq!(RepoFacts::from_paths(paths.into_iter().rev()), facts);
+        assert_eq!(RepoFacts::from_paths([]), RepoFacts::default());
     }
 }

@@ -65,7 +65,7 @@ pub(super) struct GoalWords {
 
 impl GoalWords {
     /// Takes a goal apart.
-    pub(super) fn of(goal: &str) -> Self {
+    pub(super) fn parse(goal: &str) -> Self {
         let goal = goal
             .get(..goal.floor_char_boundary(MAX_BYTES))
             .unwrap_or(goal);
@@ -79,8 +79,8 @@ impl GoalWords {
             if is_little_word(&word) {
                 continue;
             }
-            let stem = WordStem::of(&word);
-            let is_test = words.is_empty() && stem == WordStem::of("test");
+            let stem = WordStem::from_word(&word);
+            let is_test = words.is_empty() && stem == WordStem::from_word("test");
             kind = kind.or_else(|| {
                 if is_test {
                     Some(GoalKind::Test)
@@ -102,7 +102,7 @@ impl GoalWords {
     /// Returns the goal's form of this word, if it has the word.
     pub(super) fn form_of(&self, word: &str) -> Option<&str> {
         self.words
-            .get(&WordStem::of(&word.to_lowercase()).to_string())
+            .get(&WordStem::from_word(&word.to_lowercase()).to_string())
             .map(String::as_str)
     }
 
@@ -122,7 +122,7 @@ fn stated_by(stem: WordStem<'_>) -> Option<GoalKind> {
     let states = |(kind, verbs): &(GoalKind, &[&str])| {
         verbs
             .iter()
-            .any(|verb| WordStem::of(verb) == stem)
+            .any(|verb| WordStem::from_word(verb) == stem)
             .then_some(*kind)
     };
     VERBS.iter().find_map(states)
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn first_verb_decides_goal_kind() {
-        let kind = |goal: &str| GoalWords::of(goal).kind();
+        let kind = |goal: &str| GoalWords::parse(goal).kind();
         assert_eq!(
             kind("Please fix the test that was renamed"),
             Some(GoalKind::Fix)
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn similarity_ignores_little_words() {
-        let alike = |a: &str, b: &str| GoalWords::of(a).similarity_percent(&GoalWords::of(b));
+        let alike = |a: &str, b: &str| GoalWords::parse(a).similarity_percent(&GoalWords::parse(b));
         assert_eq!(alike("fix the parser", "Fix parsers"), 100);
         assert_eq!(alike("fix the parser", "draw the table"), 0);
         assert_eq!(alike("fix parser", "fix lexer"), 33);
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn goal_is_read_up_to_limit() {
         let long = "fix ".repeat(100_000) + "rename";
-        assert!(GoalWords::of(&long).form_of("rename").is_none());
+        assert!(GoalWords::parse(&long).form_of("rename").is_none());
         let wide = "é".repeat(MAX_BYTES);
-        assert_eq!(GoalWords::of(&wide).words.len(), 1);
+        assert_eq!(GoalWords::parse(&wide).words.len(), 1);
     }
 }

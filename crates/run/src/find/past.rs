@@ -54,11 +54,11 @@ impl PastRuns {
         repo: &str,
         result_path: &str,
     ) -> Result<Self, RunError> {
-        let words = GoalWords::of(goal);
+        let words = GoalWords::parse(goal);
         let states = [RunState::Verified.name(), RunState::Landed.name()];
         let mut alike: Vec<(u32, PastRun)> = Vec::new();
         for run in ledger.runs_of(repo, &states, MAX_INSPECTED)? {
-            let percent = words.similarity_percent(&GoalWords::of(&run.goal));
+            let percent = words.similarity_percent(&GoalWords::parse(&run.goal));
             if percent < ALIKE_FROM {
                 continue;
             }
@@ -115,7 +115,7 @@ mod tests {
         result: Option<&str>,
     ) -> String {
         let at = Timestamp::from_unix(Duration::from_secs(number));
-        let id = RunId::new(at, Digest::of(&number.to_be_bytes()));
+        let id = RunId::new(at, Digest::compute(&number.to_be_bytes()));
         let (goal, repo, state) = (goal.to_owned(), repo.to_owned(), state.name().to_owned());
         ledger
             .record_run(RunRow {

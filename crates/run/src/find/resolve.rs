@@ -76,14 +76,14 @@ pub fn resolve(
     workflows: &Workflows,
     past: &PastRuns,
 ) -> FindResult {
-    let words = GoalWords::of(goal);
+    let words = GoalWords::parse(goal);
     let earlier: Vec<(&str, u32)> = past
         .runs
         .iter()
         .map(|run| {
             (
                 run.workflow_id.as_str(),
-                words.similarity_percent(&GoalWords::of(&run.goal)),
+                words.similarity_percent(&GoalWords::parse(&run.goal)),
             )
         })
         .filter(|(_, alike)| *alike >= ALIKE_FROM)
@@ -235,7 +235,7 @@ mod tests {
     }
 
     fn python() -> RepoFacts {
-        RepoFacts::of(["src/area.py", "requirements.txt"])
+        RepoFacts::from_paths(["src/area.py", "requirements.txt"])
     }
 
     fn choice(goal: &str) -> String {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn languages_and_build_systems_rule_out_and_support() {
-        let rust = RepoFacts::of(["Cargo.toml", "src/lib.rs"]);
+        let rust = RepoFacts::from_paths(["Cargo.toml", "src/lib.rs"]);
         let goal = "bump the dependency serde";
         let at = |facts: &RepoFacts| {
             let result = resolve(goal, facts, &embedded(), &PastRuns::default());
@@ -361,7 +361,7 @@ mod tests {
             "{}",
             at(&rust).why
         );
-        let none = at(&RepoFacts::of(["a.txt"]));
+        let none = at(&RepoFacts::from_paths(["a.txt"]));
         assert_eq!(
             (none.score, none.why.as_str()),
             (

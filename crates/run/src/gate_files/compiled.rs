@@ -48,7 +48,7 @@ pub(super) fn test_sources(
     tracked: &[(&str, Mode)],
     read: &mut impl FnMut(&RepoPath) -> Option<Vec<u8>>,
 ) -> BTreeSet<RepoPath> {
-    let tree = SourceTree::of(tracked);
+    let tree = SourceTree::from_tracked_files(tracked);
     let graph = Graph::build(commands, files, &tree);
     let mut judge = Judge {
         tree: &tree,
@@ -108,7 +108,7 @@ pub(super) struct SourceTree<'t> {
 }
 
 impl<'t> SourceTree<'t> {
-    fn of(tracked: &[(&'t str, Mode)]) -> Self {
+    fn from_tracked_files(tracked: &[(&'t str, Mode)]) -> Self {
         let paths: BTreeSet<&str> = tracked.iter().map(|(path, _)| *path).collect();
         let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         paths

@@ -98,7 +98,7 @@ pub async fn apply_patch_locked(
 ) -> Result<AppliedPatch, RunError> {
     let place = home.join(APPLYING);
     create_dir_all(&place)?;
-    let tree = Digest::of(git.top().as_os_str().as_encoded_bytes());
+    let tree = Digest::compute(git.top().as_os_str().as_encoded_bytes());
     let lock = place.join(format!("{tree}.lock"));
     let _one_at_a_time = Lock::acquire(&lock, "applying a patch to this work tree")?;
     apply_patch(git, policy, patch, &place.join(format!("{tree}.json"))).await
@@ -134,7 +134,7 @@ pub(crate) async fn apply_patch(
         });
     };
     match git
-        .apply_to_work_tree(&changes, journal, Digest::of(patch))
+        .apply_to_work_tree(&changes, journal, Digest::compute(patch))
         .await
     {
         Ok(AppliedTree { files, recovered }) => {
@@ -198,7 +198,7 @@ fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
             other => return Err(other.into()),
         },
         ApplyError::Edit(
-            error @ (TreeEditError::Journal { .. } | TreeEditError::NotTakenBack { .. }),
+            error @ (TreeEditError::Journal { .. } | TreeEditError::NotRolledBack { .. }),
         ) => {
             let hint = format!(
                 "{error}; if an earlier patch was interrupted, apply that patch again first"

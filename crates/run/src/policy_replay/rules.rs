@@ -1,4 +1,4 @@
-//! The rules, each from the record and its setting to an answer.
+//! The rules. Each one compares the record of a run with one setting and returns an answer.
 
 use crucible_llm::Limit;
 use crucible_patch::{Change, parse};
@@ -25,7 +25,7 @@ pub(super) fn patch_rules(attempt: &AttemptDocuments, policy: &ReplayPolicy) -> 
         .iter()
         .any(|file| matches!(file.change, Change::Copy { .. }));
     let added = patch.files.iter().map(|file| file.added()).sum();
-    let of_lines = RuleResult::limit(
+    let added_lines_rule = RuleResult::limit(
         lines,
         added,
         policy.patch.max_added_lines,
@@ -38,12 +38,12 @@ pub(super) fn patch_rules(attempt: &AttemptDocuments, policy: &ReplayPolicy) -> 
             policy.patch.max_files,
             "files are touched",
         ),
-        match of_lines.answer {
+        match added_lines_rule.answer {
             RuleAnswer::Passes if has_copies => RuleResult::unknown(
                 lines,
                 "the patch copies files, whose lines it does not show",
             ),
-            RuleAnswer::Passes | RuleAnswer::Unknown | RuleAnswer::Refuses => of_lines,
+            RuleAnswer::Passes | RuleAnswer::Unknown | RuleAnswer::Refuses => added_lines_rule,
         },
     ]
 }
@@ -214,7 +214,7 @@ pub(super) fn objections_rule(report: &VerifyReport, policy: ObjectionPolicy) ->
     match (&report.objections, policy) {
         (_, ObjectionPolicy::Off | ObjectionPolicy::Advisory) => RuleResult::passes(setting),
         (None, ObjectionPolicy::Blocking) => {
-            RuleResult::unknown(setting, "nobody was asked for objections")
+            RuleResult::unknown(setting, "no objections were requested")
         }
         (Some(check), ObjectionPolicy::Blocking) => {
             let check = Objections {
@@ -226,7 +226,7 @@ pub(super) fn objections_rule(report: &VerifyReport, policy: ObjectionPolicy) ->
     }
 }
 
-/// Held-out tests are recorded by their digests, so whether those of today are the same is not known.
+/// Returns "unknown" if held-out tests are configured today, because they would have to run.
 pub(super) fn held_out_rule(places: usize) -> RuleResult {
     let setting = "run.held_out";
     match places {
@@ -235,13 +235,13 @@ pub(super) fn held_out_rule(places: usize) -> RuleResult {
     }
 }
 
-/// Whether a gate that is configured today ran, in the same way.
+/// Checks that a gate configured today ran, with the same command, directory, setup and variables.
 pub(super) fn gate_rule(
     has_run: bool,
     recorded: Option<&GateSpec>,
     today: &GateSpec,
 ) -> RuleResult {
-    // What only says where and when a gate runs has no rule: a gate that ran before the landing has run.
+    // The ignored fields only decide where and when a gate runs; a gate counts as run at any time.
     let GateSpec {
         id,
         command,
@@ -259,7 +259,7 @@ pub(super) fn gate_rule(
     let setting = format!("gates.{id}");
     let Some(recorded) = recorded.filter(|_| has_run) else {
         let reason = match has_run {
-            true => "a gate of this name ran that was not configured",
+            true => "a gate with this name ran, but was not configured",
             false => "this gate did not run",
         };
         return RuleResult::unknown(&setting, reason);
@@ -271,7 +271,7 @@ pub(super) fn gate_rule(
         ("with other variables", recorded.env != *env),
         ("with a longer time limit", recorded.timeout > *timeout),
         (
-            "without broken sources",
+            "without the check on broken sources",
             *canary == GateCanary::On && recorded.canary != *canary,
         ),
     ];
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_results_are_judged_by_the_policy_of_today() {
+    fn recorded_results_are_judged_by_todays_policy() {
         let mut report = report();
         assert_eq!(
             sandbox_rule(&report, Strength::Required).answer,
@@ -368,9 +368,9 @@ mod tests {
             not_broken: Vec::new(),
             gates: Vec::new(),
         });
-        let of = |policy| broken_change_rule(&report, policy).answer;
-        assert_eq!(of(BrokenPolicy::Required), RuleAnswer::Passes);
-        assert_eq!(of(BrokenPolicy::Strict), RuleAnswer::Refuses);
+        let answer_for = |policy| broken_change_rule(&report, policy).answer;
+        assert_eq!(answer_for(BrokenPolicy::Required), RuleAnswer::Passes);
+        assert_eq!(answer_for(BrokenPolicy::Strict), RuleAnswer::Refuses);
         report.strength = Some(Measured {
             noticed: 3,
             tried: 4,
@@ -446,7 +446,10 @@ mod tests {
             ..spec(60)
         };
         let result = gate_rule(true, Some(&unchecked), &spec(60));
-        assert_eq!(result.reason, "this gate ran without broken sources");
+        assert_eq!(
+            result.reason,
+            "this gate ran without the check on broken sources"
+        );
         for (has_run, recorded) in [(false, Some(&unchecked)), (true, None), (false, None)] {
             assert_eq!(
                 gate_rule(has_run, recorded, &unchecked).answer,
@@ -456,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_include_their_own_number() {
+    fn value_equal_to_limit_passes() {
         assert_eq!(RuleResult::limit("x", 5, 5, "").answer, RuleAnswer::Passes);
         let over = RuleResult::limit("x", 6, 5, "files are touched");
         assert_eq!(over.answer, RuleAnswer::Refuses);

@@ -325,7 +325,8 @@ fn shown_first(record: &RunRecord, tracked: &[(RepoPath, u64)]) -> Vec<RepoPath>
         .collect();
     let is_inside = |path: &RepoPath| directories.iter().any(|place| place.contains(path));
     let inside = tracked.iter().map(|(path, _)| path);
-    let inside = inside.filter(|path| is_inside(path) && FileClass::of(path) == FileClass::Source);
+    let inside =
+        inside.filter(|path| is_inside(path) && FileClass::from_path(path) == FileClass::Source);
     for path in scope.priority_files().chain(inside) {
         let Some(size) = sizes.get(path) else {
             continue;
@@ -389,7 +390,7 @@ fn draft_on(
         .filter(|file| file.reason == OUTLINED);
     let outlines: HashSet<&str> = outlines.map(|file| file.path.as_str()).collect();
     let is_open = |path: &RepoPath| {
-        FileClass::of(path) == FileClass::Source
+        FileClass::from_path(path) == FileClass::Source
             && !is_protected(path)
             && !analysis.gate_files.contains(path)
             && is_unambiguous_name(path)

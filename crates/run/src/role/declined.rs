@@ -134,7 +134,7 @@ impl ConflictSources {
             let Ok(path) = file.path.parse::<RepoPath>() else {
                 continue;
             };
-            let roles = PathRoles::of(&path);
+            let roles = PathRoles::from_path(&path);
             if is_test_path(&path) {
                 sources.tests.insert(file.path.clone());
                 let defined = defined_names(&path, file.content.as_bytes());

@@ -629,7 +629,7 @@ mod tests {
 
     #[test]
     fn only_a_clear_verdict_is_one() {
-        let subject = Digest::of(b"plan");
+        let subject = Digest::compute(b"plan");
         let read =
             |text: &str| read_review(&Untrusted::new(text), RunRole::CostController, subject);
         assert_eq!(

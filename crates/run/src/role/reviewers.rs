@@ -36,7 +36,7 @@ pub(crate) fn contract_guardian(
     }
     if plan.scope_allow.is_empty() {
         let judging = gate_files.iter().filter(|path| {
-            FileClass::of(path) == FileClass::Source
+            FileClass::from_path(path) == FileClass::Source
                 && !is_test_path(path)
                 && pack.files.iter().any(|file| file.path == path.as_str())
         });

@@ -42,7 +42,7 @@ pub(crate) fn additions(
         .collect();
     let sources: Vec<&RepoPath> = files
         .iter()
-        .filter(|path| FileClass::of(path) == FileClass::Source)
+        .filter(|path| FileClass::from_path(path) == FileClass::Source)
         .collect();
     tests.iter().for_each(|path| add(path.as_str()));
     for directory in test_directories(&scope, tree) {
@@ -158,7 +158,7 @@ fn is_of_every_change(path: &RepoPath) -> bool {
         "release_notes",
         "thanks",
     ];
-    PathRoles::of(path).has(PathRole::Document) && STEMS.contains(&stem)
+    PathRoles::from_path(path).has(PathRole::Document) && STEMS.contains(&stem)
 }
 
 /// A test that a runner runs, and not its settings.

@@ -158,7 +158,7 @@ pub(super) fn mentions(goal: &str) -> Vec<Mention> {
             }
         }
     }
-    let verbs: Vec<Verbs> = words.iter().map(|word| Verbs::of(&word.word)).collect();
+    let verbs: Vec<Verbs> = words.iter().map(|word| Verbs::parse(&word.word)).collect();
     for at in 0..words.len() {
         let clause = words[at].clause;
         let start = at.saturating_sub(REACH);
@@ -228,7 +228,7 @@ pub(super) fn is_one_of(word: &str, verbs: &[&str]) -> bool {
     !word.is_empty()
         && verbs
             .iter()
-            .any(|verb| WordStem::of(verb) == WordStem::of(word))
+            .any(|verb| WordStem::from_word(verb) == WordStem::from_word(word))
 }
 
 fn word(raw: &str, clause: usize, is_quoted: bool) -> Mention {
@@ -291,7 +291,7 @@ struct Verbs {
 }
 
 impl Verbs {
-    fn of(word: &str) -> Self {
+    fn parse(word: &str) -> Self {
         let is = |verbs: &[&str]| is_one_of(word, verbs);
         Self {
             creating: is(&CREATING),

@@ -74,7 +74,7 @@ pub(crate) struct GoalScope {
 impl GoalScope {
     /// The files that a model should be shown before any others.
     pub(crate) fn priority_files(&self) -> impl Iterator<Item = &RepoPath> {
-        let written = |path: &&RepoPath| FileClass::of(path) != FileClass::Generated;
+        let written = |path: &&RepoPath| FileClass::from_path(path) != FileClass::Generated;
         self.files.iter().chain(&self.tests).filter(written)
     }
 
@@ -195,7 +195,7 @@ fn read_place(mention: &Mention, tree: &Tree<'_>, scope: &mut GoalScope) -> bool
 
 fn open_or_deny(mention: &Mention, path: &RepoPath, scope: &mut GoalScope) {
     let is_manifest = matches!(
-        FileClass::of(path),
+        FileClass::from_path(path),
         FileClass::Manifest | FileClass::Generated
     );
     if mention.is_denied {
@@ -238,12 +238,12 @@ fn too_wide(what: &str, count: usize, most: usize) -> Finding {
 }
 
 fn is_source(path: &RepoPath) -> bool {
-    FileClass::of(path) == FileClass::Source
+    FileClass::from_path(path) == FileClass::Source
 }
 
 /// Places that no mention opens: only --file and --allow do.
 pub(crate) fn is_guarded(path: &RepoPath) -> bool {
-    let roles = PathRoles::of(path);
+    let roles = PathRoles::from_path(path);
     [PathRole::Ci, PathRole::GitSetting, PathRole::TestSettings]
         .iter()
         .any(|role| roles.has(*role))

@@ -30,7 +30,7 @@ pub enum NamedPlaceError {
     NoMatch,
     /// It is a glob that too much matches.
     #[error(
-        "{0} files match, at most {MAX_MATCHES} are allowed; name a directory, or narrow the pattern"
+        "{0} files match, but at most {MAX_MATCHES} are allowed; name a directory, or narrow the pattern"
     )]
     TooMany(usize),
 }

@@ -71,7 +71,7 @@ pub(super) fn files_defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> 
     for path in tree
         .paths
         .iter()
-        .filter(|path| FileClass::of(path) == FileClass::Source)
+        .filter(|path| FileClass::from_path(path) == FileClass::Source)
     {
         if read > MAX_READ {
             break;
@@ -116,7 +116,7 @@ pub(super) fn files_mentioning(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
     for path in tree
         .paths
         .iter()
-        .filter(|path| FileClass::of(path) != FileClass::Generated)
+        .filter(|path| FileClass::from_path(path) != FileClass::Generated)
     {
         if read > MAX_READ {
             break;
@@ -205,7 +205,7 @@ pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalS
     };
     for path in tree
         .files_in("")
-        .filter(|path| PathRoles::of(path).has(PathRole::Document))
+        .filter(|path| PathRoles::from_path(path).has(PathRole::Document))
     {
         let stem = path
             .file_name()

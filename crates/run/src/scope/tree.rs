@@ -173,7 +173,9 @@ impl<'a> Tree<'a> {
             let found: Vec<RepoPath> = self
                 .paths
                 .iter()
-                .filter(|path| is_module(path, &stem) && FileClass::of(path) == FileClass::Source)
+                .filter(|path| {
+                    is_module(path, &stem) && FileClass::from_path(path) == FileClass::Source
+                })
                 .map(|path| (*path).clone())
                 .collect();
             if !found.is_empty() {

@@ -341,7 +341,7 @@ impl<'r> Judge<'r> {
     /// The digest of the review that a refused attempt amounts to.
     fn review_of(&self, outcome: &str) -> Option<Digest> {
         let outcome: AttemptOutcome = document::read(self.file(outcome).bytes()?).ok()?;
-        Some(Digest::of(rejection_review(&outcome).as_bytes()))
+        Some(Digest::compute(rejection_review(&outcome).as_bytes()))
     }
 
     fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {
@@ -464,7 +464,7 @@ impl<'r> Judge<'r> {
         let Some(record) = &self.read.record else {
             return;
         };
-        let whole = RunReceipt::of(record, &self.read.events);
+        let whole = RunReceipt::new(record, &self.read.events);
         let text = |receipt: &RunReceipt| {
             to_canonical_json(receipt).map(|text| [text, b"\n".to_vec()].concat())
         };

@@ -86,7 +86,7 @@ pub(super) enum FileRead {
 impl FileRead {
     pub(super) fn digest(&self) -> Option<Digest> {
         match self {
-            Self::Bytes(bytes) => Some(Digest::of(bytes)),
+            Self::Bytes(bytes) => Some(Digest::compute(bytes)),
             Self::Hashed(digest) => Some(*digest),
             Self::Missing | Self::Refused(_) | Self::TooLong => None,
         }
@@ -279,7 +279,7 @@ fn read_files(
         // A longer file differs, whatever its content.
         let read = read_file(dir, path, size.map_or(MAX_CASSETTE, ByteLimit));
         let hashed = match read {
-            FileRead::Bytes(bytes) if !is_read(path) => FileRead::Hashed(Digest::of(&bytes)),
+            FileRead::Bytes(bytes) if !is_read(path) => FileRead::Hashed(Digest::compute(&bytes)),
             other => other,
         };
         files.insert(path.to_owned(), hashed);

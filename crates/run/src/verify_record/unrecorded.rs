@@ -60,7 +60,7 @@ pub(crate) struct RecordedFiles(Option<BTreeSet<String>>);
 impl RecordedFiles {
     /// Returns the files recorded by these events. Without any event, every file is accepted.
     #[must_use]
-    pub(crate) fn of(events: &[EventRecord]) -> Self {
+    pub(crate) fn from_events(events: &[EventRecord]) -> Self {
         Self((!events.is_empty()).then(|| accounted_for(events)))
     }
 
@@ -105,7 +105,7 @@ fn unrecorded_of(dir: &RunDir, events: &[EventRecord], most: usize) -> Unrecorde
             listed: FilesListed::All,
         };
     }
-    let known = RecordedFiles::of(events);
+    let known = RecordedFiles::from_events(events);
     let mut present = Vec::new();
     // One more shows that there are more.
     list(dir.root(), Path::new(""), 0, most + 1, &mut present);
@@ -138,7 +138,7 @@ fn accounted_for(events: &[EventRecord]) -> BTreeSet<String> {
     known.extend(recorded_files(events).into_keys().map(str::to_owned));
     let has = |key: &str| events.iter().any(|event| event.key.as_deref() == Some(key));
     for event in events {
-        let kind = EventKind::of(&event.event);
+        let kind = EventKind::parse(&event.event);
         if matches!(kind, Some(EventKind::OutboxPrompted)) {
             known.extend(event.path.clone());
         }
@@ -253,9 +253,9 @@ mod tests {
         let cut = unrecorded_of(&dir, &events, 2);
         assert!(cut.paths.is_subset(&all.paths));
         assert_eq!(cut.listed, FilesListed::First(2));
-        let known = RecordedFiles::of(&events);
+        let known = RecordedFiles::from_events(&events);
         assert!(known.has(Path::new("run.json")) && !known.has(Path::new("artifacts/b")));
-        assert!(RecordedFiles::of(&[]).has(Path::new("artifacts/b")));
+        assert!(RecordedFiles::from_events(&[]).has(Path::new("artifacts/b")));
     }
 
     #[test]
@@ -266,9 +266,9 @@ mod tests {
         landed.event = EventKind::Landed.name().to_owned();
         landed.path = None;
         let place = Path::new(layout::LANDING);
-        assert!(!RecordedFiles::of(&[begun()]).has(place));
-        assert!(RecordedFiles::of(&[begun(), landing.clone()]).has(place));
-        assert!(!RecordedFiles::of(&[begun(), landing, landed]).has(place));
+        assert!(!RecordedFiles::from_events(&[begun()]).has(place));
+        assert!(RecordedFiles::from_events(&[begun(), landing.clone()]).has(place));
+        assert!(!RecordedFiles::from_events(&[begun(), landing, landed]).has(place));
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             listing.paths.contains(&planted) && looks_like_an_artifact(&planted),
             "{listing:?}"
         );
-        assert!(!RecordedFiles::of(&[begun()]).has(&planted));
+        assert!(!RecordedFiles::from_events(&[begun()]).has(&planted));
     }
 
     #[test]

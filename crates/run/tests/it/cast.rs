@@ -55,7 +55,7 @@ impl RoleServers {
     const ALL: [Self; 4] = [Self::Model, Self::Person, Self::Chairs, Self::Asks];
 
     /// The one of this number.
-    pub(crate) fn of(number: &str) -> Self {
+    pub(crate) fn from_number(number: &str) -> Self {
         Self::ALL[number.parse::<usize>().unwrap()]
     }
 

@@ -143,11 +143,11 @@ impl Clock for Watching {
 impl Place {
     /// A new place, in memory where the system offers that: what is tested here is not the speed of a disk.
     pub(crate) fn new() -> Self {
-        Self::of(RoleServers::Model)
+        Self::from_cast(RoleServers::Model)
     }
 
     /// A new place for a run with this cast.
-    pub(crate) fn of(cast: RoleServers) -> Self {
+    pub(crate) fn from_cast(cast: RoleServers) -> Self {
         Self {
             cast,
             ..Self::new_in(&memory())
@@ -297,7 +297,7 @@ impl Place {
                     let git = world.repository(&self.repo()).await?;
                     let id = create(&world, &git, options(self.cast), &mut ledger, &mut observer)
                         .await?;
-                    RunDir::of(&world.runs_root, &id)
+                    RunDir::new(&world.runs_root, &id)
                 }
             };
             if until == Until::Created {
@@ -903,7 +903,7 @@ pub(crate) struct Ordinals {
 }
 
 impl Ordinals {
-    pub(crate) fn of(&self, event: &EventRecord) -> Option<u64> {
+    pub(crate) fn ordinal(&self, event: &EventRecord) -> Option<u64> {
         let is_new = self.last.fetch_max(event.seq, Ordering::SeqCst) < event.seq;
         is_new.then(|| self.told.fetch_add(1, Ordering::SeqCst) + 1)
     }

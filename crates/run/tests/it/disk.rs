@@ -37,7 +37,8 @@ struct Filler {
 
 impl Along for Filler {
     fn event(&self, event: &EventRecord) {
-        if self.ordinals.of(event) == Some(self.at) && !self.done.swap(true, Ordering::SeqCst) {
+        if self.ordinals.ordinal(event) == Some(self.at) && !self.done.swap(true, Ordering::SeqCst)
+        {
             *self.seen.lock().unwrap() = files_below(&self.home);
             fill(&self.disk);
         }

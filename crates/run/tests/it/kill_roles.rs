@@ -30,7 +30,7 @@ fn answered(place: &Place) -> String {
 }
 
 fn undisturbed(cast: RoleServers) -> Reference {
-    let (place, model) = (Place::of(cast), cast.model());
+    let (place, model) = (Place::from_cast(cast), cast.model());
     let counted = Arc::new(Counted::default());
     place
         .drive(&model.base_url(), Until::Landed, counted.clone())
@@ -86,7 +86,7 @@ fn comes_to_its_end(place: &Place, model: &FakeOpenAi, reference: &Reference) {
 /// Asking, answer and use follow one another in threes, so each of them meets both.
 fn killed_around_each_event(cast: RoleServers) {
     let reference = undisturbed(cast);
-    let (place, model) = (Place::of(cast), cast.model());
+    let (place, model) = (Place::from_cast(cast), cast.model());
     let mut before = place.keep();
     let (mut number, mut recorded) = (0, 0);
     while was_killed(&place, &model, Kill::NewEvent) {

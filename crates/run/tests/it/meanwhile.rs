@@ -25,7 +25,9 @@ struct At<F> {
 
 impl<F: Fn() + Send + Sync> Along for At<F> {
     fn event(&self, event: &EventRecord) {
-        if self.ordinals.of(event) == Some(self.event) && !self.done.swap(true, Ordering::SeqCst) {
+        if self.ordinals.ordinal(event) == Some(self.event)
+            && !self.done.swap(true, Ordering::SeqCst)
+        {
             (self.act)();
         }
     }

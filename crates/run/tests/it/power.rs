@@ -82,7 +82,7 @@ struct Copies {
 }
 
 impl Copies {
-    fn of(place: &Place) -> Arc<Self> {
+    fn new(place: &Place) -> Arc<Self> {
         let place = Place::at(place.root().to_owned()).with(place.cast());
         Arc::new(Self {
             place,
@@ -116,13 +116,13 @@ impl Along for Copies {
 
 /// Crashes at every `parts`-th point from `part` on.
 fn crash_at_each(cast: RoleServers, script: Script, part: usize, parts: usize) {
-    let place = Place::of(cast);
+    let place = Place::from_cast(cast);
     let model = if cast == RoleServers::Model {
         script.model()
     } else {
         cast.model()
     };
-    let copies = Copies::of(&place);
+    let copies = Copies::new(&place);
     place
         .drive(&model.base_url(), Until::Landed, copies.clone())
         .unwrap();

@@ -101,7 +101,7 @@ impl Along for Killer {
         }
         if self
             .ordinals
-            .of(event)
+            .ordinal(event)
             .is_some_and(|n| self.kill == Kill::Event(n))
         {
             end_here();
@@ -145,7 +145,7 @@ pub(crate) fn was_killed(status: ExitStatus) -> bool {
 #[test]
 fn worker_alone_lands_a_run() {
     if let Some(root) = std::env::var_os(PLACE) {
-        let cast = RoleServers::of(&std::env::var(CAST).unwrap());
+        let cast = RoleServers::from_number(&std::env::var(CAST).unwrap());
         let here = || Place::at(root.clone().into()).with(cast);
         let place = here();
         let killer = Killer {

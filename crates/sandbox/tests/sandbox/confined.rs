@@ -245,7 +245,7 @@ fn first_process_arguments_name_no_hidden_path() {
 }
 
 #[test]
-fn a_masked_path_cannot_come_to_exist() {
+fn masked_path_cannot_be_created() {
     let scratch = Scratch::new();
     std::fs::create_dir(scratch.copy.join("sub")).unwrap();
     let script = "mkdir -p .git/hooks 2>/dev/null && echo made\n\
@@ -436,7 +436,7 @@ fn a_loopback_of_its_own_works_inside() {
 }
 
 #[test]
-fn nothing_of_the_outside_shows_in_proc() {
+fn proc_does_not_reveal_the_host() {
     let scratch = Scratch::new();
     let outside = std::process::id();
     let script = format!(
@@ -552,7 +552,7 @@ fn broken_bubblewrap_is_reported_with_its_message() {
 }
 
 #[test]
-fn bubblewrap_that_only_runs_program_is_detected() {
+fn bubblewrap_without_namespaces_is_detected() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     // It skips all options and runs what comes after `--`, so no namespace stands.
@@ -607,9 +607,9 @@ fn an_ordinary_user_is_confined_too() {
         every_layer_is_available_and_in_receipt();
         writing_works_only_in_the_writable_directory();
         the_users_secrets_cannot_be_read();
-        a_masked_path_cannot_come_to_exist();
+        masked_path_cannot_be_created();
         there_is_no_way_to_the_network();
-        nothing_of_the_outside_shows_in_proc();
+        proc_does_not_reveal_the_host();
         crate::escapes::nothing_outside_can_be_reached();
         crate::disk::what_cannot_be_counted_counts_all_the_same();
         println!("{AS_ORDINARY_USER}");

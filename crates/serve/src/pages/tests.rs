@@ -192,7 +192,7 @@ fn land_forms(run: &RunView) -> Vec<ActionForm> {
         action: RunAction {
             run: run.summary.run_id.clone(),
             kind,
-            digest: crucible_model::Digest::of(b"x"),
+            digest: crucible_model::Digest::compute(b"x"),
         },
         token: "0".repeat(32),
     };

@@ -93,7 +93,7 @@ pub(crate) fn open(answer: &Untrusted, form: &Form) -> Result<Draft, Verdict> {
     let body = without_pleasantry(body, &mut warnings);
     let findings: Vec<_> = paragraphs(body)
         .filter(|text| non_answer::reports(text))
-        .map(|text| Fault::Summary.of(text))
+        .map(|text| Fault::Summary.into_finding(text))
         .collect();
     if !findings.is_empty() {
         return Err(Verdict::new(findings));
@@ -123,7 +123,7 @@ pub(crate) fn measured(text: &str, entries: usize, form: &Form) -> Option<crucib
     } else {
         return None;
     };
-    Some(Fault::TooLong.of(&over))
+    Some(Fault::TooLong.into_finding(&over))
 }
 
 /// The answer with LF line endings, if it is readable.

@@ -30,7 +30,7 @@ pub(crate) fn design(
         let served = named(&draft.body, 'R');
         findings.extend(unknown(&served, known));
         if served.is_empty() {
-            findings.push(Fault::NoEntries.of("the design names no requirement"));
+            findings.push(Fault::NoEntries.into_finding("the design names no requirement"));
         }
         let left = listed(known.difference(&served).copied(), 'R');
         if !left.is_empty() && findings.is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn design(
 /// The findings about requirement ids that do not exist.
 pub(crate) fn unknown(found: &BTreeSet<u32>, known: &BTreeSet<u32>) -> Option<Finding> {
     let strange = listed(found.difference(known).copied(), 'R');
-    (!strange.is_empty()).then(|| Fault::UnknownId.of(&strange))
+    (!strange.is_empty()).then(|| Fault::UnknownId.into_finding(&strange))
 }
 
 /// The findings about missing or empty sections.
@@ -83,7 +83,9 @@ pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
     }
     let missing = wanted.iter().zip(filled).filter(|(_, filled)| !filled);
     missing
-        .map(|(section, _)| Fault::Incomplete.of(&format!("no text in the section ## {section}")))
+        .map(|(section, _)| {
+            Fault::Incomplete.into_finding(&format!("no text in the section ## {section}"))
+        })
         .collect()
 }
 

@@ -188,7 +188,7 @@ impl Fault {
     }
 
     /// The finding that `subject` has this fault. The subject is shortened to one line.
-    pub(crate) fn of(self, subject: &str) -> Finding {
+    pub(crate) fn into_finding(self, subject: &str) -> Finding {
         Finding::error(
             self.code(),
             short_line(subject, MAX_SUBJECT_LEN),
@@ -198,7 +198,7 @@ impl Fault {
 
     /// The verdict with this finding alone.
     pub(crate) fn alone(self, subject: &str) -> Verdict {
-        Verdict::new(vec![self.of(subject)])
+        Verdict::new(vec![self.into_finding(subject)])
     }
 
     /// The fault with this code.
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_one_short_line() {
-        let finding = Fault::Title.of(&"\u{202e}ä\n".repeat(4_000));
+        let finding = Fault::Title.into_finding(&"\u{202e}ä\n".repeat(4_000));
         assert!(
             finding.subject.chars().count() <= MAX_SUBJECT_LEN && !finding.subject.contains('\n')
         );

@@ -75,7 +75,9 @@ pub(crate) fn merge(
     let mut document = match earlier {
         Some(earlier) => {
             if !single_spaced(&earlier.head).contains(&single_spaced(&changes.intro)) {
-                findings.extend(stray(&changes.intro, None).map(|line| Fault::LineForm.of(line)));
+                findings.extend(
+                    stray(&changes.intro, None).map(|line| Fault::LineForm.into_finding(line)),
+                );
                 changes.warnings.push(warning(
                     "spec_answer_trimmed",
                     "text before the first changed requirement was left out",
@@ -84,7 +86,8 @@ pub(crate) fn merge(
             earlier.clone()
         }
         None => {
-            findings.extend(stray(&changes.intro, None).map(|line| Fault::LineForm.of(line)));
+            findings
+                .extend(stray(&changes.intro, None).map(|line| Fault::LineForm.into_finding(line)));
             let title = draft.title.as_deref().unwrap_or(fallback_title);
             let gap = if changes.intro.is_empty() { "" } else { "\n\n" };
             let head = format!("# Requirements: {title}{gap}{}", changes.intro);
@@ -110,7 +113,7 @@ pub(crate) fn merge(
         &mut findings,
     );
     if document.blocks.is_empty() {
-        findings.push(Fault::NoEntries.of("no requirement"));
+        findings.push(Fault::NoEntries.into_finding("no requirement"));
     }
     doubles(&document, &touched.changed, &mut findings);
     if !findings.is_empty() {
@@ -152,7 +155,7 @@ fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
         let begins = match leading(title, 'R') {
             Some((lead, title)) => Some((lead, title, level)),
             None if is_odd(title) && (earlier.is_some() || title_has_letter(title)) => {
-                changes.findings.push(Fault::LineForm.of(title));
+                changes.findings.push(Fault::LineForm.into_finding(title));
                 lines.push(line);
                 continue;
             }
@@ -179,7 +182,8 @@ impl Changes {
         match removal.end {
             RemovalEnd::Clear => {}
             RemovalEnd::Unclear => {
-                self.findings.push(Fault::LineForm.of(line.trim()));
+                self.findings
+                    .push(Fault::LineForm.into_finding(line.trim()));
                 return;
             }
         }
@@ -218,11 +222,11 @@ impl Changes {
                 // It is unclear which of the two ids is meant.
                 if leading(title, 'R').is_some() || is_odd(title) {
                     self.findings
-                        .push(Fault::LineForm.of(&format!("{id}: {title}")));
+                        .push(Fault::LineForm.into_finding(&format!("{id}: {title}")));
                 }
                 for missing in incomplete(title, &text) {
                     self.findings
-                        .push(Fault::Incomplete.of(&format!("{id}: no {missing}")));
+                        .push(Fault::Incomplete.into_finding(&format!("{id}: no {missing}")));
                 }
                 self.blocks.push(Proposed {
                     lead,
@@ -237,12 +241,12 @@ impl Changes {
                 );
                 self.warnings.push(warning("spec_answer_trimmed", message));
             }
-            (None, Some(group)) => self.findings.push(Fault::Section.of(group)),
+            (None, Some(group)) => self.findings.push(Fault::Section.into_finding(group)),
             (None, None) if self.blocks.is_empty() && self.intro.is_empty() => self.intro = text,
             (None, None) if text.is_empty() => {}
             (None, None) => self
                 .findings
-                .push(Fault::Section.of(text.lines().next().unwrap_or_default())),
+                .push(Fault::Section.into_finding(text.lines().next().unwrap_or_default())),
         }
     }
 }
@@ -352,7 +356,7 @@ fn apply(
             .entry(normal(&block.text))
             .or_default()
             .insert(block.id);
-        for part in RequirementText::of(behind_heading(&block.text)).parts() {
+        for part in RequirementText::parse(behind_heading(&block.text)).parts() {
             ids_by_part.entry(part).or_default().insert(block.id);
         }
     }
@@ -364,7 +368,7 @@ fn apply(
             Lead::Numbered(id) => {
                 if earlier.is_none() && given == 0 && (1..=HIGHEST_CHOSEN).contains(&id) {
                     if !touched.named.insert(id) {
-                        findings.push(Fault::DoubleId.of(&shown(id, 'R')));
+                        findings.push(Fault::DoubleId.into_finding(&shown(id, 'R')));
                     }
                     touched.changed.insert(id);
                     document
@@ -381,7 +385,7 @@ fn apply(
             continue;
         };
         if !touched.named.insert(id) {
-            findings.push(Fault::DoubleId.of(&shown(id, 'R')));
+            findings.push(Fault::DoubleId.into_finding(&shown(id, 'R')));
             continue;
         }
         let proposed = normal(&whole(id, &block.title, &block.body));
@@ -395,7 +399,7 @@ fn apply(
             .flatten()
             .find(|other| **other != id && !is_own)
         {
-            findings.push(Fault::DoubleId.of(&format!(
+            findings.push(Fault::DoubleId.into_finding(&format!(
                 "{} is now what {} was: {}",
                 shown(id, 'R'),
                 shown(*other, 'R'),
@@ -409,11 +413,11 @@ fn apply(
         // Existing text is compared with the whole answer, repetitions included, and keeps its bytes.
         if let Some(old) = place.filter(|old| normal(&old.text) != proposed) {
             let (was, is) = (
-                RequirementText::of(behind_heading(&old.text)),
-                RequirementText::of(&block.body),
+                RequirementText::parse(behind_heading(&old.text)),
+                RequirementText::parse(&block.body),
             );
             if let Some(other) = is.taken_from(&was, &ids_by_part).filter(|_| !is_own) {
-                findings.push(Fault::DoubleId.of(&format!(
+                findings.push(Fault::DoubleId.into_finding(&format!(
                     "{} says now what {} says: {}",
                     shown(id, 'R'),
                     shown(other, 'R'),
@@ -432,7 +436,7 @@ fn apply(
     let mut fresh = document.fresh(given);
     for block in new {
         let Some(next) = fresh.next() else {
-            findings.push(Fault::IdsUsedUp.of(&block.title));
+            findings.push(Fault::IdsUsedUp.into_finding(&block.title));
             continue;
         };
         if let Lead::Numbered(wanted) = block.lead
@@ -463,7 +467,7 @@ struct RequirementText {
 }
 
 impl RequirementText {
-    fn of(body: &str) -> Self {
+    fn parse(body: &str) -> Self {
         let mut content = Self::default();
         for line in scan(body).0 {
             if line.kind != LineKind::Text || is_label(line.text) {
@@ -567,12 +571,13 @@ fn remove(
     for id in removed {
         if touched.contains(id) {
             findings.push(
-                Fault::Contradiction.of(&format!("{} is removed and written", shown(*id, 'R'))),
+                Fault::Contradiction
+                    .into_finding(&format!("{} is removed and written", shown(*id, 'R'))),
             );
         } else if ids.contains(id) {
             document.retired.insert(*id);
         } else if !document.retired.contains(id) {
-            findings.push(Fault::UnknownId.of(&format!("REMOVED: {}", shown(*id, 'R'))));
+            findings.push(Fault::UnknownId.into_finding(&format!("REMOVED: {}", shown(*id, 'R'))));
         }
     }
     document
@@ -589,7 +594,9 @@ fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<
             && (changed.contains(&other) || changed.contains(&block.id))
         {
             let ids = listed([other, block.id], 'R');
-            findings.push(Fault::DoubleId.of(&format!("{ids} have one title: {}", block.title)));
+            findings.push(
+                Fault::DoubleId.into_finding(&format!("{ids} have one title: {}", block.title)),
+            );
         }
     }
 }
@@ -606,7 +613,7 @@ fn written(
         Lead::Numbered(lead) => lead,
         Lead::New => id,
     };
-    findings.extend(stray(&block.body, Some(own)).map(|line| Fault::LineForm.of(line)));
+    findings.extend(stray(&block.body, Some(own)).map(|line| Fault::LineForm.into_finding(line)));
     let (body, repeats) = without_repeats(&block.body);
     if repeats > 0 {
         let message = format!(

@@ -90,7 +90,7 @@ impl Requirements {
     /// version.
     pub(crate) fn render_over(&self, earlier: &str) -> String {
         let before = Self::of_artifact(earlier);
-        let pieces = Pieces::of(earlier);
+        let pieces = Pieces::parse(earlier);
         let unchanged_piece = |place: usize, text: &str| {
             let piece = pieces.0.get(place).filter(|piece| piece.text() == text);
             piece.filter(|_| pieces.0.len() == before.blocks.len() + 1)
@@ -233,7 +233,7 @@ struct Piece<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn of(artifact: &'a str) -> Self {
+    fn parse(artifact: &'a str) -> Self {
         let mut pieces = vec![Piece::default()];
         for (line, bytes) in scan(artifact).0.iter().zip(artifact.split_inclusive('\n')) {
             if numbered(line).is_some() {

@@ -84,7 +84,7 @@ pub(crate) fn review(
     let mut findings: Vec<Finding> = read
         .malformed
         .iter()
-        .map(|line| Fault::LineForm.of(line))
+        .map(|line| Fault::LineForm.into_finding(line))
         .collect();
     // Two findings on one line, or one in the title, would be counted as one or as none.
     let doubled = read
@@ -93,15 +93,19 @@ pub(crate) fn review(
         .map(|remark| &remark.text)
         .filter(|text| names_severity(text));
     let titled = draft.title.iter().filter(|title| tells_finding(title));
-    findings.extend(doubled.chain(titled).map(|text| Fault::LineForm.of(text)));
+    findings.extend(
+        doubled
+            .chain(titled)
+            .map(|text| Fault::LineForm.into_finding(text)),
+    );
     if read.remarks.is_empty() && read.says_none == 0 && findings.is_empty() {
-        findings.push(Fault::NoEntries.of("neither a finding nor `- none`"));
+        findings.push(Fault::NoEntries.into_finding("neither a finding nor `- none`"));
     }
     if (!read.remarks.is_empty() || read.hidden > 0) && read.says_none > 0 {
-        findings.push(Fault::Contradiction.of("`- none` beside findings"));
+        findings.push(Fault::Contradiction.into_finding("`- none` beside findings"));
     }
     let empty = read.remarks.iter().filter(|remark| is_filler(&remark.text));
-    findings.extend(empty.map(|remark| Fault::Incomplete.of(&remark.text)));
+    findings.extend(empty.map(|remark| Fault::Incomplete.into_finding(&remark.text)));
     if !findings.is_empty() {
         return Err(findings);
     }

@@ -53,9 +53,12 @@ pub(crate) fn tasks(
         left_out,
         stray,
     } = read_tasks(&draft.body);
-    let mut findings: Vec<Finding> = stray.iter().map(|line| Fault::LineForm.of(line)).collect();
+    let mut findings: Vec<Finding> = stray
+        .iter()
+        .map(|line| Fault::LineForm.into_finding(line))
+        .collect();
     if tasks.is_empty() {
-        findings.push(Fault::NoEntries.of("no task"));
+        findings.push(Fault::NoEntries.into_finding("no task"));
         return Err(findings);
     }
     if left_out > 0 {
@@ -66,21 +69,23 @@ pub(crate) fn tasks(
         if let Some(id) = task.id
             && numbers.insert(id, number(place)).is_some()
         {
-            findings.push(Fault::DoubleId.of(&shown(id, 'T')));
+            findings.push(Fault::DoubleId.into_finding(&shown(id, 'T')));
         }
         let name = shown(number(place), 'T');
         if task.serves.is_empty() {
-            findings
-                .push(Fault::LineForm.of(&format!("{name} names no requirement: {}", task.text)));
+            findings.push(
+                Fault::LineForm
+                    .into_finding(&format!("{name} names no requirement: {}", task.text)),
+            );
         }
         if is_filler(&task.text) {
-            findings.push(Fault::Incomplete.of(&format!("{name} has no text")));
+            findings.push(Fault::Incomplete.into_finding(&format!("{name} has no text")));
         }
         let bad = task
             .files
             .iter()
             .filter(|file| file.parse::<RepoPath>().is_err());
-        findings.extend(bad.map(|file| Fault::BadPath.of(file)));
+        findings.extend(bad.map(|file| Fault::BadPath.into_finding(file)));
     }
     if let Some(known) = known {
         let served: BTreeSet<u32> = tasks
@@ -91,7 +96,7 @@ pub(crate) fn tasks(
         findings.extend(
             known
                 .difference(&served)
-                .map(|id| Fault::Unserved.of(&shown(*id, 'R'))),
+                .map(|id| Fault::Unserved.into_finding(&shown(*id, 'R'))),
         );
     }
     if !findings.is_empty() {

@@ -20,7 +20,7 @@ use crate::fixup::{
     AppliedFixup, FIXUP_DIFF, FixupChoice, PendingFixup, apply_fixup, pending_fixup,
 };
 use crate::hook::HookConsequence;
-use crate::json_output::{Standing, applied_fixups, standing};
+use crate::json_output::{PhaseCondition, applied_fixups, standing};
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
 use crate::receipt::{
@@ -69,7 +69,7 @@ pub(crate) fn waiting_fixup<'a>(
     // A later failed run does not invalidate a proposal.
     if !matches!(
         stands,
-        Standing::Success | Standing::Failed | Standing::Changed
+        PhaseCondition::Success | PhaseCondition::Failed | PhaseCondition::Changed
     ) {
         return Ok(WaitingFixup::Missing);
     }
@@ -87,7 +87,7 @@ pub(crate) fn waiting_fixup<'a>(
         .filter(|_| is_there(&known.outputs));
     let (pending, report) = match (pending, report) {
         (Some(pending), Some(report)) => (pending, report),
-        (None, Some(_)) if stands == Standing::Success => return Ok(WaitingFixup::Settled),
+        (None, Some(_)) if stands == PhaseCondition::Success => return Ok(WaitingFixup::Settled),
         _ => return Ok(WaitingFixup::Missing),
     };
     let started = clock.now();
@@ -134,7 +134,7 @@ impl FixupRun<'_> {
         let bytes = self.report.len() as u64;
         FileRecord {
             path: artifact(),
-            sha256: Digest::of(&self.report),
+            sha256: Digest::compute(&self.report),
             bytes,
         }
     }

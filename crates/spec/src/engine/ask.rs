@@ -198,7 +198,7 @@ impl PhaseRun<'_> {
             });
         }
         let fault = match result.finish() {
-            Finish::Truncated => Some(cut_by(result).of(&result.model_used)),
+            Finish::Truncated => Some(cut_by(result).into_finding(&result.model_used)),
             Finish::Other(reason) => {
                 self.warn(ReceiptWarning {
                     kind: "answer_end_unclear".to_owned(),
@@ -402,8 +402,10 @@ fn cut_by(result: &LlmResult) -> Fault {
 /// The finding about an answer that cannot be used.
 fn unreadable(fault: AnswerFault) -> Finding {
     match fault {
-        AnswerFault::Empty => Fault::Empty.of("the answer"),
-        AnswerFault::TooLarge => Fault::TooLong.of("the answer is longer than what is read of one"),
+        AnswerFault::Empty => Fault::Empty.into_finding("the answer"),
+        AnswerFault::TooLarge => {
+            Fault::TooLong.into_finding("the answer is longer than what is read of one")
+        }
     }
 }
 

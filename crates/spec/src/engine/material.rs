@@ -3,7 +3,7 @@
 use crucible_llm::ReceiptWarning;
 use crucible_model::{RepoPath, Untrusted, says_nothing};
 
-use super::phase_order::made_from;
+use super::phase_order::upstream_phases;
 use crate::document::{read_tasks, review_targets};
 use crate::error::SpecError;
 use crate::packet::{EntryKind, Packet, PacketEntry, PacketLimits, Selection, build_packet_with};
@@ -138,7 +138,7 @@ fn fixed_entries(
             content,
         });
     }
-    for before in made_from(phase) {
+    for before in upstream_phases(phase) {
         let path = format!("artifacts/{}", before.artifact());
         let Some(content) = text(store, &path)? else {
             let why = format!("it is missing; recreate it with --phase {before}");

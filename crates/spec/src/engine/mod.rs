@@ -22,7 +22,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use phase_order::made_from;
+pub(crate) use phase_order::upstream_phases;
 
 pub(crate) use apply::{FixupRun, WaitingFixup, waiting_fixup};
 pub(crate) use failure::failure_class;

@@ -7,7 +7,7 @@
 use crucible_llm::ReceiptWarning;
 
 use crate::error::SpecError;
-use crate::json_output::{Standing, standing};
+use crate::json_output::{PhaseCondition, standing};
 use crate::phase::{PhaseDefinition, phases};
 use crate::phase_id::PhaseId;
 use crate::state::SpecState;
@@ -35,7 +35,7 @@ pub(crate) fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId>
     let is_done = |phase: &PhaseId| {
         state
             .phase(*phase)
-            .is_some_and(|known| standing(state, known) == Standing::Success)
+            .is_some_and(|known| standing(state, known) == PhaseCondition::Success)
     };
     through.up_to().skip_while(is_done).collect()
 }
@@ -62,7 +62,7 @@ pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptW
     let stale = |before: &PhaseId| {
         state
             .phase(*before)
-            .is_some_and(|known| standing(state, known) == Standing::Stale)
+            .is_some_and(|known| standing(state, known) == PhaseCondition::Stale)
     };
     let names: Vec<&str> = prerequisites(phase)
         .into_iter()
@@ -79,7 +79,7 @@ pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptW
 }
 
 /// The phases whose artifacts a phase reads.
-pub(crate) fn made_from(phase: PhaseId) -> &'static [PhaseId] {
+pub(crate) fn upstream_phases(phase: PhaseId) -> &'static [PhaseId] {
     definition(phase)
         .map(PhaseDefinition::upstream)
         .unwrap_or_default()
@@ -87,7 +87,7 @@ pub(crate) fn made_from(phase: PhaseId) -> &'static [PhaseId] {
 
 /// The phases that must succeed first: the one before it, and those whose artifacts it reads.
 fn prerequisites(phase: PhaseId) -> Vec<PhaseId> {
-    let mut inputs = made_from(phase).to_vec();
+    let mut inputs = upstream_phases(phase).to_vec();
     inputs.extend(phase.predecessor());
     inputs.sort_unstable();
     inputs.dedup();
@@ -100,17 +100,17 @@ fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
     prerequisites(phase).into_iter().rev().find_map(|before| {
         let found = state
             .phase(before)
-            .map_or(Standing::NotRun, |known| standing(state, known));
+            .map_or(PhaseCondition::NotRun, |known| standing(state, known));
         match found {
-            Standing::Success | Standing::Stale => None,
-            Standing::NotRun => Some(format!("{before} has not run yet")),
-            Standing::DryRun => Some(format!("{before} has only had a dry run")),
-            Standing::Failed => Some(format!("the last run of {before} failed")),
-            Standing::Changed => Some(format!(
+            PhaseCondition::Success | PhaseCondition::Stale => None,
+            PhaseCondition::NotRun => Some(format!("{before} has not run yet")),
+            PhaseCondition::DryRun => Some(format!("{before} has only had a dry run")),
+            PhaseCondition::Failed => Some(format!("the last run of {before} failed")),
+            PhaseCondition::Changed => Some(format!(
                 "artifacts/{} was changed or deleted since {before} wrote it",
                 before.artifact()
             )),
-            Standing::Damaged => Some(format!("a receipt of {before} cannot be trusted")),
+            PhaseCondition::Damaged => Some(format!("a receipt of {before} cannot be trusted")),
         }
     })
 }
@@ -187,7 +187,7 @@ mod tests {
                     .into_iter()
                     .filter(|phase| {
                         let before = phase.predecessor();
-                        before.as_ref().is_none_or(is_done) && made_from(*phase).iter().all(is_done)
+                        before.as_ref().is_none_or(is_done) && upstream_phases(*phase).iter().all(is_done)
                     })
                     .collect();
                 prop_assert_eq!(&valid_phases(&state), &expected);

@@ -67,7 +67,7 @@ pub(super) fn receipt(
 pub(super) fn record(output: &PhaseOutput) -> FileRecord {
     FileRecord {
         path: output.path.clone(),
-        sha256: Digest::of(&output.bytes),
+        sha256: Digest::compute(&output.bytes),
         bytes: output.bytes.len() as u64,
     }
 }

@@ -34,7 +34,7 @@ use crate::document::RequirementId;
 use crate::error::SpecError;
 use crate::fixup::{FixupChoice, recover_fixup};
 use crate::hook::HookConsequence;
-use crate::json_output::{LLM_REPLAYED, Standing, applied_fixups, standing};
+use crate::json_output::{LLM_REPLAYED, PhaseCondition, applied_fixups, standing};
 use crate::packet::{EntryKind, Packet, PacketLimits, PacketManifest};
 use crate::phase::PhaseDefinition;
 use crate::phase_id::PhaseId;
@@ -148,7 +148,7 @@ impl<'a> PhaseRun<'a> {
         // If a success mentions the application, that success stays the last one.
         let is_failed = state
             .phase(order.phase)
-            .is_some_and(|known| standing(&state, known) == Standing::Failed);
+            .is_some_and(|known| standing(&state, known) == PhaseCondition::Failed);
         let applied = applied_fixups(&state)
             .filter(|_| order.phase == PhaseId::Fixup && is_failed)
             .cloned();
@@ -528,7 +528,7 @@ impl<'a> PhaseRun<'a> {
 
 /// Whether a receipt records that a phase wrote exactly these bytes to this file.
 fn is_written(receipts: &[SpecReceipt], path: &str, bytes: &[u8]) -> bool {
-    let digest = Digest::of(bytes);
+    let digest = Digest::compute(bytes);
     let mut outputs = receipts
         .iter()
         .flat_map(|receipt| &receipt.phases)

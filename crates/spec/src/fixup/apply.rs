@@ -50,7 +50,7 @@ fn apply_in_turn(
         spec: store.spec().as_str(),
         links,
     };
-    let record = FixupRecord::of(project, store, Some(&fixup.diff), &fixup.files)?;
+    let record = FixupRecord::new(project, store, Some(&fixup.diff), &fixup.files)?;
     let left = record.recover(project).map_err(file_system)?;
     // Every file was changed, whatever happened to one since.
     let is_whole = |left: &RecoveredEdit| {
@@ -145,7 +145,7 @@ fn apply_in_turn(
     for (path, place) in &present.places {
         edits.push(TreeEdit {
             path: place.clone(),
-            before: present.files.get(path).map(|bytes| Digest::of(bytes)),
+            before: present.files.get(path).map(|bytes| Digest::compute(bytes)),
             after: after.get(path).cloned(),
             new_file: NewFile::Plain,
         });
@@ -191,7 +191,7 @@ impl Present {
 
 fn digest(files: &Files, path: &str) -> Option<Digest> {
     let path: RepoPath = path.parse().ok()?;
-    files.get(&path).map(|bytes| Digest::of(bytes))
+    files.get(&path).map(|bytes| Digest::compute(bytes))
 }
 
 fn notes(file: &EditedFile) -> impl Iterator<Item = Finding> {
@@ -264,7 +264,7 @@ pub(super) fn file_system(error: TreeEditError) -> SpecError {
             path,
             source,
         }),
-        error @ (TreeEditError::NotTakenBack { .. } | TreeEditError::Journal { .. }) => {
+        error @ (TreeEditError::NotRolledBack { .. } | TreeEditError::Journal { .. }) => {
             SpecError::FixupBrokenOff {
                 why: error.to_string(),
             }

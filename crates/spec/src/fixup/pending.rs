@@ -52,7 +52,7 @@ pub(crate) fn pending_fixup(
     let Some(diff) = store.read(FIXUP_DIFF)? else {
         return Err(blocked("is gone"));
     };
-    if Digest::of(&diff) != patch.sha256 {
+    if Digest::compute(&diff) != patch.sha256 {
         return Err(blocked("was changed after its receipt was written"));
     }
     let receipt_id = receipt.receipt_id.clone();

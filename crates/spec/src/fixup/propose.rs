@@ -52,8 +52,7 @@ pub(crate) fn propose_fixup(
     }
     let diff = make_diff(&before, &after).map_err(|error| refused(error.finding()))?;
     if diff.is_empty() {
-        let hint =
-            "the answer leaves every file as it stands; change the lines that the review asks for";
+        let hint = "the answer changes no file; change the lines that the review asks for";
         return Err(refused(Finding::error(
             Code::new("fixup-unchanged"),
             "the answer",
@@ -84,8 +83,8 @@ pub(crate) fn propose_fixup(
         .iter()
         .map(|file| FixedFile {
             path: file.path.to_string(),
-            before: before.get(&file.path).map(|bytes| Digest::of(bytes)),
-            after: changed.get(&file.path).map(|bytes| Digest::of(bytes)),
+            before: before.get(&file.path).map(|bytes| Digest::compute(bytes)),
+            after: changed.get(&file.path).map(|bytes| Digest::compute(bytes)),
         })
         .collect();
     Ok(ProposedFixup {

@@ -65,12 +65,12 @@ pub(crate) fn recover_fixup(
     let (diff, files) = match known {
         Some((diff, files)) => (diff, files.as_slice()),
         // There is no journal of an empty diff.
-        None => (Digest::of(b""), &[][..]),
+        None => (Digest::compute(b""), &[][..]),
     };
     // With the diff, deleted temporary files can be recreated.
     let bytes = store
         .read(FIXUP_DIFF)?
-        .filter(|bytes| Digest::of(bytes) == diff);
+        .filter(|bytes| Digest::compute(bytes) == diff);
     let record = FixupRecord {
         path,
         purpose: diff,
@@ -82,7 +82,7 @@ pub(crate) fn recover_fixup(
 
 impl<'a> FixupRecord<'a> {
     /// The journal of applying this diff, which changes these files.
-    pub(super) fn of(
+    pub(super) fn new(
         project: &SpecProject,
         store: &SpecStore,
         diff: Option<&'a [u8]>,
@@ -95,7 +95,7 @@ impl<'a> FixupRecord<'a> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        let purpose = Digest::of(diff.unwrap_or_default());
+        let purpose = Digest::compute(diff.unwrap_or_default());
         Ok(Self {
             path,
             purpose,

@@ -70,7 +70,7 @@ impl Fixture {
         let root = self.root().canonicalize().unwrap();
         self.records().join(format!(
             "{}-x.json",
-            Digest::of(root.to_str().unwrap().as_bytes())
+            Digest::compute(root.to_str().unwrap().as_bytes())
         ))
     }
 
@@ -217,8 +217,8 @@ fn every_edit_format_gives_the_same_canonical_diff() {
             panic!("{:?}", fixup.files)
         };
         assert_eq!(file.path, "src/lib.rs");
-        assert_eq!(file.before, Some(Digest::of(LIB.as_bytes())));
-        assert_eq!(file.after, Some(Digest::of(FIXED.as_bytes())));
+        assert_eq!(file.before, Some(Digest::compute(LIB.as_bytes())));
+        assert_eq!(file.after, Some(Digest::compute(FIXED.as_bytes())));
         let changes = fixup_changes(&fixup.diff).unwrap();
         assert_eq!(
             describe_fixup(&changes),
@@ -254,7 +254,7 @@ fn dropped_function_is_restored_with_warning() {
     );
     assert_eq!(
         fixup.files[0].after,
-        Some(Digest::of(format!("{FIXED}{twice}").as_bytes()))
+        Some(Digest::compute(format!("{FIXED}{twice}").as_bytes()))
     );
     // In a file that cannot be parsed into definitions nothing is restored; the diff shows what is
     // missing.
@@ -373,7 +373,7 @@ fn allowed_renames_become_plain_file_changes() {
         .iter()
         .map(|file| (file.path.as_str(), file.before, file.after))
         .collect();
-    let (a, b) = (Some(Digest::of(b"a\n")), Some(Digest::of(b"b\n")));
+    let (a, b) = (Some(Digest::compute(b"a\n")), Some(Digest::compute(b"b\n")));
     assert_eq!(
         files,
         [
@@ -429,7 +429,7 @@ fn pending_fixup_is_of_newest_real_success() {
     std::fs::write(&diff, &fixup.diff).unwrap();
     let record = FileRecord {
         path: FIXUP_DIFF.to_owned(),
-        sha256: Digest::of(&fixup.diff),
+        sha256: Digest::compute(&fixup.diff),
         bytes: fixup.diff.len() as u64,
     };
     let receipt_of = |stage, patch| {
@@ -488,7 +488,7 @@ fn killed(
     edits: &[(&str, Option<&str>, Option<&str>)],
 ) -> String {
     let token = "0".repeat(32);
-    let digest = |text: &Option<&str>| text.map(|text| Digest::of(text.as_bytes()));
+    let digest = |text: &Option<&str>| text.map(|text| Digest::compute(text.as_bytes()));
     let entries: Vec<_> = edits
         .iter()
         .map(|(path, before, after)| serde_json::json!({"path": path, "before": digest(before), "after": digest(after)}))
@@ -513,7 +513,7 @@ fn interrupted_application_is_recovered_first() {
         ("a.rs", Some("a\n"), Some("x\n")),
         ("b.rs", Some("b\n"), Some("y\n")),
     ];
-    let record = killed(&fixture, Digest::of(&fixup.diff), &edits);
+    let record = killed(&fixture, Digest::compute(&fixup.diff), &edits);
     std::fs::create_dir_all(fixture.records()).unwrap();
     std::fs::write(fixture.record(), record).unwrap();
     fixture.put("a.rs", "x\n");
@@ -557,7 +557,7 @@ fn journal_in_project_is_ignored() {
         (".github/workflows/evil.yml", None, Some("on: push\n")),
         ("tests/it.rs", Some("t\n"), None),
     ];
-    let record = killed(&fixture, Digest::of(&fixup.diff), &evil);
+    let record = killed(&fixture, Digest::compute(&fixup.diff), &evil);
     let lock = |fixture: &Fixture| fixture.store().lock("test", LockClaim::IfFree).unwrap();
     for place in ["context/fixup-journal.json", "fixup-journal.json"] {
         fixture.put(&format!(".crucible/specs/x/{place}"), &record);
@@ -593,9 +593,9 @@ fn journal_of_other_fixup_is_refused() {
         let fixture = Fixture::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
         let fixup = fixture.pending(&[("a.rs", "x\n")], &policy());
         let purpose = if is_of_the_diff {
-            Digest::of(&fixup.diff)
+            Digest::compute(&fixup.diff)
         } else {
-            Digest::of(b"another")
+            Digest::compute(b"another")
         };
         let record = killed(&fixture, purpose, &edits);
         std::fs::create_dir_all(fixture.records()).unwrap();
@@ -688,7 +688,7 @@ fn applied_fixup_keeps_line_endings_and_modes() {
     for file in &applied.files {
         assert_eq!(
             file.after,
-            Some(Digest::of(fixture.get(&file.path).as_bytes()))
+            Some(Digest::compute(fixture.get(&file.path).as_bytes()))
         );
     }
     let mut expected = before;
@@ -736,7 +736,7 @@ fn mismatched_diff_is_not_applied() {
     let test = fixture.pending(&[("tests/it.rs", "u\n")], &naming(&["tests/it.rs"]));
     let before = fixture.tree();
     let mut false_digest = fixup.clone();
-    false_digest.files[0].after = Some(Digest::of(b"z\n"));
+    false_digest.files[0].after = Some(Digest::compute(b"z\n"));
     for forged in [
         PendingFixup {
             diff: other.diff.clone(),
@@ -948,7 +948,7 @@ mod properties {
             let mut after = fixture.tree();
             for file in &applied.files {
                 let content = after.remove(&format!("project/{}", file.path));
-                prop_assert_eq!(content.map(|content| Digest::of(content.as_bytes())), file.after);
+                prop_assert_eq!(content.map(|content| Digest::compute(content.as_bytes())), file.after);
             }
             let mut rest = before;
             rest.retain(|path, _| !touched.iter().any(|touched| *path == format!("project/{touched}")));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crucible_model::{Code, Finding, RepoPath, counted};
-use crucible_repo::{TreeEditError, tree_edit_under_way};
+use crucible_repo::{TreeEditError, pending_tree_edit};
 
 use super::FIXUP_DIFF;
 use super::apply::file_system;
@@ -37,7 +37,7 @@ pub fn fixup_under_way(store: &SpecStore) -> Result<Option<FixupUnderWay>, SpecE
     let Some(record) = place(store.project(), store)? else {
         return Ok(None);
     };
-    let files = match tree_edit_under_way(&record) {
+    let files = match pending_tree_edit(&record) {
         Ok(None) => return Ok(None),
         Ok(Some(claim)) => claim.edits.into_iter().map(|edit| edit.path).collect(),
         Err(TreeEditError::Journal { .. }) => Vec::new(),

@@ -9,7 +9,7 @@ use super::age::{age_words, limit_words};
 use super::problem::{advice, problem_code};
 use super::{GateFinding, GatePolicy, OnPendingFixups};
 use crate::json_output::{
-    ANSWER_REUSED, LLM_REPLAYED, Standing, age, contradicts, pending_fixups, rerun, standing,
+    ANSWER_REUSED, LLM_REPLAYED, PhaseCondition, age, contradicts, pending_fixups, rerun, standing,
     tells_of_success,
 };
 use crate::phase::{PhaseDefinition, phases};
@@ -78,11 +78,11 @@ impl<'a> Judge<'a> {
             known.and_then(|known| Some((known, known.newest_real.as_ref()?)))
         else {
             let hint = match known.map(|known| standing(self.state, known)) {
-                Some(Standing::Damaged) => {
+                Some(PhaseCondition::Damaged) => {
                     format!("Its newest receipt cannot be trusted; {}.", self.run(phase))
                 }
                 stands => {
-                    let dry = stands == Some(Standing::DryRun);
+                    let dry = stands == Some(PhaseCondition::DryRun);
                     let why = if dry {
                         "It has only had a dry run, which does not count"
                     } else {
@@ -371,7 +371,7 @@ impl<'a> Judge<'a> {
             .phase(PhaseId::Fixup)
             .map(|known| standing(self.state, known));
         let hint = match stands {
-            Some(Standing::Success) => format!(
+            Some(PhaseCondition::Success) => format!(
                 "Proposed changes are not applied: `crucible resume {} --phase fixup --apply-fixups`.",
                 self.state.spec
             ),

@@ -12,7 +12,7 @@ use super::hook::TIMED_OUT;
 use super::judge::newest_success;
 use super::{GateFinding, GatePolicy, OnPendingFixups};
 use crate::id::SpecId;
-use crate::json_output::{Standing, age, pending_fixups, standing};
+use crate::json_output::{PhaseCondition, age, pending_fixups, standing};
 use crate::phase_id::PhaseId;
 use crate::receipt::{HookEnd, HookReceipt};
 use crate::state::SpecState;
@@ -87,7 +87,7 @@ pub struct GatePhase {
     /// Whether the policy requires it.
     pub required: bool,
     /// Its state, in the words of `status-json.v1`.
-    pub status: Standing,
+    pub status: PhaseCondition,
     /// The receipt of its last success.
     pub receipt_id: Option<String>,
     /// The time of that receipt.

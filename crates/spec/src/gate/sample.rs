@@ -22,7 +22,7 @@ pub(crate) fn later(at: Timestamp, millis: i64) -> Timestamp {
 pub(crate) fn record(path: &str) -> FileRecord {
     FileRecord {
         path: path.to_owned(),
-        sha256: Digest::of(path.as_bytes()),
+        sha256: Digest::compute(path.as_bytes()),
         bytes: 5,
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn success(phase: PhaseId, sequence: u64, at: Timestamp) -> SpecRecei
     let receipt = json!({
         "schema_version": RECEIPT_SCHEMA,
         "receipt_id": id,
-        "digest": Digest::of(id.as_bytes()),
+        "digest": Digest::compute(id.as_bytes()),
         "spec_id": "export-data",
         "sequence": sequence,
         "emitted_at": at,
@@ -63,7 +63,7 @@ pub(crate) fn success(phase: PhaseId, sequence: u64, at: Timestamp) -> SpecRecei
             "started_at": at,
             "finished_at": at,
             "attempts": 1,
-            "packet": { "sha256": Digest::of(b"packet"), "bytes": 5, "lines": 1, "entries": 1 },
+            "packet": { "sha256": Digest::compute(b"packet"), "bytes": 5, "lines": 1, "entries": 1 },
             "inputs": inputs(phase),
             "outputs": [artifact(phase)],
             "llm": {

@@ -59,7 +59,7 @@ impl<'a> GateView<'a> {
 impl Places {
     /// Returns the places of a spec.
     #[must_use]
-    pub fn of(project: &SpecProject, spec: &SpecId) -> Self {
+    pub fn new(project: &SpecProject, spec: &SpecId) -> Self {
         let root = project.root();
         let dir = project.spec(spec);
         let repository = repository_of(root).unwrap_or(root);

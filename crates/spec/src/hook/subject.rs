@@ -110,7 +110,7 @@ mod tests {
         let bytes = b"# Design\n";
         subject.artifact = Some(FileRecord {
             path: "context/draft.md".to_owned(),
-            sha256: crucible_model::Digest::of(bytes),
+            sha256: crucible_model::Digest::compute(bytes),
             bytes: bytes.len() as u64,
         });
         let after: serde_json::Value =

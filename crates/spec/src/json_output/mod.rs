@@ -11,6 +11,6 @@ pub(crate) use status::{
     tells_of_success,
 };
 pub use status::{
-    NextStep, PhaseSummary, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason,
+    NextStep, PhaseCondition, PhaseSummary, STATUS_SCHEMA, SpecStatus, StatusProblem, StepReason,
     pending_fixups, spec_status,
 };

@@ -10,8 +10,8 @@ use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::spec::{ConfigSummary, PhaseOverview, SpecOverview};
-use super::status::{NextStep, SpecStatus, Standing, StepReason};
-use crate::engine::made_from;
+use super::status::{NextStep, PhaseCondition, SpecStatus, StepReason};
+use crate::engine::upstream_phases;
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
 use crate::project::IDEA;
@@ -71,7 +71,7 @@ impl ResumeOverview {
         let next_steps = status
             .next
             .as_ref()
-            .map_or_else(|| DONE.to_owned(), in_words);
+            .map_or_else(|| DONE.to_owned(), describe_step);
         let current_inputs = current_inputs(&status, phase);
         let overview = SpecOverview::new(status, config_summary, ran);
         let last_run = overview
@@ -108,7 +108,7 @@ impl ResumeOverview {
 
     /// Marks a dry run: the next step is a real run of the same phase.
     #[must_use]
-    pub(crate) fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
+    pub(crate) fn mark_dry_run(self, packet: Option<PacketReceipt>) -> Self {
         let phase = self.phase;
         let next_steps = format!("Run the {phase} phase {}", purpose(phase));
         Self {
@@ -125,21 +125,28 @@ const DONE: &str = "All phases are done; run a gate";
 
 /// The existing inputs of a phase.
 fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, String> {
-    let is_there = |wanted: PhaseId| {
+    let has_artifact = |wanted: PhaseId| {
         let standing = status
             .phase_statuses
             .iter()
             .find(|known| known.phase_id == wanted);
-        standing.is_some_and(|known| matches!(known.status, Standing::Success | Standing::Stale))
+        standing.is_some_and(|known| {
+            matches!(
+                known.status,
+                PhaseCondition::Success | PhaseCondition::Stale
+            )
+        })
     };
-    let artifacts = made_from(phase).iter().filter(|before| is_there(**before));
+    let artifacts = upstream_phases(phase)
+        .iter()
+        .filter(|before| has_artifact(**before));
     artifacts
         .map(|before| (format!("{before}_artifact"), before.artifact().to_owned()))
         .collect()
 }
 
 /// The next step, in one sentence.
-fn in_words(next: &NextStep) -> String {
+fn describe_step(next: &NextStep) -> String {
     let phase = next.phase_id;
     let run = |why: &str| format!("Run the {phase} phase {}{why}", purpose(phase));
     match next.reason {
@@ -147,7 +154,7 @@ fn in_words(next: &NextStep) -> String {
         StepReason::Failed => run("; its last run failed"),
         StepReason::Stale => run(" again; its inputs have changed"),
         StepReason::Changed => run(" again; its artifact was changed"),
-        StepReason::Damaged => run(" again; a receipt of it cannot be trusted"),
+        StepReason::Damaged => run(" again; one of its receipts cannot be trusted"),
         StepReason::FixupsPending => {
             "Look at the proposed fixups and apply them with --apply-fixups".to_owned()
         }
@@ -164,7 +171,7 @@ fn in_words(next: &NextStep) -> String {
 /// The purpose of a phase.
 fn purpose(phase: PhaseId) -> &'static str {
     match phase {
-        PhaseId::Requirements => "to say what is wanted",
+        PhaseId::Requirements => "to write down the requirements",
         PhaseId::Design => "to generate the architecture",
         PhaseId::Tasks => "to list the steps to take",
         PhaseId::Review => "to find what is wrong",
@@ -185,8 +192,10 @@ mod tests {
     use crate::gate::sample::{done_up_to, noon};
     use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
-    const SPEC_FORM: &str = include_str!("../../../../docs/schemas/spec-json.v1.schema.json");
-    const RESUME_FORM: &str = include_str!("../../../../docs/schemas/resume-json.v1.schema.json");
+    const SPEC_SCHEMA_TEXT: &str =
+        include_str!("../../../../docs/schemas/spec-json.v1.schema.json");
+    const RESUME_SCHEMA_TEXT: &str =
+        include_str!("../../../../docs/schemas/resume-json.v1.schema.json");
 
     fn schema(text: &str) -> jsonschema::Validator {
         validator_for(&serde_json::from_str(text).unwrap()).unwrap()
@@ -198,7 +207,7 @@ mod tests {
         let overview = ResumeOverview::new(
             status,
             PhaseId::Requirements,
-            ConfigSummary::of("gateway"),
+            ConfigSummary::from_provider("gateway"),
             vec![PhaseId::Requirements],
         );
         assert_eq!(
@@ -212,9 +221,13 @@ mod tests {
             BTreeMap::from([("idea".to_owned(), "context/idea.md".to_owned())])
         );
         let status = spec_status(&done_up_to(Some(PhaseId::Design), noon()), noon());
-        let overview =
-            ResumeOverview::new(status, PhaseId::Tasks, ConfigSummary::of(""), Vec::new())
-                .of_a_dry_run(None);
+        let overview = ResumeOverview::new(
+            status,
+            PhaseId::Tasks,
+            ConfigSummary::from_provider(""),
+            Vec::new(),
+        )
+        .mark_dry_run(None);
         assert_eq!(
             overview.next_steps,
             "Run the tasks phase to list the steps to take"
@@ -235,7 +248,7 @@ mod tests {
         let overview = ResumeOverview::new(
             status,
             PhaseId::Final,
-            ConfigSummary::of("gateway"),
+            ConfigSummary::from_provider("gateway"),
             Vec::new(),
         );
         assert_eq!(overview.next_steps, DONE);
@@ -248,7 +261,7 @@ mod tests {
         let overview = ResumeOverview::new(
             spec_status(&state, noon()),
             PhaseId::Final,
-            ConfigSummary::of("gateway"),
+            ConfigSummary::from_provider("gateway"),
             Vec::new(),
         );
         assert!(
@@ -290,18 +303,18 @@ mod tests {
                 }
                 let status = spec_status(&state, noon());
                 let ran = PhaseId::ALL.to_vec();
-                let spec = SpecOverview::new(status.clone(), ConfigSummary::of(&provider), ran.clone());
-                let resume = ResumeOverview::new(status, phase, ConfigSummary::of(&provider), ran);
+                let spec = SpecOverview::new(status.clone(), ConfigSummary::from_provider(&provider), ran.clone());
+                let resume = ResumeOverview::new(status, phase, ConfigSummary::from_provider(&provider), ran);
                 let both = [
-                    (serde_json::to_string_pretty(&spec).unwrap(), SPEC_FORM, "spec-json.v1"),
-                    (serde_json::to_string_pretty(&resume).unwrap(), RESUME_FORM, "resume-json.v1"),
+                    (serde_json::to_string_pretty(&spec).unwrap(), SPEC_SCHEMA_TEXT, "spec-json.v1"),
+                    (serde_json::to_string_pretty(&resume).unwrap(), RESUME_SCHEMA_TEXT, "resume-json.v1"),
                 ];
                 for (text, form, version) in both {
                     prop_assert!(text.len() < 8192, "{}", text.len());
-                    let told: Value = serde_json::from_str(&text).unwrap();
-                    prop_assert_eq!(&told["schema_version"], version);
+                    let json_document: Value = serde_json::from_str(&text).unwrap();
+                    prop_assert_eq!(&json_document["schema_version"], version);
                     let schema = schema(form);
-                    let problem = schema.iter_errors(&told).next().map(|error| error.to_string());
+                    let problem = schema.iter_errors(&json_document).next().map(|error| error.to_string());
                     prop_assert_eq!(problem, None, "{}", text);
                 }
             }

@@ -8,7 +8,7 @@ use crucible_llm::ExecutionStrategy;
 use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::status::{NextStep, PhaseSummary, SpecStatus, Standing, brief};
+use super::status::{NextStep, PhaseCondition, PhaseSummary, SpecStatus, brief};
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
 
@@ -88,7 +88,7 @@ pub struct ConfigSummary {
 impl ConfigSummary {
     /// Creates a summary for this provider, with the one supported strategy.
     #[must_use]
-    pub fn of(provider: &str) -> Self {
+    pub fn from_provider(provider: &str) -> Self {
         Self {
             execution_strategy: ExecutionStrategy::Controlled,
             provider: brief(provider, NAME),
@@ -129,10 +129,13 @@ impl SpecOverview {
 impl From<PhaseSummary> for PhaseOverview {
     fn from(phase: PhaseSummary) -> Self {
         let status = match phase.status {
-            Standing::Success => "completed",
+            PhaseCondition::Success => "completed",
             other => other.as_str(),
         };
-        let has_artifact = matches!(phase.status, Standing::Success | Standing::Stale);
+        let has_artifact = matches!(
+            phase.status,
+            PhaseCondition::Success | PhaseCondition::Stale
+        );
         Self {
             phase_id: phase.phase_id,
             status: status.to_owned(),

@@ -75,7 +75,7 @@ pub struct PhaseSummary {
     /// Which phase.
     pub phase_id: PhaseId,
     /// The state.
-    pub status: Standing,
+    pub status: PhaseCondition,
     /// The receipt that determines it: the newest real one, or else the newest dry run. The fields below
     /// belong to it; for applied fixups, provider, model, tokens and cost are those of the preceding
     /// model call.
@@ -121,7 +121,7 @@ pub struct PhaseSummary {
 /// The state of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum PhaseCondition {
     /// Its newest real receipt is a success, and the files match it.
     Success,
     /// Its newest real receipt is a failure.
@@ -138,7 +138,7 @@ pub enum Standing {
     NotRun,
 }
 
-impl Standing {
+impl PhaseCondition {
     /// The word in JSON documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -304,7 +304,7 @@ fn is_applied_without_success(state: &SpecState) -> bool {
         return false;
     };
     let mut files = known.inputs.iter().chain(&known.outputs);
-    standing(state, known) == Standing::Failed
+    standing(state, known) == PhaseCondition::Failed
         && known.last_success.is_some()
         && files.all(|file| file.found == FileState::Same)
 }
@@ -353,7 +353,7 @@ pub(crate) const ANSWER_REUSED: &str = "answer_reused";
 pub(crate) const LLM_REPLAYED: &str = "llm_replayed";
 
 /// The state of a phase of this spec.
-pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
+pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> PhaseCondition {
     let damaged = |problem: &ReceiptProblemKind| {
         !matches!(
             problem,
@@ -368,19 +368,19 @@ pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
         .iter()
         .any(|problem| problem.phase == Some(phase.phase) && damaged(&problem.kind))
     {
-        return Standing::Damaged;
+        return PhaseCondition::Damaged;
     }
     match (&phase.newest_real, &phase.newest) {
-        (None, None) => Standing::NotRun,
-        (None, Some(_)) => Standing::DryRun,
-        (Some(real), _) if !tells_of_success(real, phase.phase) => Standing::Failed,
+        (None, None) => PhaseCondition::NotRun,
+        (None, Some(_)) => PhaseCondition::DryRun,
+        (Some(real), _) if !tells_of_success(real, phase.phase) => PhaseCondition::Failed,
         (Some(_), _)
             if phase
                 .outputs
                 .iter()
                 .any(|file| file.found != FileState::Same) =>
         {
-            Standing::Changed
+            PhaseCondition::Changed
         }
         (Some(_), _)
             if phase
@@ -388,13 +388,13 @@ pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
                 .iter()
                 .any(|file| file.found != FileState::Same) =>
         {
-            Standing::Stale
+            PhaseCondition::Stale
         }
-        (Some(_), _) => Standing::Success,
+        (Some(_), _) => PhaseCondition::Success,
     }
 }
 
-fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> PhaseSummary {
+fn phase_standing(phase: &PhaseState, status: PhaseCondition, now: Timestamp) -> PhaseSummary {
     let receipt = phase.newest_real.as_ref().or(phase.newest.as_ref());
     let entry: Option<&PhaseEntry> =
         receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
@@ -457,18 +457,18 @@ pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> 
 fn next_step(state: &SpecState, phases: &[PhaseSummary], pending: u64) -> Option<NextStep> {
     let spec = &state.spec;
     let reason = |phase: &PhaseSummary| match phase.status {
-        Standing::Success if is_doubtful(state, phase.phase_id) => Some(StepReason::Problem),
-        Standing::Success => None,
-        Standing::Failed
+        PhaseCondition::Success if is_doubtful(state, phase.phase_id) => Some(StepReason::Problem),
+        PhaseCondition::Success => None,
+        PhaseCondition::Failed
             if phase.phase_id == PhaseId::Fixup && is_applied_without_success(state) =>
         {
             Some(StepReason::FixupsApplied)
         }
-        Standing::Failed => Some(StepReason::Failed),
-        Standing::Stale => Some(StepReason::Stale),
-        Standing::Changed => Some(StepReason::Changed),
-        Standing::Damaged => Some(StepReason::Damaged),
-        Standing::DryRun | Standing::NotRun => Some(StepReason::NotRun),
+        PhaseCondition::Failed => Some(StepReason::Failed),
+        PhaseCondition::Stale => Some(StepReason::Stale),
+        PhaseCondition::Changed => Some(StepReason::Changed),
+        PhaseCondition::Damaged => Some(StepReason::Damaged),
+        PhaseCondition::DryRun | PhaseCondition::NotRun => Some(StepReason::NotRun),
     };
     let run = phases
         .iter()

@@ -167,7 +167,7 @@ impl OutlineRequirement {
         RequirementTests {
             id: self.id.clone(),
             title: self.title.clone(),
-            text: Digest::of(text.as_bytes()),
+            text: Digest::compute(text.as_bytes()),
             tests: self.tests.clone(),
         }
     }

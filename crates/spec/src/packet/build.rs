@@ -60,7 +60,7 @@ pub fn build_packet_with(
         .iter()
         .try_for_each(|row| check_name(row.kind, &row.name))?;
     let split = candidates.partition_point(|entry| entry.kind != EntryKind::Selected);
-    let mut rows: Vec<PacketRow> = candidates.iter().map(PacketRow::of).collect();
+    let mut rows: Vec<PacketRow> = candidates.iter().map(PacketRow::from_entry).collect();
     let optional = rows.split_off(split);
     rows.extend(unread);
     rows.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));

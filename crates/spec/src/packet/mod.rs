@@ -192,14 +192,14 @@ impl PacketEntry {
 
 impl PacketRow {
     /// The row of an entry.
-    pub(crate) fn of(entry: &PacketEntry) -> Self {
+    pub(crate) fn from_entry(entry: &PacketEntry) -> Self {
         let text = entry.content.as_str();
         Self {
             kind: entry.kind,
             name: entry.name.clone(),
             bytes: text.len() as u64,
             lines: lines_of(text),
-            sha256: Some(Digest::of(text.as_bytes())),
+            sha256: Some(Digest::compute(text.as_bytes())),
         }
     }
 }

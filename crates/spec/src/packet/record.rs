@@ -23,7 +23,7 @@ impl PacketManifest {
     /// As [`PacketManifest::to_json`].
     pub fn receipt(&self) -> Result<PacketReceipt, CanonicalError> {
         Ok(PacketReceipt {
-            sha256: Digest::of(&self.to_json()?),
+            sha256: Digest::compute(&self.to_json()?),
             bytes: self.bytes,
             lines: self.lines,
             entries: self.entries.len() as u64,

@@ -84,11 +84,11 @@ impl PhaseDefinition for FinalPhase {
             .into_iter()
             .filter(|id| usize::try_from(*id).is_ok_and(|id| id > remarks || id == 0));
         if found.count() > 0 && !review.is_empty() {
-            verdict.push(Fault::UnknownId.of("an id F-… that the review does not have"));
+            verdict.push(Fault::UnknownId.into_finding("an id F-… that the review does not have"));
         }
         let steps = named(&body, 'T');
         if !tasks.is_empty() && !steps.is_subset(&named(tasks, 'T')) {
-            verdict.push(Fault::UnknownId.of("an id T-… that no task has"));
+            verdict.push(Fault::UnknownId.into_finding("an id T-… that no task has"));
         }
         let title = draft.title.as_deref().unwrap_or(input.spec.as_str());
         let text = format!("# Final: {title}\n\n{body}\n");

@@ -29,7 +29,7 @@ impl PhaseDefinition for FixupPhase {
     }
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
-        let work = Work::of(input);
+        let work = Work::from_input(input);
         if work.files.is_empty() {
             return None;
         }
@@ -68,7 +68,7 @@ impl PhaseDefinition for FixupPhase {
     }
 
     fn without_model(&self, input: &PhaseInput<'_>) -> Option<PhaseDocument> {
-        let work = Work::of(input);
+        let work = Work::from_input(input);
         if !work.files.is_empty() {
             return None;
         }
@@ -81,7 +81,7 @@ impl PhaseDefinition for FixupPhase {
 
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {
         let text = answer.as_str();
-        let work = Work::of(input);
+        let work = Work::from_input(input);
         if text.len() as u64 > MAX_ANSWER_BYTES {
             return Err(
                 Fault::TooLong.alone(&format!("{} bytes, at most {MAX_ANSWER_BYTES}", text.len()))
@@ -126,7 +126,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn of(input: &PhaseInput<'a>) -> Self {
+    fn from_input(input: &PhaseInput<'a>) -> Self {
         let review = artifact(input, PhaseId::Review)
             .map_or("", Untrusted::as_str)
             .replace("\r\n", "\n");

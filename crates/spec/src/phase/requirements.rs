@@ -145,12 +145,12 @@ fn test_faults(
         let is_earlier = earlier.is_some_and(|earlier| earlier.blocks.contains(block));
         if !is_earlier {
             let faults = found.faults.iter();
-            findings.extend(faults.map(|(line, _)| Fault::TestLine.of(line)));
+            findings.extend(faults.map(|(line, _)| Fault::TestLine.into_finding(line)));
         }
         named.extend(found.tests);
     }
     let missing = wanted.iter().filter(|test| !named.contains(test));
-    findings.extend(missing.map(|test| Fault::TestLine.of(&test.to_string())));
+    findings.extend(missing.map(|test| Fault::TestLine.into_finding(&test.to_string())));
     findings
 }
 

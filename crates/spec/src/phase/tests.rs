@@ -31,7 +31,7 @@ struct Case {
 }
 
 impl Case {
-    fn of(phase: PhaseId) -> Self {
+    fn from_phase(phase: PhaseId) -> Self {
         let artifacts = [
             REQUIREMENTS,
             DESIGN,
@@ -170,7 +170,7 @@ fn good(phase: PhaseId) -> &'static str {
 }
 
 fn prepared(phase: PhaseId) -> Case {
-    let mut case = Case::of(phase);
+    let mut case = Case::from_phase(phase);
     case.show("src/export.rs", FILE);
     case
 }
@@ -321,7 +321,7 @@ fn the_form_that_is_shown_is_no_answer() {
 
 #[test]
 fn rerun_keeps_long_requirements_byte_for_byte() {
-    let mut case = Case::of(PhaseId::Requirements);
+    let mut case = Case::from_phase(PhaseId::Requirements);
     let long: String = (1..=14)
         .map(|id| format!("### R-{id:03}: Title {id}\n\nText.\n\n- check\n\n"))
         .collect();
@@ -383,7 +383,7 @@ fn fixup_without_shown_files_needs_no_model() {
         .into_iter()
         .filter(|phase| *phase != PhaseId::Fixup)
     {
-        let case = Case::of(phase);
+        let case = Case::from_phase(phase);
         assert!(definition(phase).without_model(&case.input(None)).is_none());
     }
 }
@@ -477,7 +477,7 @@ fn tasks_and_design_know_the_shown_requirements() {
 
 #[test]
 fn review_directs_fixups_only_to_shown_files() {
-    let mut case = Case::of(PhaseId::Review);
+    let mut case = Case::from_phase(PhaseId::Review);
     let document = case.read(REVIEW).unwrap();
     assert!(crate::document::review_targets(&Untrusted::new(document.text)).is_empty());
     assert_eq!(document.warnings[0].kind, "spec_file_not_shown");

@@ -45,7 +45,11 @@ pub(crate) enum ReceiptFault {
 
 impl ReadReceipt {
     /// Parses the receipt with this id of this spec.
-    pub(crate) fn of(bytes: &[u8], spec: &SpecId, id: &ReceiptId) -> Result<Self, ReceiptFault> {
+    pub(crate) fn from_bytes(
+        bytes: &[u8],
+        spec: &SpecId,
+        id: &ReceiptId,
+    ) -> Result<Self, ReceiptFault> {
         let read = Self::parse(bytes)?;
         let receipt = &read.receipt;
         let is_old = receipt.schema_version.is_empty();
@@ -248,7 +252,7 @@ mod tests {
     const LATER: &str = include_str!("../../tests/fixtures/receipts/of-a-later-version.json");
 
     fn read(text: &str, id: &str) -> Result<ReadReceipt, ReceiptFault> {
-        ReadReceipt::of(
+        ReadReceipt::from_bytes(
             text.as_bytes(),
             &"export-data".parse().unwrap(),
             &id.parse().unwrap(),
@@ -534,7 +538,7 @@ mod tests {
         );
         let file = ("[a-z]{1,8}", any::<u32>()).prop_map(|(name, bytes)| FileRecord {
             path: format!("artifacts/{name}"),
-            sha256: Digest::of(name.as_bytes()),
+            sha256: Digest::compute(name.as_bytes()),
             bytes: u64::from(bytes),
         });
         let status = prop_oneof![
@@ -631,7 +635,7 @@ mod tests {
                 let (sealed, digest, bytes) = receipt.sealed().unwrap();
                 let value: Value = serde_json::from_slice(&bytes).unwrap();
                 prop_assert_eq!(&value["pipeline"]["execution_strategy"], "controlled");
-                let read = ReadReceipt::of(&bytes, &"export-data".parse().unwrap(), &id).unwrap();
+                let read = ReadReceipt::from_bytes(&bytes, &"export-data".parse().unwrap(), &id).unwrap();
                 prop_assert_eq!((&read.receipt, read.digest), (&sealed, digest));
                 prop_assert_eq!(bytes.last(), Some(&b'\n'));
                 prop_assert!(schema().is_valid(&value));
@@ -645,7 +649,7 @@ mod tests {
                 let mut left = place;
                 prop_assume!(change_leaf(&mut value, &mut left));
                 let edited = serde_json::to_vec(&value).unwrap();
-                prop_assert!(ReadReceipt::of(&edited, &"export-data".parse().unwrap(), &id).is_err());
+                prop_assert!(ReadReceipt::from_bytes(&edited, &"export-data".parse().unwrap(), &id).is_err());
             }
         }
     }

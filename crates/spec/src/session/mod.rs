@@ -247,7 +247,7 @@ impl<'a> SpecSession<'a> {
     /// Returns a summary of the settings for JSON documents.
     #[must_use]
     pub fn summary(&self) -> ConfigSummary {
-        ConfigSummary::of(self.settings.llm.provider.as_deref().unwrap_or_default())
+        ConfigSummary::from_provider(self.settings.llm.provider.as_deref().unwrap_or_default())
     }
 
     /// Returns whether fixups are to be applied.

@@ -113,7 +113,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
             overview = overview.with_idea();
         }
         Ok(match self.is_dry() {
-            true => overview.of_a_dry_run(packet),
+            true => overview.mark_dry_run(packet),
             false => overview,
         })
     }

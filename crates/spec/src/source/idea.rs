@@ -242,7 +242,7 @@ impl IdeaBuilder {
         }
         let row = |name: &str, text: &str| {
             let (kind, name, content) = (EntryKind::Idea, name.to_owned(), Untrusted::new(text));
-            PacketRow::of(&PacketEntry {
+            PacketRow::from_entry(&PacketEntry {
                 kind,
                 name,
                 content,

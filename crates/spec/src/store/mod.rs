@@ -241,7 +241,7 @@ impl SpecStore {
     ///
     /// [`SpecError::Unknown`] if the spec does not exist; an unreadable receipt is a problem in the state, not an error.
     pub fn state(&self, ledger: Option<&Ledger>) -> Result<SpecState, SpecError> {
-        self.state_seen_by(ledger.map(RecordedReceipts::of).as_ref())
+        self.state_seen_by(ledger.map(RecordedReceipts::from_ledger).as_ref())
     }
 
     /// [`SpecStore::state`] with a ledger that may already have been queried for all specs of the
@@ -265,7 +265,7 @@ impl SpecStore {
         ledger: Option<&Ledger>,
     ) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
         let _turn = self.look()?;
-        reading::history(self, ledger.map(RecordedReceipts::of).as_ref())
+        reading::history(self, ledger.map(RecordedReceipts::from_ledger).as_ref())
     }
 
     /// Reads a whole file of the spec's directory (`artifacts/…`, `context/idea.md`); nothing if it does not exist.

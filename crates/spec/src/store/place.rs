@@ -168,8 +168,8 @@ impl<'a> Comparison<'a> {
             Some(Standing::File(length)) if length == record.bytes => {
                 let read = |path: &PathBuf| fs::read_regular_up_to(path, MAX_FILE).ok();
                 let digest = self.digests.entry(path);
-                let digest =
-                    digest.or_insert_with_key(|path| read(path).map(|bytes| Digest::of(&bytes)));
+                let digest = digest
+                    .or_insert_with_key(|path| read(path).map(|bytes| Digest::compute(&bytes)));
                 if *digest == Some(record.sha256) {
                     FileState::Same
                 } else {

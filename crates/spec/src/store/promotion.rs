@@ -214,7 +214,7 @@ fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>,
         }
         records.push(FileRecord {
             path: path.clone(),
-            sha256: Digest::of(bytes),
+            sha256: Digest::compute(bytes),
             bytes: bytes.len() as u64,
         });
     }
@@ -373,7 +373,7 @@ pub(super) fn staged(store: &SpecStore) -> Result<Option<Staged>, SpecError> {
 }
 
 fn holds(path: &Path, record: &FileRecord) -> bool {
-    matches!(read_file(path, MAX_FILE), Ok(Some(bytes)) if Digest::of(&bytes) == record.sha256)
+    matches!(read_file(path, MAX_FILE), Ok(Some(bytes)) if Digest::compute(&bytes) == record.sha256)
 }
 
 /// Moves staged files into place, the receipt last. Files that were already moved are left as they are.

@@ -141,7 +141,7 @@ impl<'a> ReceiptCache<'a> {
             Ok(None) => return Err(unreadable("it no longer exists".to_owned())),
             Err(error) => return Err(unreadable(error.to_string())),
         };
-        ReadReceipt::of(&bytes, self.store.spec(), id).map_err(|fault| match fault {
+        ReadReceipt::from_bytes(&bytes, self.store.spec(), id).map_err(|fault| match fault {
             ReceiptFault::Unreadable(why) => unreadable(why),
             ReceiptFault::NameDisagrees => ReceiptProblemKind::NameDisagrees,
             ReceiptFault::DigestDiffers => ReceiptProblemKind::DigestDiffers,
@@ -582,7 +582,7 @@ fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
         file.before != file.after
             && file.path.parse::<RepoPath>().is_ok_and(|path| {
                 let bytes = read_file(&root.join(path.as_str()), MAX_FILE);
-                bytes.is_ok_and(|bytes| bytes.as_deref().map(Digest::of) == file.before)
+                bytes.is_ok_and(|bytes| bytes.as_deref().map(Digest::compute) == file.before)
             })
     };
     files

@@ -27,7 +27,7 @@ pub(crate) struct RecordedReceipts<'a> {
 
 impl<'a> RecordedReceipts<'a> {
     /// A ledger that is queried for each spec.
-    pub(crate) fn of(ledger: &'a Ledger) -> Self {
+    pub(crate) fn from_ledger(ledger: &'a Ledger) -> Self {
         Self {
             ledger,
             project: None,

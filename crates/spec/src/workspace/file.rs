@@ -68,14 +68,14 @@ impl WorkspaceFile {
 
     /// The file of this name in a directory, whether or not it exists.
     #[must_use]
-    pub fn of(directory: &Path) -> Self {
+    pub fn in_directory(directory: &Path) -> Self {
         Self::at(directory.join(NAME))
     }
 
     /// The file of this name in a directory, if it exists.
     #[must_use]
     pub fn within(directory: &Path) -> Option<Self> {
-        Some(Self::of(directory)).filter(Self::stands)
+        Some(Self::in_directory(directory)).filter(Self::stands)
     }
 
     /// The nearest `workspace.yaml` upward from a directory, itself included, up to the root of the file
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_workspace_is_made_once_and_grows() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         file.create("x").unwrap();
         assert!(error_text(file.create("y")).contains("already exists"));
         assert_eq!(
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn secret_in_workspace_is_hidden_but_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
         let text = format!(
             "version: \"1\"\nname: {secret}\nspecs:\n- id: a\n  tags: [ok, \"{secret}\"]\n"
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn non_text_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         assert!(error_text(file.load()).contains("No such file"));
         std::fs::write(file.path(), b"version: \"1\"\nname: \xff\n").unwrap();
         assert!(error_text(file.load()).contains("line 2 is not UTF-8"));
@@ -365,7 +365,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let real = WorkspaceFile::at(dir.path().join("real.yaml"));
         real.create("x").unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         symlink("real.yaml", file.path()).unwrap();
         assert_eq!(file.load().unwrap().name, "x");
         assert!(error_text(file.add(&entry("a"), OnListed::Refuse)).contains("is a link"));
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn file_mode_and_read_only_state_are_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         file.create("x").unwrap();
         for mode in [0o600, 0o664] {
             set_mode(file.path(), mode).unwrap();
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn private_workspace_stays_private_during_change() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         file.create("x").unwrap();
         set_mode(file.path(), 0o600).unwrap();
         let is_over = AtomicBool::new(false);
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn concurrent_changes_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         file.create("x").unwrap();
         let threads: Vec<_> = (0..8)
             .map(|number| {
@@ -450,14 +450,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (upper, lower) = (dir.path().join("a"), dir.path().join("a/b"));
         std::fs::create_dir_all(lower.join(NAME)).unwrap();
-        WorkspaceFile::of(dir.path()).create("x").unwrap();
+        WorkspaceFile::in_directory(dir.path()).create("x").unwrap();
         assert_eq!(
             WorkspaceFile::discover(&lower),
-            Some(WorkspaceFile::of(dir.path()))
+            Some(WorkspaceFile::in_directory(dir.path()))
         );
         symlink("nowhere", upper.join(NAME)).unwrap();
         let found = WorkspaceFile::discover(&lower).unwrap();
-        assert_eq!(found, WorkspaceFile::of(&upper));
+        assert_eq!(found, WorkspaceFile::in_directory(&upper));
         assert!(
             error_text(found.load()).contains("No such file"),
             "the one above is not taken instead"
@@ -482,7 +482,7 @@ mod tests {
                     place = place.join(format!("d{level}"));
                     std::fs::create_dir_all(place.join("beside")).unwrap();
                     if above[level] {
-                        let file = WorkspaceFile::of(&place);
+                        let file = WorkspaceFile::in_directory(&place);
                         // Without flushing each to disk, which would take most of the time here.
                         let text = format!("version: \"1\"\nname: level {level}\nspecs:\n- id: only-{level}\n");
                         std::fs::write(file.path(), text).unwrap();

@@ -98,7 +98,7 @@ impl SpecWorkspace {
                 {
                     known(&version)?;
                 }
-                return Err(Flaw::of(&error));
+                return Err(Flaw::from_error(&error));
             }
         };
         known(&written.version)?;
@@ -169,7 +169,7 @@ impl Flaw {
         Self(format!("line {line}: {why}"))
     }
 
-    fn of(error: &serde_saphyr::Error) -> Self {
+    fn from_error(error: &serde_saphyr::Error) -> Self {
         let why = words_for(error);
         match error
             .location()

@@ -15,7 +15,7 @@ use super::file::WorkspaceFile;
 use super::model::{SpecWorkspace, WorkspaceEntry};
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
-use crate::json_output::{NextStep, SpecStatus, Standing, spec_status};
+use crate::json_output::{NextStep, PhaseCondition, SpecStatus, spec_status};
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
 use crate::store::{RecordedReceipts, SpecStore};
@@ -273,17 +273,17 @@ fn workspace_spec(
     let error = status.as_ref().err().cloned();
     let status = status.as_ref().ok().and_then(Option::as_ref);
     let phases = status.map_or(&[][..], |status| &status.phase_statuses);
-    let of = |wanted: Standing| -> Vec<PhaseId> {
+    let of = |wanted: PhaseCondition| -> Vec<PhaseId> {
         phases
             .iter()
             .filter(|phase| phase.status == wanted)
             .map(|phase| phase.phase_id)
             .collect()
     };
-    let (failed, stale) = (of(Standing::Failed), of(Standing::Stale));
+    let (failed, stale) = (of(PhaseCondition::Failed), of(PhaseCondition::Stale));
     let reached = phases
         .iter()
-        .take_while(|phase| phase.status == Standing::Success)
+        .take_while(|phase| phase.status == PhaseCondition::Success)
         .last()
         .map(|phase| phase.phase_id);
     let pending_fixups = status.map_or(0, |status| status.pending_fixups);
@@ -291,11 +291,11 @@ fn workspace_spec(
     let receipts = status.map_or(0, |status| {
         status.problems.len() as u64 + status.problems_left_out
     });
-    let problems = receipts + of(Standing::Changed).len() as u64;
+    let problems = receipts + of(PhaseCondition::Changed).len() as u64;
     let begun = phases
         .iter()
-        .any(|phase| phase.last_success_at.is_some() || phase.status == Standing::Success);
-    let standing = if error.is_some() || problems > 0 || !of(Standing::Damaged).is_empty() {
+        .any(|phase| phase.last_success_at.is_some() || phase.status == PhaseCondition::Success);
+    let standing = if error.is_some() || problems > 0 || !of(PhaseCondition::Damaged).is_empty() {
         SpecStanding::Damaged
     } else if !failed.is_empty() {
         SpecStanding::Failed
@@ -356,9 +356,9 @@ mod tests {
     }
 
     /// A status with these phase states, the others not run.
-    fn status(standings: &[Standing], pending_fixups: u64) -> SpecStatus {
+    fn status(standings: &[PhaseCondition], pending_fixups: u64) -> SpecStatus {
         let phase = |(at, phase_id): (usize, PhaseId)| {
-            let standing = standings.get(at).copied().unwrap_or(Standing::NotRun);
+            let standing = standings.get(at).copied().unwrap_or(PhaseCondition::NotRun);
             let value =
                 serde_json::json!({ "phase_id": phase_id, "status": standing, "receipt_id": null });
             serde_json::from_value::<PhaseSummary>(value).unwrap()
@@ -374,7 +374,7 @@ mod tests {
         }
     }
 
-    fn of(standings: &[Standing], pending_fixups: u64) -> WorkspaceSpec {
+    fn summarize(standings: &[PhaseCondition], pending_fixups: u64) -> WorkspaceSpec {
         workspace_spec(&entry("a"), &Ok(Some(status(standings, pending_fixups))))
     }
 
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn worst_state_wins_and_reached_needs_predecessors() {
-        use Standing::{Changed, Damaged, DryRun, Failed, Stale, Success};
+        use PhaseCondition::{Changed, Damaged, DryRun, Failed, Stale, Success};
         for (standings, pending, standing, reached) in [
             (&[][..], 0, SpecStanding::NotStarted, None),
             (&[DryRun], 0, SpecStanding::NotStarted, None),
@@ -438,7 +438,7 @@ mod tests {
             (&[Changed, Failed], 0, SpecStanding::Damaged, None),
             (&[Damaged], 0, SpecStanding::Damaged, None),
         ] {
-            let spec = of(standings, pending);
+            let spec = summarize(standings, pending);
             assert_eq!(
                 (spec.standing, spec.reached),
                 (standing, reached),
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn specs_are_counted_by_each_of_their_troubles() {
-        use Standing::{Failed, Stale, Success};
+        use PhaseCondition::{Failed, Stale, Success};
         let statuses = vec![
             Ok(Some(status(&[Success, Stale, Failed], 3))),
             Ok(Some(status(&[Success; 6], 0))),
@@ -490,7 +490,7 @@ mod tests {
     #[test]
     fn unreadable_spec_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let file = WorkspaceFile::of(dir.path());
+        let file = WorkspaceFile::in_directory(dir.path());
         file.create("x").unwrap();
         for id in ["nowhere", "odd", "after"] {
             let added = Some("2024-12-01T10:00:00Z".parse().unwrap());

@@ -203,7 +203,7 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
                 end = self.end_of(style, last, end, items.iter())?;
                 (
                     Kind::Sequence {
-                        style: Style::of(style),
+                        style: Style::from_style(style),
                         items,
                     },
                     anchor,
@@ -230,7 +230,7 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
                 )?;
                 (
                     Kind::Mapping {
-                        style: Style::of(style),
+                        style: Style::from_style(style),
                         pairs,
                     },
                     anchor,
@@ -278,7 +278,7 @@ impl<'a, I: Iterator<Item = (Event<'a>, Span)>> Reader<'a, I> {
 }
 
 impl Style {
-    fn of(style: StructureStyle) -> Self {
+    fn from_style(style: StructureStyle) -> Self {
         match style {
             StructureStyle::Block => Self::Block,
             StructureStyle::Flow => Self::Flow,

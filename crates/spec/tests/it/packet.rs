@@ -398,7 +398,7 @@ fn manifest_is_canonical_and_feeds_the_receipt() {
         ),
         (24, 4, 4, 1)
     );
-    assert_eq!(receipt.sha256, Digest::of(&json));
+    assert_eq!(receipt.sha256, Digest::compute(&json));
     let inputs = packet.manifest.inputs();
     let paths: Vec<&str> = inputs.iter().map(|input| input.path.as_str()).collect();
     assert_eq!(
@@ -412,7 +412,7 @@ fn manifest_is_canonical_and_feeds_the_receipt() {
     );
     assert_eq!(
         (inputs[0].sha256, inputs[0].bytes),
-        (Digest::of(b"wish\n"), 5)
+        (Digest::compute(b"wish\n"), 5)
     );
 }
 

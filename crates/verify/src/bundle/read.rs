@@ -97,7 +97,7 @@ impl<'a> Collected<'a> {
         redacted: u64,
         cut: Option<BundleCut>,
     ) {
-        let digest = Digest::of(&bytes);
+        let digest = Digest::compute(&bytes);
         self.total += bytes.len() as u64;
         self.names.insert(name.clone());
         self.entries.push(Ready {

@@ -117,7 +117,7 @@ fn bundle_has_all_required_files() {
     );
     assert_eq!(opened.text("artifacts/diff.patch"), "diff --git a/a b/a\n");
     for entry in &opened.manifest.entries {
-        assert_eq!(entry.sha256, Digest::of(&opened.files[&entry.path]));
+        assert_eq!(entry.sha256, Digest::compute(&opened.files[&entry.path]));
         assert_eq!(entry.origin, BundleOrigin::File);
     }
     assert!(opened.left_out().is_empty());

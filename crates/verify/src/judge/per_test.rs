@@ -113,7 +113,7 @@ pub struct GateTests {
 
 impl GateTests {
     /// Returns the tests of such a finding, if an aborted file or group can explain them.
-    pub(crate) fn of(&self, code: &Code) -> Option<&TestList> {
+    pub(crate) fn list(&self, code: &Code) -> Option<&TestList> {
         [(GONE, &self.gone), (NEW_FAILING, &self.new_failing)]
             .into_iter()
             .find_map(|(of, list)| (of == *code).then_some(list))

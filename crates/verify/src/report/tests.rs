@@ -170,8 +170,8 @@ fn report_keeps_isolation_and_digests() {
     run.isolation = Some(receipt("partial"));
     let outcomes = [GateOutcome::Ran(Box::new(run))];
     let given = ReportInput {
-        plan_digest: Some(Digest::of(b"plan")),
-        patch_digest: Some(Digest::of(b"patch")),
+        plan_digest: Some(Digest::compute(b"plan")),
+        patch_digest: Some(Digest::compute(b"patch")),
         tree: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
         ..input(&outcomes, &[])
     };

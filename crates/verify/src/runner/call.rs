@@ -55,7 +55,7 @@ pub struct Call<'c> {
 impl<'c> Call<'c> {
     /// Parses a command; `None` if it has no program.
     #[must_use]
-    pub fn of(words: &'c [String]) -> Option<Self> {
+    pub fn parse(words: &'c [String]) -> Option<Self> {
         let mut rest = words;
         loop {
             let (first, behind) = rest.split_first()?;
@@ -191,7 +191,7 @@ mod tests {
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect();
-        Call::of(&words).map(|call| (call.program.to_owned(), call.args.join(" ")))
+        Call::parse(&words).map(|call| (call.program.to_owned(), call.args.join(" ")))
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn arguments_are_added_before_operands() {
         let words = super::super::command(&["python3", "-m", "pytest", "-q", "--", "tests"]);
-        let added = Call::of(&words).unwrap().appended(&["--x"]);
+        let added = Call::parse(&words).unwrap().appended(&["--x"]);
         assert_eq!(added.join(" "), "python3 -m pytest -q --x -- tests");
     }
 }

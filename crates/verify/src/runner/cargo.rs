@@ -2,7 +2,7 @@
 
 use super::format::libtest;
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, Tool, TreeView, command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -129,7 +129,7 @@ impl Runner for Cargo {
         SIGNS
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         if output.has_finished_test() {
             None
         } else {
@@ -139,21 +139,21 @@ impl Runner for Cargo {
 }
 
 /// A toolchain that is named and not installed: `error: toolchain '1.80' is not installed`.
-pub(super) fn toolchain(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+pub(super) fn toolchain(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     let line = output.stderr.lines().find(|line| {
         line.starts_with("error: ")
             && line.contains("toolchain '")
             && line.contains("' is not installed")
     })?;
     let name = line.split('\'').nth(1).unwrap_or("stable");
-    Some(CouldNotRun::quoting(
+    Some(NotRunReason::quoting(
         line,
         format!("run `rustup toolchain install {name}`"),
     ))
 }
 
 /// A subcommand that is not installed: "error: no such command: `nextest`".
-fn subcommand(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+fn subcommand(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     let line = output
         .line_with("error: no such command: `")
         .or_else(|| output.line_with("error: no such subcommand: `"))?;
@@ -161,7 +161,7 @@ fn subcommand(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
         name.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     });
-    Some(CouldNotRun::quoting(
+    Some(NotRunReason::quoting(
         line,
         format!(
             "run `cargo install cargo-{} --locked`",

@@ -22,7 +22,7 @@ use super::format::{self, jest_json, tap};
 use super::scripts::obstacle_of_manager;
 use super::steps::{Scripts, Step};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, ava, mocha,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, Tool, TreeView, ava, mocha,
 };
 use crate::gate::{GateEnd, GateRun, RunnerReport};
 use crate::results::{STEP, TEST_STEP, TestResults, TestStatus, is_step};
@@ -110,7 +110,7 @@ impl Runner for ScriptSteps {
         Some(results)
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         obstacle_of_manager(output)
     }
 }
@@ -144,7 +144,7 @@ fn own_results(
         results: None,
         ..*output.run
     };
-    let output = CommandOutput::of(&run);
+    let output = CommandOutput::from_run(&run);
     let is_found = |results: &TestResults| !results.tests.is_empty();
     let in_report = || {
         output
@@ -226,7 +226,7 @@ pub(super) fn reporting(
         .find(|(_, id)| **id == Some("node-test"));
     if let Some((step, _)) = node {
         let runner = at.runners.iter().find(|known| known.id() == "node-test")?;
-        let reporting = runner.reporting(&Call::of(&step.words)?, at)?;
+        let reporting = runner.reporting(&Call::parse(&step.words)?, at)?;
         (options, needs) = (reporting.options, reporting.needs);
     }
     let mut text = variables(script, manifest, ignores_scripts);
@@ -389,7 +389,7 @@ impl TestResults {
                     .into_iter()
                     .any(|text| says_something(text))
             {
-                let digest = Digest::of(format!("{stdout}\0{stderr}").as_bytes());
+                let digest = Digest::compute(format!("{stdout}\0{stderr}").as_bytes());
                 digests.insert(step.test_name(), digest);
             }
         }
@@ -464,7 +464,7 @@ mod tests {
     fn reporting_of(scripts: serde_json::Value) -> Option<(bool, Vec<String>)> {
         let manifest = serde_json::json!({ "scripts": scripts });
         let words = command(&["npm", "test"]);
-        let call = Call::of(&words)?;
+        let call = Call::parse(&words)?;
         let reporting = reporting(&call, "test", &manifest, &at())?;
         assert_eq!(reporting.runner, "script-steps");
         assert_eq!(reporting.command, ["sh", "/r/steps.sh"]);
@@ -600,7 +600,7 @@ mod tests {
         }});
         manifest.as_object_mut()?.extend(more.as_object()?.clone());
         let words = command.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let reporting = reporting(&Call::of(&words)?, "test", &manifest, &at())?;
+        let reporting = reporting(&Call::parse(&words)?, "test", &manifest, &at())?;
         let driver = &reporting.needs[0].1;
         let commands = driver
             .lines()
@@ -655,7 +655,7 @@ mod tests {
         });
         std::fs::write(package.join("package.json"), manifest.to_string()).unwrap();
         let at = ReportContext { file, dir, ..at() };
-        let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at).unwrap();
+        let reporting = reporting(&Call::parse(&words).unwrap(), "test", &manifest, &at).unwrap();
         for (name, text) in &reporting.needs {
             std::fs::write(private.join(name), text).unwrap();
         }
@@ -706,7 +706,7 @@ mod tests {
                 "test": format!("{step} && true"), "unit": "uvu test \"\\.js$\""
             }});
             let words = command(&["npm", "test"]);
-            let reporting = reporting(&Call::of(&words).unwrap(), "test", &manifest, &at());
+            let reporting = reporting(&Call::parse(&words).unwrap(), "test", &manifest, &at());
             let driver = &reporting.unwrap().needs[0].1;
             assert_eq!(driver.contains(r#""runs_tests":true,"#), expected, "{step}");
         }

@@ -25,7 +25,7 @@ pub struct CommandOutput<'r> {
 }
 
 impl<'r> CommandOutput<'r> {
-    pub(super) fn of(run: &'r GateRun) -> Self {
+    pub(super) fn from_run(run: &'r GateRun) -> Self {
         let streams = [&run.stdout, &run.stderr];
         let cut = streams.iter().any(|stream| stream.extent == Extent::Cut)
             || run

@@ -3,7 +3,7 @@
 //! Error lines of C, C++ and Java compilers are parsed. Tests often need a name or signature that the change
 //! has to add, so an error about a missing one is an ordinary failure.
 
-use super::{CommandOutput, CouldNotRun};
+use super::{CommandOutput, NotRunReason};
 use crate::gate::{GateEnd, GateRun};
 
 /// What compilers say of code that waits for other code.
@@ -35,11 +35,11 @@ const WAITING: [&str; 22] = [
 /// Returns why a gate's command does not compile its sources; `None` if it passed, ran a test, or waits for
 /// missing code.
 #[must_use]
-pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
+pub fn cannot_compile(run: &GateRun) -> Option<NotRunReason> {
     if !matches!(run.end, GateEnd::Exited(code) if code != 0) {
         return None;
     }
-    let output = CommandOutput::of(run);
+    let output = CommandOutput::from_run(run);
     if output.has_finished_test()
         || run
             .results
@@ -60,8 +60,8 @@ pub fn cannot_compile(run: &GateRun) -> Option<CouldNotRun> {
         "make it compile, or name another command: `crucible run start --test \"COMMAND\"`"
             .to_owned()
     };
-    let CouldNotRun { cause, remedy } = CouldNotRun::quoting(first, remedy);
-    Some(CouldNotRun {
+    let NotRunReason { cause, remedy } = NotRunReason::quoting(first, remedy);
+    Some(NotRunReason {
         cause: format!("it does not compile even before the change; {cause}"),
         remedy,
     })
@@ -124,7 +124,7 @@ mod tests {
     const FLOATS: &str = "unity.c:9:14: error: comparing floating-point with ‘==’ or ‘!=’ is unsafe [-Werror=float-equal]\n\
          cc1: all warnings being treated as errors\nmake: *** [Makefile:3: test] Error 1\n";
 
-    fn cause(output: &str) -> Option<CouldNotRun> {
+    fn cause(output: &str) -> Option<NotRunReason> {
         cannot_compile(&run_of(
             "make test",
             GateEnd::Exited(2),

@@ -4,7 +4,7 @@
 //! finished, the gate ran. Repository code that does not compile, and an import of a single test module, are
 //! failures of the repository.
 
-use super::{CommandOutput, CouldNotRun, Runner, runner_of, runner_of_run, runners};
+use super::{CommandOutput, NotRunReason, Runner, runner_of, runner_of_run, runners};
 use crate::gate::{GateEnd, GateRun, NotStarted};
 use crate::results::{TestResults, TestStatus};
 
@@ -14,9 +14,9 @@ const NO_TESTS: &str =
 
 /// Returns why a gate's command could not run; `None` if it ran, passed or not, or if its end is ambiguous.
 #[must_use]
-pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
+pub fn could_not_run(run: &GateRun) -> Option<NotRunReason> {
     match &run.end {
-        GateEnd::NotStarted { why, message } => Some(CouldNotRun {
+        GateEnd::NotStarted { why, message } => Some(NotRunReason {
             cause: message.clone(),
             remedy: match (why, runner_of_run(run)) {
                 (NotStarted::Sandbox, _) => "run `crucible sandbox status`".to_owned(),
@@ -34,7 +34,7 @@ pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
             },
         }),
         GateEnd::Exited(code) => {
-            let output = CommandOutput::of(run);
+            let output = CommandOutput::from_run(run);
             let nothing = || nothing_ran(&output).then(|| no_tests(run));
             if *code == 0 {
                 nothing()
@@ -51,11 +51,11 @@ pub fn could_not_run(run: &GateRun) -> Option<CouldNotRun> {
 
 /// Whether a command that ended well ran no test at all.
 pub(crate) fn no_tests_ran(run: &GateRun) -> bool {
-    run.end == GateEnd::Exited(0) && nothing_ran(&CommandOutput::of(run))
+    run.end == GateEnd::Exited(0) && nothing_ran(&CommandOutput::from_run(run))
 }
 
-fn no_tests(run: &GateRun) -> CouldNotRun {
-    CouldNotRun {
+fn no_tests(run: &GateRun) -> NotRunReason {
+    NotRunReason {
         cause: format!("`{}` ran no test", run.command_line()),
         remedy: NO_TESTS.to_owned(),
     }
@@ -98,13 +98,13 @@ fn nothing_ran(output: &CommandOutput<'_>) -> bool {
 
 /// Returns what a gate's command lacks and no change of a source file can add; `None` if it passed or only
 /// had no test.
-pub(crate) fn missing_requirement(run: &GateRun) -> Option<CouldNotRun> {
+pub(crate) fn missing_requirement(run: &GateRun) -> Option<NotRunReason> {
     matches!(run.end, GateEnd::Exited(code) if code != 0)
-        .then(|| obstacle(&CommandOutput::of(run)))
+        .then(|| obstacle(&CommandOutput::from_run(run)))
         .flatten()
 }
 
-fn obstacle(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+fn obstacle(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     let counts = || output.tally().runners.values();
     let passed = |results: TestResults| results.with_status(TestStatus::Passed).next().is_some();
     if counts().any(|counts| counts.passed > 0) || TestResults::read(output.run).is_some_and(passed)
@@ -113,7 +113,7 @@ fn obstacle(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
     }
     let signs = |runner: &dyn Runner| {
         let match_sign = |(sign, remedy): &(&str, &str)| {
-            Some(CouldNotRun::quoting(output.line_with(sign)?, *remedy))
+            Some(NotRunReason::quoting(output.line_with(sign)?, *remedy))
         };
         runner
             .signs()

@@ -1,7 +1,7 @@
 //! just: a justfile with a recipe `test` or `check` that is not just another gate of the same tree.
 
 use super::{
-    Call, CommandOutput, CouldNotRun, Runner, RunnerFiles, Tool, TreeView, command, recipe,
+    Call, CommandOutput, NotRunReason, Runner, RunnerFiles, Tool, TreeView, command, recipe,
 };
 use crate::makefile::Makefile;
 
@@ -57,7 +57,7 @@ impl Runner for Just {
         }
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         let remedy =
             "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
         let signs = [
@@ -65,7 +65,7 @@ impl Runner for Just {
             "error: No justfile found",
         ];
         if let Some(line) = signs.iter().find_map(|sign| output.line_with(sign)) {
-            return Some(CouldNotRun::quoting(line, remedy));
+            return Some(NotRunReason::quoting(line, remedy));
         }
         let line = output
             .line_with("` failed ")
@@ -75,7 +75,7 @@ impl Runner for Just {
             .find(|line| line.ends_with(": not found") || line.ends_with("ommand not found"));
         let program = named?.rsplit(": ").nth(1).unwrap_or_default();
         line.and(named).map(|line| {
-            CouldNotRun::quoting(line, format!("install {program:?}, which the recipe runs"))
+            NotRunReason::quoting(line, format!("install {program:?}, which the recipe runs"))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::scripts::test_script;
 use super::{
-    Call, CommandOutput, CouldNotRun, Runner, RunnerFiles, Tool, TreeView, command, recipe,
+    Call, CommandOutput, NotRunReason, Runner, RunnerFiles, Tool, TreeView, command, recipe,
 };
 use crate::makefile::Makefile;
 
@@ -94,13 +94,13 @@ impl Runner for Make {
         }
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         let is_make = |line: &&str| line.starts_with("make") || line.starts_with("gmake");
         let mut lines = output.lines().filter(is_make);
         if let Some(line) = lines.find(|line| line.contains("*** No rule to make target")) {
             let remedy =
                 "name the command that runs the tests: `crucible run start --test \"COMMAND\"`";
-            return Some(CouldNotRun::quoting(line, remedy));
+            return Some(NotRunReason::quoting(line, remedy));
         }
         // make names the program itself, or the shell did before.
         let ended = output
@@ -114,7 +114,7 @@ impl Runner for Make {
         };
         let line = output.stderr.lines().find(named).filter(|_| ended)?;
         let program = line.rsplit(": ").nth(1).unwrap_or_default();
-        Some(CouldNotRun::quoting(
+        Some(NotRunReason::quoting(
             line,
             format!("install {program:?}, which the makefile runs"),
         ))

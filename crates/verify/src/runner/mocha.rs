@@ -4,7 +4,7 @@
 use super::format::Numbered;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, RunnerFiles, Tool,
     TreeView, command,
 };
 use crate::results::{TestResults, TestStatus};
@@ -79,7 +79,7 @@ impl Runner for Mocha {
         }
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         missing_package(output)
     }
 }

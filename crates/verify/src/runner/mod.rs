@@ -1,14 +1,14 @@
 //! Test runners: all knowledge about programs that run tests.
 //!
-//! A [`Runner`] says how it is detected in a repository, which command runs it, how it reports test by test
-//! and how that is read, when its output means that it could not run, and which files of a repository steer
-//! it. Each runner is one file that implements the trait of `spec.rs`; [`runners`] lists them all. Adding one is
-//! one file and one line there.
+//! A [`Runner`] describes one such program: how to detect it in a repository, its command, how to read its
+//! results per test, which output means that it could not run, and the files that configure it.
+//! Each runner is one file that implements the trait of `spec.rs`, and [`runners`] lists them. To add one, write
+//! the file and add one line to that list.
 //! Nothing here starts a process: [`detect`] looks at names and manifests, `prepare` changes the words of a
-//! command before it runs, and [`TestResults::read`] and [`could_not_run`] read what a gate left behind.
+//! command before it runs, and [`TestResults::read`] and [`could_not_run`] read the output of a gate.
 //!
-//! What always holds: reading is linear in what was printed, bounded by what was kept, and cannot fail. Names
-//! of tests hold no directory of this machine, no duration and no address, so that two runs of the same tests
+//! Invariants: parsing takes linear time, is bounded by the captured output, and cannot fail. Names
+//! of tests contain no directory of this machine, no duration and no address, so two runs of the same tests
 //! have the same names.
 
 mod ava;
@@ -58,7 +58,7 @@ pub use call::Call;
 pub use command_output::CommandOutput;
 pub use compiling::{cannot_compile, concerns_compiling};
 pub use could_not_run::could_not_run;
-pub use obstacle::CouldNotRun;
+pub use obstacle::NotRunReason;
 pub use reporting::{ReportContext, ReportPlace, Reporting};
 pub use spec::{Runner, RunnerFiles, Tool};
 pub use tree_view::{DetectError, DetectedGate, TreeView};
@@ -67,7 +67,7 @@ pub(crate) use could_not_run::{missing_requirement, no_tests_ran};
 pub(crate) use prepare::prepare;
 pub(crate) use spec::command;
 
-use spec::first_started;
+use spec::find_runner;
 
 /// Returns every runner, in the order in which their gates run. A runner that calls others comes after them.
 #[must_use]
@@ -115,13 +115,13 @@ pub fn install_hint(command: &[String]) -> Option<&'static str> {
 /// Returns the runner that a command starts.
 #[must_use]
 pub(crate) fn runner_of(command: &[String]) -> Option<&'static dyn Runner> {
-    first_started(runners(), &Call::of(command)?)
+    find_runner(runners(), &Call::parse(command)?)
 }
 
-/// Returns the runner of a gate's name.
-fn runner_named(id: &str) -> Option<&'static dyn Runner> {
-    let of_steps: &'static dyn Runner = &chain::ScriptSteps;
-    let mut known = runners().iter().copied().chain([of_steps]);
+/// Returns the runner with this id, which may be that of script steps.
+fn runner_by_id(id: &str) -> Option<&'static dyn Runner> {
+    let script_steps: &'static dyn Runner = &chain::ScriptSteps;
+    let mut known = runners().iter().copied().chain([script_steps]);
     known.find(|runner| runner.id() == id)
 }
 
@@ -130,7 +130,7 @@ fn runner_of_run(run: &GateRun) -> Option<&'static dyn Runner> {
     let named = run
         .report
         .as_ref()
-        .and_then(|report| runner_named(&report.runner));
+        .and_then(|report| runner_by_id(&report.runner));
     named.or_else(|| runner_of(&run.command))
 }
 
@@ -144,9 +144,9 @@ pub fn detect(root: &Path) -> Result<Vec<DetectedGate>, DetectError> {
 }
 
 impl TestResults {
-    /// Returns whether a package manager ran a script of which neither the runner nor the steps report: what else it runs
+    /// Returns whether a package manager ran a script and no test runner reported results: what the script runs
     /// is unknown.
-    pub(crate) fn is_of_unknown_script(run: &GateRun) -> bool {
+    pub(crate) fn is_unknown_script(run: &GateRun) -> bool {
         let reported_by = run.report.as_ref().map(|report| report.runner.as_str());
         runner_of(&run.command).is_some_and(|runner| {
             runner.suite() == "javascript"
@@ -158,7 +158,7 @@ impl TestResults {
     /// Parses the results per test of a gate's command; `None` if its runner reported none.
     #[must_use]
     pub fn read(run: &GateRun) -> Option<Self> {
-        let output = CommandOutput::of(run);
+        let output = CommandOutput::from_run(run);
         let results = match runner_of_run(run) {
             Some(runner) => runner.results(&output),
             None => format::any_stream(&output),

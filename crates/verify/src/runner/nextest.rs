@@ -3,7 +3,7 @@
 
 use super::format::nextest;
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, RunnerFiles, Tool,
     TreeView, cargo,
 };
 use crate::results::TestResults;
@@ -91,7 +91,7 @@ impl Runner for Nextest {
         cargo::SIGNS
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         cargo::Cargo.obstacle(output)
     }
 }

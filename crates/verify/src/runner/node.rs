@@ -4,7 +4,7 @@ use super::format::{jest_json, tap};
 use super::scripts::{missing_package, test_script};
 use super::tree_view::is_node_test;
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, Tool, TreeView, command,
 };
 use crate::results::TestResults;
 use crate::tally::TestRunner;
@@ -118,7 +118,7 @@ impl Runner for Node {
         Some(TestRunner::Node)
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         missing_package(output)
     }
 }

@@ -15,8 +15,8 @@ use crucible_model::ByteLimit;
 use crucible_sandbox::Extent;
 use crucible_secrets::Scanner;
 
-use super::spec::first_started;
-use super::{Call, ReportContext, ReportPlace, Reporting, Runner, runner_named, runners};
+use super::spec::find_runner;
+use super::{Call, ReportContext, ReportPlace, Reporting, Runner, runner_by_id, runners};
 use crate::gate::RunnerReport;
 
 /// The most that is read of the reports of one gate, in bytes.
@@ -53,10 +53,10 @@ pub(crate) fn prepare(command: &[String], cwd: &Path, private: Option<&Path>) ->
         private: None,
         before: BTreeMap::new(),
     };
-    let Some(call) = Call::of(command) else {
+    let Some(call) = Call::parse(command) else {
         return prepared;
     };
-    let Some(runner) = first_started(runners(), &call) else {
+    let Some(runner) = find_runner(runners(), &call) else {
         return prepared;
     };
     prepared.runner = Some(runner);
@@ -177,7 +177,7 @@ impl PreparedCommand {
             ReportPlace::Output => (Vec::new(), Extent::Whole),
             ReportPlace::Stdout => {
                 let text = String::from_utf8_lossy(stdout);
-                let shown = runner_named(reporting.runner).and_then(|runner| runner.shown(&text));
+                let shown = runner_by_id(reporting.runner).and_then(|runner| runner.shown(&text));
                 collected.stdout = shown.map(String::into_bytes);
                 (stdout.to_vec(), stdout_extent)
             }

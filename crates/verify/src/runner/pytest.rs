@@ -3,7 +3,7 @@
 use super::format::junit::{self, Case};
 use super::tree_view::{LONE_TESTS, is_python_test};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, RunnerFiles, Tool,
     TreeView, command, python, unittest,
 };
 use crate::results::TestResults;
@@ -120,7 +120,7 @@ impl Runner for Pytest {
         ]
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         plugin(output).or_else(|| {
             let ran = output.lines().filter_map(summary).any(ran_tests);
             let errors: Vec<_> = python::import_errors(output.lines()).collect();
@@ -191,7 +191,7 @@ fn ran_tests(tallies: &str) -> bool {
 }
 
 /// A plugin that the settings want and that is not installed.
-fn plugin(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+fn plugin(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     const OPTIONS: [(&str, &str); 9] = [
         ("--cov", "pytest-cov"),
         ("--no-cov", "pytest-cov"),
@@ -208,7 +208,7 @@ fn plugin(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
     };
     if let Some(line) = output.line_with("Missing required plugins: ") {
         let names = line.split_once("plugins: ")?.1.replace(", ", " ");
-        return Some(CouldNotRun::quoting(line, install(&names)));
+        return Some(NotRunReason::quoting(line, install(&names)));
     }
     if let Some(line) = output.line_with("error: unrecognized arguments: ") {
         let words = line.split_once("arguments: ")?.1;
@@ -224,10 +224,13 @@ fn plugin(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
                 "install the plugins of the project: run `python3 -m pip install -e .`".to_owned()
             }
         };
-        return Some(CouldNotRun::quoting(line, remedy));
+        return Some(NotRunReason::quoting(line, remedy));
     }
     let line = output.line_with("Error importing plugin \"")?;
-    Some(CouldNotRun::quoting(line, install(line.split('"').nth(1)?)))
+    Some(NotRunReason::quoting(
+        line,
+        install(line.split('"').nth(1)?),
+    ))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! several test modules. `cannot import name` is never one: the module is there.
 
 use super::tree_view::is_python_test;
-use super::{CommandOutput, CouldNotRun};
+use super::{CommandOutput, NotRunReason};
 
 /// A module that could not be imported.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn frame(line: &str) -> Option<&str> {
 }
 
 /// Returns why nothing could be imported, if the repository is not the cause.
-pub(super) fn not_importable(errors: &[ImportFailure<'_>]) -> Option<CouldNotRun> {
+pub(super) fn not_importable(errors: &[ImportFailure<'_>]) -> Option<NotRunReason> {
     let missing: Option<Vec<&str>> = errors.iter().map(|error| error.missing).collect();
     let (missing, first) = (missing?, errors.first()?);
     let in_tests = errors.iter().all(|error| is_python_test(error.file));
@@ -83,7 +83,7 @@ pub(super) fn not_importable(errors: &[ImportFailure<'_>]) -> Option<CouldNotRun
         return None;
     }
     let name = top_level(first.missing?);
-    Some(CouldNotRun::quoting(
+    Some(NotRunReason::quoting(
         first.line,
         format!(
             "install what the tests import ({name}) for the Python that the gate starts: run `python3 -m pip install -e .`"
@@ -96,7 +96,7 @@ fn top_level(module: &str) -> &str {
 }
 
 /// A module that the command itself starts and that is not there: `python3: No module named mypy`.
-pub(super) fn missing_module_of_command(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+pub(super) fn missing_module_of_command(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     let line = output
         .stderr
         .lines()
@@ -109,5 +109,5 @@ pub(super) fn missing_module_of_command(output: &CommandOutput<'_>) -> Option<Co
         .any(|pair| pair[0] == "-m" && top_level(&pair[1]) == top_level(name));
     let remedy =
         format!("run `python3 -m pip install {name}` with the Python that the gate starts");
-    starts.then(|| CouldNotRun::quoting(line, remedy))
+    starts.then(|| NotRunReason::quoting(line, remedy))
 }

@@ -5,9 +5,9 @@
 
 use crucible_host::words::split_words;
 
-use super::spec::first_started;
+use super::spec::find_runner;
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, RunnerFiles, Tool,
     TreeView, chain, command,
 };
 
@@ -145,7 +145,7 @@ impl Runner for PackageManager {
         }
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         if output
             .run
             .command
@@ -159,14 +159,14 @@ impl Runner for PackageManager {
             .or_else(|| output.line_with("ERR_PNPM_NO_SCRIPT"))
         {
             let remedy = "add the script to package.json, or name the tests: `crucible run start --test \"COMMAND\"`";
-            return Some(CouldNotRun::quoting(line, remedy));
+            return Some(NotRunReason::quoting(line, remedy));
         }
         let not_found =
             |line: &&str| line.ends_with(": not found") || line.ends_with(": command not found");
         let line = output.lines().find(not_found);
         match (output.code(), line) {
-            (Some(127), Some(line)) => Some(CouldNotRun::quoting(line, self.install)),
-            (Some(127), None) => Some(CouldNotRun {
+            (Some(127), Some(line)) => Some(NotRunReason::quoting(line, self.install)),
+            (Some(127), None) => Some(NotRunReason {
                 cause: "a program of the script is missing".to_owned(),
                 remedy: self.install.to_owned(),
             }),
@@ -202,8 +202,8 @@ impl PackageManager {
         let manifest: serde_json::Value = serde_json::from_str(&(at.read)("package.json")?).ok()?;
         let text = manifest.get("scripts")?.get(self.script(call)?)?.as_str()?;
         let words = script_words(text)?;
-        let inner = Call::of(&words)?;
-        let runner = first_started(at.runners, &inner).filter(|runner| !runner.calls_others())?;
+        let inner = Call::parse(&words)?;
+        let runner = find_runner(at.runners, &inner).filter(|runner| !runner.calls_others())?;
         let reporting = runner.reporting(&inner, at)?;
         // Arguments can only be appended to the script.
         let more = reporting.command.strip_prefix(words.as_slice())?;
@@ -338,7 +338,7 @@ fn calls_other_suite(script: &str, view: &TreeView) -> bool {
 }
 
 /// Returns why the package manager that a gate starts could not run its script.
-pub(super) fn obstacle_of_manager(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+pub(super) fn obstacle_of_manager(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     MANAGERS
         .into_iter()
         .find_map(|manager| manager.obstacle(output))
@@ -346,7 +346,7 @@ pub(super) fn obstacle_of_manager(output: &CommandOutput<'_>) -> Option<CouldNot
 
 /// Returns the missing package that left a JavaScript runner without tests. A missing file of the repository
 /// is the repository's fault.
-pub(super) fn missing_package(output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+pub(super) fn missing_package(output: &CommandOutput<'_>) -> Option<NotRunReason> {
     let signs = [
         "Cannot find module '",
         "Cannot find package '",
@@ -367,7 +367,7 @@ pub(super) fn missing_package(output: &CommandOutput<'_>) -> Option<CouldNotRun>
             .into_iter()
             .find(|manager| program.rsplit('/').next() == Some(manager.program))
     });
-    Some(CouldNotRun::quoting(line, manager.unwrap_or(&NPM).install))
+    Some(NotRunReason::quoting(line, manager.unwrap_or(&NPM).install))
 }
 
 #[cfg(test)]
@@ -460,7 +460,7 @@ mod tests {
             let manifest = serde_json::json!({"scripts": {"test": script}}).to_string();
             let read = |_: &str| Some(manifest.clone());
             let words = command(words);
-            let call = Call::of(&words).unwrap();
+            let call = Call::parse(&words).unwrap();
             let at = ReportContext {
                 file: "/r/report",
                 dir: "/r",

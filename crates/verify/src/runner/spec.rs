@@ -3,7 +3,7 @@
 //! A runner may call others, so the values that it gets hold the list of all runners ([`TreeView::runners`],
 //! [`ReportContext::runners`]). This file and the runners do not import that list.
 
-use super::{Call, CommandOutput, CouldNotRun, ReportContext, Reporting, TreeView, format};
+use super::{Call, CommandOutput, NotRunReason, ReportContext, Reporting, TreeView, format};
 use crate::results::TestResults;
 use crate::tally::TestRunner;
 
@@ -123,14 +123,14 @@ pub trait Runner: Sync {
     }
 
     /// Returns why it could not run, if [`Runner::signs`] is not sufficient.
-    fn obstacle(&self, output: &CommandOutput) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput) -> Option<NotRunReason> {
         let _ = output;
         None
     }
 }
 
 /// Returns the first of these runners that a call starts.
-pub(crate) fn first_started(
+pub(crate) fn find_runner(
     runners: &[&'static dyn Runner],
     call: &Call<'_>,
 ) -> Option<&'static dyn Runner> {

@@ -147,7 +147,7 @@ impl Scripts<'_> {
 
     /// Returns whether a step starts a program that runs tests, as far as its words show.
     pub(super) fn runs_tests(&self, words: &[String]) -> bool {
-        let Some(call) = Call::of(words) else {
+        let Some(call) = Call::parse(words) else {
             return false;
         };
         let mut after_option = false;
@@ -171,7 +171,7 @@ impl Scripts<'_> {
 
     /// The name of the JavaScript runner that a step starts.
     pub(super) fn runner(&self, words: &[String]) -> Option<&'static str> {
-        let call = Call::of(words)?;
+        let call = Call::parse(words)?;
         self.runners
             .iter()
             .find(|known| {
@@ -247,7 +247,7 @@ impl Scripts<'_> {
                 continue;
             };
             let words = self.direct(&words);
-            let Some(call) = Call::of(words) else {
+            let Some(call) = Call::parse(words) else {
                 steps.push(step(words, false));
                 continue;
             };

@@ -11,7 +11,7 @@ use crucible_host::fs::{FsError, read_prefix};
 use crucible_model::ByteLimit;
 
 use super::Call;
-use super::spec::{Runner, first_started};
+use super::spec::{Runner, find_runner};
 
 /// Maximum bytes of a manifest. Real ones are far smaller, and a truncated one may mean something else.
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
@@ -174,7 +174,7 @@ impl TreeView {
 
     /// Returns the runner that a command starts.
     pub(crate) fn runner_of(&self, command: &[String]) -> Option<&'static dyn Runner> {
-        first_started(self.runners, &Call::of(command)?)
+        find_runner(self.runners, &Call::parse(command)?)
     }
 
     /// Adds a manifest that a runner reads in a directory which is not listed. One that is too large is not added.

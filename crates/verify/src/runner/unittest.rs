@@ -4,7 +4,7 @@ use super::call::is_python;
 use super::format::unittest;
 use super::tree_view::{LONE_TESTS, is_python_test};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, Tool, TreeView, command,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, Tool, TreeView, command,
     python,
 };
 use crate::results::{TestResults, TestStatus};
@@ -145,7 +145,7 @@ impl Runner for Unittest {
         ]
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         let results = unittest::read(output);
         let errors: Vec<_> = python::import_errors(output.lines()).collect();
         // A module that cannot be imported counts as one failed test.

@@ -3,7 +3,7 @@
 use super::format::jest_json;
 use super::scripts::{is_bare_dependency, missing_package};
 use super::{
-    Call, CommandOutput, CouldNotRun, ReportContext, Reporting, Runner, RunnerFiles, Tool,
+    Call, CommandOutput, NotRunReason, ReportContext, Reporting, Runner, RunnerFiles, Tool,
     TreeView, command,
 };
 use crate::results::TestResults;
@@ -85,7 +85,7 @@ impl Runner for Vitest {
         }
     }
 
-    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<CouldNotRun> {
+    fn obstacle(&self, output: &CommandOutput<'_>) -> Option<NotRunReason> {
         missing_package(output)
     }
 }

@@ -268,7 +268,7 @@ fn judging(rounds: u32) -> Result<Vec<Case>, TaskError> {
             let mut times = Vec::with_capacity(JUDGEMENTS);
             for _ in 0..JUDGEMENTS {
                 let (time, safety) = timed(|| validate_plan_safety(&plan, &workspace));
-                if safety.valid() != valid {
+                if safety.is_valid() != valid {
                     return Err(unmeasured(NAME)(format!("{:?}", safety.violations())));
                 }
                 times.push(time);

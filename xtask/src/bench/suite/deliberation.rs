@@ -66,7 +66,7 @@ impl Bench for Deliberation {
         let rounds = context.rounds.min(MAX_ROUNDS);
         let mut cases = Vec::new();
         for &grammar in LoopGrammar::ALL {
-            let measured: Result<Vec<Measured>, TaskError> = Shape::of(grammar)
+            let measured: Result<Vec<Measured>, TaskError> = Shape::all(grammar)
                 .map(|shape| fixture.measure(shape, rounds))
                 .collect();
             let measured = measured?;
@@ -95,7 +95,7 @@ struct Shape {
 
 impl Shape {
     /// Every one of a grammar.
-    fn of(grammar: LoopGrammar) -> impl Iterator<Item = Self> {
+    fn all(grammar: LoopGrammar) -> impl Iterator<Item = Self> {
         (3..=5).flat_map(move |seats| {
             (2..=5).map(move |loops| Self {
                 grammar,

@@ -110,7 +110,7 @@ impl Setup {
             tmp: home.path().join("tmp"),
         };
         let package = "skillset".parse().map_err(unmeasured("forge-copy"))?;
-        let project = ForgeProject::new(self.project(), Digest::of(b"project"), package);
+        let project = ForgeProject::new(self.project(), Digest::compute(b"project"), package);
         let (time, made) = timed(|| {
             self.runtime
                 .block_on(SkillWorkspace::make(&world, &project))

@@ -43,7 +43,7 @@ impl Bench for ForgeGates {
             let text = skill(functions);
             let judge = Judge::new().map_err(unmeasured(self.name()))?;
             let beside = || {
-                let (time, digest) = timed(|| Digest::of(text.as_bytes()));
+                let (time, digest) = timed(|| Digest::compute(text.as_bytes()));
                 drop(digest.to_string());
                 Ok(time)
             };
@@ -116,7 +116,7 @@ struct Judge {
 impl Judge {
     fn new() -> Result<Self, Box<dyn std::error::Error>> {
         let name: SkillName = "word_count".parse()?;
-        let paths = SkillPaths::of(&"skillset".parse()?, &name)?;
+        let paths = SkillPaths::new(&"skillset".parse()?, &name)?;
         Ok(Self {
             name,
             paths,
@@ -149,7 +149,7 @@ impl Judge {
 /// A project whose ledger, in the same directory, knows skills.
 fn propose(home: &Path) -> Result<(), Box<dyn std::error::Error>> {
     fs::create_dir(home.join(".crucible"))?;
-    let project = Digest::of(home.canonicalize()?.as_os_str().as_encoded_bytes());
+    let project = Digest::compute(home.canonicalize()?.as_os_str().as_encoded_bytes());
     let mut ledger = Ledger::open(&home.join("ledger.db"))?;
     let moment = Moment {
         at: "2026-01-31T09:30:00Z".parse()?,

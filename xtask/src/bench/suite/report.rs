@@ -62,7 +62,7 @@ pub(super) fn table(cases: &[Case]) -> String {
 /// Writes the cases as JSON.
 pub(super) fn write(path: &Path, cases: &[Case], rounds: u32) -> Result<(), TaskError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let cases = cases.iter().map(CaseReport::of).collect();
+    let cases = cases.iter().map(CaseReport::from_case).collect();
     let report = BenchReport {
         schema_version: "crucible-bench-v1",
         rounds,
@@ -73,7 +73,7 @@ pub(super) fn write(path: &Path, cases: &[Case], rounds: u32) -> Result<(), Task
 }
 
 impl<'a> CaseReport<'a> {
-    fn of(case: &'a Case) -> Self {
+    fn from_case(case: &'a Case) -> Self {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let fastest = |times: &[Duration]| times.iter().min().copied().unwrap_or_default();
         let (measured, goal) = case.verdict();

@@ -118,7 +118,7 @@ fn long_run(program: &Path, place: &Path) -> BenchResult<RunId> {
             let text = format!("the text of file {number}\n").repeat(200);
             std::fs::write(dir.join(&path), &text)?;
             ledger.put_artifact(&path, text.as_bytes())?;
-            body = json!({ "digest": Digest::of(text.as_bytes()) });
+            body = json!({ "digest": Digest::compute(text.as_bytes()) });
         }
         let event = NewEvent::new(run.clone(), ts, "verifier", "NOTED", body);
         let event = ledger.append(event.about(path).once(format!("noted-{number}")))?;

@@ -108,7 +108,7 @@ impl Stand {
             "",
         )?;
         let mut ledger = Ledger::open(&self.home.join("data/ledger.db"))?;
-        let project = Digest::of(self.project.canonicalize()?.as_os_str().as_encoded_bytes());
+        let project = Digest::compute(self.project.canonicalize()?.as_os_str().as_encoded_bytes());
         let proposal = ledger
             .skill(&project, SKILL)?
             .ok_or("the skill is not in the ledger")?
@@ -118,7 +118,7 @@ impl Stand {
             at,
             clock: ClockSource::System,
         };
-        let (skill, test) = (Digest::of(text.as_bytes()), Digest::of(b""));
+        let (skill, test) = (Digest::compute(text.as_bytes()), Digest::compute(b""));
         let new = NewSkillBuild {
             moment,
             proposal,

@@ -145,7 +145,7 @@ fn promote(
         let output = format!("artifacts/{}", phase.artifact());
         let input = |path: String, bytes: &[u8]| FileRecord {
             path,
-            sha256: Digest::of(bytes),
+            sha256: Digest::compute(bytes),
             bytes: bytes.len() as u64,
         };
         let artifact = |before: PhaseId| input(format!("artifacts/{}", before.artifact()), &text);
@@ -168,7 +168,7 @@ fn promote(
             }),
             attempts: 1,
             packet: Some(PacketReceipt {
-                sha256: Digest::of(&text),
+                sha256: Digest::compute(&text),
                 bytes: text.len() as u64,
                 lines: 200,
                 entries: 1,

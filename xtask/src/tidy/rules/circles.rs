@@ -287,7 +287,7 @@ mod tests {
             .collect();
         rule_findings(
             &Circles,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         )
     }
 

@@ -1,6 +1,6 @@
-//! Every finding code is explained to the person who meets it, and nothing is explained that is never said.
+//! Every finding code has a section in `docs/codes/`, and every section explains a code that exists.
 //!
-//! `Code::new("patch-path-denied")` in a crate asks for `## patch-path-denied` in `docs/codes/patch.md`.
+//! `Code::new("patch-path-denied")` in a crate requires `## patch-path-denied` in `docs/codes/patch.md`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Rule for Codes {
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         let headings = headings(workspace);
-        let mut made = BTreeMap::new();
+        let mut codes_in_source = BTreeMap::new();
         for (package, file, parsed) in workspace.product_code() {
             if !package.folder.starts_with("crates/") {
                 continue;
@@ -28,22 +28,25 @@ impl Rule for Codes {
             for (line, code) in codes(&parsed.product) {
                 match code {
                     None => {
-                        let message = "a code made from something else than a literal: this rule cannot see it";
+                        let message = "the code is not a string literal, so this rule cannot check it; pass a literal";
                         report(&file.path, line, message.to_owned());
                     }
                     Some(code) => {
-                        made.entry(code.to_owned())
+                        codes_in_source
+                            .entry(code.to_owned())
                             .or_insert_with(|| (file.path.clone(), line));
                     }
                 }
             }
         }
-        for (code, (path, line)) in &made {
+        for (code, (path, line)) in &codes_in_source {
             match page(code) {
                 None => report(
                     path,
                     *line,
-                    format!("`{code}` is not lowercase words joined by `-`, family first"),
+                    format!(
+                        "`{code}` is not lowercase words joined by `-`; rename it to `FAMILY-WORDS`"
+                    ),
                 ),
                 Some(page) if !headings.contains_key(&(page.as_str(), code.as_str())) => {
                     report(
@@ -56,7 +59,7 @@ impl Rule for Codes {
             }
         }
         for ((path, code), line) in &headings {
-            if !made.contains_key(*code) {
+            if !codes_in_source.contains_key(*code) {
                 report(
                     path,
                     *line,
@@ -66,7 +69,7 @@ impl Rule for Codes {
                 report(
                     path,
                     *line,
-                    format!("`{code}` belongs into the file of its family"),
+                    format!("`{code}` belongs in the page of its family; move the section there"),
                 );
             }
         }
@@ -110,11 +113,11 @@ fn headings(workspace: &Workspace) -> BTreeMap<(&str, &str), usize> {
         if !is_page {
             continue;
         }
-        let mut fenced = false;
+        let mut is_fenced = false;
         for (at, line) in file.text.lines().enumerate() {
             if line.starts_with("```") {
-                fenced = !fenced;
-            } else if let Some(heading) = line.strip_prefix("## ").filter(|_| !fenced) {
+                is_fenced = !is_fenced;
+            } else if let Some(heading) = line.strip_prefix("## ").filter(|_| !is_fenced) {
                 found.insert(
                     (file.path.as_str(), heading.trim().trim_matches('`')),
                     at + 1,
@@ -139,19 +142,19 @@ mod tests {
         ];
         rule_findings(
             &Codes,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         )
     }
 
     #[test]
-    fn codes_and_headings_that_match_are_fine() {
+    fn matching_codes_and_headings_pass() {
         let code = "const A: Code = Code::new(\"patch-path-denied\");\n#[cfg(test)] mod tests { const B: Code = Code::new(\"x-y\"); }";
         let page = "# patch\n\n## patch-path-denied\n\ntext\n```\n## not-a-heading\n```\n";
         assert_eq!(findings_of(code, ("docs/codes/patch.md", page)), [""; 0]);
     }
 
     #[test]
-    fn codes_and_headings_without_counterpart_are_named() {
+    fn codes_and_headings_without_counterpart_are_reported() {
         let findings = findings_of(
             "\nconst A: Code = model::Code::new(\"patch-new\");",
             ("docs/codes/patch.md", "\n## patch-old\n"),
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn misplaced_malformed_or_hidden_code_is_named() {
+    fn misplaced_malformed_or_computed_code_is_reported() {
         let wrong_page = findings_of(
             "const A: Code = Code::new(\"patch-new\");",
             ("docs/codes/pack.md", "## patch-new\n"),

@@ -236,7 +236,7 @@ mod tests {
         ];
         rule_findings(
             &Conformance,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         )
     }
 

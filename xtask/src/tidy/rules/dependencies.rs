@@ -140,7 +140,7 @@ mod tests {
         let path = package.targets[0].path.clone();
         rule_findings(
             &Dependencies,
-            &Workspace::of(&[(&path, code)], vec![package]),
+            &Workspace::from_files(&[(&path, code)], vec![package]),
         )
     }
 

@@ -197,7 +197,7 @@ mod tests {
 
     fn findings_of(table: &str, packages: Vec<Package>) -> Vec<String> {
         let text = format!("# Title\n```edges\n{table}\n```\n");
-        rule_findings(&Edges, &Workspace::of(&[(TABLE, &text)], packages))
+        rule_findings(&Edges, &Workspace::from_files(&[(TABLE, &text)], packages))
     }
 
     fn sample() -> Vec<Package> {

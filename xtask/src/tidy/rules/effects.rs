@@ -93,7 +93,10 @@ mod tests {
     fn findings_of(package: &str, code: &str) -> Vec<String> {
         let package = Package::sample(package);
         let path = package.targets[0].path.clone();
-        rule_findings(&Effects, &Workspace::of(&[(&path, code)], vec![package]))
+        rule_findings(
+            &Effects,
+            &Workspace::from_files(&[(&path, code)], vec![package]),
+        )
     }
 
     #[test]

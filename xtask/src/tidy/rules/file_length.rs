@@ -49,7 +49,7 @@ mod tests {
             ("crates/b/src/lib.rs", tested.as_str()),
         ];
         let packages = vec![Package::sample("crucible-a"), Package::sample("crucible-b")];
-        let findings = rule_findings(&FileLength, &Workspace::of(&files, packages));
+        let findings = rule_findings(&FileLength, &Workspace::from_files(&files, packages));
         assert_eq!(
             findings,
             ["crates/a/src/lib.rs:1001: 1001 lines without the tests; split it below 1000"]

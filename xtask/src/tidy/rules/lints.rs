@@ -140,7 +140,7 @@ mod tests {
         let files = [("crates/a/src/lib.rs", code), MANIFEST];
         rule_findings(
             &Lints,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         )
     }
 
@@ -184,7 +184,7 @@ mod tests {
         ];
         let findings = rule_findings(
             &Lints,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         );
         assert_eq!(findings.len(), 2);
         assert!(findings[0].starts_with("Cargo.toml:2: "));

@@ -48,7 +48,7 @@ mod tests {
             ("crates/a/src/empty.rs", "//!\nfn f() {}\n"),
             ("crates/a/tests/whole.rs", "fn outside_src() {}\n"),
         ];
-        let workspace = Workspace::of(&files, vec![Package::sample("crucible-a")]);
+        let workspace = Workspace::from_files(&files, vec![Package::sample("crucible-a")]);
         let findings = rule_findings(&ModuleDocs, &workspace);
         assert_eq!(findings.len(), 2);
         assert!(findings[0].starts_with("crates/a/src/bare.rs:1: "));

@@ -202,7 +202,7 @@ mod tests {
         let files = [(path, text)];
         rule_findings(
             &Prose,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         )
     }
 
@@ -264,7 +264,7 @@ mod tests {
             ];
             rule_findings(
                 &Prose,
-                &Workspace::of(&files, vec![Package::sample("crucible-crawl")]),
+                &Workspace::from_files(&files, vec![Package::sample("crucible-crawl")]),
             )
         };
         assert!(crawl(prompts).is_empty());

@@ -46,7 +46,7 @@ mod tests {
         ];
         let findings = rule_findings(
             &Reachability,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+            &Workspace::from_files(&files, vec![Package::sample("crucible-a")]),
         );
         assert_eq!(findings.len(), 2, "{findings:?}");
         assert!(findings[0].starts_with("crates/a/src/broken.rs:2: does not parse"));
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(
             rule_findings(
                 &Reachability,
-                &Workspace::of(&files, vec![Package::sample("crucible-a")])
+                &Workspace::from_files(&files, vec![Package::sample("crucible-a")])
             ),
             [""; 0]
         );

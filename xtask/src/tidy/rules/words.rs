@@ -58,7 +58,7 @@ mod tests {
             ("Cargo.lock", text.as_str()),
             ("notes.md", "crates and .io apart"),
         ];
-        let findings = rule_findings(&Words, &Workspace::of(&files, vec![]));
+        let findings = rule_findings(&Words, &Workspace::from_files(&files, vec![]));
         assert_eq!(findings.len(), 1);
         assert!(findings[0].starts_with("README.md:2: "));
     }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_council::configured::{
-    ConfiguredCouncil, CouncilSession, DELTAS, FEWEST_CALLS, ModelArguments, provider,
+    ConfiguredCouncil, CouncilSession, DELTAS, MIN_CALLS, ModelArguments, provider,
 };
 use crucible_llm::configured::check_cassette;
 use crucible_model::Failure;
@@ -33,7 +33,7 @@ pub(crate) struct CouncilFlags {
     /// Model that configures the council [default: council.triage_model, else as for other calls]
     #[arg(long, value_name = "MODEL")]
     triage_model: Option<String>,
-    /// Model of all other calls [default: the phase's in [phases], council.default_model or the
+    /// Model of all other calls [default: the phase's model in [phases], council.default_model or the
     /// provider's]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct CouncilFlags {
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(DELTAS))]
     delta: Option<String>,
     /// Maximum calls per question, retries included, at least 2 [default: council.calls, 64]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(FEWEST_CALLS as i64..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(MIN_CALLS as i64..))]
     max_calls: Option<u64>,
     /// Record every call in this new file, for the provider `replay`
     #[arg(long, value_name = "FILE")]

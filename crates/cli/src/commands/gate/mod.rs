@@ -120,7 +120,7 @@ impl Gate {
             policy: &policy,
         };
         let (report, findings) = app.block_on(gate.judge(&runtime, || app.optional_ledger()))?;
-        let places = Places::of(&project, &id);
+        let places = Places::new(&project, &id);
         let view = GateView::new(&report, &policy, &findings, places);
         match format {
             GateFormat::Text => text::print(&app.output, &view),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crucible_model::{Outcome, counted};
 use crucible_spec::gate_output::GateView;
-use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
+use crucible_spec::{GatePhase, GatePolicy, GateReport, PhaseCondition, age_words};
 use crucible_terminal::{Output, lines_of, table};
 
 pub(super) fn print(output: &Output, view: &GateView<'_>) {
@@ -30,7 +30,7 @@ pub(super) fn conclude(output: &Output, view: &GateView<'_>) {
 fn phases(report: &GateReport) -> String {
     let mut rows = table(["phase", "state", "last success", ""]);
     for phase in &report.phases {
-        if phase.required || phase.status != Standing::NotRun {
+        if phase.required || phase.status != PhaseCondition::NotRun {
             let note = if phase.required { "" } else { "not required" };
             rows.add_row([
                 phase.phase_id.as_str(),

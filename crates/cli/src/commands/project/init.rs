@@ -25,7 +25,7 @@ impl Init {
         let here = app.env.working_directory();
         let file = match named {
             Some(file) => WorkspaceFile::at(app.absolute(file)),
-            None => WorkspaceFile::of(SpecProject::find(here).root()),
+            None => WorkspaceFile::in_directory(SpecProject::find(here).root()),
         };
         let name = match &self.name {
             Some(name) if says_nothing(name) => {

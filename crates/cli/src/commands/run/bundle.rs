@@ -55,7 +55,7 @@ impl Bundle {
             let hint = "is an untracked file in a work tree; write it elsewhere with --out FILE";
             app.output.remark(&format!("{} {hint}", path.display()));
         }
-        let digest = Digest::of(&bytes);
+        let digest = Digest::compute(&bytes);
         for path in &left_out.paths {
             app.output.remark(&format!(
                 "{} is recorded by no event of the run; it was left out of the bundle",

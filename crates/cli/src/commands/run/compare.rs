@@ -26,7 +26,7 @@ impl Compare {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let a = app.run_view(Some(&self.a))?;
         let b = app.run_view(Some(&self.b))?;
-        let compared = CompareView::of(&a, &b);
+        let compared = CompareView::new(&a, &b);
         app.output
             .show(|| &compared, || app.output.line(&text_of(&compared)))
     }

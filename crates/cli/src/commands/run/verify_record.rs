@@ -29,8 +29,8 @@ impl VerifyRecord {
         let named = run_id(&self.run, runs.iter().map(|run| run.id.as_str()))?;
         // A directory that lost its run.json, or that the ledger knows nothing of, is judged all the same.
         let dir = match named.parse::<RunId>() {
-            Ok(id) if RunDir::of(&world.runs_root, &id).root().is_dir() => {
-                RunDir::of(&world.runs_root, &id)
+            Ok(id) if RunDir::new(&world.runs_root, &id).root().is_dir() => {
+                RunDir::new(&world.runs_root, &id)
             }
             Ok(_) | Err(_) => world.open_run(named)?,
         };

@@ -68,7 +68,7 @@ impl Check {
         let check = SkillCheck {
             policy: &policy,
             name: &self.name,
-            paths: &SkillPaths::of(package, &self.name)?,
+            paths: &SkillPaths::new(package, &self.name)?,
             effects: self.effects,
             grants: &grants,
         };

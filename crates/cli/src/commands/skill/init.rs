@@ -21,7 +21,7 @@ pub(crate) struct Init {}
 impl Init {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
-        let skeleton = Skeleton::of(project.package())?;
+        let skeleton = Skeleton::from_package(project.package())?;
         let written = skeleton.write(&project, &app.home()?)?;
         keep_out_of_git(project.root())?;
         if app.output.is_json() {

@@ -74,7 +74,7 @@ impl Propose {
         let proposal = self.proposal(app)?;
         let _alone = project.lock(&app.home()?, &self.name, "crucible skill propose")?;
         let mut ledger = app.ledger()?;
-        proposal.record(&mut ledger, &project, Moment::of(app.clock.as_ref()))?;
+        proposal.record(&mut ledger, &project, Moment::now(app.clock.as_ref()))?;
         for finding in proposal.grants().judge().findings() {
             app.output.remark(&format!("warning: {finding}"));
         }
@@ -84,7 +84,7 @@ impl Propose {
             ));
         }
         if app.output.is_json() {
-            let spec = Digest::of(&proposal.spec(&project).map_err(ProposalError::from)?);
+            let spec = Digest::compute(&proposal.spec(&project).map_err(ProposalError::from)?);
             app.output.json(&serde_json::json!({
                 "schema_version": "skill-propose.v1", "name": self.name, "status": "PROPOSED", "spec": spec,
             }))?;

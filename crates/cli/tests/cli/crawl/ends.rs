@@ -235,14 +235,14 @@ fn model_timeout_and_exhausted_budget_exit_70() {
     let fixture = CrawlDesk::with_widget();
     let models = Models::replying([Reply::Hang], [Reply::Hang]);
     let call = models
-        .of(fixture.call(["plan", "acme/widget", "--json"]))
+        .apply_to(fixture.call(["plan", "acme/widget", "--json"]))
         .env("CRUCIBLE_LLM_TIMEOUT_S", "1");
     let ran = fixture.finish(call).exits(70);
     assert_eq!(error_of(&ran)["exit_code"], 70);
     // Two calls are allowed, the third is refused: one budget for both owners.
     let models = Models::agreeing_on("cargo build");
     let call = models
-        .of(fixture.call(["plan", "acme/widget", "--json"]))
+        .apply_to(fixture.call(["plan", "acme/widget", "--json"]))
         .env("CRUCIBLE_OPENROUTER_BUDGET", "2");
     let ran = fixture.finish(call).exits(70);
     let error = error_of(&ran);

@@ -35,7 +35,7 @@ fn whole_crawl_opens_no_internet_socket() {
     let output = observed(
         &fixture.fixture,
         name,
-        models.of(fixture.call(["plan", "acme/widget"])),
+        models.apply_to(fixture.call(["plan", "acme/widget"])),
     );
     assert_eq!(output.status.signal(), Some(libc::SIGSYS), "{output:?}");
     assert_eq!(models.asked(), (0, 0));

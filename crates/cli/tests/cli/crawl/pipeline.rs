@@ -380,12 +380,12 @@ fn export_to_named_directory_can_be_repeated() {
 #[test]
 fn local_repository_needs_no_gh_and_stays_unchanged() {
     let (fixture, repo) = (CrawlDesk::new([]), local(&CARGO));
-    let before = crate::support::Snapshot::of([repo.path()]);
+    let before = crate::support::Snapshot::take([repo.path()]);
     let call = || fixture.call(["inspect", "."]).current_dir(repo.path());
     let document = fixture.finish(call()).ok().json();
     assert_eq!(document["fetch_method"], "shallow_clone");
     assert_eq!(document["repo"]["resolved_commit"], repo.head());
-    before.is_still(&crate::support::Snapshot::of([repo.path()]));
+    before.is_still(&crate::support::Snapshot::take([repo.path()]));
     assert_eq!(fixture.github.count("/"), 0);
     assert_eq!(fixture.last_session()["build_system"], "cargo");
     fixture.run(&["inspect", "./nothing-here"]).exits(1);

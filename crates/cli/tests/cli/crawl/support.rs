@@ -88,7 +88,7 @@ impl CrawlDesk {
     /// Runs a call whose models are these.
     #[track_caller]
     pub(crate) fn ask(&self, args: &[&str], models: &Models) -> Ran {
-        self.finish(models.of(self.call::<&str>(args)))
+        self.finish(models.apply_to(self.call::<&str>(args)))
     }
 
     pub(crate) fn tmp(&self) -> PathBuf {
@@ -212,7 +212,7 @@ impl Models {
     }
 
     /// A call that has these two.
-    pub(crate) fn of(&self, call: Call) -> Call {
+    pub(crate) fn apply_to(&self, call: Call) -> Call {
         call.env("CRUCIBLE_CRAWL_GPT_PROVIDER", "gateway")
             .env("CRUCIBLE_CRAWL_CLAUDE_PROVIDER", "openai")
             .env("CRUCIBLE_GATEWAY_BASE_URL", self.gpt.base_url())

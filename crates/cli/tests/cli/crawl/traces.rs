@@ -164,7 +164,7 @@ fn interrupt_during_model_call_keeps_earlier_messages() {
         [Reply::Answer(draft("cargo build").to_string())],
         [Reply::Hang],
     );
-    let child = start(models.of(fixture.call(["plan", "acme/widget", "--json"])));
+    let child = start(models.apply_to(fixture.call(["plan", "acme/widget", "--json"])));
     wait_for("the critic to be asked", || models.asked().1 > 0);
     let output = end_with(child, "INT");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
@@ -259,7 +259,7 @@ fn dry_run_leaves_no_files_in_home() {
             roots.extend(Some(fixture.fixture.data()).filter(|data| data.exists()));
             roots
                 .iter()
-                .map(|root| Snapshot::of([root]))
+                .map(|root| Snapshot::take([root]))
                 .collect::<Vec<_>>()
         };
         let before = look();

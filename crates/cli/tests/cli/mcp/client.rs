@@ -24,11 +24,11 @@ pub(super) struct Client {
 impl Client {
     /// Starts `crucible mcp` in a directory. No revision is agreed on yet.
     pub(super) fn silent(fixture: &Fixture, directory: &Path) -> Self {
-        Self::of(fixture.call(["mcp"]).current_dir(directory))
+        Self::from_call(fixture.call(["mcp"]).current_dir(directory))
     }
 
     /// The same, for a call that a test put together.
-    pub(super) fn of(call: Call) -> Self {
+    pub(super) fn from_call(call: Call) -> Self {
         let mut command = call.command();
         command
             .stdin(Stdio::piped())

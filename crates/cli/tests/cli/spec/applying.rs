@@ -373,8 +373,8 @@ fn change_record_in_project_has_no_effect() {
     let record = json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": patch, "token": token, "made": [],
         "entries": [
-            {"path": ".github/workflows/evil.yml", "before": null, "after": Digest::of(b"on: push\n")},
-            {"path": "README.md", "before": Digest::of(b"# Kept\n"), "after": null},
+            {"path": ".github/workflows/evil.yml", "before": null, "after": Digest::compute(b"on: push\n")},
+            {"path": "README.md", "before": Digest::compute(b"# Kept\n"), "after": null},
         ],
     });
     std::fs::write(
@@ -406,7 +406,7 @@ fn interrupted_fixup_is_settled_before_phase() {
         "purpose": fixup["patch"]["sha256"],
         "entries": [{"path": "src/area.py", "before": file["before"], "after": file["after"]}],
     });
-    let root = Digest::of(project.canonicalize().unwrap().to_str().unwrap().as_bytes());
+    let root = Digest::compute(project.canonicalize().unwrap().to_str().unwrap().as_bytes());
     let records = fixture.data().join("fixups");
     std::fs::create_dir_all(&records).unwrap();
     let place = records.join(format!("{root}-{SPEC}.json"));
@@ -455,15 +455,15 @@ fn forged_proposal_is_neither_applied_nor_used() {
         "receipts/{}.json",
         receipt["receipt_id"].as_str().unwrap()
     ));
-    let digest = json!(Digest::of(evil.as_bytes()));
+    let digest = json!(Digest::compute(evil.as_bytes()));
     let phase = &mut receipt["phases"][0];
     phase["fixups"]["patch"] =
         json!({"path": "artifacts/40-fixup.diff", "sha256": digest, "bytes": evil.len()});
     phase["outputs"][1] = phase["fixups"]["patch"].clone();
     let after = right().replace("width * height", "evil()");
-    phase["fixups"]["files"][0]["after"] = json!(Digest::of(after.as_bytes()));
+    phase["fixups"]["files"][0]["after"] = json!(Digest::compute(after.as_bytes()));
     receipt.as_object_mut().unwrap().remove("digest");
-    receipt["digest"] = json!(Digest::of(&to_canonical_json(&receipt).unwrap()));
+    receipt["digest"] = json!(Digest::compute(&to_canonical_json(&receipt).unwrap()));
     std::fs::write(&path, to_canonical_json(&receipt).unwrap()).unwrap();
     // What is made from it may not run, and it is not applied: the phase runs anew.
     let ran = resume(&fixture, &project, ["--phase", "final"]).exits(2);

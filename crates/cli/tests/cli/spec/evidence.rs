@@ -201,7 +201,7 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     let statement: Value = serde_json::from_slice(&payload).unwrap();
     assert_eq!(statement["predicateType"], "urn:crucible:change:v2");
     let proof = &statement["predicate"]["spec"];
-    let digest = crucible_model::Digest::of(&std::fs::read(&own).unwrap());
+    let digest = crucible_model::Digest::compute(&std::fs::read(&own).unwrap());
     assert_eq!(proof["matrix"], digest.to_string());
     assert_eq!(
         (&proof["proven"], &proof["partial"], &proof["none"]),

@@ -105,12 +105,12 @@ fn template_readme_commands_run_from_a_recording() {
     for template in TEMPLATES {
         let name = template.name;
         let begin = format!("```sh\ngit init -q .\ncrucible template init {name} my-spec\n```\n");
-        let guide = Guide::of(
+        let guide = Guide::new(
             name,
             &format!("{begin}{}", template.readme(&"my-spec".parse().unwrap())),
         );
         assert_eq!(guide.commands(), 3, "{name}");
-        let answers = Answers::read(&format!("{HERE}/answers")).of(name);
+        let answers = Answers::read(&format!("{HERE}/answers")).with_spec(name);
         let server = answers.serve();
         let recording = Reader::with(&server, "project").record(&guide);
         answers.all_asked();

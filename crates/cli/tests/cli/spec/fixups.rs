@@ -197,7 +197,7 @@ fn line_endings_and_permissions_survive_a_fixup() {
     );
     let receipt = newest(&project);
     let told = &receipt["phases"][0]["fixups"]["files"][0];
-    let digest = crucible_model::Digest::of(&std::fs::read(&file).unwrap());
+    let digest = crucible_model::Digest::compute(&std::fs::read(&file).unwrap());
     assert_eq!(told["after"], json!(digest.to_string()));
 }
 

@@ -52,11 +52,11 @@ fn broken_off() -> Broken {
         _server: server,
     };
     let diff = std::fs::read(spec_dir(&broken.project).join("artifacts/40-fixup.diff")).unwrap();
-    let digest = |text: &str| Digest::of(text.as_bytes());
+    let digest = |text: &str| Digest::compute(text.as_bytes());
     let entries =
         FILES.map(|path| json!({ "path": path, "before": digest(OLD), "after": digest(NEW) }));
     let record = json!({
-        "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": Digest::of(&diff), "token": TOKEN,
+        "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": Digest::compute(&diff), "token": TOKEN,
         "made": [], "entries": entries,
     });
     std::fs::create_dir_all(broken.record().parent().unwrap()).unwrap();
@@ -75,7 +75,7 @@ impl Broken {
         let root = self.project.canonicalize().unwrap();
         let name = format!(
             "{}-{SPEC}.json",
-            Digest::of(root.to_str().unwrap().as_bytes())
+            Digest::compute(root.to_str().unwrap().as_bytes())
         );
         self.fixture.data().join("fixups").join(name)
     }

@@ -14,7 +14,7 @@ use crate::support::Fixture;
 
 /// Marks a receipt as about to be promoted by this machine, as a process does that is killed right after.
 pub(super) fn mark(fixture: &Fixture, project: &Path, receipt: &Value) {
-    let key = Digest::of(
+    let key = Digest::compute(
         project
             .canonicalize()
             .unwrap()
@@ -87,7 +87,7 @@ fn cloned_staging_is_reported_and_not_promoted() {
     forged["previous"] = link(&newest(&project));
     forged["last_real"] = link(&newest(&project));
     forged["last_success"] = link(&newest(&project));
-    forged["phases"][0]["outputs"] = json!([{ "path": "artifacts/10-design.md", "sha256": Digest::of(text.as_bytes()), "bytes": text.len() }]);
+    forged["phases"][0]["outputs"] = json!([{ "path": "artifacts/10-design.md", "sha256": Digest::compute(text.as_bytes()), "bytes": text.len() }]);
     std::fs::create_dir_all(dir.join("staging/artifacts")).unwrap();
     std::fs::write(dir.join("staging/artifacts/10-design.md"), text).unwrap();
     write(&dir.join("staging/receipt.json"), &mut forged);

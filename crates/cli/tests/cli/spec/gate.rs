@@ -60,7 +60,7 @@ fn name(path: &Path) -> String {
 fn spec_at_required_phase_passes_gate() {
     let fixture = Fixture::new();
     let spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
-    let before = Snapshot::of([spec.root(), &fixture.home()]);
+    let before = Snapshot::take([spec.root(), &fixture.home()]);
     let ran = gate(&spec, &fixture).run().ok();
     let lines: Vec<&str> = ran.stdout.lines().map(str::trim_end).collect();
     assert_eq!(
@@ -88,7 +88,7 @@ fn spec_at_required_phase_passes_gate() {
         .filter_map(|line| Some(line.strip_prefix("  \"")?.split('"').next()?.to_owned()))
         .collect();
     assert_eq!(fields[..3], ["schema_version", "verdict", "findings"]);
-    before.is_still(&Snapshot::of([spec.root(), &fixture.home()]));
+    before.is_still(&Snapshot::take([spec.root(), &fixture.home()]));
     assert!(!fixture.data().exists(), "no ledger is made");
 }
 
@@ -509,8 +509,9 @@ fn ledger_reveals_receipts_missing_from_directory() {
     let mut ledger = Ledger::open(&fixture.data().join("ledger.db")).unwrap();
     let lock = store.lock("a test", LockClaim::IfFree).unwrap();
     lock.write_context("idea.md", b"export\n").unwrap();
-    let mut inputs =
-        vec![json!({ "path": "context/idea.md", "sha256": Digest::of(b"export\n"), "bytes": 7 })];
+    let mut inputs = vec![
+        json!({ "path": "context/idea.md", "sha256": Digest::compute(b"export\n"), "bytes": 7 }),
+    ];
     let mut promote = |phase: PhaseId| {
         let at = ago(HOUR);
         let id = ReceiptId::new(phase, at, lock.next_sequence().unwrap());
@@ -518,7 +519,7 @@ fn ledger_reveals_receipts_missing_from_directory() {
             "pipeline": { "execution_strategy": "controlled" },
             "phases": [{ "phase_id": phase, "status": "success", "inputs": inputs, "started_at": at, "finished_at": at,
                 "attempts": 1, "llm": { "provider": "gateway", "model_used": "model-1" },
-                "packet": { "sha256": Digest::of(b"packet"), "bytes": 6, "lines": 1, "entries": 1 } }] });
+                "packet": { "sha256": Digest::compute(b"packet"), "bytes": 6, "lines": 1, "entries": 1 } }] });
         let output = PhaseOutput {
             path: format!("artifacts/{}", phase.artifact()),
             bytes: b"text\n".to_vec(),

@@ -98,14 +98,14 @@ pub(crate) struct Reader {
 impl Guide {
     /// A document of the repository.
     pub(crate) fn read(path: &str) -> Self {
-        Self::of(
+        Self::new(
             path,
             &std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap(),
         )
     }
 
     /// A document that stands nowhere.
-    pub(crate) fn of(name: &str, text: &str) -> Self {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut blocks = Vec::new();
         let mut open: Option<(String, usize)> = None;
@@ -247,7 +247,7 @@ impl Answers {
     }
 
     /// The same, of one spec alone.
-    pub(crate) fn of(mut self, spec: &str) -> Self {
+    pub(crate) fn with_spec(mut self, spec: &str) -> Self {
         self.files.retain(|answer| answer.spec == spec);
         self
     }
@@ -576,5 +576,5 @@ fn document_shows_printed_lines_in_order() {
 #[test]
 #[should_panic(expected = "which is neither run nor compared")]
 fn no_block_of_a_document_is_passed_over() {
-    Guide::of("a document", "```sh\ntrue\n```\n\n```bash\nfalse\n```\n");
+    Guide::new("a document", "```sh\ntrue\n```\n\n```bash\nfalse\n```\n");
 }

@@ -324,7 +324,7 @@ fn read_only_disk_fails_writes_but_not_reads() {
     let fixture = Fixture::new();
     let root = project(&fixture);
     project_in(&fixture, &root, ["init"]).ok();
-    let before = Snapshot::of([&root]);
+    let before = Snapshot::take([&root]);
     let run = |args: &[&str]| {
         let program = fixture.call(args).current_dir(&root).command();
         let mut bwrap = Command::new("bwrap");
@@ -354,14 +354,14 @@ fn read_only_disk_fails_writes_but_not_reads() {
         "{said}"
     );
     assert_eq!(run(&["project", "status"]).status.code(), Some(0));
-    before.is_still(&Snapshot::of([&root]));
+    before.is_still(&Snapshot::take([&root]));
 }
 
 #[test]
 fn workspace_status_counts_failed_pending_and_outdated_specs() {
     let fixture = Fixture::new();
     let root = many(&fixture);
-    let before = Snapshot::of([&root, &fixture.home()]);
+    let before = Snapshot::take([&root, &fixture.home()]);
     let status = document(project_in(&fixture, &root, ["status", "--json"]));
     let word = |id: &str| {
         let specs = status["specs"].as_array().unwrap();
@@ -404,7 +404,7 @@ fn workspace_status_counts_failed_pending_and_outdated_specs() {
         "{}",
         human.stderr
     );
-    before.is_still(&Snapshot::of([&root, &fixture.home()]));
+    before.is_still(&Snapshot::take([&root, &fixture.home()]));
     assert!(!fixture.data().exists(), "no ledger is made");
 }
 
@@ -468,7 +468,7 @@ fn id_differing_only_in_case_is_refused() {
     project_in(&fixture, &root, ["add-spec", "s1"]).ok();
     WrittenSpec::named(root.clone(), "Unlisted").success(PhaseId::Requirements, HOUR);
     std::fs::write(root.join("idea.md"), "users can export\n").unwrap();
-    let before = Snapshot::of([&root]);
+    let before = Snapshot::take([&root]);
     for args in [
         &["project", "add-spec", "S1"][..],
         &["project", "add-spec", "S1", "--force"],
@@ -484,7 +484,7 @@ fn id_differing_only_in_case_is_refused() {
             "{args:?}: {}",
             ran.stderr
         );
-        before.is_still(&Snapshot::of([&root]));
+        before.is_still(&Snapshot::take([&root]));
     }
     project_in(&fixture, &root, ["add-spec", "Unlisted"]).ok();
     project_in(&fixture, &root, ["add-spec", "s10"]).ok();

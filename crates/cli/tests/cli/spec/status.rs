@@ -34,7 +34,7 @@ fn status_shows_phases_usage_and_next_step() {
     spec.success(PhaseId::Design, 3 * HOUR);
     spec.failure(PhaseId::Tasks, 2 * HOUR);
     spec.dry_run(PhaseId::Review, HOUR);
-    let before = Snapshot::of([spec.root(), &fixture.home()]);
+    let before = Snapshot::take([spec.root(), &fixture.home()]);
     let ran = spec.call(&fixture, ["status", SPEC]).run().ok();
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(
@@ -54,7 +54,7 @@ fn status_shows_phases_usage_and_next_step() {
             "next: crucible resume export-data --phase tasks (it failed)",
         ]
     );
-    before.is_still(&Snapshot::of([spec.root(), &fixture.home()]));
+    before.is_still(&Snapshot::take([spec.root(), &fixture.home()]));
     assert!(!fixture.data().exists(), "no ledger is made");
 }
 

@@ -151,12 +151,12 @@ fn existing_spec_is_kept_unless_forced() {
     std::fs::write(&idea, "my own\n").unwrap();
     std::fs::create_dir_all(spec.join("artifacts")).unwrap();
     std::fs::write(spec.join("artifacts/00-requirements.md"), "mine\n").unwrap();
-    let before = Snapshot::of([&project]);
+    let before = Snapshot::take([&project]);
     let message = template(&fixture, &["init", "docs-refactor", "links", "--json"])
         .exits(2)
         .message();
     assert_eq!(message, "the spec links already exists and was not changed");
-    before.is_still(&Snapshot::of([&project]));
+    before.is_still(&Snapshot::take([&project]));
 
     let done = template(
         &fixture,
@@ -327,7 +327,7 @@ fn bring_through(fixture: &Fixture, store: &SpecStore, phases: impl Iterator<Ite
         .unwrap()
         .now();
     let lock = store.lock("test", LockClaim::IfFree).unwrap();
-    let record = |path: &str, bytes: &[u8]| json!({ "path": path, "sha256": Digest::of(bytes), "bytes": bytes.len() });
+    let record = |path: &str, bytes: &[u8]| json!({ "path": path, "sha256": Digest::compute(bytes), "bytes": bytes.len() });
     for phase in phases {
         let before = phase.up_to().filter(|before| *before != phase);
         let made_from = before.map(|before| format!("artifacts/{}", before.artifact()));
@@ -340,7 +340,7 @@ fn bring_through(fixture: &Fixture, store: &SpecStore, phases: impl Iterator<Ite
         let mut entry = json!({
             "phase_id": phase, "status": "success", "attempts": 1, "inputs": inputs, "outputs": [record(&path, &bytes)],
             "llm": { "provider": "replay", "model_used": "model-1" }, "started_at": now, "finished_at": now,
-            "packet": { "sha256": Digest::of(&bytes), "bytes": bytes.len(), "lines": 1, "entries": 1 },
+            "packet": { "sha256": Digest::compute(&bytes), "bytes": bytes.len(), "lines": 1, "entries": 1 },
         });
         if phase == PhaseId::Fixup {
             entry["fixups"] = json!({ "stage": "pending", "files": [{ "path": "a.rs" }] });

@@ -22,7 +22,7 @@ fn twenty_minute_walkthrough_reaches_a_passing_gate() {
     let reader = Reader::with(&server, "shop")
         .copy(&format!("{HERE}/repository"))
         .setting("CRUCIBLE_LLM_GATEWAY_MODEL", "written-by-hand");
-    reader.follow(&Guide::of("what is there before", A_REPOSITORY));
+    reader.follow(&Guide::new("what is there before", A_REPOSITORY));
     reader.follow(&guide);
     answers.all_asked();
     assert!(

@@ -110,7 +110,7 @@ impl WrittenSpec {
             "attempts": 1,
             "llm": { "provider": "gateway", "model_used": "model-1", "tokens_input": 1200, "tokens_output": 340,
                 "cost": { "micro_dollars": 1500, "basis": "estimated" } },
-            "packet": { "sha256": Digest::of(b"packet"), "bytes": 6, "lines": 1, "entries": 1 },
+            "packet": { "sha256": Digest::compute(b"packet"), "bytes": 6, "lines": 1, "entries": 1 },
             "inputs": inputs,
             "outputs": [self.record(&path)],
         });
@@ -148,7 +148,7 @@ impl WrittenSpec {
     /// A file of the spec's directory by its digest.
     pub(crate) fn record(&self, path: &str) -> Value {
         let bytes = std::fs::read(self.path(path)).unwrap_or_default();
-        json!({ "path": path, "sha256": Digest::of(&bytes), "bytes": bytes.len() })
+        json!({ "path": path, "sha256": Digest::compute(&bytes), "bytes": bytes.len() })
     }
 
     fn receipt(

@@ -462,7 +462,7 @@ fn checked_artifact_hash_covers_its_bytes() {
     assert_eq!(artifact.kind(), ArtifactType::Plan);
     assert_eq!(
         artifact.content_hash(),
-        &ShortHash::of(artifact.json().as_bytes())
+        &ShortHash::compute(artifact.json().as_bytes())
     );
     assert!(artifact.json().starts_with(
         r#"{"accepted_suggestions":["one"],"created_at":"2026-02-28T12:00:00.000Z","#

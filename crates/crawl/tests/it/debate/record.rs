@@ -15,7 +15,7 @@ fn last() -> Reply {
 
 #[tokio::test]
 async fn record_has_request_and_reply() {
-    let mut stage = Stage::of([good(), last()], [says(&critique(&[], true))]);
+    let mut stage = Stage::new([good(), last()], [says(&critique(&[], true))]);
     stage.hold(1).await.unwrap();
     let sent = [
         &stage.gpt.completions()[0],
@@ -53,7 +53,7 @@ async fn record_has_request_and_reply() {
 
 #[tokio::test]
 async fn failed_call_is_recorded_with_its_error() {
-    let mut stage = Stage::of([good()], [Reply::Status(500)]);
+    let mut stage = Stage::new([good()], [Reply::Status(500)]);
     let error = stage.hold(1).await.unwrap_err();
     assert!(matches!(error, DebateError::Call(_)));
     let kept = stage.kept.messages.last().unwrap();
@@ -67,7 +67,7 @@ async fn failed_call_is_recorded_with_its_error() {
 
 #[tokio::test]
 async fn failed_record_ends_debate() {
-    let mut stage = Stage::of([good()], [Reply::Hang]);
+    let mut stage = Stage::new([good()], [Reply::Hang]);
     stage.kept.room = 0;
     let error = stage.hold(1).await.unwrap_err();
     assert!(
@@ -79,7 +79,7 @@ async fn failed_record_ends_debate() {
 
 #[tokio::test]
 async fn dropped_debate_leaves_its_record() {
-    let mut stage = Stage::of([good()], [Reply::Hang]);
+    let mut stage = Stage::new([good()], [Reply::Hang]);
     {
         let gpt =
             crucible_crawl::PlanAuthor::new(super::support::model("gateway", &stage.gpt, 100));
@@ -118,7 +118,7 @@ async fn dropped_debate_leaves_its_record() {
 
 #[tokio::test]
 async fn secret_in_repository_text_is_not_sent() {
-    let mut stage = Stage::of([good()], [Reply::Hang]);
+    let mut stage = Stage::new([good()], [Reply::Hang]);
     stage.inspection.artifact.readme_excerpt = format!("token {}", made_up_token());
     let error = stage.hold(1).await.unwrap_err();
     assert!(error.to_string().starts_with("nothing was sent"), "{error}");
@@ -175,7 +175,7 @@ async fn critique_record_contains_its_verdict() {
         (critique(&[], false), "objected"),
     ];
     for (reply, verdict) in said {
-        let mut stage = Stage::of([good(), last()], [says(&reply)]);
+        let mut stage = Stage::new([good(), last()], [says(&reply)]);
         stage.hold(1).await.unwrap();
         let verdicts: Vec<&str> = stage
             .kept
@@ -185,7 +185,7 @@ async fn critique_record_contains_its_verdict() {
             .collect();
         assert_eq!(verdicts, ["", verdict, ""]);
     }
-    let mut stage = Stage::of([good()], [Reply::Answer("{\"approved\":true}".to_owned())]);
+    let mut stage = Stage::new([good()], [Reply::Answer("{\"approved\":true}".to_owned())]);
     stage.hold(1).await.unwrap_err();
     assert_eq!(stage.kept.messages[1].verdict, "");
 }

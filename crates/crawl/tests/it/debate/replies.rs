@@ -14,7 +14,7 @@ fn good() -> Reply {
 
 /// The fault of this critique.
 async fn fault_of(reply: Reply) -> ReplyFault {
-    let mut stage = Stage::of([good()], [reply]);
+    let mut stage = Stage::new([good()], [reply]);
     match stage.hold(2).await.unwrap_err() {
         DebateError::Reply {
             owner: DebateRole::Claude,
@@ -96,7 +96,7 @@ async fn invalid_json_differs_from_wrong_shape() {
 
 #[tokio::test]
 async fn whitespace_around_object_is_accepted() {
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [good(), says(&synthesis(&[step("build", "cargo build")]))],
         [Reply::Answer(format!(
             "\r\n\t {} \n\n",
@@ -226,7 +226,7 @@ async fn plans_are_parsed_strictly() {
     ] {
         let text = plan.replace(from, to);
         assert_ne!(text, plan, "{from}");
-        let mut stage = Stage::of([Reply::Answer(text)], [Reply::Hang]);
+        let mut stage = Stage::new([Reply::Answer(text)], [Reply::Hang]);
         match stage.hold(1).await.unwrap_err() {
             DebateError::Reply {
                 phase: DebatePhase::Draft,
@@ -245,7 +245,7 @@ async fn plans_are_parsed_strictly() {
 
 #[tokio::test]
 async fn a_plan_without_steps_is_no_plan() {
-    let mut stage = Stage::of([says(&plan(&[]))], [Reply::Hang]);
+    let mut stage = Stage::new([says(&plan(&[]))], [Reply::Hang]);
     let error = stage.hold(1).await.unwrap_err().to_string();
     assert!(error.contains("(`steps` of the reply is empty)"), "{error}");
 }
@@ -255,7 +255,7 @@ async fn variables_are_accepted_as_list_or_object() {
     for env in [json!([{"name": "CI", "value": "1"}]), json!({"CI": "1"})] {
         let mut one = step("build", "cargo build");
         one["env"] = env;
-        let mut stage = Stage::of(
+        let mut stage = Stage::new(
             [says(&plan(&[one.clone()])), says(&synthesis(&[one]))],
             [says(&critique(&[], true))],
         );
@@ -293,9 +293,9 @@ async fn cut_or_oversized_answer_is_refused() {
 #[tokio::test]
 async fn reply_error_names_owner_phase_digest() {
     let text = "no plan today";
-    let mut stage = Stage::of([Reply::Answer(text.to_owned())], [Reply::Hang]);
+    let mut stage = Stage::new([Reply::Answer(text.to_owned())], [Reply::Hang]);
     let error = stage.hold(1).await.unwrap_err();
-    let digest = Digest::of(text.as_bytes());
+    let digest = Digest::compute(text.as_bytes());
     assert!(matches!(&error, DebateError::Reply { digest: seen, .. } if *seen == digest));
     let shown = error.to_string();
     assert!(
@@ -344,7 +344,7 @@ async fn answer_with_secret_is_withheld() {
             Reply::CutAnswer(text.clone()),
             over_budget,
         ] {
-            let mut stage = Stage::of([reply], [Reply::Hang]);
+            let mut stage = Stage::new([reply], [Reply::Hang]);
             let error = stage.hold(1).await.unwrap_err();
             let is_secret = matches!(
                 error,

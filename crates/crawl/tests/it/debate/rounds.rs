@@ -15,7 +15,7 @@ fn test() -> Value {
 
 #[tokio::test]
 async fn approved_draft_needs_one_round_without_revision() {
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [says(&plan(&[build()])), says(&synthesis(&[build()]))],
         [says(&critique(&[], true))],
     );
@@ -49,7 +49,7 @@ async fn unapproved_draft_is_revised_and_reviewed() {
         {"action": "add", "step_name": "test", "description": "run the tests"},
         {"action": "modify", "step_name": "build", "description": "build for debugging"},
     ]);
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [
             says(&plan(&[build()])),
             says(&plan(&[build(), test()])),
@@ -97,7 +97,7 @@ async fn suggestion_outcome_comes_from_final_steps() {
     };
     // The revision adds the tests and the synthesis drops them; it follows the last critique instead.
     let release = step("build", "cargo build --locked");
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [
             says(&plan(&[build()])),
             says(&plan(&[build(), test()])),
@@ -129,7 +129,7 @@ async fn unapproved_debate_ends_with_warnings() {
             ],
             false,
         );
-        let mut stage = Stage::of([says(&plan(&[build()]))], [says(&never)]);
+        let mut stage = Stage::new([says(&plan(&[build()]))], [says(&never)]);
         let script = stage.gpt.base_url();
         stage.gpt = crucible_testkit::FakeApi::answering(|request| {
             let last = request
@@ -174,7 +174,7 @@ async fn unapproved_debate_ends_with_warnings() {
 #[tokio::test]
 async fn approval_with_errors_is_rejected() {
     let contradiction = critique(&[("error", "build", "uses sudo")], true);
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [
             says(&plan(&[build()])),
             says(&plan(&[test()])),
@@ -197,7 +197,7 @@ async fn approval_with_errors_is_rejected() {
 
 #[tokio::test]
 async fn warnings_of_an_approving_critic_are_not_lost() {
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [says(&plan(&[build()])), says(&synthesis(&[build()]))],
         [says(&critique(&[("warning", "build", "takes long")], true))],
     );
@@ -217,7 +217,7 @@ async fn warnings_are_ordered_by_source() {
     let mut last = synthesis(&[build()]);
     last["warnings"] = json!(["says the model"]);
     let open = critique(&[("error", "build", "too slow")], false);
-    let mut stage = Stage::of([says(&plan(&[build()])), says(&last)], [says(&open)]);
+    let mut stage = Stage::new([says(&plan(&[build()])), says(&last)], [says(&open)]);
     assert_eq!(
         stage.hold(1).await.unwrap().warnings,
         [
@@ -230,7 +230,7 @@ async fn warnings_are_ordered_by_source() {
 
 #[tokio::test]
 async fn unreviewed_final_step_is_noted() {
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [
             says(&plan(&[build()])),
             says(&synthesis(&[build(), step("extra", "cargo doc")])),
@@ -246,7 +246,7 @@ async fn unreviewed_final_step_is_noted() {
 
 #[tokio::test]
 async fn one_backend_can_play_both_roles() {
-    let mut stage = Stage::of([Reply::Hang], [Reply::Hang]);
+    let mut stage = Stage::new([Reply::Hang], [Reply::Hang]);
     stage.gpt = crucible_testkit::FakeApi::answering(|request| {
         let prompt = request.conversation();
         says(&if prompt.contains("is to be reviewed") {

@@ -143,7 +143,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn of(
+    pub(crate) fn new(
         gpt: impl IntoIterator<Item = Reply>,
         claude: impl IntoIterator<Item = Reply>,
     ) -> Self {

@@ -13,7 +13,7 @@ use super::support::{
 fn two_rounds() -> Stage {
     let mut first = critique(&[("error", "build", "issue-of-round-one")], false);
     first["suggestions"] = json!([{"action": "modify", "step_name": "build", "description": "suggestion-of-round-one"}]);
-    Stage::of(
+    Stage::new(
         [
             says(&plan(&[step("build", "cargo build --draft-words")])),
             says(&plan(&[step("build", "cargo build --revision-words")])),
@@ -139,7 +139,7 @@ async fn hostile_draft_stays_fenced() {
     first["suggestions"] =
         json!([{"action": "add", "step_name": "NEW-ORDERS\n", "description": "NEW-ORDERS"}]);
     let last = synthesis(&[step("build", "cargo build")]);
-    let mut stage = Stage::of([says(&draft), says(&draft), says(&last)], [says(&first)]);
+    let mut stage = Stage::new([says(&draft), says(&draft), says(&last)], [says(&first)]);
     stage.hold(2).await.unwrap();
     for request in in_order(&stage) {
         assert!(
@@ -183,7 +183,7 @@ async fn summary_is_limited_to_1000_characters() {
     first["suggestions"] =
         json!([{"action": "add", "step_name": "s", "description": "ß".repeat(1900)}]);
     let one = plan(&[step("build", "cargo build")]);
-    let mut stage = Stage::of(
+    let mut stage = Stage::new(
         [
             says(&one),
             says(&one),

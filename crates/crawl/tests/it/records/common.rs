@@ -52,7 +52,7 @@ pub(crate) fn ledger_in(home: &Path) -> Ledger {
 }
 
 pub(crate) fn begin(home: &Path) -> CrawlSession {
-    let config = ConfigSnapshot::of([("llm.provider", "gateway")]).unwrap();
+    let config = ConfigSnapshot::new([("llm.provider", "gateway")]).unwrap();
     let clock = Box::new(PinnedClock(now()));
     CrawlSession::begin(
         ledger_in(home),

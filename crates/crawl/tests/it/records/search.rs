@@ -26,7 +26,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(github: &'a FakeGitHub) -> Self {
+    fn from_github(github: &'a FakeGitHub) -> Self {
         Self {
             github,
             query: "widget",
@@ -106,7 +106,7 @@ async fn search_returns_ranked_results() {
             .pushed_at("2020-01-01T00:00:00Z"),
         FakeRepo::new("other/gadget").stars(100_000),
     ]);
-    let found = Asked::of(&github).within(home.dir.path()).await;
+    let found = Asked::from_github(&github).within(home.dir.path()).await;
     assert_eq!(
         names(&found),
         [
@@ -140,7 +140,7 @@ async fn page_count_follows_wanted_results() {
         let before = (github.count("/search/"), github.count("/releases"));
         let request_counts = Asked {
             max_results: MaxResults::for_library(wanted),
-            ..Asked::of(&github)
+            ..Asked::from_github(&github)
         };
         let found = request_counts.by(&mut CrawlSession::dry()).await.unwrap();
         assert_eq!(
@@ -172,7 +172,7 @@ async fn rate_limit_between_pages_gives_partial_results() {
     github.misbehave("?page=2&", Times::Always, exhausted());
     let request_counts = Asked {
         max_results: MaxResults::for_library(60),
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     let found = request_counts.within(home.dir.path()).await;
     assert_eq!(
@@ -209,7 +209,7 @@ async fn rate_limit_between_pages_gives_partial_results() {
 async fn rate_limit_at_start_gives_empty_result() {
     let (home, github) = (Home::new(), widgets(3));
     github.misbehave("/search/", Times::Always, exhausted());
-    let request_counts = Asked::of(&github);
+    let request_counts = Asked::from_github(&github);
     let found = request_counts.within(home.dir.path()).await;
     assert_eq!(
         (found.result_count, found.rate_limited, found.cached),
@@ -230,7 +230,7 @@ async fn rate_limited_releases_are_not_cached() {
     github.misbehave("/releases", Times::Always, exhausted());
     let request_counts = Asked {
         max_results: MaxResults::for_library(60),
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     let found = request_counts.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, true));
@@ -250,12 +250,12 @@ async fn rate_limited_releases_are_not_cached() {
 #[tokio::test]
 async fn repeated_search_uses_cache() {
     let (home, github) = (Home::new(), widgets(3));
-    let first = Asked::of(&github).within(home.dir.path()).await;
+    let first = Asked::from_github(&github).within(home.dir.path()).await;
     let request_count = github.requests().len();
     for seconds in [0, 1, 899] {
         let second = Asked {
             now: later(seconds),
-            ..Asked::of(&github)
+            ..Asked::from_github(&github)
         };
         let second = second.within(home.dir.path()).await;
         assert!(second.cached && !second.rate_limited, "{seconds}");
@@ -269,12 +269,12 @@ async fn repeated_search_uses_cache() {
     // Another query or another number of results is another search.
     let other = Asked {
         query: "acme",
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     assert!(!other.within(home.dir.path()).await.cached);
     let other = Asked {
         max_results: MaxResults::for_command_line(11),
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     assert!(!other.within(home.dir.path()).await.cached);
 }
@@ -282,11 +282,11 @@ async fn repeated_search_uses_cache() {
 #[tokio::test]
 async fn expired_cache_is_refreshed_and_cleared() {
     let (home, github) = (Home::new(), widgets(1));
-    Asked::of(&github).within(home.dir.path()).await;
+    Asked::from_github(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
     let again = Asked {
         now: later(900),
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     let found = again.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, false));
@@ -304,7 +304,7 @@ async fn expired_cache_is_refreshed_and_cleared() {
 async fn incomplete_page_is_not_cached() {
     let (home, github) = (Home::new(), widgets(3));
     github.search_is_incomplete();
-    let request_counts = Asked::of(&github);
+    let request_counts = Asked::from_github(&github);
     assert_eq!(request_counts.within(home.dir.path()).await.result_count, 3);
     assert!(
         request_counts.ears.heard_of("warning: ")[0].contains("incomplete"),
@@ -320,15 +320,15 @@ async fn incomplete_page_is_not_cached() {
 #[tokio::test]
 async fn search_without_cache_still_stores_pages() {
     let (home, github) = (Home::new(), widgets(1));
-    Asked::of(&github).within(home.dir.path()).await;
+    Asked::from_github(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
     let without = Asked {
         cache: UseCache::No,
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     let found = without.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, false));
-    let found = Asked::of(&github).within(home.dir.path()).await;
+    let found = Asked::from_github(&github).within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, true));
 }
 
@@ -336,7 +336,7 @@ async fn search_without_cache_still_stores_pages() {
 async fn dry_search_neither_reads_nor_writes_cache() {
     let (home, github) = (Home::new(), widgets(1));
     for _ in 0..2 {
-        let found = Asked::of(&github)
+        let found = Asked::from_github(&github)
             .by(&mut CrawlSession::dry())
             .await
             .unwrap();
@@ -349,8 +349,8 @@ async fn dry_search_neither_reads_nor_writes_cache() {
 #[tokio::test]
 async fn invalid_cache_entry_is_ignored() {
     let (home, github) = (Home::new(), widgets(2));
-    Asked::of(&github).within(home.dir.path()).await;
-    let key = ShortHash::of(b"widget101");
+    Asked::from_github(&github).within(home.dir.path()).await;
+    let key = ShortHash::compute(b"widget101");
     let good = home
         .ledger()
         .crawl_cached(key.as_str(), now())
@@ -369,7 +369,7 @@ async fn invalid_cache_entry_is_ignored() {
         home.ledger()
             .cache_crawl(key.as_str(), bad, now(), fresh)
             .unwrap();
-        let found = Asked::of(&github).within(home.dir.path()).await;
+        let found = Asked::from_github(&github).within(home.dir.path()).await;
         assert_eq!((found.result_count, found.cached), (2, false), "{bad:.40}");
         assert_eq!(
             home.ledger()
@@ -388,7 +388,7 @@ async fn later_search_error_is_only_warning() {
     github.misbehave("?page=1&", Times::Once, Misbehaviour::status(500));
     let request_counts = Asked {
         max_results: MaxResults::for_library(60),
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     };
     let error = request_counts
         .by(&mut begin(home.dir.path()))
@@ -415,7 +415,7 @@ async fn failed_release_query_prevents_caching() {
         Times::Always,
         Misbehaviour::status(500),
     );
-    let request_counts = Asked::of(&github);
+    let request_counts = Asked::from_github(&github);
     let found = request_counts.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (3, false));
     let warnings = request_counts.ears.heard_of("warning: ");
@@ -454,7 +454,7 @@ async fn search_result_ignores_answer_order() {
         }
         let request_counts = Asked {
             max_results: MaxResults::for_command_line(30),
-            ..Asked::of(&github)
+            ..Asked::from_github(&github)
         };
         let found = request_counts.by(&mut CrawlSession::dry()).await.unwrap();
         let bytes = CheckedArtifact::new(ArtifactType::Search, &found)
@@ -480,7 +480,7 @@ async fn invalid_query_is_refused_unsent() {
     ] {
         let error = Asked {
             query,
-            ..Asked::of(&github)
+            ..Asked::from_github(&github)
         }
         .by(&mut CrawlSession::dry())
         .await
@@ -493,7 +493,7 @@ async fn invalid_query_is_refused_unsent() {
     let query = made_up_token();
     let error = Asked {
         query: &query,
-        ..Asked::of(&github)
+        ..Asked::from_github(&github)
     }
     .by(&mut CrawlSession::dry())
     .await
@@ -512,7 +512,7 @@ async fn invalid_query_is_refused_unsent() {
     ] {
         Asked {
             query,
-            ..Asked::of(&github)
+            ..Asked::from_github(&github)
         }
         .by(&mut CrawlSession::dry())
         .await
@@ -524,7 +524,7 @@ async fn invalid_query_is_refused_unsent() {
 #[tokio::test]
 async fn searches_at_once_share_one_cache() {
     let (home, github) = (Home::new(), widgets(2));
-    let ask = || async { Asked::of(&github).within(home.dir.path()).await };
+    let ask = || async { Asked::from_github(&github).within(home.dir.path()).await };
     let (one, other, third) = tokio::join!(ask(), ask(), ask());
     assert_eq!(
         (&one.results, &one.results),

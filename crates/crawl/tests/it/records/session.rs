@@ -30,7 +30,7 @@ fn row(home: &Home, id: u64) -> CrawlRow {
 }
 
 fn moment() -> Moment {
-    Moment::of(&PinnedClock(now()))
+    Moment::now(&PinnedClock(now()))
 }
 
 /// As a debate passes it to a session.
@@ -170,7 +170,7 @@ fn session_records_findings() {
 #[test]
 fn no_secret_reaches_the_disk() {
     let home = Home::new();
-    let config = ConfigSnapshot::of([("note", made_up_token())]).unwrap();
+    let config = ConfigSnapshot::new([("note", made_up_token())]).unwrap();
     let clock = Box::new(PinnedClock(now()));
     let query = format!("search {}", made_up_token());
     let mut session = CrawlSession::begin(
@@ -404,7 +404,7 @@ fn dead_sessions_are_aborted_once() {
 fn session_without_lock_does_not_begin() {
     let home = Home::new();
     std::fs::write(home.path().join("tmp"), "a file").unwrap();
-    let config = ConfigSnapshot::of::<&str, &str>([]).unwrap();
+    let config = ConfigSnapshot::new::<&str, &str>([]).unwrap();
     let clock = Box::new(PinnedClock(now()));
     let refused = CrawlSession::begin(
         home.ledger(),

@@ -36,9 +36,12 @@ fn nothing_is_run_or_installed_inside_installed_packages() {
             "python -m unittest discover",
         ),
     ] {
-        assert!(!judge_in(cwd, system, command).valid(), "{cwd}: {command}");
+        assert!(
+            !judge_in(cwd, system, command).is_valid(),
+            "{cwd}: {command}"
+        );
         let allowed = judge_in("sub", system, command.trim_end_matches(" dev"));
-        assert!(allowed.valid(), "{command}: {:?}", allowed.violations());
+        assert!(allowed.is_valid(), "{command}: {:?}", allowed.violations());
     }
 }
 
@@ -118,7 +121,7 @@ fn npx_runs_declared_tool_after_install() {
     let declared = &[(".", "eslint"), (".", "typescript"), ("web", "jest")];
     let valid = |steps: &[TestStep<'_>]| {
         let safety = judge_steps(steps, declared);
-        assert!(safety.valid(), "{steps:?}: {:?}", safety.violations());
+        assert!(safety.is_valid(), "{steps:?}: {:?}", safety.violations());
     };
     valid(&[("npm ci", ".", &[]), ("npx eslint .", ".", &[])]);
     valid(&[
@@ -204,7 +207,7 @@ fn npx_runs_declared_tool_after_install() {
             &[("npm ci", ".", &[]), ("npx left-pad", ".", &[])],
             &[(".", "left-pad")]
         )
-        .valid()
+        .is_valid()
     );
 }
 
@@ -224,7 +227,7 @@ fn env_compiler_must_be_bare_name() {
         ("CXX", "clang++-18"),
     ] {
         assert!(
-            judged(name, value).valid(),
+            judged(name, value).is_valid(),
             "{name}={value}: {:?}",
             judged(name, value).violations()
         );
@@ -452,7 +455,7 @@ fn python_install_outside_workspace_warns() {
         ("python-poetry", "poetry run python setup.py develop"),
     ] {
         let safety = judge(system, command);
-        assert!(safety.valid(), "{command}: {:?}", safety.violations());
+        assert!(safety.is_valid(), "{command}: {:?}", safety.violations());
         assert_eq!(warnings(&safety), ["build-installs-outside"], "{command}");
     }
     for (system, command) in [
@@ -464,7 +467,7 @@ fn python_install_outside_workspace_warns() {
         ("python-setuptools", "python3 -m build"),
     ] {
         let safety = judge(system, command);
-        assert!(safety.valid(), "{command}: {:?}", safety.violations());
+        assert!(safety.is_valid(), "{command}: {:?}", safety.violations());
         assert!(
             !warnings(&safety).contains(&"build-installs-outside".to_owned()),
             "{command}"

@@ -105,7 +105,7 @@ fn unknown_build_system_name_is_refused() {
 #[test]
 fn an_unknown_build_system_warns() {
     let safety = judge("unknown", "mkdir -p out");
-    assert!(safety.valid());
+    assert!(safety.is_valid());
     assert_eq!(warnings(&safety), ["build-system-unknown"]);
     assert_eq!(safety.warnings().len(), 1);
 }
@@ -130,7 +130,7 @@ fn a_command_of_more_than_500_characters_warns() {
     };
     assert!(warnings(&of_length(500)).is_empty());
     assert_eq!(warnings(&of_length(501)), ["build-command-long"]);
-    assert!(of_length(501).valid());
+    assert!(of_length(501).is_valid());
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn install_location_options_warn() {
         ("meson", "meson install -C build --destdir=out"),
     ] {
         let safety = judge(system, command);
-        assert!(safety.valid(), "{command}: {:?}", safety.violations());
+        assert!(safety.is_valid(), "{command}: {:?}", safety.violations());
         assert_eq!(warnings(&safety), ["build-path-option"], "{command}");
     }
 }
@@ -213,7 +213,7 @@ fn install_outside_workspace_warns() {
         ("go", "go install ./...", "go build ./..."),
     ] {
         let safety = judge(system, command);
-        assert!(safety.valid());
+        assert!(safety.is_valid());
         assert_eq!(warnings(&safety), ["build-installs-outside"], "{command}");
         assert!(warnings(&judge(system, told)).is_empty(), "{told}");
     }
@@ -325,7 +325,7 @@ fn plan_texts_contain_no_invisible_characters() {
     }
     let note =
         with(|plan| plan.steps[0].note = "two lines\nof text, \u{4f8b}\u{3048}\u{3070}".to_owned());
-    assert!(note.valid());
+    assert!(note.is_valid());
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn copy_merging_into_existing_directory_warns() {
         "cp -a overlay/app packages/core",
     ] {
         let safety = judge("unknown", command);
-        assert!(safety.valid(), "{command}");
+        assert!(safety.is_valid(), "{command}");
         assert!(
             warnings(&safety).contains(&"build-copy-merges".to_owned()),
             "{command}"
@@ -474,7 +474,8 @@ fn omitted_findings_have_their_highest_severity() {
     let warned = " DESTDIR=a".repeat(30);
     let only_warned = judge("make", &format!("make install{warned}"));
     assert!(
-        only_warned.valid() && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()])
+        only_warned.is_valid()
+            && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()])
     );
     let refused = judge("make", &format!("make install{warned} CC=evil"));
     assert_eq!(refusals(&refused), ["build-findings-cut"]);
@@ -512,7 +513,7 @@ fn plan_findings_are_bounded_but_name_refused_steps() {
 #[test]
 fn too_many_steps_are_refused_unread() {
     let of = |count: usize| with(|plan| plan.steps = vec![step("cargo build"); count]);
-    assert!(of(4096).valid());
+    assert!(of(4096).is_valid());
     assert_eq!(refusals(&of(4097)), ["build-steps-too-many"]);
 }
 
@@ -532,7 +533,7 @@ fn thousands_of_hostile_steps_take_one_pass() {
         .collect();
     let plan = plan("make", steps);
     let safety = validate_plan_safety(&plan, &workspace());
-    assert!(!safety.valid());
+    assert!(!safety.is_valid());
     assert!(safety.violations().iter().all(|line| line.len() < 1000));
 }
 
@@ -554,14 +555,14 @@ fn schema_codes(bytes: &[u8]) -> Vec<String> {
 fn foreign_plan_is_parsed_and_judged_anew() {
     let safety = judge_plan(&json(|_| {}), &workspace()).unwrap();
     assert!(
-        safety.valid() && safety.verdict.findings().is_empty(),
+        safety.is_valid() && safety.verdict.findings().is_empty(),
         "{:?}",
         safety.verdict
     );
 
     let edited = json(|plan| plan["steps"][0]["cmd"] = "cargo build && id".into());
     let safety = judge_plan(&edited, &workspace()).unwrap();
-    assert!(!safety.valid(), "`safety_validated: true` is not proof");
+    assert!(!safety.is_valid(), "`safety_validated: true` is not proof");
     let warned = warnings(&safety);
     assert_eq!(warned, ["build-hash-differs", "build-claim-differs"]);
 

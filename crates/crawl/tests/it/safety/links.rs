@@ -39,7 +39,7 @@ fn a_cwd_through_a_link_is_refused() {
         );
     }
     for cwd in [".", "docs", "outer", "docs/latest2", "src/deep", "x/out"] {
-        assert!(judge("cargo", cwd, "cargo build").valid(), "{cwd}");
+        assert!(judge("cargo", cwd, "cargo build").is_valid(), "{cwd}");
     }
 }
 
@@ -54,12 +54,12 @@ fn nothing_below_an_unchecked_root_is_trusted() {
         };
         validate_plan_safety(&plan("cargo", vec![step]), &workspace)
     };
-    assert!(judge(".", "cargo build").valid());
+    assert!(judge(".", "cargo build").is_valid());
     assert_eq!(
         refusals(&judge("src", "cargo build")),
         ["build-cwd-refused"]
     );
-    assert!(!judge(".", "cargo build --target-dir out").valid());
+    assert!(!judge(".", "cargo build --target-dir out").is_valid());
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn tree_with_link_is_not_copied() {
         );
     }
     for command in ["cp -r assets copy", "cp docs/a copy", "cp -r docs/lat copy"] {
-        assert!(judge("unknown", ".", command).valid(), "{command}");
+        assert!(judge("unknown", ".", command).is_valid(), "{command}");
     }
 }
 
@@ -161,7 +161,7 @@ fn a_link_beside_what_is_written_refuses_nothing() {
     ] {
         let safety = judge(system, cwd, command);
         assert!(
-            safety.valid(),
+            safety.is_valid(),
             "{cwd}: {command}: {:?}",
             safety.violations()
         );

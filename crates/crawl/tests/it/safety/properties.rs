@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn accepted_commands_match_specification((system, command) in any_command()) {
         let tokens: Vec<String> = golden::tokens().collect();
-        if judge(system.as_str(), &command).valid() {
+        if judge(system.as_str(), &command).is_valid() {
             prop_assert!(seed_accepts(system, &command, &tokens), "{command:?}");
             prop_assert!(command.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
         }
@@ -72,7 +72,7 @@ proptest! {
         (step.name, step.cwd, step.note) = (name, cwd, note);
         step.env.insert(key, value);
         let safety = crucible_crawl::validate_plan_safety(&plan, &workspace());
-        prop_assert_eq!(safety.valid(), safety.violations().is_empty());
+        prop_assert_eq!(safety.is_valid(), safety.violations().is_empty());
     }
 
     #[test]
@@ -96,7 +96,7 @@ fn generated_accepted_commands_obey_the_literal_rules() {
     let tokens: Vec<String> = golden::tokens().collect();
     let accepted: Vec<_> = Generator::new(7)
         .take(20_000)
-        .filter(|(s, c)| judge(s.as_str(), c).valid())
+        .filter(|(s, c)| judge(s.as_str(), c).is_valid())
         .collect();
     assert!(accepted.len() > 5_000, "{}", accepted.len());
     for (system, command) in accepted {

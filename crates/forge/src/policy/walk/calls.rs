@@ -115,7 +115,7 @@ impl<'s> Walk<'s> {
         }
         let word = callee
             .child_by_field_name("attribute")
-            .map(|word| self.source.of(word));
+            .map(|word| self.source.node_text(word));
         if paths.is_empty()
             && matches!(word, Some("connect" | "connect_ex" | "sendto"))
             && self.allows(Effect::Network)
@@ -134,9 +134,9 @@ impl<'s> Walk<'s> {
         }
         self.visit(
             callee,
-            place.of(if reads { Use::Read } else { Use::Callee }),
+            place.with_use(if reads { Use::Read } else { Use::Callee }),
         );
-        self.visit(arguments, place.of(Use::Value));
+        self.visit(arguments, place.with_use(Use::Value));
     }
 
     /// `.open(mode)` and `.replace(target)` of what may be a path; without an object, the path is the first argument.
@@ -153,7 +153,7 @@ impl<'s> Walk<'s> {
         ) else {
             return;
         };
-        let text = self.source.of(word);
+        let text = self.source.node_text(word);
         if self.is_own_object(object) && self.names.is_member(text) {
             return;
         }
@@ -169,7 +169,7 @@ impl<'s> Walk<'s> {
             .filter(|part| !is_named_or_spread(**part))
             .count();
         match text {
-            "open" if !unbound && self.source.of(object) != "io" => {
+            "open" if !unbound && self.source.node_text(object) != "io" => {
                 self.opens_at(node, arguments, 0, target)
             }
             "open" => self.opens_at(node, arguments, 1, target),
@@ -204,11 +204,11 @@ impl<'s> Walk<'s> {
             .any(|part| part.kind().ends_with("_splat"));
         let is_address = self
             .keyword(arguments, "uri")
-            .is_some_and(|uri| self.source.of(uri) == "True");
+            .is_some_and(|uri| self.source.node_text(uri) == "True");
         let is_own_kind = self.keyword(arguments, "factory").is_some();
         let in_memory = address.and_then(|address| self.source.fold(address, &self.names));
         let is_read = is_address
-            && address.is_some_and(|address| words::reads_database(self.source.of(address)));
+            && address.is_some_and(|address| words::reads_database(self.source.node_text(address)));
         let is_harmless = is_read || in_memory.as_deref() == Some(":memory:");
         let is_temporary = address.is_some_and(|address| self.writes_in_tests(address));
         if !is_spread && !is_own_kind && (is_harmless || is_temporary) {
@@ -408,14 +408,14 @@ impl<'s> Walk<'s> {
         arguments: Node<'s>,
         paths: &BTreeSet<String>,
     ) {
-        let text = self.source.of(callee);
+        let text = self.source.node_text(callee);
         let root = text.split('.').next().unwrap_or_default();
         let of_text = callee
             .child_by_field_name("object")
             .is_some_and(|object| object.kind() == "string")
             && callee
                 .child_by_field_name("attribute")
-                .is_some_and(|word| import_time::is_of_text(self.source.of(word)));
+                .is_some_and(|word| import_time::is_of_text(self.source.node_text(word)));
         let constructs = !paths.is_empty()
             && paths
                 .iter()
@@ -431,7 +431,7 @@ impl<'s> Walk<'s> {
                 .any(|part| {
                     let value = part.child_by_field_name("value");
                     !value.is_some_and(|value| {
-                        import_time::constructs_by_itself(self.source.of(value))
+                        import_time::constructs_by_itself(self.source.node_text(value))
                     })
                 });
         if !builds || calls {
@@ -465,7 +465,7 @@ impl<'s> Walk<'s> {
             part.kind() == "keyword_argument"
                 && part
                     .child_by_field_name("name")
-                    .is_some_and(|found| self.source.of(found) == name)
+                    .is_some_and(|found| self.source.node_text(found) == name)
         };
         let mut cursor = arguments.walk();
         arguments

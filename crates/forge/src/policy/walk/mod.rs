@@ -74,7 +74,7 @@ struct NodeContext {
 }
 
 impl NodeContext {
-    fn of(self, stands: Use) -> Self {
+    fn with_use(self, stands: Use) -> Self {
         Self {
             usage: stands,
             ..self
@@ -104,7 +104,7 @@ impl<'s> Walk<'s> {
             } else {
                 name
             };
-            source.of(name) == "annotations"
+            source.node_text(name) == "annotations"
         };
         let lazy = parts(source.root())
             .into_iter()
@@ -115,7 +115,7 @@ impl<'s> Walk<'s> {
             });
         let mut walk = Self {
             source,
-            names: Names::of(source),
+            names: Names::from_source(source),
             policy,
             class,
             grants,
@@ -146,7 +146,7 @@ impl<'s> Walk<'s> {
 
     fn visit(&mut self, node: Node<'s>, place: NodeContext) {
         let field = |name| node.child_by_field_name(name);
-        let values = place.of(Use::Value);
+        let values = place.with_use(Use::Value);
         match node.kind() {
             "comment" | "line_continuation" | "future_import_statement" => {}
             "import_statement" | "import_from_statement" => self.import(node, place),
@@ -171,29 +171,29 @@ impl<'s> Walk<'s> {
             }
             "keyword_pattern" => {
                 if let Some(name) = parts(node).first() {
-                    self.found_by_name(*name, self.source.of(*name));
+                    self.found_by_name(*name, self.source.node_text(*name));
                 }
                 self.inner(node, values);
             }
             "assignment" | "named_expression" => self.assignment(node, place),
             "augmented_assignment" => {
                 self.runs(node, place, "an operator on a variable");
-                self.each([field("left")], place.of(Use::Target));
+                self.each([field("left")], place.with_use(Use::Target));
                 self.each([field("right")], values);
             }
-            "parameters" | "lambda_parameters" => self.inner(node, place.of(Use::Target)),
+            "parameters" | "lambda_parameters" => self.inner(node, place.with_use(Use::Target)),
             "default_parameter" | "typed_default_parameter" => {
-                self.each([field("name")], place.of(Use::Target));
+                self.each([field("name")], place.with_use(Use::Target));
                 self.each([field("value")], values);
                 self.annotation(field("type"), place);
             }
             "typed_parameter" => {
-                self.each([node.named_child(0)], place.of(Use::Target));
+                self.each([node.named_child(0)], place.with_use(Use::Target));
                 self.annotation(field("type"), place);
             }
             "function_definition" => {
                 self.defines(node);
-                self.each([field("name")], place.of(Use::Target));
+                self.each([field("name")], place.with_use(Use::Target));
                 self.each(
                     [field("type_parameters")],
                     NodeContext {
@@ -223,7 +223,7 @@ impl<'s> Walk<'s> {
                 );
             }
             "class_definition" => {
-                self.each([field("name")], place.of(Use::Target));
+                self.each([field("name")], place.with_use(Use::Target));
                 self.inherits_in_tests(field("superclasses"));
                 self.each([field("superclasses")], values);
                 self.each(
@@ -237,18 +237,18 @@ impl<'s> Walk<'s> {
             "decorator" => self.decorator(node, place),
             "expression_statement" => self.statement(node, place),
             "for_in_clause" => {
-                self.each([field("left")], place.of(Use::Target));
+                self.each([field("left")], place.with_use(Use::Target));
                 self.each([field("right")], values);
             }
             "for_statement" => {
                 self.runs(node, place, "a loop");
-                self.each([field("left")], place.of(Use::Target));
+                self.each([field("left")], place.with_use(Use::Target));
                 self.each(
                     [field("right"), field("body"), field("alternative")],
                     values,
                 );
             }
-            "with_item" => self.inner(node, place.of(Use::With)),
+            "with_item" => self.inner(node, place.with_use(Use::With)),
             "while_statement" | "with_statement" | "match_statement" | "raise_statement"
             | "assert_statement" | "delete_statement" | "await" | "yield" => {
                 self.runs(node, place, "a statement that does something");
@@ -257,7 +257,7 @@ impl<'s> Walk<'s> {
                 } else {
                     Use::Value
                 };
-                self.inner(node, place.of(stands));
+                self.inner(node, place.with_use(stands));
             }
             _ => self.inner(node, values_of(node, place)),
         }
@@ -288,7 +288,7 @@ impl<'s> Walk<'s> {
             [node],
             NodeContext {
                 when,
-                ..place.of(Use::Value)
+                ..place.with_use(Use::Value)
             },
         );
     }
@@ -301,20 +301,23 @@ impl<'s> Walk<'s> {
         // A text on its own is prose, and a placeholder in it is not.
         let prose = |text| self.source.fold(text, &self.names).is_some();
         if !text.is_some_and(prose) {
-            self.inner(node, place.of(Use::Value));
+            self.inner(node, place.with_use(Use::Value));
         }
     }
 
     fn assignment(&mut self, node: Node<'s>, place: NodeContext) {
         if node.kind() == "named_expression" {
-            self.each([node.child_by_field_name("name")], place.of(Use::Target));
+            self.each(
+                [node.child_by_field_name("name")],
+                place.with_use(Use::Target),
+            );
             // What it is assigned is what it is worth, too.
             let followed = matches!(
                 place.usage,
                 Use::Base | Use::Callee | Use::Alias | Use::Read
             ) && place.scope == Scope::Open;
             let stands = if followed { place.usage } else { Use::Value };
-            self.each([node.child_by_field_name("value")], place.of(stands));
+            self.each([node.child_by_field_name("value")], place.with_use(stands));
             return;
         }
         // `a = b = value` binds both.
@@ -326,10 +329,10 @@ impl<'s> Walk<'s> {
         }
         targets
             .iter()
-            .for_each(|target| self.visit(*target, place.of(Use::Target)));
+            .for_each(|target| self.visit(*target, place.with_use(Use::Target)));
         let Some(value) = value else { return };
         let name = |node: &Node<'_>| node.kind() == "identifier";
-        let alias = place.of(if place.scope == Scope::Open {
+        let alias = place.with_use(if place.scope == Scope::Open {
             Use::Alias
         } else {
             Use::Value
@@ -354,12 +357,12 @@ impl<'s> Walk<'s> {
                         if followed {
                             alias
                         } else {
-                            place.of(Use::Value)
+                            place.with_use(Use::Value)
                         },
                     );
                 }
             }
-            _ => self.visit(value, place.of(Use::Value)),
+            _ => self.visit(value, place.with_use(Use::Value)),
         }
     }
 
@@ -376,15 +379,15 @@ impl<'s> Walk<'s> {
             ),
             _ => (expression, None),
         };
-        let text = self.source.of(callee);
+        let text = self.source.node_text(callee);
         let setter = callee.child_by_field_name("object").is_some_and(|object| {
             object.kind() == "identifier"
-                && self.names.is_method(self.source.of(object))
+                && self.names.is_method(self.source.node_text(object))
                 && self.names.meanings(object).is_empty()
         }) && ["setter", "getter", "deleter"].iter().any(|end| {
             callee
                 .child_by_field_name("attribute")
-                .is_some_and(|word| self.source.of(word) == *end)
+                .is_some_and(|word| self.source.node_text(word) == *end)
         });
         let paths = self.names.meanings(callee);
         let innermost = node
@@ -406,7 +409,7 @@ impl<'s> Walk<'s> {
             || (import_time::decorates_by_itself(text) && !self.names.is_own(text));
         if !known {
             self.runs(node, place, "a decorator");
-            return self.visit(expression, place.of(Use::Value));
+            return self.visit(expression, place.with_use(Use::Value));
         }
         // The callee is judged like one that is called later; its arguments are made now.
         if !(paths.iter().any(judged_here) && paths.len() == 1) {
@@ -414,11 +417,11 @@ impl<'s> Walk<'s> {
                 callee,
                 NodeContext {
                     when: When::Call,
-                    ..place.of(Use::Callee)
+                    ..place.with_use(Use::Callee)
                 },
             );
         }
-        self.each([arguments], place.of(Use::Value));
+        self.each([arguments], place.with_use(Use::Value));
     }
 
     /// Judges a name or a dotted expression by what it may mean.
@@ -506,7 +509,7 @@ fn values_of(node: Node<'_>, place: NodeContext) -> NodeContext {
         | "list_pattern"
         | "with_clause"
         | "as_pattern" => place,
-        _ => place.of(Use::Value),
+        _ => place.with_use(Use::Value),
     }
 }
 

@@ -16,7 +16,7 @@ impl<'s> Walk<'s> {
         ) else {
             return;
         };
-        let text = self.source.of(word);
+        let text = self.source.node_text(word);
         if self.replaces_execute(node, text, place) == Seen::Finding
             || self.word(word, node) == Seen::Finding
             || self.fills_in(node, object, text) == Seen::Finding
@@ -68,13 +68,13 @@ impl<'s> Walk<'s> {
             && matches!(text, "__name__" | "__qualname__")
             && object
                 .child_by_field_name("attribute")
-                .is_some_and(|word| self.source.of(word) == "__class__");
+                .is_some_and(|word| self.source.node_text(word) == "__class__");
         let object = if class {
             object.child_by_field_name("object").unwrap_or(object)
         } else {
             object
         };
-        self.visit(object, place.of(Use::Base));
+        self.visit(object, place.with_use(Use::Base));
     }
 
     pub(super) fn subscript(&mut self, node: Node<'s>, place: NodeContext) {
@@ -93,16 +93,16 @@ impl<'s> Walk<'s> {
         if reads && place.usage != Use::Target {
             let index = node.child_by_field_name("subscript");
             self.secret(node, index);
-            self.visit(value, place.of(Use::Read));
-            self.each([index], place.of(Use::Value));
+            self.visit(value, place.with_use(Use::Read));
+            self.each([index], place.with_use(Use::Value));
         } else {
-            self.inner(node, place.of(Use::Value));
+            self.inner(node, place.with_use(Use::Value));
         }
     }
 
     /// Refuses words that lead past what an object shows.
     pub(super) fn word(&mut self, word: Node<'s>, node: Node<'s>) -> Seen {
-        let text = self.source.of(word);
+        let text = self.source.node_text(word);
         let object = (node.kind() == "attribute")
             .then(|| node.child_by_field_name("object"))
             .flatten();
@@ -110,7 +110,7 @@ impl<'s> Walk<'s> {
             && node.parent().is_some_and(|outer| {
                 outer.kind() == "attribute"
                     && outer.child_by_field_name("attribute").is_some_and(|word| {
-                        matches!(self.source.of(word), "__name__" | "__qualname__")
+                        matches!(self.source.node_text(word), "__name__" | "__qualname__")
                     })
             });
         if words::is_deep(text) && !of_name {
@@ -183,7 +183,7 @@ impl<'s> Walk<'s> {
         let above = object.kind() == "call"
             && object
                 .child_by_field_name("function")
-                .is_some_and(|callee| self.source.of(callee) == "super")
+                .is_some_and(|callee| self.source.node_text(callee) == "super")
             && !self.names.is_own("super");
         let paths = self.names.meanings(object);
         let of_class = !paths.is_empty()
@@ -195,7 +195,7 @@ impl<'s> Walk<'s> {
         // A name that the file does not bind is a built-in class.
         let built_in = object.kind() == "identifier"
             && paths.is_empty()
-            && !self.names.is_own(self.source.of(object));
+            && !self.names.is_own(self.source.node_text(object));
         above || of_class || built_in || self.is_class_itself(object) || self.is_own_object(object)
     }
 
@@ -218,7 +218,7 @@ impl<'s> Walk<'s> {
 
     /// Whether a name is the object of the method that it stands in: the first parameter, never assigned.
     pub(super) fn is_own_object(&self, object: Node<'_>) -> bool {
-        let name = self.source.of(object);
+        let name = self.source.node_text(object);
         if object.kind() != "identifier"
             || !matches!(name, "self" | "cls")
             || !self.names.is_only_given(name)
@@ -234,7 +234,7 @@ impl<'s> Walk<'s> {
                     .unwrap_or_default();
                 let at = given.iter().position(|given| {
                     self.source
-                        .of(*given)
+                        .node_text(*given)
                         .trim_start_matches('*')
                         .split([':', '='])
                         .next()
@@ -261,7 +261,7 @@ impl<'s> Walk<'s> {
             parts(outer)
                 .into_iter()
                 .filter(|part| part.kind() == "decorator")
-                .any(|part| self.source.of(part).contains("static"))
+                .any(|part| self.source.node_text(part).contains("static"))
         });
         let block = decorated.unwrap_or(function).parent();
         !is_static
@@ -273,7 +273,7 @@ impl<'s> Walk<'s> {
 
     /// Whether an expression is a class of the file.
     fn is_class_itself(&self, object: Node<'_>) -> bool {
-        object.kind() == "identifier" && self.names.is_class(self.source.of(object))
+        object.kind() == "identifier" && self.names.is_class(self.source.node_text(object))
     }
 
     /// Whether a method may be that of an XML tree that writes a file.
@@ -301,9 +301,9 @@ impl<'s> Walk<'s> {
         };
         match outer.kind() {
             "comparison_operator" | "interpolation" | "type" => true,
-            "attribute" => outer
-                .child_by_field_name("attribute")
-                .is_some_and(|word| matches!(self.source.of(word), "__name__" | "__qualname__")),
+            "attribute" => outer.child_by_field_name("attribute").is_some_and(|word| {
+                matches!(self.source.node_text(word), "__name__" | "__qualname__")
+            }),
             "generic_type" | "union_type" | "binary_operator" | "type_parameter" | "subscript" => {
                 self.in_annotation(outer)
             }
@@ -312,7 +312,7 @@ impl<'s> Walk<'s> {
                 .and_then(|call| call.child_by_field_name("function"))
                 .is_some_and(|callee| {
                     matches!(
-                        self.source.of(callee),
+                        self.source.node_text(callee),
                         "isinstance" | "issubclass" | "str" | "repr"
                     )
                 }),

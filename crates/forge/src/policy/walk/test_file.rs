@@ -156,7 +156,7 @@ impl<'s> Walk<'s> {
 
     /// A name that the file binds: some mean something to pytest.
     pub(super) fn bound_in_tests(&mut self, node: Node<'s>, scope: Scope) -> Seen {
-        let name = self.source.of(node);
+        let name = self.source.node_text(node);
         let given = node
             .parent()
             .is_some_and(|list| list.kind().contains("parameter"));
@@ -181,7 +181,7 @@ impl<'s> Walk<'s> {
             };
             let plain = named.is_some_and(|named| {
                 let meanings = self.names.meanings(named);
-                let text = self.source.of(named);
+                let text = self.source.node_text(named);
                 let own = self.names.is_class(text) || !self.names.is_own(text);
                 let known = |path: &String| {
                     let of_skill = path
@@ -226,7 +226,7 @@ impl<'s> Walk<'s> {
     pub(super) fn defines(&mut self, node: Node<'s>) {
         let name = node
             .child_by_field_name("name")
-            .map(|name| self.source.of(name))
+            .map(|name| self.source.node_text(name))
             .unwrap_or_default();
         if self.tests.is_some()
             && (name.starts_with("pytest_") || name == EXECUTE || RELIED_ON.contains(&name))
@@ -247,14 +247,14 @@ impl<'s> Walk<'s> {
         if self.tests.is_none() {
             return Seen::Nothing;
         }
-        let text = self.source.of(node);
+        let text = self.source.node_text(node);
         // Where one of its methods is called as it may be, nothing comes by here.
         if node.kind() == "identifier" && text == "monkeypatch" && place.usage != Use::Target {
             return self.fakes(node, "monkeypatch as a value");
         }
         let word = node
             .child_by_field_name("attribute")
-            .map(|word| self.source.of(word));
+            .map(|word| self.source.node_text(word));
         if let Some(word) = word.filter(|word| OF_FIXTURES.contains(word)) {
             return self.fakes(node, word);
         }
@@ -280,7 +280,7 @@ impl<'s> Walk<'s> {
     ) -> Seen {
         let object = callee
             .child_by_field_name("object")
-            .filter(|object| self.source.of(*object) == "monkeypatch");
+            .filter(|object| self.source.node_text(*object) == "monkeypatch");
         let (Some(paths), Some(_), Some(word)) =
             (self.tests, object, callee.child_by_field_name("attribute"))
         else {
@@ -312,7 +312,7 @@ impl<'s> Walk<'s> {
             })
         };
         let fine = plain
-            && match self.source.of(word) {
+            && match self.source.node_text(word) {
                 "setenv" | "delenv" => text(0).is_some_and(|name| !steers(&name)),
                 "chdir" => first.is_some_and(|place| self.is_temporary(place)),
                 "setattr" => {
@@ -332,13 +332,13 @@ impl<'s> Walk<'s> {
             return self.fakes(node, "monkeypatch");
         }
         // The module that is changed is not a value that is handed on.
-        let rest = if self.source.of(word) == "setattr" {
+        let rest = if self.source.node_text(word) == "setattr" {
             given.get(1..).unwrap_or_default()
         } else {
             &given
         };
         rest.iter()
-            .for_each(|part| self.visit(*part, place.of(Use::Value)));
+            .for_each(|part| self.visit(*part, place.with_use(Use::Value)));
         Seen::Finding
     }
 
@@ -357,7 +357,7 @@ impl<'s> Walk<'s> {
         };
         match node.kind() {
             "identifier" => {
-                let name = self.source.of(node);
+                let name = self.source.node_text(node);
                 let given = name == "tmp_path" && self.names.is_only_given(name);
                 given
                     || self.names.only_value(name).is_some_and(|value| {
@@ -378,14 +378,14 @@ impl<'s> Walk<'s> {
                 let given = parts(arguments);
                 let word = callee
                     .child_by_field_name("attribute")
-                    .map(|word| self.source.of(word));
+                    .map(|word| self.source.node_text(word));
                 let object = callee.child_by_field_name("object");
                 let below = matches!(
                     word,
                     Some("joinpath" | "with_suffix" | "with_name" | "resolve" | "absolute")
                 ) && object.is_some_and(|object| self.is_temporary(object));
                 let named = matches!(
-                    self.source.of(callee),
+                    self.source.node_text(callee),
                     "str" | "Path" | "os.path.join" | "os.fspath"
                 ) && given.first().is_some_and(|first| self.is_temporary(*first));
                 (below && given.iter().all(|part| inner(*part)))

@@ -15,8 +15,8 @@ impl<'s> Walk<'s> {
                 Some(text) => self.text(node, &text),
                 // As far as it stands in it.
                 None => {
-                    self.hosts(node, self.source.of(node));
-                    self.sql(node, self.source.of(node));
+                    self.hosts(node, self.source.node_text(node));
+                    self.sql(node, self.source.node_text(node));
                 }
             }
         }

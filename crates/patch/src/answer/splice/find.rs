@@ -19,7 +19,7 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn of(file: &'a Outline<'_>) -> Self {
+    pub(super) fn from_outline(file: &'a Outline<'_>) -> Self {
         let mut index = Self {
             inside: HashMap::new(),
             anywhere: HashMap::new(),

@@ -46,14 +46,16 @@ pub(super) enum Coverage<'a> {
 
 impl<'t> Target<'t> {
     /// The file, where its language has a grammar and it follows it. `text` has no byte order mark.
-    pub(super) fn of(path: &RepoPath, text: &'t str) -> Option<Self> {
-        let grammar = Grammar::of(path)?;
-        Parsed::of(grammar, text).ok().map(|parsed| Self { parsed })
+    pub(super) fn parse(path: &RepoPath, text: &'t str) -> Option<Self> {
+        let grammar = Grammar::from_path(path)?;
+        Parsed::parse(grammar, text)
+            .ok()
+            .map(|parsed| Self { parsed })
     }
 
     /// Whether definitions and imports are at least half of the file's own level.
     pub(super) fn is_mostly_definitions(&self) -> bool {
-        let file = Outline::of(&self.parsed, Branches::Open);
+        let file = Outline::new(&self.parsed, Branches::Open);
         let (mut definitions, mut others) = (0, 0);
         for entry in file.entries.iter().filter(|entry| entry.parent.is_none()) {
             match entry.kind {
@@ -67,7 +69,7 @@ impl<'t> Target<'t> {
 
     /// Returns the file's text without one definition. `name` may have its container in front.
     pub(super) fn text_without(&self, path: &RepoPath, name: &str) -> Result<String, AnswerError> {
-        let file = Outline::of(&self.parsed, Branches::Open);
+        let file = Outline::new(&self.parsed, Branches::Open);
         let at = find::find_unique(path, &file, name)?;
         let entry = &file.entries[at];
         if entry.outer != entry.core || entry.definition().is_some_and(|it| it.names.len() > 1) {
@@ -78,7 +80,7 @@ impl<'t> Target<'t> {
         }
         let mut text = file.text.to_owned();
         text.replace_range(write::whole_lines(file.text, entry), "");
-        match Parsed::of(self.parsed.grammar, &text) {
+        match Parsed::parse(self.parsed.grammar, &text) {
             Ok(_) => Ok(text),
             Err(ParseFailure::Error { line }) => Err(AnswerError::BrokenSyntax {
                 path: path.clone(),
@@ -98,16 +100,17 @@ impl<'t> Target<'t> {
     ) -> Result<SpliceResult, AnswerError> {
         let grammar = self.parsed.grammar;
         let around: String;
-        let (parsed, form) = match Parsed::of(grammar, answer) {
+        let (parsed, form) = match Parsed::parse(grammar, answer) {
             Ok(parsed) => (parsed, Form::File),
             Err(unparsed) => {
                 around = in_a_class(grammar, answer).ok_or_else(|| broken(path, unparsed))?;
-                let members = Parsed::of(grammar, &around).map_err(|_| broken(path, unparsed))?;
+                let members =
+                    Parsed::parse(grammar, &around).map_err(|_| broken(path, unparsed))?;
                 (members, Form::Members)
             }
         };
-        let file = Outline::of(&self.parsed, Branches::Open);
-        let mut outline = Outline::of(&parsed, Branches::Closed);
+        let file = Outline::new(&self.parsed, Branches::Open);
+        let mut outline = Outline::new(&parsed, Branches::Closed);
         outline
             .entries
             .iter_mut()
@@ -121,7 +124,7 @@ impl<'t> Target<'t> {
         imports::add(&mut splicer)?;
         let found = splicer.found.iter().filter(|found| **found).count();
         let text = splicer.text()?;
-        match Parsed::of(grammar, &text) {
+        match Parsed::parse(grammar, &text) {
             Ok(_) => Ok(SpliceResult { text, found }),
             Err(ParseFailure::Error { line }) => Err(AnswerError::BrokenSyntax {
                 path: path.clone(),
@@ -230,7 +233,7 @@ impl<'a, 't> Splicer<'a, 't> {
             answer,
             form,
             speaks,
-            index: Index::of(file),
+            index: Index::from_outline(file),
             fates: Vec::with_capacity(answer.entries.len()),
             found: vec![false; file.entries.len()],
             gone: vec![false; file.entries.len()],

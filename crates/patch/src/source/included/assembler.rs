@@ -148,7 +148,7 @@ pub(super) fn template(text: &str, names: &Names, found: &mut Found<'_>) {
             }
         }
     }
-    let parameters = Parameters::of(text, found.family);
+    let parameters = Parameters::new(text, found.family);
     let is_commented = found
         .path
         .extension()
@@ -273,7 +273,7 @@ struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    fn of(text: &'a str, family: Family) -> Self {
+    fn new(text: &'a str, family: Family) -> Self {
         let mut names = BTreeSet::new();
         let mut is_computed = false;
         let lines = text.split(['\n', '\r', ';']);

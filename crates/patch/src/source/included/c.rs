@@ -162,7 +162,7 @@ struct Text {
 }
 
 impl Text {
-    fn of(source: &[u8]) -> Self {
+    fn from_source(source: &[u8]) -> Self {
         Self::read(Reading::USUAL, source)
     }
 
@@ -275,7 +275,7 @@ pub(super) fn defines(source: &[u8], names: &mut Names) {
 
 /// The names and the texts in a value.
 pub(super) fn parts(value: &[u8]) -> (Vec<Vec<u8>>, Vec<String>) {
-    let text = Text::of(value);
+    let text = Text::from_source(value);
     let tokens = tokens(&text.closed);
     let words = tokens.iter().filter(|token| token.is_word());
     let names = words.map(|word| word.text.to_vec()).collect();
@@ -402,7 +402,7 @@ fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
 
 /// A pragma: compilers and linkers read files by the paths in many of them.
 fn pragma(line: &[u8], found: &mut Found<'_>) {
-    let text = Text::of(line);
+    let text = Text::from_source(line);
     let tokens = tokens(&text.closed);
     let Some(first) = tokens.first() else { return };
     if MESSAGES.iter().any(|word| first.is(word)) || has(line, "include_alias") {
@@ -460,7 +460,7 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
         is_unknown |= values.is_none() || seen.len() > MAX_NAMES;
         for value in values.into_iter().flatten().take(MAX_NAMES) {
             name_text.push_str(&format!(" = {value}"));
-            match Text::of(value.as_bytes()).operand(0) {
+            match Text::from_source(value.as_bytes()).operand(0) {
                 Operand::File(target, true) => targets.push(target),
                 Operand::Name(name) if seen.len() <= MAX_NAMES => {
                     if seen.insert(name.clone()) {

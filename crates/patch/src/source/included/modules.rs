@@ -180,7 +180,7 @@ pub(super) struct MacroMatchers<'a> {
 }
 
 impl<'a> MacroMatchers<'a> {
-    pub(super) fn of(items: &[Item<'a>]) -> Self {
+    pub(super) fn from_items(items: &[Item<'a>]) -> Self {
         let mut of: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
         for window in items.windows(3) {
             if let [name, colon, kind] = window

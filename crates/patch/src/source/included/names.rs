@@ -60,7 +60,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Collects the names of texts in these languages.
-    pub(super) fn of<'a>(files: impl IntoIterator<Item = (Family, &'a [u8])>) -> Self {
+    pub(super) fn from_files<'a>(files: impl IntoIterator<Item = (Family, &'a [u8])>) -> Self {
         let mut names = Self::default();
         let mut rust: Vec<&[u8]> = Vec::new();
         for (family, source) in files {
@@ -305,7 +305,7 @@ impl Names {
         let mut tokens = tokens(&closed);
         plain_names(&mut tokens);
         let tokens = items(source, &tokens, &masked.literals);
-        let kinds = MacroMatchers::of(&tokens);
+        let kinds = MacroMatchers::from_items(&tokens);
         let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
         let uses = tokens.windows(2).filter(|pair| pair[0].is("use"));
         let used: BTreeSet<&[u8]> = uses.map(|pair| pair[1].text).collect();

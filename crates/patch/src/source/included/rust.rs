@@ -146,8 +146,8 @@ fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>)
     plain_names(&mut tokens);
     let items = items(source, &tokens, &masked.literals);
     let mut modules = Modules::new(found.path);
-    let kinds = MacroMatchers::of(&items);
-    let calls = Calls::of(&items, names);
+    let kinds = MacroMatchers::from_items(&items);
+    let calls = Calls::from_items(&items, names);
     let mut imports = false;
     for (at, item) in items.iter().enumerate() {
         let next =
@@ -198,7 +198,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(items: &[Item<'_>], names: &Names) -> Self {
+    fn from_items(items: &[Item<'_>], names: &Names) -> Self {
         let mut around = Vec::with_capacity(items.len());
         let mut open: Vec<bool> = Vec::new();
         for (at, item) in items.iter().enumerate() {

@@ -253,7 +253,7 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
     let items = without_types(items(source, &tokens, &masked.literals));
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let is_bundle = (0..items.len()).any(|at| is_parameter(&items, at));
-    let loaders = Loaders::of(&items);
+    let loaders = Loaders::from_items(&items);
     if loaders.are_passed_on {
         for (at, item) in items.iter().enumerate() {
             let Some(text) = piece(item) else { continue };
@@ -339,7 +339,7 @@ struct Loaders<'a> {
 }
 
 impl<'a> Loaders<'a> {
-    fn of(items: &[Item<'a>]) -> Self {
+    fn from_items(items: &[Item<'a>]) -> Self {
         let mut loaders = Self::default();
         loaders.making.insert(b"createRequire");
         loaders.loading.insert(b"require");

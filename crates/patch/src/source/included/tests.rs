@@ -7,12 +7,12 @@ mod outside;
 mod renamed;
 
 fn outside(path: &str, source: &str) -> Vec<Reach> {
-    let found = of(&[(path, source)]).remove(0);
+    let found = included_in(&[(path, source)]).remove(0);
     found.into_iter().map(|found| found.reach).collect()
 }
 
 /// What is found in each of these files.
-fn of(files: &[(&str, &str)]) -> Vec<Vec<Included>> {
+fn included_in(files: &[(&str, &str)]) -> Vec<Vec<Included>> {
     let paths: Vec<RepoPath> = files
         .iter()
         .map(|(path, _)| path.parse().unwrap())
@@ -24,8 +24,8 @@ fn of(files: &[(&str, &str)]) -> Vec<Vec<Included>> {
 }
 
 /// What is found in the last of these files.
-fn of_last(files: &[(&str, &str)]) -> Vec<Included> {
-    of(files).pop().unwrap()
+fn included_in_last(files: &[(&str, &str)]) -> Vec<Included> {
+    included_in(files).pop().unwrap()
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn macro_forwarding_a_path_reads_its_argument() {
         "macro_rules! text { ($path:expr) => { include_str!($path) } }",
         "macro_rules! text { ($path:expr) => { call!(include_str, $path) } }\nmacro_rules! call { ($m:ident, $p:expr) => { $m!($p) } }",
     ] {
-        let last = |source: &str| of_last(&[("src/m.rs", macros), ("src/a.rs", source)]);
+        let last = |source: &str| included_in_last(&[("src/m.rs", macros), ("src/a.rs", source)]);
         let found = last("const K: &str = text!(\"/etc/passwd\");");
         let is_known =
             macros.contains("call!") || found.iter().any(|found| found.reach == Reach::Outside);
@@ -565,7 +565,8 @@ fn macro_with_module_attributes_is_judged_at_call() {
         "macro_rules! at { ($h:tt $($t:tt)*) => { $h [$($t)*] mod x; } }",
         "macro_rules! at { ($($t:tt)*) => { $($t)* mod x; } }",
     ] {
-        let last = |source: &str| of_last(&[("src/m.rs", macros), ("src/lib.rs", source)]).len();
+        let last =
+            |source: &str| included_in_last(&[("src/m.rs", macros), ("src/lib.rs", source)]).len();
         assert!(last("at!(path = \"/etc/x.rs\");") > 0, "{macros}");
         assert_eq!(last("at!(path = \"x.rs\");"), 0, "{macros}");
     }
@@ -575,7 +576,7 @@ fn macro_with_module_attributes_is_judged_at_call() {
 fn path_of_a_macro_counts_from_its_caller() {
     let text = "macro_rules! m { () => { include_str!(\"../../../x\") } }";
     let reach = |macros: &str, path: &str, source: &str| {
-        let found = of(&[("src/a/b/m.rs", macros), (path, source)]);
+        let found = included_in(&[("src/a/b/m.rs", macros), (path, source)]);
         found.into_iter().flatten().map(|found| found.reach).next()
     };
     assert_eq!(reach(text, "src/a/b/n.rs", "m!();"), None);
@@ -597,7 +598,7 @@ fn path_of_a_macro_counts_from_its_caller() {
 
 #[test]
 fn header_macro_is_reported_with_its_value() {
-    let found = |source: &str| of_last(&[("src/a.c", source)]);
+    let found = |source: &str| included_in_last(&[("src/a.c", source)]);
     // The line that includes stays as it is; what is included does not.
     let (one, two) = (
         "#define P F(a)\n#include P\n",
@@ -606,7 +607,7 @@ fn header_macro_is_reported_with_its_value() {
     assert_ne!(found(one), found(two));
     assert_eq!(found(one), found(one));
     // A name that another touched file defines.
-    let found = of_last(&[
+    let found = included_in_last(&[
         ("src/a.h", "#define P \"/etc/passwd\"\n"),
         ("src/a.c", "#include P\n"),
     ]);
@@ -636,24 +637,32 @@ fn included_file_has_the_includers_language() {
         ("src/a.s", ".include \"src/t.x\"\n", "src/t.x", assembly),
         ("src/a.js", "require('./t.txt');", "src/t.txt", script),
     ] {
-        assert_ne!(of_last(&[(includer, source), (path, text)]), [], "{source}");
+        assert_ne!(
+            included_in_last(&[(includer, source), (path, text)]),
+            [],
+            "{source}"
+        );
         // Nothing includes it.
-        assert_eq!(of_last(&[(includer, "\n"), (path, text)]), [], "{source}");
+        assert_eq!(
+            included_in_last(&[(includer, "\n"), (path, text)]),
+            [],
+            "{source}"
+        );
         let neighbour = "dir/u.x";
         assert_eq!(
-            of_last(&[(includer, source), (neighbour, text)]),
+            included_in_last(&[(includer, source), (neighbour, text)]),
             [],
             "{source}"
         );
     }
-    let chain = of_last(&[
+    let chain = included_in_last(&[
         ("src/a.c", "#include \"b.x\"\n"),
         ("src/b.x", "#include \"c.y\"\n"),
         ("src/c.y", c),
     ]);
     assert_eq!(chain[0].reach, Reach::Outside);
     // Its names count for those who include it.
-    let named = of(&[
+    let named = included_in(&[
         ("src/a.c", "#include \"b.x\"\n#include P\n"),
         ("src/b.x", "#define P \"/etc/passwd\"\n"),
     ]);

@@ -91,7 +91,7 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
         plain_names(&mut tokens);
     }
     words::find(language, source, read, &tokens, role, &mut found);
-    let rows = table::PatternSet::of(language, role);
+    let rows = table::PatternSet::new(language, role);
     let no_place = match language {
         Language::Go => init_functions(&tokens),
         Language::Rust if role != Role::Test => rust_tests::ranges(&tokens),

@@ -41,7 +41,7 @@ pub(super) fn find(
     found: &mut Vec<Detection>,
 ) {
     let lines: Vec<Line<'_>> = lines(masked).collect();
-    let rows = table::PatternSet::of(Language::Python, role);
+    let rows = table::PatternSet::new(Language::Python, role);
     let tests: BTreeSet<&str> = lines
         .iter()
         .filter_map(|line| test_name(line.code))
@@ -51,7 +51,7 @@ pub(super) fn find(
     let other_names = other_names(&lines);
     // Whoever binds `__name__` makes a program of what is imported.
     let has_guards = !lines.iter().any(|line| line.code.starts_with("__name__"));
-    let mut callers = Callers::of(masked, role);
+    let mut callers = Callers::new(masked, role);
     // How many brackets are open, and how far the line is indented in which the first of them was opened.
     let (mut open, mut opened_at) = (0usize, 0usize);
     // Tests of the same name in different classes are different tests.
@@ -346,7 +346,7 @@ struct Callers<'l> {
 }
 
 impl<'l> Callers<'l> {
-    fn of(masked: &[u8], role: Role) -> Self {
+    fn new(masked: &[u8], role: Role) -> Self {
         const LOOKS: [&[u8]; 6] = [
             b"_getframe",
             b"currentframe",

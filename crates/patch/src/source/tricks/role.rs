@@ -24,7 +24,7 @@ pub(crate) enum Role {
 impl Role {
     /// What the file at `path` is for, by its name and the first words that it had before the patch, `old`: what a patch
     /// brings makes no program of a library.
-    pub(crate) fn of(language: Language, path: &RepoPath, old: Option<&[u8]>) -> Self {
+    pub(crate) fn new(language: Language, path: &RepoPath, old: Option<&[u8]>) -> Self {
         const DIRECTORIES: [&str; 11] = [
             "bin", "cmd", "cli", "script", "scripts", "tools", "example", "examples", "benches",
             "xtask", "commands",

@@ -622,7 +622,7 @@ pub(super) struct PatternSet {
 }
 
 impl PatternSet {
-    pub(super) fn of(language: Language, role: Role) -> Self {
+    pub(super) fn new(language: Language, role: Role) -> Self {
         let is_here = |pattern: &&Pattern| {
             let is_place = match pattern.place {
                 Anywhere => true,

@@ -1060,7 +1060,7 @@ mod tests {
     #[test]
     fn role_is_decided_by_old_content() {
         let role = |path: &str, old: Option<&str>| {
-            Role::of(Python, &path.parse().unwrap(), old.map(str::as_bytes))
+            Role::new(Python, &path.parse().unwrap(), old.map(str::as_bytes))
         };
         assert_eq!(role("src/total.py", None), Role::Source);
         assert_eq!(role("src/total.py", Some("x = 1\n")), Role::Source);

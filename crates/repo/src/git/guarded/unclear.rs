@@ -66,7 +66,7 @@ pub(super) fn unclear_commands(
         if !is_one_near {
             continue;
         }
-        let (_, mut entries) = settings.of(repository.settings());
+        let (_, mut entries) = settings.entries_in(repository.settings());
         entries.extend(shared);
         let base = trees.tops.first().unwrap_or(&repository.git_dir);
         let judge = Judge {

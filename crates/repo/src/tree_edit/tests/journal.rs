@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn forged_journal_cannot_reach_git_or_crucible() {
-    let digest = Digest::of(b"a");
+    let digest = Digest::compute(b"a");
     let entry = |path: &str| {
         format!(
             r#"{{"schema_version":"crucible-tree-edit-v1","stage":"ready","purpose":"{}","token":"{}","made":[],"entries":[{{"path":"{path}","before":"{digest}","after":null}}]}}"#,
@@ -51,7 +51,7 @@ fn journal_requires_agreement_of_its_owner() {
     let record = serde_json::json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": purpose(), "token": "0".repeat(32), "made": [],
         "entries": edits.iter().map(|edit| serde_json::json!({
-            "path": edit.path, "before": edit.before, "after": edit.after.as_deref().map(Digest::of),
+            "path": edit.path, "before": edit.before, "after": edit.after.as_deref().map(Digest::compute),
         })).collect::<Vec<_>>(),
     });
     std::fs::write(fixture.journal(), record.to_string()).unwrap();
@@ -68,7 +68,7 @@ fn journal_requires_agreement_of_its_owner() {
             &fixture.root(),
             &EditJournal {
                 agrees,
-                ..ours(&path)
+                ..journal_at(&path)
             },
         );
         assert!(
@@ -93,7 +93,7 @@ fn journal_requires_agreement_of_its_owner() {
         &fixture.root(),
         &EditJournal {
             agrees: &agrees,
-            ..ours(&path)
+            ..journal_at(&path)
         },
     )
     .unwrap();
@@ -109,19 +109,19 @@ fn without_exchange_old_file_is_set_aside() {
     let dir = Root::open(&fixture.root()).unwrap();
     // The state after a kill in the middle of a rename: the file has its other name, and its own is free.
     let edit = change("a.txt", "a", "A");
-    let targets = [look::check(&dir, &edit).unwrap()];
+    let targets = [edit_target::check(&dir, &edit).unwrap()];
     let mut journal = Journal::new("0".repeat(32), purpose(), &dir, &targets).unwrap();
     journal.stage = JournalStage::Ready;
     let names = journal.names(0);
     let (spare, old) = (
-        fixture.root().join(&names.spare),
+        fixture.root().join(&names.swap_file),
         fixture.root().join(&names.old),
     );
     journal.write(&fixture.journal()).unwrap();
     std::fs::write(&spare, "A").unwrap();
     std::fs::rename(fixture.at("a.txt"), &old).unwrap();
     assert_eq!(
-        recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
+        recover_tree_edit(&fixture.root(), &journal_at(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::Finished
@@ -133,7 +133,7 @@ fn without_exchange_old_file_is_set_aside() {
     journal.write(&fixture.journal()).unwrap();
     std::fs::rename(fixture.at("a.txt"), &old).unwrap();
     assert_eq!(
-        recover_tree_edit(&fixture.root(), &ours(&fixture.journal()))
+        recover_tree_edit(&fixture.root(), &journal_at(&fixture.journal()))
             .unwrap()
             .outcome,
         EditRecovery::RolledBack
@@ -168,7 +168,7 @@ fn full_disk_changes_nothing() {
             let result = edit_tree(
                 &dir.join("project"),
                 &edits,
-                &ours(&dir.join("context/journal.json")),
+                &journal_at(&dir.join("context/journal.json")),
             );
             println!("result {}", result.unwrap_err());
             let names = std::fs::read_dir(&full).unwrap().count();

@@ -5,16 +5,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::*;
 
-/// How many steps no change here has.
-const ALL_STEPS: u32 = 40;
+/// An upper bound on the steps of a change in these tests.
+const MAX_STEPS: u32 = 40;
 
-/// Plays these edits and stops dead before the step of this number, as a killed process does. Whether it came so far.
-fn dies(fixture: &Fixture, renaming: Renaming, edits: &[TreeEdit], step: u32) -> bool {
+/// Applies these edits and stops before this step, as a killed process does. Returns whether it got there.
+fn apply_until_step(fixture: &Fixture, renaming: Renaming, edits: &[TreeEdit], step: u32) -> bool {
     let mut seen = 0;
     let root = renaming.open(&fixture.root());
     let place = fixture.journal();
     let run = AssertUnwindSafe(|| {
-        edit_watched(&root, edits, &ours(&place), &mut |_| {
+        edit_with_observer(&root, edits, &journal_at(&place), &mut |_| {
             if seen == step {
                 resume_unwind(Box::new(()));
             }
@@ -26,14 +26,14 @@ fn dies(fixture: &Fixture, renaming: Renaming, edits: &[TreeEdit], step: u32) ->
     catch_unwind(run).is_err()
 }
 
-/// Kills the child at each step in turn, in a new directory and on both kinds of file systems, and calls
+/// Interrupts the edits at each step in turn, in a new directory and on both kinds of file systems, and calls
 /// `look` on the result.
 fn at_each_step(mut look: impl FnMut(&Fixture, Renaming, u32)) {
     for renaming in [Renaming::Full, Renaming::Plain] {
         for step in 0.. {
-            assert!(step < ALL_STEPS);
-            let fixture = story_desk();
-            if !dies(&fixture, renaming, &story(), step) {
+            assert!(step < MAX_STEPS);
+            let fixture = scenario_fixture();
+            if !apply_until_step(&fixture, renaming, &scenario_edits(), step) {
                 break;
             }
             look(&fixture, renaming, step);
@@ -42,21 +42,25 @@ fn at_each_step(mut look: impl FnMut(&Fixture, Renaming, u32)) {
 }
 
 /// Computes the new content of a file in the scenario.
-fn story_again(claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
-    assert_eq!(old.map(Digest::of), claim.before, "{claim:?}");
-    story()
+fn scenario_content(claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
+    assert_eq!(old.map(Digest::compute), claim.before, "{claim:?}");
+    scenario_edits()
         .into_iter()
         .find(|edit| edit.path == claim.path)?
         .after
 }
 
-fn recovered(fixture: &Fixture, renaming: Renaming) -> Result<RecoveredEdit, TreeEditError> {
+fn recover_scenario(fixture: &Fixture, renaming: Renaming) -> Result<RecoveredEdit, TreeEditError> {
     let place = fixture.journal();
-    recover::recover_remaking(&renaming.open(&fixture.root()), &ours(&place), &story_again)
+    recover::recover_with_content(
+        &renaming.open(&fixture.root()),
+        &journal_at(&place),
+        &scenario_content,
+    )
 }
 
-/// What is left beside the files.
-fn beside(fixture: &Fixture) -> Vec<PathBuf> {
+/// Returns the temporary files beside the edited files.
+fn temporary_files(fixture: &Fixture) -> Vec<PathBuf> {
     let names = fixture
         .tree()
         .into_keys()
@@ -64,17 +68,17 @@ fn beside(fixture: &Fixture) -> Vec<PathBuf> {
     names.map(|name| fixture.at(&name)).collect()
 }
 
-fn both_ends() -> [BTreeMap<String, String>; 2] {
-    let fixture = story_desk();
+fn before_and_after() -> [BTreeMap<String, String>; 2] {
+    let fixture = scenario_fixture();
     let before = fixture.tree();
-    fixture.edit(&story()).unwrap();
+    fixture.edit(&scenario_edits()).unwrap();
     [before, fixture.tree()]
 }
 
 /// Checks that all files have the old content or all have the new one, except the reported ones.
-fn assert_told(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
+fn assert_recovered(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
     let is_finished = told.outcome == EditRecovery::Finished;
-    for edit in story() {
+    for edit in scenario_edits() {
         if told.edited_since.contains(&edit.path) {
             continue;
         }
@@ -83,7 +87,7 @@ fn assert_told(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
             assert_eq!(now, edit.after, "{at}: {} after {told:?}", edit.path);
         } else {
             assert_eq!(
-                now.as_deref().map(Digest::of),
+                now.as_deref().map(Digest::compute),
                 edit.before,
                 "{at}: {} after {told:?}",
                 edit.path
@@ -95,17 +99,17 @@ fn assert_told(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
 
 #[test]
 fn removed_staging_files_leave_no_partial_change() {
-    let [before, after] = both_ends();
+    let [before, after] = before_and_after();
     let mut ends = [0, 0];
     at_each_step(|fixture, renaming, step| {
-        for path in beside(fixture) {
+        for path in temporary_files(fixture) {
             // The old content set aside is the only copy of a file; removing it removes the file.
             if path.extension().is_none_or(|end| end != "old") {
                 std::fs::remove_file(path).unwrap();
             }
         }
-        let recovery = recovered(fixture, renaming).unwrap();
-        assert_told(fixture, &recovery, &format!("{renaming:?}, step {step}"));
+        let recovery = recover_scenario(fixture, renaming).unwrap();
+        assert_recovered(fixture, &recovery, &format!("{renaming:?}, step {step}"));
         assert_eq!(recovery.edited_since, []);
         let tree = fixture.tree();
         assert!(
@@ -123,24 +127,24 @@ fn stuck_change_keeps_journal_and_names_files() {
     let edits = ["a.txt", "b.txt", "c.txt"].map(|path| change(path, "old", "new"));
     let fresh = || {
         let fixture = Fixture::new(&[("a.txt", "old"), ("b.txt", "old"), ("c.txt", "old")]);
-        // Checked, noted, three staged, ready, the first one swapped.
-        assert!(dies(&fixture, Renaming::Full, &edits, 6));
+        // Interrupted right after the first file was swapped.
+        assert!(apply_until_step(&fixture, Renaming::Full, &edits, 6));
         assert_eq!(std::fs::read(fixture.at("a.txt")).unwrap(), b"new");
-        for path in beside(&fixture) {
+        for path in temporary_files(&fixture) {
             std::fs::remove_file(path).unwrap();
         }
         fixture
     };
-    let refused = |fixture: &Fixture, why: &str| {
+    let assert_refused = |fixture: &Fixture, why: &str| {
         let before = fixture.tree();
-        // Again and again: it is not forgotten.
+        // A second recovery reports it again.
         for _ in 0..2 {
-            match recover_tree_edit(&fixture.root(), &ours(&fixture.journal())) {
-                Err(error @ TreeEditError::NotTakenBack { .. }) => {
-                    let said = error.to_string();
+            match recover_tree_edit(&fixture.root(), &journal_at(&fixture.journal())) {
+                Err(error @ TreeEditError::NotRolledBack { .. }) => {
+                    let message = error.to_string();
                     let journal = fixture.journal().display().to_string();
                     let names = ["undone: a.txt (", why, journal.as_str()];
-                    assert!(names.iter().all(|name| said.contains(name)), "{said}");
+                    assert!(names.iter().all(|name| message.contains(name)), "{message}");
                 }
                 other => panic!("{other:?}"),
             }
@@ -149,12 +153,17 @@ fn stuck_change_keeps_journal_and_names_files() {
         }
     };
     let fixture = fresh();
-    refused(&fixture, "the new content of the other files");
-    // A caller that knows the content continues.
-    let remade = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
-    let told = recover_tree_edit_with(&fixture.root(), &ours(&fixture.journal()), &remade).unwrap();
+    assert_refused(&fixture, "the new content of the other files");
+    // A caller that can regenerate the content finishes the change.
+    let regenerate = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"new".to_vec());
+    let recovered_edit = recover_tree_edit_with(
+        &fixture.root(),
+        &journal_at(&fixture.journal()),
+        &regenerate,
+    )
+    .unwrap();
     assert_eq!(
-        (told.outcome, told.edited_since),
+        (recovered_edit.outcome, recovered_edit.edited_since),
         (EditRecovery::Finished, Vec::new())
     );
     assert!(
@@ -163,20 +172,20 @@ fn stuck_change_keeps_journal_and_names_files() {
         fixture.tree()
     );
     fixture.assert_clean();
-    // What is remade has to be the very same.
+    // Regenerated content must be identical.
     let fixture = fresh();
     let wrong = |_: &ClaimedEdit, _: Option<&[u8]>| Some(b"newer".to_vec());
-    let recovery = recover_tree_edit_with(&fixture.root(), &ours(&fixture.journal()), &wrong);
+    let recovery = recover_tree_edit_with(&fixture.root(), &journal_at(&fixture.journal()), &wrong);
     assert!(
-        matches!(recovery, Err(TreeEditError::NotTakenBack { .. })),
+        matches!(recovery, Err(TreeEditError::NotRolledBack { .. })),
         "{recovery:?}"
     );
     // Another changed file prevents finishing, until the changed one is restored.
     let fixture = fresh();
     fixture.put("b.txt", "mine");
-    refused(&fixture, "b.txt changed meanwhile");
+    assert_refused(&fixture, "b.txt changed meanwhile");
     fixture.put("a.txt", "old");
-    let recovery = recover_tree_edit(&fixture.root(), &ours(&fixture.journal())).unwrap();
+    let recovery = recover_tree_edit(&fixture.root(), &journal_at(&fixture.journal())).unwrap();
     let mine: RepoPath = "b.txt".parse().unwrap();
     assert_eq!(
         (recovery.outcome, recovery.edited_since),
@@ -187,20 +196,20 @@ fn stuck_change_keeps_journal_and_names_files() {
 
 #[test]
 fn moved_directory_keeps_journal() {
-    let [before, after] = both_ends();
+    let [before, after] = before_and_after();
     let mut stuck = 0;
     at_each_step(|fixture, renaming, step| {
         let at = format!("{renaming:?}, step {step}");
         for is_link in [false, true] {
-            let left = fixture.tree();
+            let original_tree = fixture.tree();
             std::fs::rename(fixture.at("src"), fixture.at("lib")).unwrap();
             if is_link {
                 symlink("lib", fixture.at("src")).unwrap();
             }
-            let there = fixture.tree();
+            let moved_tree = fixture.tree();
             let is_under_way = fixture.journal().exists();
-            match recovered(fixture, renaming) {
-                Err(TreeEditError::NotTakenBack { paths, .. }) => {
+            match recover_scenario(fixture, renaming) {
+                Err(TreeEditError::NotRolledBack { paths, .. }) => {
                     assert!(is_under_way, "{at}");
                     assert_eq!(paths, ["src/run.sh"], "{at}");
                     stuck += 1;
@@ -212,14 +221,14 @@ fn moved_directory_keeps_journal() {
                 other => panic!("{at}: {other:?}"),
             }
             assert_eq!(fixture.journal().exists(), is_under_way, "{at}");
-            assert_eq!(fixture.tree(), there, "{at}");
+            assert_eq!(fixture.tree(), moved_tree, "{at}");
             if is_link {
                 std::fs::remove_file(fixture.at("src")).unwrap();
             }
             std::fs::rename(fixture.at("lib"), fixture.at("src")).unwrap();
-            assert_eq!(fixture.tree(), left, "{at}");
+            assert_eq!(fixture.tree(), original_tree, "{at}");
         }
-        let recovery = recovered(fixture, renaming).unwrap();
+        let recovery = recover_scenario(fixture, renaming).unwrap();
         assert_eq!(recovery.edited_since, [], "{at}");
         let tree = fixture.tree();
         assert!(tree == before || tree == after, "{at}: {tree:?}");
@@ -229,7 +238,7 @@ fn moved_directory_keeps_journal() {
 }
 
 #[test]
-fn file_edited_since_is_named() {
+fn file_edited_after_interruption_is_reported() {
     let mut named = 0;
     at_each_step(|fixture, renaming, step| {
         let at = format!("{renaming:?}, step {step}");
@@ -239,10 +248,10 @@ fn file_edited_since_is_named() {
         if !fixture.journal().exists() {
             return;
         }
-        let recovery = match recovered(fixture, renaming) {
+        let recovery = match recover_scenario(fixture, renaming) {
             Ok(told) => told,
-            // The other files are restored, and this one's old content is only beside it.
-            Err(TreeEditError::NotTakenBack { paths, .. }) => {
+            // The other files are restored. The old content of this one exists only in a file beside it.
+            Err(TreeEditError::NotRolledBack { paths, .. }) => {
                 assert_eq!(paths, ["src/run.sh"], "{at}");
                 assert!(fixture.journal().exists());
                 return;
@@ -263,7 +272,7 @@ fn file_edited_since_is_named() {
         if recovery.files.is_empty() {
             fixture.assert_clean();
         } else {
-            assert_told(fixture, &recovery, &at);
+            assert_recovered(fixture, &recovery, &at);
         }
         named += recovery.edited_since.len();
     });
@@ -271,11 +280,16 @@ fn file_edited_since_is_named() {
 }
 
 #[test]
-fn pending_change_is_reported_read_only() {
-    let under_way = |fixture: &Fixture| tree_edit_under_way(&fixture.journal());
-    let fixture = story_desk();
+fn reporting_pending_change_writes_nothing() {
+    let under_way = |fixture: &Fixture| pending_tree_edit(&fixture.journal());
+    let fixture = scenario_fixture();
     assert_eq!(under_way(&fixture).unwrap(), None);
-    assert!(dies(&fixture, Renaming::Full, &story(), 8));
+    assert!(apply_until_step(
+        &fixture,
+        Renaming::Full,
+        &scenario_edits(),
+        8
+    ));
     let before = (fixture.tree(), std::fs::read(fixture.journal()).unwrap());
     let claim = under_way(&fixture).unwrap().unwrap();
     assert_eq!(claim.purpose, purpose());
@@ -297,18 +311,23 @@ fn pending_change_is_reported_read_only() {
 
 #[test]
 fn new_directory_may_be_missing() {
-    let fixture = story_desk();
+    let fixture = scenario_fixture();
     let before = fixture.tree();
     // All four staged, none exchanged; the change was abandoned, and the next process died after removing the
     // new directory.
-    assert!(dies(&fixture, Renaming::Full, &story(), 7));
+    assert!(apply_until_step(
+        &fixture,
+        Renaming::Full,
+        &scenario_edits(),
+        7
+    ));
     let record = std::fs::read_to_string(fixture.journal())
         .unwrap()
         .replace("\"ready\"", "\"given_up\"");
     std::fs::write(fixture.journal(), record).unwrap();
     std::fs::remove_dir_all(fixture.at("new")).unwrap();
     assert_eq!(
-        recovered(&fixture, Renaming::Full).unwrap().outcome,
+        recover_scenario(&fixture, Renaming::Full).unwrap().outcome,
         EditRecovery::RolledBack
     );
     assert_eq!(fixture.tree(), before);

@@ -99,7 +99,7 @@ fn document(mut fields: Fields) -> Result<UncheckedFindWeb, SchemaMismatch> {
 }
 
 fn result(value: Value, place: String) -> Result<UncheckedResult, SchemaMismatch> {
-    let mut fields = Fields::of(value, place)?;
+    let mut fields = Fields::new(value, place)?;
     let mut locator = fields.object("locator")?;
     let written = UncheckedResult {
         url: fields.words("url", MAX_URL)?,

@@ -62,7 +62,7 @@ impl Pointers {
                     .entry(path.clone())
                     .or_default()
                     .insert(frame.line);
-                if FileClass::of(path) == FileClass::Test {
+                if FileClass::from_path(path) == FileClass::Test {
                     pointers.evidence.add_failing(path);
                 }
             }
@@ -76,7 +76,7 @@ impl Pointers {
             // A group of tests is often called like what it tests, and its file as well.
             if let Some((group, _)) = test.split_once(" > ") {
                 let of_group = paths.iter().filter(|path| {
-                    FileClass::of(path) == FileClass::Test
+                    FileClass::from_path(path) == FileClass::Test
                         && tested_name(path).eq_ignore_ascii_case(group)
                 });
                 of_group

@@ -37,7 +37,7 @@ pub(super) fn show_parts(top: &Path, goal: &Goal, pointers: &Pointers, ranking: 
 }
 
 fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choice: &mut Choice) {
-    let is_test = FileClass::of(path) == FileClass::Test;
+    let is_test = FileClass::from_path(path) == FileClass::Test;
     let wanted = ExcerptReasons {
         marks: goal.marks(text.as_bytes(), MAX_MARKS),
         frames: pointers.lines.get(path),

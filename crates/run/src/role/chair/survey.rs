@@ -131,7 +131,7 @@ impl FileSurvey<'_> {
     }
 
     fn look_at(&self, file: &ListedFile, text: &mut Vec<u8>) -> RankedCandidate {
-        let class = FileClass::of(&file.path);
+        let class = FileClass::from_path(&file.path);
         if !is_wanted(&file.path, class) {
             return self.by_path(file, class, ReadExtent::PathOnly);
         }
@@ -156,7 +156,7 @@ impl FileSurvey<'_> {
 
     /// Ranks a file by its path, because the total limit was reached.
     fn pass_over(&self, file: &ListedFile) -> RankedCandidate {
-        let class = FileClass::of(&file.path);
+        let class = FileClass::from_path(&file.path);
         self.by_path(
             file,
             class,

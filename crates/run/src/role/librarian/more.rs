@@ -286,7 +286,7 @@ pub(crate) fn merge_packs(mut pack: ContextPack, more: ContextPack) -> ContextPa
 /// that people wrote.
 pub(crate) fn has_omitted_files(pack: &ContextPack, unasked: &[RepoPath]) -> bool {
     let is_worth = |path: &RepoPath| {
-        FileClass::of(path) != FileClass::Generated
+        FileClass::from_path(path) != FileClass::Generated
             && !is_filler(path)
             && !is_secret_file(path.as_str())
             && denied_place(path, Denial::Shown).is_none()

@@ -15,7 +15,7 @@ fn broken_off() -> (Fixture, PendingFixup) {
     std::fs::create_dir_all(fixture.records()).unwrap();
     std::fs::write(
         fixture.record(),
-        killed(&fixture, Digest::of(&fixup.diff), &edits),
+        killed(&fixture, Digest::compute(&fixup.diff), &edits),
     )
     .unwrap();
     fixture.put("src/a.rs", "one\n2\nthree\n");

@@ -413,7 +413,7 @@ fn the_question_for_the_end() {
 
 #[test]
 fn the_question_for_changed_requirements() {
-    let mut case = Case::of(PhaseId::Requirements);
+    let mut case = Case::from_phase(PhaseId::Requirements);
     case.go_on_from(Some(REQUIREMENTS));
     assert_snapshot!(case.question(None), @r##"
     === system
@@ -483,7 +483,7 @@ fn the_question_for_changed_requirements() {
 
 #[test]
 fn the_question_after_a_refused_answer() {
-    let case = Case::of(PhaseId::Tasks);
+    let case = Case::from_phase(PhaseId::Tasks);
     let answer = "# Tasks: Export\n\n- [ ] T-001 (R-001): Write it\n- [ ] T-002 (R-009): Log it\n";
     let verdict = case.read(answer).unwrap_err();
     assert_snapshot!(case.question(Some((answer, &verdict))), @r##"

@@ -300,7 +300,7 @@ impl Picker<'_> {
                 if lines_of(&text) <= self.room.max_lines {
                     self.show(EntryKind::Selected, &path, text);
                 } else {
-                    self.selection.left_out.push(PacketRow::of(&entry(
+                    self.selection.left_out.push(PacketRow::from_entry(&entry(
                         EntryKind::Selected,
                         &path,
                         text,

@@ -62,7 +62,7 @@ impl Fixture {
     /// Marks the receipt with this digest as about to be promoted by this machine.
     pub(crate) fn mark(&self, digest: Digest) {
         let project = self.home.join("project").canonicalize().unwrap();
-        let key = Digest::of(project.as_os_str().as_encoded_bytes());
+        let key = Digest::compute(project.as_os_str().as_encoded_bytes());
         let records = self.home.join("data/records");
         std::fs::create_dir_all(&records).unwrap();
         std::fs::write(

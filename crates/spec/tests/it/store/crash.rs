@@ -190,7 +190,8 @@ fn kill_before_ledger_is_recovered() {
         &mut fixture.ledger(),
     )
     .unwrap();
-    let key = |path: &Path| Digest::of(path.canonicalize().unwrap().as_os_str().as_encoded_bytes());
+    let key =
+        |path: &Path| Digest::compute(path.canonicalize().unwrap().as_os_str().as_encoded_bytes());
     let project = key(&fixture.home.join("project"));
     let known = fixture
         .ledger()

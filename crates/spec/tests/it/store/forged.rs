@@ -166,7 +166,7 @@ fn foreign_staging_is_not_promoted() {
         }
     }
     // A mark of another receipt does not allow it.
-    fixture.mark(Digest::of(b"another"));
+    fixture.mark(Digest::compute(b"another"));
     assert!(fixture.store.lock("test", LockClaim::IfFree).is_err());
     assert_eq!(
         (
@@ -277,7 +277,7 @@ fn reverted_fixup_is_reported_undone() {
     let fixture = fixture();
     let project = fixture.home.join("project");
     std::fs::create_dir_all(project.join("src")).unwrap();
-    let digest = |text: &str| Some(Digest::of(text.as_bytes()));
+    let digest = |text: &str| Some(Digest::compute(text.as_bytes()));
     let fixed = |path: &str, before, after| FixedFile {
         path: path.to_owned(),
         before,

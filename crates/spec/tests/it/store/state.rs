@@ -570,7 +570,7 @@ fn files_are_compared_with_receipts() {
     let mut receipt = draft(PhaseId::Design, PhaseStatus::Success, 2);
     let record = |path: &str, text: &str| FileRecord {
         path: path.to_owned(),
-        sha256: Digest::of(text.as_bytes()),
+        sha256: Digest::compute(text.as_bytes()),
         bytes: text.len() as u64,
     };
     receipt.phases[0].inputs = vec![

@@ -171,7 +171,7 @@ mod tests {
         let report = "TAP version 13\n# adds\nok 1 equal\nnot ok 2 equal\n  ---\n    at: x\n  ...\n# subtracts\n\
             not ok 3 equal\n  ---\n  ...\n\n1..3\n# tests 3\n# pass  1\n# fail  2\n";
         let run = run_of("tape test.js", GateEnd::Exited(1), report, "");
-        let results = read(report, &CommandOutput::of(&run));
+        let results = read(report, &CommandOutput::from_run(&run));
         let names: Vec<&str> = results.tests.keys().map(String::as_str).collect();
         assert_eq!(
             names,

@@ -107,8 +107,8 @@ fn renamed_readers_with_outside_paths_are_found() {
     ] {
         // In one file, and in two.
         let use_ = format!("const K: &str = {call};\n");
-        let one = of_last(&[("src/a.rs", &format!("{before}{use_}"))]);
-        let two = of_last(&[("src/m.rs", before), ("src/a.rs", &use_)]);
+        let one = included_in_last(&[("src/a.rs", &format!("{before}{use_}"))]);
+        let two = included_in_last(&[("src/m.rs", before), ("src/a.rs", &use_)]);
         for found in [one, two] {
             let is_outside = found.iter().any(|found| found.reach == Reach::Outside);
             assert!(is_outside, "{before}{call}: {found:?}");
@@ -120,7 +120,7 @@ fn renamed_readers_with_outside_paths_are_found() {
             "const K: &str = {};\n",
             honest.replace("../../x", "../a.rs")
         );
-        let found = of_last(&[("src/m.rs", before), ("src/a.rs", &honest)]);
+        let found = included_in_last(&[("src/m.rs", before), ("src/a.rs", &honest)]);
         assert!(
             !found.iter().any(|found| found.reach == Reach::Outside),
             "{honest}: {found:?}"

@@ -61,7 +61,7 @@ fn failing_test_points_to_imports_and_uses() {
             .1;
         goal.look_at(
             path.clone(),
-            FileClass::of(path),
+            FileClass::from_path(path),
             30_000,
             Some(text.as_bytes()),
         )

@@ -1,4 +1,4 @@
-//! What a command says and writes after something went wrong is true: changed files are named, tries whose hooks ran have a receipt, and
+//! Tests of reports after a failure: changed files are named, attempts whose hooks ran have a receipt, and
 //! options that could do nothing are refused.
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Programs without a `/` in their name: where on `PATH` they are found, or would be found if they were created.
 //!
-//! git puts its own programs before `PATH`, and looks there for its subcommands, helpers for credentials (`git-credential-NAME`)
-//! and for remotes (`git-remote-NAME`).
+//! git searches its own programs before `PATH`, also for subcommands, credential helpers (`git-credential-NAME`)
+//! and remote helpers (`git-remote-NAME`).
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +17,8 @@ use super::nested::paths_in;
 use super::programs::NamedPath;
 
 /// Where git keeps its own programs, below the directory that it is installed in.
-const OWN_PROGRAMS: [&str; 2] = ["lib/git-core", "libexec/git-core"];
-/// Words that a shell does not look for on `PATH`, besides keywords.
+const GIT_EXEC_DIRS: [&str; 2] = ["lib/git-core", "libexec/git-core"];
+/// Builtins and keywords of a shell, which it does not search on `PATH`.
 const BUILTINS: [&str; 37] = [
     ".", ":", "[", "break", "builtin", "case", "cd", "command", "continue", "done", "echo", "esac",
     "eval", "exec", "exit", "export", "false", "fi", "for", "function", "in", "local", "popd",
@@ -30,10 +30,10 @@ const BUILTINS: [&str; 37] = [
 pub(super) struct SearchPath(Vec<PathBuf>);
 
 impl SearchPath {
-    /// Returns the search path of programs that git runs in `base`. A relative entry counts from there.
-    pub(super) fn of(env: &Environment, base: &Path) -> Self {
+    /// Returns the search path of programs that git runs in `base`. Relative entries are resolved against `base`.
+    pub(super) fn new(env: &Environment, base: &Path) -> Self {
         Self(
-            own_programs(env)
+            git_exec_dirs(env)
                 .into_iter()
                 .chain(entries(env, base))
                 .collect(),
@@ -42,7 +42,7 @@ impl SearchPath {
 
     /// Returns the search path after an assignment to `PATH` in a command.
     pub(super) fn after_assignment(value: &[u8], env: &Environment, base: &Path) -> Self {
-        let mut directories = own_programs(env);
+        let mut directories = git_exec_dirs(env);
         for entry in value.split(|byte| *byte == b':') {
             if matches!(entry, b"$PATH" | b"${PATH}") {
                 directories.extend(entries(env, base));
@@ -54,7 +54,7 @@ impl SearchPath {
         Self(directories)
     }
 
-    /// Returns the files with this name up to the one that is found, and whether one is. Without it, those that would be found.
+    /// Returns the paths that are tried for this name, up to the first program, and whether one was found.
     pub(super) fn candidates(&self, name: &[u8]) -> (Vec<PathBuf>, bool) {
         let mut candidates = Vec::new();
         for directory in &self.0 {
@@ -68,7 +68,7 @@ impl SearchPath {
         (candidates, false)
     }
 
-    /// Returns what would be run as this program, now or later.
+    /// Returns each path that could be run as this program, now or once a file is created there.
     pub(super) fn candidate_programs(
         &self,
         name: &[u8],
@@ -76,8 +76,8 @@ impl SearchPath {
         self.candidates(name).0.into_iter().map(NamedPath::Program)
     }
 
-    /// Returns what is run as this program, if there is one.
-    pub(super) fn found(&self, name: &[u8]) -> Option<NamedPath> {
+    /// Returns the program that this name runs, if one exists.
+    pub(super) fn find(&self, name: &[u8]) -> Option<NamedPath> {
         match self.candidates(name) {
             (mut files, true) => files.pop().map(NamedPath::Program),
             _ => None,
@@ -90,15 +90,15 @@ pub(super) fn is_builtin(word: &[u8]) -> bool {
     BUILTINS.iter().any(|builtin| builtin.as_bytes() == word)
 }
 
-/// Returns the subcommands of git (`git-NAME`) in the directories of `PATH`; relative ones count from each of `bases`.
-pub(super) fn programs_of_git(env: &Environment, bases: &BTreeSet<&Path>) -> BTreeSet<PathBuf> {
+/// Returns the subcommands of git (`git-NAME`) in the directories of `PATH`, resolved against each of `bases`.
+pub(super) fn git_subcommands(env: &Environment, bases: &BTreeSet<&Path>) -> BTreeSet<PathBuf> {
     let directories: BTreeSet<PathBuf> = bases.iter().flat_map(|base| entries(env, base)).collect();
-    let is_of_git = |path: &PathBuf| {
+    let is_git_subcommand = |path: &PathBuf| {
         path.file_name()
             .is_some_and(|name| name.as_bytes().starts_with(b"git-"))
     };
     let all = directories.iter().flat_map(|directory| paths_in(directory));
-    all.filter(is_of_git).collect()
+    all.filter(is_git_subcommand).collect()
 }
 
 fn entries(env: &Environment, base: &Path) -> Vec<PathBuf> {
@@ -110,11 +110,11 @@ fn entries(env: &Environment, base: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn own_programs(env: &Environment) -> Vec<PathBuf> {
+fn git_exec_dirs(env: &Environment) -> Vec<PathBuf> {
     if let Some(own) = env.get_os("GIT_EXEC_PATH").filter(|own| !own.is_empty()) {
         return vec![env.working_directory().join(own)];
     }
-    let below = |prefix: PathBuf| OWN_PROGRAMS.map(|own| prefix.join(own));
+    let below = |prefix: PathBuf| GIT_EXEC_DIRS.map(|own| prefix.join(own));
     prefix_of_git(env)
         .map(below)
         .into_iter()
@@ -147,7 +147,7 @@ mod tests {
         std::fs::write(at("first/plain"), "").unwrap();
         let path = format!("first:{}:third", at("second").display());
         let env = Environment::from_pairs([("PATH", path.as_str())], dir.path());
-        let search = SearchPath::of(&env, dir.path());
+        let search = SearchPath::new(&env, dir.path());
         let before = vec![at("first/tool"), at("second/tool")];
         assert_eq!(search.candidates(b"tool"), (before, true));
         let missing = ["first/plain", "second/plain", "third/plain"].map(at);
@@ -163,7 +163,7 @@ mod tests {
         program(&dir.path().join("bin/git-x"));
         program(&dir.path().join("bin/gitk"));
         let env = Environment::from_pairs([("PATH", "bin")], dir.path());
-        let found = programs_of_git(&env, &BTreeSet::from([dir.path()]));
+        let found = git_subcommands(&env, &BTreeSet::from([dir.path()]));
         assert_eq!(found, BTreeSet::from([dir.path().join("bin/git-x")]));
     }
 }

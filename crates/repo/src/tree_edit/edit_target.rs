@@ -78,7 +78,7 @@ pub(super) fn read_path(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Pat
         return Ok(PathKind::TooLarge);
     }
     Ok(PathKind::File(Box::new(PlainFile {
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         bytes,
         meta,
     })))
@@ -103,7 +103,7 @@ pub(super) struct Target<'a> {
 impl Target<'_> {
     /// Whether there is anything to do.
     pub(super) fn changes(&self) -> bool {
-        self.after.map(Digest::of) != self.before
+        self.after.map(Digest::compute) != self.before
     }
 
     /// Returns a unique identity of the file.
